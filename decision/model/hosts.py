@@ -1,0 +1,45 @@
+"""Sets of host ids, and the notation in which Batsim writes them: ``0-3 7``."""
+
+from collections.abc import Iterable
+
+from .errors import ConfigError
+
+
+def format_hosts(ids: Iterable[int]) -> str:
+    """Write host ids in Batsim's interval notation, ascending: ``[0, 1, 2, 3, 7]`` gives ``"0-3 7"``."""
+    parts: list[str] = []
+    first = last = -2
+    for host in sorted(ids):
+        if host == last + 1:
+            last = host
+            continue
+        if last >= 0:
+            parts.append(_interval(first, last))
+        first = last = host
+    if last >= 0:
+        parts.append(_interval(first, last))
+    return " ".join(parts)
+
+
+def _interval(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def parse_hosts(text: str) -> list[int]:
+    """Read host ids from Batsim's interval notation; spaces and commas separate intervals.
+
+    Returns the ids ascending and without repetition.
+
+    Raises:
+        ConfigError: if a part is neither ``7`` nor ``3-5``, or an interval runs backwards.
+    """
+    ids: set[int] = set()
+    for part in text.replace(",", " ").split():
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise ConfigError(f"host set {text!r}: {part!r} is neither a host id nor an interval like 3-5")
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low:
+            raise ConfigError(f"host set {text!r}: the interval {part!r} runs backwards")
+        ids.update(range(low, high + 1))
+    return sorted(ids)

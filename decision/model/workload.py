@@ -1,0 +1,108 @@
+"""Jobs, the profiles that say what they do, and workloads.
+
+A `Job` is what a scheduler may know: there is no runtime in it. What a job really does is its profile,
+which a policy cannot see (the engine turns profiles into `decision.engine.truth.Truth`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A job as it is submitted.
+
+    `id` is opaque and unique in a run: ``w0!12``, the workload's name and the job's name in it.
+    """
+
+    id: str
+    submit_time: float  # seconds
+    size: int  # requested number of hosts ("res" in Batsim's JSON)
+    walltime: float = math.inf  # seconds; inf where the job has none
+    profile: str = ""  # name of a profile of the same workload
+    user: str = ""
+    source: bytes | None = None  # the job's JSON object as the file has it, where the reader was told to keep it
+
+    @property
+    def workload(self) -> str:
+        """The part of the id before ``!``."""
+        return self.id.partition("!")[0]
+
+    @property
+    def name(self) -> str:
+        """The part of the id after ``!``."""
+        return self.id.partition("!")[2]
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """Takes `duration` seconds whatever the hosts."""
+
+    duration: float  # seconds, > 0
+    exit_code: int = 0
+
+
+class ParallelHomogeneous(msgspec.Struct, frozen=True):
+    """Each host computes `flops` and sends `bytes` to each other host."""
+
+    flops: float  # flop per host
+    bytes: float  # byte per pair of hosts
+    exit_code: int = 0
+
+
+class ParallelHomogeneousTotal(msgspec.Struct, frozen=True):
+    """`flops` and `bytes` in all, spread evenly over the hosts."""
+
+    flops: float  # flop in all
+    bytes: float  # byte in all
+    exit_code: int = 0
+
+
+class Parallel(msgspec.Struct, frozen=True):
+    """Host i computes ``flops[i]`` and sends ``bytes[i * n + j]`` to host j."""
+
+    flops: tuple[float, ...]  # (n,) flop
+    bytes: tuple[float, ...]  # (n * n,) byte, row by row
+    exit_code: int = 0
+
+
+class Composed(msgspec.Struct, frozen=True):
+    """The profiles named in `sequence`, one after the other, `repeat` times."""
+
+    sequence: tuple[str, ...]
+    repeat: int = 1
+    exit_code: int = 0
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """A profile that only Batsim can simulate (SMPI, storage, messages): kept as it came."""
+
+    type: str
+    fields: dict[str, Any]
+    exit_code: int = 0
+
+
+Profile = Delay | ParallelHomogeneous | ParallelHomogeneousTotal | Parallel | Composed | Foreign
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs and their profiles, under one name (``w0``)."""
+
+    name: str
+    jobs: Sequence[Job]
+    profiles: Mapping[str, Profile]
+    nb_res: int  # hosts that the workload was made for
+    path: str = ""  # the file it came from
+    description: str = ""
+    profile_sources: Mapping[str, bytes] = {}  # each profile's JSON as the file has it, where kept
+    dropped: Mapping[str, int] = {}  # lines of the source that were left out, by reason
+
+
+class MachineEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happens to the platform from outside, at a known time."""
+
+    timestamp: float  # seconds
+    type: str  # "machine_available", "machine_unavailable", or another name, which is only forwarded
+    hosts: tuple[int, ...] = ()
+    source: bytes = b""  # the event's JSON object as the file has it

@@ -1,0 +1,88 @@
+"""What a finished run leaves: the columns of Batsim's output files, before anything is written."""
+
+import math
+from enum import IntEnum
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class FinalState(IntEnum):
+    """How a job ended; the names are Batsim's."""
+
+    COMPLETED_SUCCESSFULLY = 0
+    COMPLETED_FAILED = 1
+    COMPLETED_WALLTIME_REACHED = 2
+    COMPLETED_KILLED = 3
+    REJECTED = 4
+
+
+class HostState(IntEnum):
+    """What a host is doing; Batsim's six machine states."""
+
+    SLEEPING = 0
+    SWITCHING_ON = 1
+    SWITCHING_OFF = 2
+    IDLE = 3
+    COMPUTING = 4
+    UNAVAILABLE = 5
+
+
+class JobTable(msgspec.Struct, kw_only=True):
+    """Finished and rejected jobs, in the order in which they ended. All columns have length n."""
+
+    id: list[str]  # "w0!12"
+    profile: list[str]
+    submit_time: Floats  # seconds
+    size: Ints  # requested hosts
+    walltime: Floats  # seconds, inf where the job has none
+    final_state: Ints  # FinalState
+    start_time: Floats  # seconds, nan where rejected
+    runtime: Floats  # seconds, nan where rejected
+    allocation: list[str]  # "0-3 7"
+    energy: Floats  # joules on the job's hosts while it ran, -1 where energy was not simulated
+    metadata: list[str]
+
+
+class HostTable(msgspec.Struct, kw_only=True):
+    """How many hosts are in each state after each change. Columns of length n."""
+
+    time: Floats  # seconds
+    counts: Ints  # (n, 6) hosts in each HostState
+
+
+class EnergyTable(msgspec.Struct, kw_only=True):
+    """Energy of all hosts so far, at each start ("s") and end ("e") of a job and each pstate change ("p")."""
+
+    time: Floats  # seconds
+    energy: Floats  # joules since the beginning
+    event: list[str]
+    wattmin: Floats  # watts that all hosts draw at least in their present pstates
+
+
+class PstateTable(msgspec.Struct, kw_only=True):
+    """Changes of pstate. `pstate` is -1 while hosts switch to a computing pstate, -2 to a sleep pstate."""
+
+    time: Floats  # seconds
+    hosts: list[str]  # "0-3 7"
+    pstate: Ints
+
+
+class RunRecord(msgspec.Struct, kw_only=True):
+    """Everything that Batsim 4 writes about a run."""
+
+    nb_hosts: int  # compute and storage hosts
+    jobs: JobTable
+    host_states: HostTable
+    energy: EnergyTable | None = None  # None where energy was not simulated
+    pstates: PstateTable | None = None
+    time_in_state: Floats  # (6,) host-seconds in each HostState, up to each host's last change of state
+    joules: float = 0.0  # from the first submission to the last end of a job
+    nb_switches: int = 0  # hosts asked to change pstate
+    nb_grouped_switches: int = 0  # requests to change pstate
+    scheduling_time: float = math.nan  # wall-clock seconds in the policy
+    simulation_time: float = math.nan  # wall-clock seconds in all

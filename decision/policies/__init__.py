@@ -1,0 +1,1 @@
+"""Policies: order x backfill x allocation x power, and everything that decides."""

@@ -1,0 +1,214 @@
+"""`ClusterState`: jobs, queue, hosts and allocations as arrays; `PlatformFacts`: what never changes."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.platform import Host, Platform
+from decision.model.record import FinalState, HostState
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+I4 = NDArray[np.int32]
+I1 = NDArray[np.int8]
+U8 = NDArray[np.uint64]
+
+# Plain integers for the kernels; the enums carry the same values for people.
+SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING, UNAVAILABLE = (int(s) for s in HostState)
+N_HOST_STATES = len(HostState)
+
+
+class JobState(IntEnum):
+    """What a job is doing. From ENDED on, a job is over: ENDED + FinalState."""
+
+    QUEUED = 0
+    RUNNING = 1
+    ENDED = 2
+
+
+QUEUED, RUNNING, ENDED = (int(s) for s in JobState)
+REJECTED = ENDED + int(FinalState.REJECTED)
+
+# Pstates of a host
+PSTATE_NONE, PSTATE_COMPUTING, PSTATE_SLEEP, PSTATE_VIRTUAL = -1, 0, 1, 2
+
+# Counters: indices into ClusterState.count
+N_JOBS = 0  # jobs submitted so far; also the number that the next one gets
+N_QUEUED = 1  # length of queue
+N_RUNNING = 2  # length of running
+N_FREE = 3  # hosts that can be given a job now (bits set in free)
+N_INTERVALS = 4  # used length of interval_first and interval_last
+N_ENDED = 5  # length of ended: jobs that ended since the last decision
+N_ASLEEP = 6  # hosts asleep
+N_WAKING = 7  # hosts switching on
+N_DOZING = 8  # hosts switching off
+N_AWAY = 9  # hosts unavailable
+SWITCHES = 10  # changes of pstate or availability so far: it moves when capacity changes otherwise than by jobs
+N_COUNTERS = 11
+
+
+class PlatformFacts(NamedTuple):
+    """What is known of the hosts and never changes. H hosts, P pstates at most."""
+
+    speed: F8  # (H, P) flop/s; nan where unknown (Batsim does not send speeds)
+    idle: F8  # (H, P) watts without load
+    epsilon: F8  # (H, P) watts at the least load
+    full: F8  # (H, P) watts at full load
+    pstate_kind: I1  # (H, P) PSTATE_*
+    switch_off: I4  # (H, P) virtual pstate of falling asleep into this sleep pstate, -1 elsewhere
+    switch_on: I4  # (H, P) virtual pstate of waking from this sleep pstate, -1 elsewhere
+    sleep_pstate: I4  # (H,) the host's first sleep pstate, -1 where it cannot sleep
+    off_time: F8  # (H,) seconds to fall asleep into sleep_pstate; nan where unknown
+    on_time: F8  # (H,) seconds to wake from sleep_pstate; nan where unknown
+
+
+class ClusterState(NamedTuple):
+    """All that a scheduler may know, at one instant. J jobs and H hosts of capacity; W = ceil(H / 64).
+
+    Policies read it and never write it; `decision.state.transitions` are its only writers.
+    """
+
+    now: F8  # (1,) seconds
+    count: I8  # (N_COUNTERS,)
+    # jobs, by number: the order of submission
+    submit_time: F8  # (J,) seconds
+    walltime: F8  # (J,) seconds, inf where the job has none
+    size: I4  # (J,) requested hosts
+    user: I4  # (J,) number of the user, -1 where unknown
+    job_state: I1  # (J,) QUEUED, RUNNING, or ENDED + FinalState
+    start_time: F8  # (J,) seconds, nan before the start
+    end_time: F8  # (J,) seconds, nan before the end
+    alloc_first: I8  # (J,) index of the job's first interval, -1 before the start
+    alloc_count: I4  # (J,) number of its intervals
+    # allocations, kept for the whole run
+    interval_first: I4  # (P,) first host of an interval
+    interval_last: I4  # (P,) last host of it
+    # who waits and who runs
+    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: count[N_QUEUED]]
+    running: I4  # (H,) numbers of the jobs that run, by expected end
+    expected_end: F8  # (H,) seconds, ascending: start + walltime of running[i]; inf without walltime
+    ended: I4  # (H,) numbers of the jobs that ended since the last decision
+    # hosts
+    host_state: I1  # (H,) HostState
+    host_job: I4  # (H,) number of the job that runs there, -1
+    host_since: F8  # (H,) seconds: when host_state last changed
+    pstate: I4  # (H,) present pstate
+    free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
+
+
+def nb_hosts(state: ClusterState) -> int:
+    """Number of compute hosts."""
+    return len(state.host_state)
+
+
+def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> ClusterState:
+    """An idle cluster at time 0 with room for `nb_jobs` jobs; hosts in a pstate that computes are free."""
+    hosts = len(initial_pstate)
+    computing = facts.pstate_kind[np.arange(hosts), initial_pstate] == PSTATE_COMPUTING
+    count = np.zeros(N_COUNTERS, np.int64)
+    count[N_FREE] = computing.sum()
+    return ClusterState(
+        now=np.zeros(1),
+        count=count,
+        submit_time=np.zeros(nb_jobs),
+        walltime=np.zeros(nb_jobs),
+        size=np.zeros(nb_jobs, np.int32),
+        user=np.full(nb_jobs, -1, np.int32),
+        job_state=np.zeros(nb_jobs, np.int8),
+        start_time=np.full(nb_jobs, np.nan),
+        end_time=np.full(nb_jobs, np.nan),
+        alloc_first=np.full(nb_jobs, -1, np.int64),
+        alloc_count=np.zeros(nb_jobs, np.int32),
+        interval_first=np.zeros(2 * nb_jobs + 2 * hosts, np.int32),
+        interval_last=np.zeros(2 * nb_jobs + 2 * hosts, np.int32),
+        queue=np.zeros(nb_jobs, np.int32),
+        running=np.zeros(hosts, np.int32),
+        expected_end=np.zeros(hosts),
+        ended=np.zeros(hosts, np.int32),
+        host_state=np.full(hosts, IDLE, np.int8),
+        host_job=np.full(hosts, -1, np.int32),
+        host_since=np.zeros(hosts),
+        pstate=initial_pstate.copy(),
+        free=pack_hosts(computing),
+    )
+
+
+def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
+    """A bitmap of hosts (W,) from one truth value per host (H,)."""
+    words = np.zeros((len(chosen) + 63) // 64 * 64, np.uint8)
+    words[: len(chosen)] = chosen
+    return np.packbits(words, bitorder="little").view(np.uint64)
+
+
+_BY_JOB = ("submit_time", "walltime", "size", "user", "job_state", "start_time", "end_time", "alloc_first")
+_FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
+
+
+def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int) -> ClusterState:
+    """The same state with room for at least so many jobs and intervals: the same arrays where they are long enough."""
+    changed = {}
+    if nb_jobs > len(state.size):
+        room = max(nb_jobs, 2 * len(state.size))
+        for name in (*_BY_JOB, "alloc_count", "queue"):
+            changed[name] = _longer(getattr(state, name), room, _FILL.get(name, 0))
+    if nb_intervals > len(state.interval_first):
+        room = max(nb_intervals, 2 * len(state.interval_first))
+        for name in ("interval_first", "interval_last"):
+            changed[name] = _longer(getattr(state, name), room, 0)
+    return state._replace(**changed) if changed else state
+
+
+def _longer(array: NDArray, length: int, fill: float) -> NDArray:
+    longer = np.full(length, fill, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]:
+    """The compute hosts' facts as arrays, and their initial pstates (H,).
+
+    Without `energy` no host sleeps, whatever its pstates: Batsim reads `sleep_pstates` with energy only.
+    """
+    hosts = platform.hosts
+    shape = (len(hosts), max(len(h.pstates) for h in hosts))
+    facts = PlatformFacts(
+        speed=np.full(shape, np.nan),
+        idle=np.zeros(shape),
+        epsilon=np.zeros(shape),
+        full=np.zeros(shape),
+        pstate_kind=np.full(shape, PSTATE_NONE, np.int8),
+        switch_off=np.full(shape, -1, np.int32),
+        switch_on=np.full(shape, -1, np.int32),
+        sleep_pstate=np.full(len(hosts), -1, np.int32),
+        off_time=np.full(len(hosts), np.nan),
+        on_time=np.full(len(hosts), np.nan),
+    )
+    for i, host in enumerate(hosts):
+        _fill_pstates(facts, i, host)
+        if energy:
+            _fill_sleep(facts, i, host)
+    return facts, np.array([h.initial_pstate for h in hosts], np.int32)
+
+
+def _fill_pstates(facts: PlatformFacts, i: int, host: Host) -> None:
+    for p, power in enumerate(host.pstates):
+        facts.speed[i, p] = power.speed
+        facts.idle[i, p] = power.idle
+        facts.epsilon[i, p] = power.epsilon
+        facts.full[i, p] = power.full
+        facts.pstate_kind[i, p] = PSTATE_COMPUTING
+
+
+def _fill_sleep(facts: PlatformFacts, i: int, host: Host) -> None:
+    for sleep in host.sleep:
+        facts.pstate_kind[i, sleep.pstate] = PSTATE_SLEEP
+        facts.pstate_kind[i, [sleep.switch_off, sleep.switch_on]] = PSTATE_VIRTUAL
+        facts.switch_off[i, sleep.pstate] = sleep.switch_off
+        facts.switch_on[i, sleep.pstate] = sleep.switch_on
+    if host.sleep:
+        first = host.sleep[0]
+        facts.sleep_pstate[i] = first.pstate
+        facts.off_time[i] = 1.0 / facts.speed[i, first.switch_off]
+        facts.on_time[i] = 1.0 / facts.speed[i, first.switch_on]

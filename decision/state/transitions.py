@@ -1,0 +1,231 @@
+"""The only writers of `ClusterState`.
+
+Each function is one thing that happens to the cluster, at ``state.now[0]``. They check nothing: what a policy
+decides is checked before (`decision.policies.check`), what a peer says in `decision.protocol`.
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+
+from .cluster import (
+    COMPUTING,
+    ENDED,
+    IDLE,
+    N_ASLEEP,
+    N_AWAY,
+    N_DOZING,
+    N_ENDED,
+    N_FREE,
+    N_INTERVALS,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    N_WAKING,
+    PSTATE_COMPUTING,
+    QUEUED,
+    REJECTED,
+    RUNNING,
+    SLEEPING,
+    SWITCHES,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    UNAVAILABLE,
+)
+
+
+@kernel
+def submit(state, size, walltime, user):
+    """A job arrives; returns its number."""
+    count = state.count
+    job = count[N_JOBS]
+    count[N_JOBS] += 1
+    state.submit_time[job] = state.now[0]
+    state.size[job] = size
+    state.walltime[job] = walltime
+    state.user[job] = user
+    state.job_state[job] = QUEUED
+    state.start_time[job] = np.nan
+    state.end_time[job] = np.nan
+    state.alloc_first[job] = -1
+    state.alloc_count[job] = 0
+    state.queue[count[N_QUEUED]] = job
+    count[N_QUEUED] += 1
+    return job
+
+
+@kernel
+def start(state, job, first, last, begin, end):
+    """`job` starts on the hosts of the intervals ``first[i] .. last[i]``, begin <= i < end, ascending and disjoint.
+
+    The job stays in the queue until `drop_started` is called, once for all starts of an instant.
+    """
+    count = state.count
+    now = state.now[0]
+    state.job_state[job] = RUNNING
+    state.start_time[job] = now
+    state.alloc_first[job] = count[N_INTERVALS]
+    state.alloc_count[job] = end - begin
+    for i in range(begin, end):
+        at = count[N_INTERVALS]
+        state.interval_first[at] = first[i]
+        state.interval_last[at] = last[i]
+        count[N_INTERVALS] += 1
+        for host in range(first[i], last[i] + 1):
+            state.host_job[host] = job
+            _set_host_state(state, host, COMPUTING)
+        _clear_free(state, first[i], last[i])
+    _insert_running(state, job, now + state.walltime[job])
+
+
+@kernel
+def drop_started(state):
+    """Take the jobs that no longer wait out of the queue, keeping its order."""
+    kept = 0
+    for i in range(state.count[N_QUEUED]):
+        job = state.queue[i]
+        if state.job_state[job] == QUEUED:
+            state.queue[kept] = job
+            kept += 1
+    state.count[N_QUEUED] = kept
+
+
+@kernel
+def end(state, facts, job, final_state):
+    """A running job ends; its hosts are free again unless they left or are not in a computing pstate."""
+    state.job_state[job] = ENDED + final_state
+    state.end_time[job] = state.now[0]
+    _remove_running(state, job)
+    state.ended[state.count[N_ENDED]] = job
+    state.count[N_ENDED] += 1
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            state.host_job[host] = -1
+            if state.host_state[host] != UNAVAILABLE:
+                _set_host_state(state, host, IDLE)
+                refresh_free(state, facts, host)
+
+
+@kernel
+def reject(state, job):
+    """A queued job is turned away; call `drop_started` after the last one."""
+    state.job_state[job] = REJECTED
+    state.end_time[job] = state.now[0]
+
+
+@kernel
+def leave(state, facts, host):
+    """A host becomes unavailable; a job that runs there goes on."""
+    _move(state, facts, host, UNAVAILABLE)
+
+
+@kernel
+def come_back(state, facts, host):
+    """An unavailable host is available again."""
+    _move(state, facts, host, COMPUTING if state.host_job[host] >= 0 else IDLE)
+
+
+@kernel
+def begin_switch(state, facts, host, virtual_pstate, wakes):
+    """A host begins to fall asleep or to wake; it is in `virtual_pstate` (-1 where unknown) meanwhile."""
+    if virtual_pstate >= 0:
+        state.pstate[host] = virtual_pstate
+    _move(state, facts, host, SWITCHING_ON if wakes else SWITCHING_OFF)
+
+
+@kernel
+def end_switch(state, facts, host, pstate, wakes):
+    """A host has fallen asleep or woken up, and is in `pstate`."""
+    state.pstate[host] = pstate
+    _move(state, facts, host, IDLE if wakes else SLEEPING)
+
+
+@kernel
+def set_pstate(state, facts, host, pstate):
+    """A host goes from one computing pstate to another, at once."""
+    state.pstate[host] = pstate
+    refresh_free(state, facts, host)
+
+
+@kernel
+def _move(state, facts, host, new):
+    """Change a host's state for a reason other than a job."""
+    _set_host_state(state, host, new)
+    refresh_free(state, facts, host)
+    state.count[SWITCHES] += 1
+
+
+@kernel
+def _set_host_state(state, host, new):
+    old = state.host_state[host]
+    if old != new:
+        _count_host(state, old, -1)
+        _count_host(state, new, 1)
+        state.host_state[host] = new
+        state.host_since[host] = state.now[0]
+
+
+@kernel
+def _count_host(state, host_state, by):
+    if host_state == SLEEPING:
+        state.count[N_ASLEEP] += by
+    elif host_state == SWITCHING_ON:
+        state.count[N_WAKING] += by
+    elif host_state == SWITCHING_OFF:
+        state.count[N_DOZING] += by
+    elif host_state == UNAVAILABLE:
+        state.count[N_AWAY] += by
+
+
+@kernel
+def refresh_free(state, facts, host):
+    """Recompute whether a host can be given a job: idle, no job, and in a pstate that computes."""
+    can = (
+        state.host_state[host] == IDLE
+        and state.host_job[host] < 0
+        and facts.pstate_kind[host, state.pstate[host]] == PSTATE_COMPUTING
+    )
+    word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
+    was = state.free[word] & bit != 0
+    if can and not was:
+        state.free[word] |= bit
+        state.count[N_FREE] += 1
+    elif was and not can:
+        state.free[word] &= ~bit
+        state.count[N_FREE] -= 1
+
+
+@kernel
+def _clear_free(state, first, last):
+    """Hosts first..last, all free, are free no more."""
+    for word in range(first >> 6, (last >> 6) + 1):
+        low = max(first - (word << 6), 0)
+        high = min(last - (word << 6), 63)
+        mask = (~np.uint64(0) >> np.uint64(63 - high)) & (~np.uint64(0) << np.uint64(low))
+        state.free[word] &= ~mask
+    state.count[N_FREE] -= last - first + 1
+
+
+@kernel
+def _insert_running(state, job, expected_end):
+    at = state.count[N_RUNNING]
+    state.count[N_RUNNING] += 1
+    while at > 0 and state.expected_end[at - 1] > expected_end:
+        state.expected_end[at] = state.expected_end[at - 1]
+        state.running[at] = state.running[at - 1]
+        at -= 1
+    state.expected_end[at] = expected_end
+    state.running[at] = job
+
+
+@kernel
+def _remove_running(state, job):
+    count = state.count[N_RUNNING]
+    at = 0
+    while state.running[at] != job:
+        at += 1
+    for i in range(at, count - 1):
+        state.running[i] = state.running[i + 1]
+        state.expected_end[i] = state.expected_end[i + 1]
+    state.count[N_RUNNING] = count - 1

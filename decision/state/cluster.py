@@ -41,12 +41,10 @@ N_RUNNING = 2  # length of running
 N_FREE = 3  # hosts that can be given a job now (bits set in free)
 N_INTERVALS = 4  # used length of interval_first and interval_last
 N_ENDED = 5  # length of ended: jobs that ended since the last decision
-N_ASLEEP = 6  # hosts asleep
-N_WAKING = 7  # hosts switching on
-N_DOZING = 8  # hosts switching off
-N_AWAY = 9  # hosts unavailable
-SWITCHES = 10  # changes of pstate or availability so far: it moves when capacity changes otherwise than by jobs
-N_COUNTERS = 11
+N_IN_STATE = 6  # N_IN_STATE + HostState: hosts in that state; the six that follow
+N_ASLEEP, N_WAKING, N_DOZING, N_IDLE, N_COMPUTING, N_AWAY = range(N_IN_STATE, N_IN_STATE + N_HOST_STATES)
+SWITCHES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job caused
+N_COUNTERS = SWITCHES + 1
 
 
 class PlatformFacts(NamedTuple):
@@ -94,6 +92,7 @@ class ClusterState(NamedTuple):
     host_state: I1  # (H,) HostState
     host_job: I4  # (H,) number of the job that runs there, -1
     host_since: F8  # (H,) seconds: when host_state last changed
+    time_in_state: F8  # (6,) host-seconds spent in each HostState, up to each host's last change
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
 
@@ -109,6 +108,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
     computing = facts.pstate_kind[np.arange(hosts), initial_pstate] == PSTATE_COMPUTING
     count = np.zeros(N_COUNTERS, np.int64)
     count[N_FREE] = computing.sum()
+    count[N_IDLE] = hosts
     return ClusterState(
         now=np.zeros(1),
         count=count,
@@ -130,6 +130,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         host_state=np.full(hosts, IDLE, np.int8),
         host_job=np.full(hosts, -1, np.int32),
         host_since=np.zeros(hosts),
+        time_in_state=np.zeros(N_HOST_STATES),
         pstate=initial_pstate.copy(),
         free=pack_hosts(computing),
     )

@@ -12,16 +12,13 @@ from .cluster import (
     COMPUTING,
     ENDED,
     IDLE,
-    N_ASLEEP,
-    N_AWAY,
-    N_DOZING,
     N_ENDED,
     N_FREE,
+    N_IN_STATE,
     N_INTERVALS,
     N_JOBS,
     N_QUEUED,
     N_RUNNING,
-    N_WAKING,
     PSTATE_COMPUTING,
     QUEUED,
     REJECTED,
@@ -160,22 +157,12 @@ def _move(state, facts, host, new):
 def _set_host_state(state, host, new):
     old = state.host_state[host]
     if old != new:
-        _count_host(state, old, -1)
-        _count_host(state, new, 1)
+        now = state.now[0]
+        state.count[N_IN_STATE + old] -= 1
+        state.count[N_IN_STATE + new] += 1
+        state.time_in_state[old] += now - state.host_since[host]
         state.host_state[host] = new
-        state.host_since[host] = state.now[0]
-
-
-@kernel
-def _count_host(state, host_state, by):
-    if host_state == SLEEPING:
-        state.count[N_ASLEEP] += by
-    elif host_state == SWITCHING_ON:
-        state.count[N_WAKING] += by
-    elif host_state == SWITCHING_OFF:
-        state.count[N_DOZING] += by
-    elif host_state == UNAVAILABLE:
-        state.count[N_AWAY] += by
+        state.host_since[host] = now
 
 
 @kernel

@@ -1,0 +1,27 @@
+"""Files in and out: Batsim workloads and events, SWF logs, SimGrid platforms, Batsim's output files.
+
+Readers return frozen facts of `decision.model`; whatever is wrong with a file is one `InputError` that names
+the file, the place in it and the mend. Writers write beside and rename, so that a file is whole or absent.
+
+Design
+------
+Readers accept what Batsim 4.2.1 accepts and refuse what it refuses, so that a file that loads here also loads
+there. They are stricter only where Batsim would hang or crash later: composed profiles that contain themselves,
+jobs on zero hosts, switches at zero speed.
+"""
+
+from .events import load_events
+from .outputs import write_run
+from .platform_xml import load_platform, write_platform
+from .swf import load_swf
+from .workload_json import load_workload, write_workload
+
+__all__ = [
+    "load_events",
+    "load_platform",
+    "load_swf",
+    "load_workload",
+    "write_platform",
+    "write_run",
+    "write_workload",
+]

@@ -1,0 +1,77 @@
+"""Batsim's external events: one JSON object per line, such as machines that leave and return."""
+
+import os
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+from msgspec import Meta
+
+from decision.model.errors import ConfigError, InputError
+from decision.model.hosts import parse_hosts
+from decision.model.workload import MachineEvent
+
+from .files import read_bytes
+from .workload_json import compact, explain_json, split_error
+
+_RANK = {"machine_available": 0, "machine_unavailable": 1}  # Batsim's order of events at one instant
+
+
+class _Event(msgspec.Struct):
+    type: str
+    timestamp: Annotated[float, Meta(ge=0)]
+    resources: Any = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+def load_events(path: str | os.PathLike[str], forward_unknown: bool = False) -> list[MachineEvent]:
+    """Read external events, sorted as Batsim does: by time, then available before unavailable before others.
+
+    Args:
+        path: a file with one JSON object per line; empty lines are skipped.
+        forward_unknown: accept events of types that Batsim does not know (its ``--forward-unknown-events``).
+
+    Raises:
+        InputError: if Batsim would refuse the file; one line with file, line and field.
+    """
+    events = [
+        _event(line, f"{path}, line {number}", forward_unknown)
+        for number, line in enumerate(read_bytes(path).splitlines(), 1)
+        if line.strip()
+    ]
+    return sorted(events, key=lambda event: (event.timestamp, _RANK.get(event.type, 2)))
+
+
+def _event(line: bytes, where: str, forward_unknown: bool) -> MachineEvent:
+    fields = _decode(line, where)
+    hosts: tuple[int, ...] = ()
+    if fields.type in _RANK:
+        hosts = _hosts(fields.resources, where)
+    elif not forward_unknown:
+        _refuse_type(fields.type, where)
+    return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, source=compact(line))
+
+
+def _decode(line: bytes, where: str) -> _Event:
+    try:
+        return _EVENT.decode(line)
+    except msgspec.ValidationError as error:
+        text, place = split_error(error)
+        raise InputError(f"{where}: {f'field {place[1:]!r}: ' if place else ''}{text}") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"{where}: not a JSON event: {explain_json(error, line)}") from None
+
+
+def _hosts(text: Any, where: str) -> tuple[int, ...]:
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"{where}: field 'resources': must be a host set like \"0-3 7\"; found {text!r}")
+    try:
+        return tuple(parse_hosts(text))
+    except ConfigError as error:
+        raise InputError(f"{where}: field 'resources': {error}") from None
+
+
+def _refuse_type(kind: str, where: str) -> NoReturn:
+    known = " or ".join(_RANK)
+    raise InputError(f"{where}: field 'type': {kind!r} is unknown; use {known}, or forward unknown events")

@@ -1,0 +1,314 @@
+"""SimGrid's platform files, as Batsim 4.2.1 (SimGrid 3.32) reads them: hosts, power, sleep, roles.
+
+What concerns the network is accepted and ignored. A host of several cores is one resource that gives a job the
+speed of one core, as in Batsim.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import msgspec
+
+from decision.model.errors import ConfigError, InputError
+from decision.model.platform import Host, Platform
+
+from .files import write_files
+from .power import (
+    WATTAGE,
+    format_sleep_states,
+    format_speed,
+    format_wattage,
+    parse_sleep_states,
+    parse_speeds,
+    power_states,
+)
+from .xml_nodes import Node, read_xml
+
+_ROLES = ("", "compute_node", "storage", "master")
+_MAX_HOSTS = 10_000_000
+
+_PROFILE_FILES = ("speed_file", "availability_file", "state_file")
+_NETWORK = ("sharing_policy", "bb_bw", "bb_lat", "bb_sharing_policy", "limiter_link", "loopback_bw", "loopback_lat")
+
+# element: attributes that it must have, attributes that it may have
+_ATTRIBUTES = {
+    "zone": (("id", "routing"), ()),
+    "AS": (("id", "routing"), ()),
+    "host": (("id", "speed"), ("core", "pstate", "coordinates", *_PROFILE_FILES)),
+    "cluster": (
+        ("id", "prefix", "suffix", "radical", "speed", "bw", "lat"),
+        ("core", "topology", "topo_parameters", "router_id", *_NETWORK),
+    ),
+    "cabinet": (("id", "prefix", "suffix", "radical", "speed", "bw", "lat"), ()),
+    "peer": (("id", "speed", "bw_in", "bw_out"), ("lat", "coordinates", *_PROFILE_FILES)),
+    "prop": (("id", "value"), ()),
+}
+_IGNORED = {
+    *("config", "random", "trace", "trace_connect", "link", "backbone", "router", "host_link", "disk"),
+    *("route", "zoneRoute", "ASroute", "bypassRoute", "bypassZoneRoute", "bypassASroute", "actor", "process"),
+}
+_REMOVED = {"include": "3.18", "storage": "3.27", "storage_type": "3.27", "mount": "3.27"}
+
+
+class _Found(msgspec.Struct):
+    """A host as the file has it."""
+
+    name: str
+    node: Node
+    properties: dict[str, str]
+    zone_properties: Mapping[str, str]
+
+
+def load_platform(
+    path: str | os.PathLike[str],
+    energy: bool = False,
+    roles: Mapping[str, str] | None = None,
+    master: str = "master_host",
+    mmax: int | None = None,
+) -> Platform:
+    """Read a SimGrid platform.
+
+    Args:
+        path: the XML file.
+        energy: energy will be simulated: mistakes in power and sleep states are errors (they are ignored otherwise).
+        roles: role by host name, beside those that the file gives ("compute_node", "storage", "master").
+        master: the host that Batsim itself runs on.
+        mmax: use the first `mmax` compute hosts only.
+
+    Raises:
+        InputError: if Batsim would refuse the file; one line with file, line, element and mend.
+    """
+    root = read_xml(path)
+    _check_root(root)
+    found = _by_name(_hosts(root))
+    by_role = _assign_roles(found, {master: "master", **(roles or {})})
+    if len(by_role["master"]) != 1:
+        names = ", ".join(h.name for h in by_role["master"]) or "none"
+        raise InputError(f"{path}: there must be one master host (found: {names}); add <host id={master!r}>")
+    compute = _first(by_role["compute_node"], mmax, path)
+    hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
+    storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
+    return Platform(hosts=tuple(hosts), storage=tuple(storage), master=by_role["master"][0].name, path=str(path))
+
+
+def _check_root(root: Node) -> None:
+    if root.tag != "platform":
+        raise root.error("the root of a SimGrid platform is <platform version='4.1'>")
+    try:
+        version = float(root.attributes.get("version", "0"))
+    except ValueError:
+        version = 0.0
+    if not 4.0 <= version <= 4.1:
+        raise root.error("only versions 4 and 4.1 are read; use simgrid_update_xml to bring the file up to date")
+
+
+# -------------------------------------------------------------------------------------- elements to hosts
+
+
+def _hosts(root: Node) -> Iterator[_Found]:
+    """All hosts, each with the properties of the zones around it."""
+    waiting: list[tuple[Node, Mapping[str, str]]] = [(root, {})]
+    while waiting:
+        node, outer = waiting.pop()
+        inner = {**outer, **_properties(node)}
+        for child in node.children:
+            _check(child)
+            if child.tag in ("zone", "AS"):
+                waiting.append((child, inner))
+            elif child.tag in ("host", "peer"):
+                yield _Found(child.attributes["id"], child, _properties(child), inner)
+            elif child.tag in ("cluster", "cabinet"):
+                yield from _cluster(child, inner)
+
+
+def _check(node: Node) -> None:
+    """Refuse elements and attributes that SimGrid does not know."""
+    if node.tag in _REMOVED:
+        raise node.error(f"removed in SimGrid {_REMOVED[node.tag]}; put its content into this file")
+    if node.tag in _IGNORED:
+        return
+    if node.tag not in _ATTRIBUTES:
+        raise node.error("SimGrid knows no such element; correct its name or remove it")
+    needed, optional = _ATTRIBUTES[node.tag]
+    for name in needed:
+        if name not in node.attributes:
+            raise node.error(f"the attribute {name!r} is missing; add it")
+    for name in node.attributes:
+        if name not in needed and name not in optional:
+            raise node.error(f"SimGrid knows no attribute {name!r} here; correct its name or remove it")
+
+
+def _properties(node: Node) -> dict[str, str]:
+    """The <prop> children of an element; of two with one name SimGrid keeps the first."""
+    properties: dict[str, str] = {}
+    for child in node.children:
+        if child.tag == "prop":
+            _check(child)
+            properties.setdefault(child.attributes["id"], child.attributes["value"])
+    return properties
+
+
+def _cluster(node: Node, outer: Mapping[str, str]) -> Iterator[_Found]:
+    """The hosts of a cluster. Its properties are its hosts', and also the zone's where the cluster is flat."""
+    properties = _properties(node)
+    flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
+    zone = {**outer, **properties} if flat else outer
+    for number in _radical(node):
+        name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
+        yield _Found(name, node, dict(properties), zone)
+
+
+def _radical(node: Node) -> Iterator[int]:
+    """Host numbers from ``0-3,7``."""
+    intervals = []
+    for part in node.attributes["radical"].split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or max(len(first), len(last)) > 9:
+            raise node.error(f"radical: {part!r} is neither a number nor an interval like 0-15")
+        intervals.append(range(int(first), int(last if dash else first) + 1))
+    if sum(map(len, intervals)) > _MAX_HOSTS:
+        raise node.error(f"radical: more than {_MAX_HOSTS} hosts; make it shorter")
+    return chain.from_iterable(intervals)
+
+
+def _by_name(hosts: Iterator[_Found]) -> list[_Found]:
+    """Hosts in the order of their ids: by name, byte by byte."""
+    found: dict[str, _Found] = {}
+    for host in hosts:
+        if host.name in found:
+            line = found[host.name].node.line
+            raise host.node.error(f"a host {host.name!r} exists already (line {line}); make names unique")
+        found[host.name] = host
+    return sorted(found.values(), key=lambda host: host.name.encode())
+
+
+# ------------------------------------------------------------------------------------------------- roles
+
+
+def _assign_roles(hosts: Sequence[_Found], roles: Mapping[str, str]) -> dict[str, list[_Found]]:
+    """Hosts by role. Like Batsim, it leaves a `role` among each host's properties."""
+    by_role: dict[str, list[_Found]] = {"compute_node": [], "storage": [], "master": []}
+    for host in hosts:
+        given = [host.properties["role"]] if "role" in host.properties else []
+        role = ",".join(given + ([roles[host.name]] if host.name in roles else []))
+        if role not in _ROLES:
+            known = "compute_node, storage or master"
+            raise host.node.error(f"host {host.name!r} has the role {role!r}; it must be one of {known}")
+        host.properties = {"role": role} | host.properties | {"role": role}
+        by_role[role or "compute_node"].append(host)
+    return by_role
+
+
+def _first(hosts: list[_Found], mmax: int | None, path: str | os.PathLike[str]) -> list[_Found]:
+    if mmax is not None and not 1 <= mmax <= len(hosts):
+        raise InputError(f"{path}: {len(hosts)} compute hosts, {mmax} wanted; choose 1 to {len(hosts)}")
+    if not hosts:
+        raise InputError(f"{path}: no compute host; add <host> or <cluster>")
+    return hosts[:mmax]
+
+
+# ------------------------------------------------------------------------------------------ power and speed
+
+
+def _host(number: int, found: _Found, energy: bool, computes: bool) -> Host:
+    try:
+        host = _build(number, found, energy)
+        if computes:
+            _check_speeds(host, energy)
+    except ConfigError as error:
+        name = "" if found.node.tag in ("host", "peer") else f"host {found.name!r}: "
+        raise found.node.error(f"{name}{error}") from None
+    return host
+
+
+def _build(number: int, found: _Found, energy: bool) -> Host:
+    speeds = parse_speeds(found.node.attributes["speed"])
+    pstate = _integer(found.node, "pstate", 0, len(speeds) - 1)
+    cores = _integer(found.node, "core", 1, 2**31 - 1)
+    wattage = next((found.properties[key] for key in WATTAGE if key in found.properties), None)
+    sleep = found.properties.get("sleep_pstates")
+    try:
+        states = power_states(speeds, wattage, cores)
+        sleeps = () if sleep is None else parse_sleep_states(sleep, len(speeds))
+    except ConfigError:
+        if energy:
+            raise
+        states, sleeps, wattage = power_states(speeds, None), (), None
+    return Host(
+        id=number,
+        name=found.name,
+        pstates=states,
+        sleep=sleeps,
+        initial_pstate=pstate,
+        has_power=wattage is not None,
+        properties=found.properties,
+        zone_properties=found.zone_properties,
+    )
+
+
+def _integer(node: Node, attribute: str, least: int, most: int) -> int:
+    text = node.attributes.get(attribute, str(least))
+    try:
+        value = int(float(text))  # SimGrid's own default is "0.0"
+    except (ValueError, OverflowError):
+        value = least - 1
+    if not least <= value <= most:
+        raise ConfigError(f"the attribute {attribute!r} must be a whole number from {least} to {most}; found {text!r}")
+    return value
+
+
+def _check_speeds(host: Host, energy: bool) -> None:
+    """Computing needs a speed above 0; so does switching, which takes 1/speed seconds."""
+    if energy and not host.is_computing_pstate(host.initial_pstate):
+        raise ConfigError(f"the attribute 'pstate' is {host.initial_pstate}, which is not a computing pstate")
+    pstates = set(range(len(host.pstates))) - host.sleep_pstates if energy else {host.initial_pstate}
+    for pstate in sorted(pstates):
+        if host.pstates[pstate].speed <= 0:
+            raise ConfigError(f"pstate {pstate} has a speed of 0; compute hosts need more (or the role 'storage')")
+
+
+# ----------------------------------------------------------------------------------------------- writing
+
+
+def write_platform(path: str | os.PathLike[str], platform: Platform, comment: str = "") -> None:
+    """Write a platform without network: one zone, one <host> per host.
+
+    Args:
+        path: the XML file.
+        platform: its hosts' power and sleep states become properties; their zone properties are not written.
+        comment: where the platform comes from.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    lines = ["<?xml version='1.0'?>", '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">']
+    if comment:
+        lines.append(f"<!--\n{comment.replace('--', '- -')}\n-->")
+    lines += ['<platform version="4.1">', '  <zone id="AS0" routing="Vivaldi">']
+    lines += [f'    <host id={quoteattr(platform.master)} coordinates="0 0 0" speed="1Gf"/>']
+    lines += [line for host in platform.hosts + platform.storage for line in _host_lines(host)]
+    lines += ["  </zone>", "</platform>", ""]
+    write_files({Path(path): ["\n".join(lines).encode()]})
+
+
+def _host_lines(host: Host) -> list[str]:
+    speeds = ", ".join(format_speed(p.speed) for p in host.pstates)
+    start = f'    <host id={quoteattr(host.name)} coordinates="0 0 0" speed="{speeds}" pstate="{host.initial_pstate}"'
+    properties = _written_properties(host)
+    if not properties:
+        return [f"{start}/>"]
+    lines = [f"      <prop id={quoteattr(key)} value={quoteattr(value)}/>" for key, value in properties.items()]
+    return [f"{start}>", *lines, "    </host>"]
+
+
+def _written_properties(host: Host) -> dict[str, str]:
+    derived = {*WATTAGE, "sleep_pstates"}
+    properties = {k: v for k, v in host.properties.items() if k not in derived and (k, v) != ("role", "")}
+    if host.has_power:
+        properties["wattage_per_state"] = format_wattage(host.pstates)
+    if host.sleep:
+        properties["sleep_pstates"] = format_sleep_states(host.sleep)
+    return properties

@@ -1,0 +1,264 @@
+"""Batsim's workload files: jobs and profiles in one JSON object.
+
+Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
+absent where a job has none; fields that Batsim does not know are kept for the decision process).
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+from msgspec import Meta, Raw
+
+from decision.model.errors import InputError
+from decision.model.workload import Job, Parallel, Profile, Workload
+
+from .files import read_bytes, write_files
+from .profiles import INT32_MAX, Int32, check_sequences, profile_fields, read_profile, used_profiles
+
+
+class _Job(msgspec.Struct, gc=False):
+    id: Int32 | str
+    subtime: Annotated[float, Meta(ge=0)]
+    res: Annotated[int, Meta(ge=1, le=INT32_MAX)]
+    profile: str
+    walltime: float = -1.0
+    user: Any = ""
+
+
+class _File(msgspec.Struct):
+    nb_res: Annotated[int, Meta(ge=1, le=INT32_MAX)]
+    jobs: list[_Job]
+    profiles: dict[str, Raw]
+    description: Any = ""
+
+
+class _Sources(msgspec.Struct):
+    jobs: list[dict[str, Raw]]
+
+
+_FILE = msgspec.json.Decoder(_File)
+_SOURCES = msgspec.json.Decoder(_Sources)
+_ENCODER = msgspec.json.Encoder()
+
+
+def load_workload(path: str | os.PathLike[str], name: str = "w0", keep_source: bool = False) -> Workload:
+    """Read a Batsim workload.
+
+    Jobs keep the file's order. Profiles that no job uses are left out, as Batsim does.
+
+    Args:
+        path: the JSON file.
+        name: the workload's name, the part of job ids before ``!``.
+        keep_source: keep each job's and profile's JSON as Batsim forwards it (see `Job.source`).
+
+    Raises:
+        InputError: if Batsim would refuse the file; one line with file, job or profile, and field.
+    """
+    where = str(path)
+    data = read_bytes(path)
+    file = _decode(data, where)
+    profiles = _read_profiles(file.profiles, where)
+    used = used_profiles(profiles, _known_profiles(file.jobs, profiles, name, where))
+    ids = _full_ids(file.jobs, name, where)
+    return Workload(
+        name=name,
+        jobs=_jobs(file.jobs, ids, profiles, where, _job_sources(data, ids) if keep_source else None),
+        profiles={key: profile for key, profile in profiles.items() if key in used},
+        nb_res=file.nb_res,
+        path=where,
+        description=file.description if isinstance(file.description, str) else "",
+        profile_sources={key: compact(file.profiles[key]) for key in profiles if key in used} if keep_source else {},
+    )
+
+
+def compact(source: Raw | bytes) -> bytes:
+    """The same JSON without whitespace; numbers keep their spelling."""
+    return msgspec.json.format(bytes(source), indent=-1)
+
+
+def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
+    """Write a workload as Batsim's JSON, one job and one profile per line.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    write_files({Path(path): _lines(workload)})
+
+
+def _lines(workload: Workload) -> Iterator[bytes]:
+    head = {"description": workload.description} if workload.description else {}
+    yield _ENCODER.encode({**head, "nb_res": workload.nb_res})[:-1] + b',\n"jobs":[\n'
+    yield b",\n".join(_ENCODER.encode(_job_fields(job, workload.name)) for job in workload.jobs)
+    yield b'\n],\n"profiles":{\n'
+    profiles = workload.profiles.items()
+    yield b",\n".join(_ENCODER.encode(key) + b":" + _ENCODER.encode(profile_fields(p)) for key, p in profiles)
+    yield b"\n}}\n"
+
+
+def _job_fields(job: Job, workload: str) -> dict[str, Any]:
+    # Batsim takes an id that contains the workload's name for a full one
+    fields = {
+        "id": job.id if workload in job.name else job.name,
+        "subtime": job.submit_time,
+        "res": job.size,
+        "profile": job.profile,
+    }
+    if math.isfinite(job.walltime):
+        fields["walltime"] = job.walltime
+    if job.user:
+        fields["user"] = job.user
+    return fields
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def _decode(data: bytes, path: str) -> _File:
+    try:
+        return _FILE.decode(data)
+    except msgspec.ValidationError as error:
+        _explain_field(error, data, path)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a JSON workload: {explain_json(error, data)}") from None
+
+
+def explain_json(error: Exception, data: bytes) -> str:
+    """What is wrong with JSON text, with the line where the parser says it."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "text that is not UTF-8; save the file as UTF-8"
+    byte = re.search(r"\(byte (\d+)\)", str(error))
+    if byte:
+        line = data.count(b"\n", 0, int(byte[1])) + 1
+        return f"{str(error)[: byte.start()].strip()} in line {line} (byte {byte[1]})"
+    return f"{error}; is the file complete?"
+
+
+def split_error(error: msgspec.ValidationError) -> tuple[str, str]:
+    """A validation error as what is wrong and the path of where: ``("Expected `int`, ...", ".jobs[3].res")``."""
+    text, _, where = str(error).partition(" - at `$")
+    return text, where.rstrip("`")
+
+
+def _explain_field(error: msgspec.ValidationError, data: bytes, path: str) -> NoReturn:
+    text, where = split_error(error)
+    match = re.match(r"\.jobs\[(\d+)\]\.?(.*)", where)
+    if not match:
+        place = f"field '{where[1:]}': " if where else ""
+        raise InputError(f"{path}: {place}{text}") from None
+    index = int(match[1])
+    job = _loose_job(data, index)
+    found = f", found {job[match[2]]!r}" if match[2] in job else ""
+    field = f", field '{match[2]}'" if match[2] else ""
+    raise InputError(f"{path}: job {job.get('id', '?')!r} (number {index + 1}){field}: {text}{found}") from None
+
+
+def _loose_job(data: bytes, index: int) -> dict[str, Any]:
+    """The job as far as it can be read, for an error message."""
+    try:
+        job = msgspec.json.decode(data)["jobs"][index]
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+    return job if isinstance(job, dict) else {}
+
+
+def _read_profiles(sources: Mapping[str, Raw], path: str) -> dict[str, Profile]:
+    profiles = {}
+    for name, source in sources.items():
+        try:
+            profiles[name] = read_profile(source)
+        except msgspec.ValidationError as error:
+            text, where = split_error(error)
+            field = f", field '{where[1:]}'" if where else ""
+            raise InputError(f"{path}: profile {name!r}{field}: {text}") from None
+    check_sequences(profiles, path)
+    return profiles
+
+
+def _known_profiles(jobs: Sequence[_Job], profiles: Mapping[str, Profile], name: str, path: str) -> set[str]:
+    """The names of the profiles that jobs use."""
+    named = {job.profile for job in jobs}
+    missing = named - profiles.keys()
+    if missing:
+        job = next(job for job in jobs if job.profile in missing)
+        raise InputError(f"{path}: job {job.id!r}, field 'profile': there is no profile {job.profile!r}; add it")
+    return named
+
+
+def _full_ids(jobs: Sequence[_Job], name: str, path: str) -> list[str]:
+    """Ids as Batsim makes them: ``w0!`` and the id, unless the id contains the workload's name already."""
+    ids = []
+    for job in jobs:
+        short = str(job.id)
+        ids.append(f"{name}!{short}" if name not in short and "!" not in short else _given_id(short, name, path))
+    if len(set(ids)) != len(ids):
+        seen: set[str] = set()
+        twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        raise InputError(f"{path}: job {twice!r}, field 'id': used by more than one job; make ids unique")
+    return ids
+
+
+def _given_id(text: str, name: str, path: str) -> str:
+    prefix, _, rest = text.partition("!")
+    if prefix == name and rest and "!" not in rest:
+        return text
+    reason = f"neither a name without '!' and {name!r}, nor '{name}!' and a name; rename the job"
+    raise InputError(f"{path}: job {text!r}, field 'id': {reason}")
+
+
+def _jobs(
+    jobs: Sequence[_Job],
+    ids: Sequence[str],
+    profiles: Mapping[str, Profile],
+    path: str,
+    sources: Sequence[bytes] | None,
+) -> tuple[Job, ...]:
+    names = {name: name for name in profiles}  # one string per profile, not one per job
+    widths = {name: len(p.flops) for name, p in profiles.items() if isinstance(p, Parallel)}
+    built = []
+    for index, (job, full) in enumerate(zip(jobs, ids, strict=True)):
+        if widths and widths.get(job.profile, job.res) != job.res:
+            _refuse_width(path, full, job, widths[job.profile])
+        built.append(
+            Job(
+                id=full,
+                submit_time=job.subtime,
+                size=job.res,
+                walltime=job.walltime if job.walltime > 0 else _no_walltime(job, full, path),
+                profile=names[job.profile],
+                user=job.user if isinstance(job.user, str) else _user(job.user),
+                source=sources[index] if sources else None,
+            )
+        )
+    return tuple(built)
+
+
+def _no_walltime(job: _Job, full: str, path: str) -> float:
+    if job.walltime == -1:
+        return math.inf
+    reason = "must be above 0, or -1 for none"
+    raise InputError(f"{path}: job {full!r}, field 'walltime': {reason}; found {job.walltime:g}")
+
+
+def _user(value: Any) -> str:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:
+    reason = f"{job.res} hosts, but its parallel profile {job.profile!r} has {width}; make them equal"
+    raise InputError(f"{path}: job {full!r}, field 'res': {reason}")
+
+
+def _job_sources(data: bytes, ids: Sequence[str]) -> list[bytes]:
+    """Each job's JSON with its full id, as Batsim forwards it."""
+    sources = []
+    for fields, full in zip(_SOURCES.decode(data).jobs, ids, strict=True):
+        fields["id"] = Raw(_ENCODER.encode(full))
+        sources.append(compact(_ENCODER.encode(fields)))
+    return sources

@@ -1,0 +1,135 @@
+"""What a profile makes a job do: its leaf tasks one after the other, and what the engines refuse to simulate."""
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+import msgspec
+
+from decision.model.errors import ConfigError
+from decision.model.workload import (
+    Composed,
+    Delay,
+    Foreign,
+    Job,
+    Parallel,
+    ParallelHomogeneous,
+    ParallelHomogeneousTotal,
+    Profile,
+    Workload,
+)
+
+MAX_LEAVES = 1_000_000
+ADVICE = "run this workload with Batsim"
+
+
+class LeafKind(IntEnum):
+    """What a leaf task's amount means."""
+
+    DELAY = 0  # seconds
+    FLOPS_EACH = 1  # flop per executor
+    FLOPS_TOTAL = 2  # flop in all, spread evenly over the executors
+    FLOPS_VECTOR = 3  # one amount per executor
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A task without parts. An executor is a host of the job, or what a mapping puts there."""
+
+    profile: str  # the leaf's own profile
+    kind: LeafKind
+    amount: float  # seconds or flop, by kind; 0 where `flops` says it
+    flops: tuple[float, ...] = ()  # (n,) flop per executor, with FLOPS_VECTOR only
+    exit_code: int = 0  # once the leaf is over: 0 goes on to the next leaf, anything else ends the job
+    path: tuple[tuple[str, int], ...] = ()  # enclosing composed profiles, outermost first, and which of their tasks
+
+
+def flatten(name: str, workload: Workload) -> tuple[Leaf, ...]:
+    """The leaf tasks of a profile in the order in which they run.
+
+    A composed profile ends with its first task whose exit code is not 0, so the leaves after such a task are
+    left out, and the last leaf has the exit code of the whole.
+
+    Raises:
+        ConfigError: if the engines cannot simulate the profile; one line that names it.
+    """
+    leaves: list[Leaf] = []
+    for leaf in _leaves(name, workload, ()):
+        leaves.append(leaf)
+        if len(leaves) > MAX_LEAVES:
+            raise _refusal(name, workload, f"more than {MAX_LEAVES:,} tasks once unrolled; lower 'repeat'")
+        if leaf.exit_code != 0:
+            break
+    return tuple(leaves)
+
+
+def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) -> Iterator[Leaf]:
+    profile = workload.profiles[name]
+    if profile.exit_code < -1:
+        raise _refusal(name, workload, f"exit code {profile.exit_code}; Batsim takes no code below -1")
+    if not isinstance(profile, Composed):
+        yield _leaf(name, profile, workload, path)
+        return
+    parts = profile.repeat * len(profile.sequence)
+    for index in range(parts):
+        part = profile.sequence[index % len(profile.sequence)]
+        within = _leaves(part, workload, (*path, (name, index)))
+        yield from _with_last_code(within, profile.exit_code) if index == parts - 1 else within
+
+
+def _with_last_code(leaves: Iterator[Leaf], code: int) -> Iterator[Leaf]:
+    """The same leaves; the last one also gives the exit code of the composed profile that ends with it."""
+    last = next(leaves)
+    for leaf in leaves:
+        yield last
+        last = leaf
+    yield last if last.exit_code else msgspec.structs.replace(last, exit_code=code)
+
+
+def _leaf(name: str, profile: Profile, workload: Workload, path: tuple[tuple[str, int], ...]) -> Leaf:
+    if isinstance(profile, Foreign):
+        reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
+        raise _refusal(name, workload, reason)
+    kind, amount, flops, sent = _work(profile)
+    if sent > 0:
+        reason = f"communication (com = {sent:g} bytes), and the embedded engine has no network; {ADVICE}"
+        raise _refusal(name, workload, reason)
+    return Leaf(name, kind, amount, flops, profile.exit_code, path)
+
+
+def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
+    """Kind, amount, flop per executor and bytes of a profile without parts."""
+    match profile:
+        case Delay():
+            return LeafKind.DELAY, profile.duration, (), 0.0
+        case ParallelHomogeneous():
+            return LeafKind.FLOPS_EACH, profile.flops, (), profile.bytes
+        case ParallelHomogeneousTotal():
+            return LeafKind.FLOPS_TOTAL, profile.flops, (), profile.bytes
+        case Parallel():
+            return LeafKind.FLOPS_VECTOR, 0.0, profile.flops, max(profile.bytes, default=0.0)
+    raise TypeError(f"{type(profile).__name__} has parts")
+
+
+def _refusal(name: str, workload: Workload, reason: str) -> ConfigError:
+    return ConfigError(f"{workload.path or workload.name}: profile {name!r} has {reason}")
+
+
+def is_moldable(name: str, workload: Workload) -> bool:
+    """Whether a job of this profile may get another number of hosts than it requested.
+
+    Batsim allows it for `ParallelHomogeneousTotal` and for a composed profile whose parts all are of that kind.
+    """
+    profile = workload.profiles[name]
+    parts = [workload.profiles[part] for part in profile.sequence] if isinstance(profile, Composed) else [profile]
+    return all(isinstance(part, ParallelHomogeneousTotal) for part in parts)
+
+
+def check_width(job: Job, leaves: tuple[Leaf, ...], workload: Workload) -> None:
+    """Refuse a job whose profile gives amounts for another number of hosts than it requests.
+
+    Raises:
+        ConfigError: one line that names job, profile and both numbers.
+    """
+    for leaf in leaves:
+        if leaf.kind is LeafKind.FLOPS_VECTOR and len(leaf.flops) != job.size:
+            reason = f"amounts for {len(leaf.flops)} hosts, but job {job.id} requests {job.size}; make them equal"
+            raise _refusal(leaf.profile, workload, reason)

@@ -1,0 +1,348 @@
+"""What the two ends have told each other about jobs, calls and queries: enough to tell a false event.
+
+There is one rule per event type and sender, in `RULES`. A rule checks its event against the ledger, enters it,
+and raises `RefusalError` if the event cannot be: Batsim stops on most of these without a word that helps.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET
+
+from .messages import (
+    Answer,
+    CallMeLater,
+    ChangeJobState,
+    Event,
+    ExecuteJob,
+    FromJobMsg,
+    JobCompleted,
+    JobDescription,
+    JobKilled,
+    JobSubmitted,
+    KillJob,
+    Notify,
+    Query,
+    RegisterJob,
+    RegisterProfile,
+    RejectJob,
+    RequestedCall,
+    ResourceStateChanged,
+    Role,
+    SetJobMetadata,
+    SetResourceState,
+    SimulationBegins,
+    SimulationEnds,
+    ToJobMsg,
+    event_type,
+)
+from .versions import Version
+
+
+class RefusalError(Exception):
+    """Why a message cannot be accepted, in one line; `Connection` adds who is to blame."""
+
+
+class JobState(Enum):
+    """What is known of a job; the values complete the sentence "the job ..."."""
+
+    WAITING = "waits"
+    RUNNING = "runs"
+    ENDED = "has ended"
+
+
+_HOSTS = re.compile(r"\d+(-\d+)?( \d+(-\d+)?)*").fullmatch
+_MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
+_CHANGES: Mapping[JobState, Mapping[str, JobState]] = {
+    JobState.WAITING: {"RUNNING": JobState.RUNNING, "REJECTED": JobState.ENDED},
+    JobState.RUNNING: {
+        "COMPLETED_SUCCESSFULLY": JobState.ENDED,
+        "COMPLETED_WALLTIME_REACHED": JobState.ENDED,
+        "COMPLETED_KILLED": JobState.ENDED,
+    },
+    JobState.ENDED: {},
+}
+
+
+class Ledger:
+    """The conversation's memory. It is the same at both ends."""
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self.jobs: dict[str, JobState] = {}
+        self.unacknowledged: set[str] = set()  # registered jobs whose JOB_SUBMITTED is still to come
+        self.killing: set[str] = set()  # jobs whose JOB_KILLED is still to come
+        self.calls = 0  # REQUESTED_CALLs still to come
+        self.asked: Counter[str] = Counter()  # ANSWERs still to come, by request
+        self.begun = False
+        self.over = False
+        self.dynamic_jobs = False
+        self.acknowledges = False
+        self.registration_finished = False
+
+    def enter(self, sender: Role, event: Event) -> None:
+        """Check an event that `sender` says and remember it.
+
+        Raises:
+            RefusalError: if it cannot be said now.
+        """
+        rule = RULES[sender].get(type(event))
+        if rule is None:
+            raise RefusalError("this is not its to say")
+        rule(self, event)
+
+    def move(self, job_id: str, old: JobState, new: JobState, what: str) -> None:
+        """Take a job from one state to the next; `what` says what is being done to it."""
+        if self.jobs.get(job_id) is not old:
+            raise self.unfit(job_id, what)
+        self.jobs[job_id] = new
+
+    def unfit(self, job_id: str, what: str) -> RefusalError:
+        """The refusal of an event that does not fit the job's state."""
+        state = self.jobs.get(job_id)
+        why = "was never submitted" if state is None else state.value
+        return RefusalError(f"job {shown(job_id)} {what}, but it {why}")
+
+    def require_remembered(self, job_id: str, what: str) -> None:
+        """Refuse a command about a job that Batsim does not know, or no longer."""
+        state = self.jobs.get(job_id)
+        if state is None or (state is JobState.ENDED and self.version.forgets_ended_jobs):
+            raise self.unfit(job_id, what)
+
+    def require_registration(self) -> None:
+        """Refuse dynamic jobs and profiles where Batsim does not take them."""
+        if not self.dynamic_jobs:
+            raise RefusalError("dynamic jobs are not enabled (Batsim's option --enable-dynamic-jobs)")
+        if self.registration_finished:
+            raise RefusalError("registration_finished was said before, and continue_registration was not")
+
+
+def shown(text: str) -> str:
+    """A peer's text, fit for one line."""
+    return text if text.isprintable() and len(text) < 80 else repr(text[:80])
+
+
+def _hosts(text: str, where: str) -> None:
+    if not _HOSTS(text):
+        raise RefusalError(f"{where} {shown(text)!r} is no set of hosts like '0-3 7'")
+
+
+def _describe(job: JobDescription, job_id: str) -> None:
+    if not job.walltime > 0:
+        raise RefusalError(f"job {shown(job_id)} has the walltime {job.walltime}; it must be positive, or -1 for none")
+
+
+# --- Batsim's events -----------------------------------------------------------------------------------------
+
+
+def _begins(ledger: Ledger, event: SimulationBegins) -> None:
+    if ledger.begun:
+        raise RefusalError("the simulation has begun before")
+    config = event.data.config
+    if config.redis_enabled:
+        raise RefusalError("the jobs are kept in Redis, which is not supported; start Batsim without --enable-redis")
+    ledger.begun = True
+    ledger.dynamic_jobs = config.dynamic_jobs_enabled
+    ledger.acknowledges = config.dynamic_jobs_acknowledged
+
+
+def _ends(ledger: Ledger, event: SimulationEnds) -> None:
+    if ledger.over:
+        raise RefusalError("the simulation has ended before")
+    ledger.over = True
+
+
+def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
+    job_id = event.data.job_id
+    _describe(event.data.job, job_id)
+    if job_id not in ledger.jobs:
+        ledger.jobs[job_id] = JobState.WAITING
+    elif job_id in ledger.unacknowledged:
+        ledger.unacknowledged.remove(job_id)
+    else:
+        raise RefusalError(f"job {shown(job_id)} was submitted before")
+
+
+def _completed(ledger: Ledger, event: JobCompleted) -> None:
+    ledger.move(event.data.job_id, JobState.RUNNING, JobState.ENDED, "completes")
+    _hosts(event.data.alloc, "alloc")
+
+
+def _killed(ledger: Ledger, event: JobKilled) -> None:
+    # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
+    for job_id in event.data.job_ids:
+        if job_id not in ledger.killing:
+            raise RefusalError(f"job {shown(job_id)} is killed, which no KILL_JOB asked for")
+        ledger.killing.remove(job_id)
+
+
+def _changed(ledger: Ledger, event: ResourceStateChanged) -> None:
+    _hosts(event.data.resources, "resources")
+
+
+def _called(ledger: Ledger, event: RequestedCall) -> None:
+    if not ledger.calls:
+        raise RefusalError("no CALL_ME_LATER asked for it")
+    ledger.calls -= 1
+
+
+def _batsim_notifies(ledger: Ledger, event: Notify) -> None:
+    if event.data.type in _MACHINE_EVENTS:
+        _hosts(event.data.resources, "resources")
+
+
+def _from_job(ledger: Ledger, event: FromJobMsg) -> None:
+    if event.data.job_id not in ledger.jobs:
+        raise ledger.unfit(event.data.job_id, "speaks")
+
+
+# --- The decision process's commands -------------------------------------------------------------------------
+
+
+def _reject(ledger: Ledger, event: RejectJob) -> None:
+    ledger.move(event.data.job_id, JobState.WAITING, JobState.ENDED, "is rejected")
+
+
+def _execute(ledger: Ledger, event: ExecuteJob) -> None:
+    data = event.data
+    ledger.move(data.job_id, JobState.WAITING, JobState.RUNNING, "is executed")
+    _hosts(data.alloc, "alloc")
+    if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
+        raise RefusalError(
+            f"job {shown(data.job_id)} has several of mapping, storage_mapping and additional_io_job; Batsim takes one"
+        )
+
+
+def _call_later(ledger: Ledger, event: CallMeLater) -> None:
+    if not event.timestamp < event.data.timestamp < math.inf:
+        raise RefusalError(f"a call at {event.data.timestamp} s is not in the future")
+    ledger.calls += 1
+
+
+def _kill(ledger: Ledger, event: KillJob) -> None:
+    if not event.data.job_ids:
+        raise RefusalError("it names no job")
+    for job_id in event.data.job_ids:
+        ledger.require_remembered(job_id, "is killed")
+        if ledger.jobs[job_id] is JobState.WAITING:
+            raise ledger.unfit(job_id, "is killed")
+        ledger.killing.add(job_id)
+
+
+def _register_job(ledger: Ledger, event: RegisterJob) -> None:
+    ledger.require_registration()
+    job_id = event.data.job_id
+    if job_id in ledger.jobs:
+        raise RefusalError(f"job {shown(job_id)} exists already")
+    if job_id.count("!") != 1:
+        raise RefusalError(f"the job's id {shown(job_id)!r} is not of the form WORKLOAD!NAME")
+    _describe(event.data.job, job_id)
+    ledger.jobs[job_id] = JobState.WAITING
+    if ledger.acknowledges:
+        ledger.unacknowledged.add(job_id)
+
+
+def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
+    ledger.require_registration()
+
+
+def _set_state(ledger: Ledger, event: SetResourceState) -> None:
+    _hosts(event.data.resources, "resources")
+    if not event.data.state.isdecimal():
+        raise RefusalError(f"state {shown(event.data.state)!r} is no pstate's number")
+
+
+def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
+    ledger.require_remembered(event.data.job_id, "is given metadata")
+    if '"' in event.data.metadata:
+        raise RefusalError(
+            f"the metadata of job {shown(event.data.job_id)} has a double quote, which Batsim cannot write"
+        )
+
+
+def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
+    job_id, name = event.data.job_id, event.data.job_state
+    state = ledger.jobs.get(job_id)
+    if state is None or name not in _CHANGES[state]:
+        raise ledger.unfit(job_id, f"is changed to {shown(name)}")
+    ledger.jobs[job_id] = _CHANGES[state][name]
+
+
+def _decision_notifies(ledger: Ledger, event: Notify) -> None:
+    finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
+    if finished is None:
+        raise RefusalError(f"Batsim does not know the notification {shown(event.data.type)!r}")
+    ledger.registration_finished = finished
+
+
+def _to_job(ledger: Ledger, event: ToJobMsg) -> None:
+    ledger.require_remembered(event.data.job_id, "is spoken to")
+
+
+# --- Queries, both ways --------------------------------------------------------------------------------------
+
+
+def _only(topic: str, said: Any) -> None:
+    """Refuse requests or answers that are not about the one topic that is their sender's."""
+    topics = [name for name in said.__struct_fields__ if getattr(said, name) is not UNSET]
+    if topics != [topic]:
+        raise RefusalError(f"it must be about {topic}, and is about {' and '.join(topics) or 'nothing'}")
+
+
+def _asks(topic: str, ledger: Ledger, event: Query) -> None:
+    _only(topic, event.data.requests)
+    ledger.asked[topic] += 1
+
+
+def _answers(topic: str, ledger: Ledger, event: Answer) -> None:
+    _only(topic, event.data)
+    if not ledger.asked[topic]:
+        raise RefusalError(f"no QUERY asked for {topic}")
+    answer = getattr(event.data, topic)
+    if not math.isfinite(answer if isinstance(answer, float | int) else answer.estimated_waiting_time):
+        raise RefusalError(f"{topic} is not a finite number")
+    ledger.asked[topic] -= 1
+
+
+Rule = Callable[[Ledger, Any], None]
+
+RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
+    Role.BATSIM: {
+        SimulationBegins: _begins,
+        SimulationEnds: _ends,
+        JobSubmitted: _submitted,
+        JobCompleted: _completed,
+        JobKilled: _killed,
+        ResourceStateChanged: _changed,
+        RequestedCall: _called,
+        FromJobMsg: _from_job,
+        Notify: _batsim_notifies,
+        Query: partial(_asks, "estimate_waiting_time"),
+        Answer: partial(_answers, "consumed_energy"),
+    },
+    Role.DECISION: {
+        RejectJob: _reject,
+        ExecuteJob: _execute,
+        CallMeLater: _call_later,
+        KillJob: _kill,
+        RegisterJob: _register_job,
+        RegisterProfile: _register_profile,
+        SetResourceState: _set_state,
+        SetJobMetadata: _set_metadata,
+        ChangeJobState: _change_state,
+        ToJobMsg: _to_job,
+        Notify: _decision_notifies,
+        Query: partial(_asks, "consumed_energy"),
+        Answer: partial(_answers, "estimate_waiting_time"),
+    },
+}
+
+
+def describe(event: Event) -> str:
+    """The event in an error: its type and its time."""
+    return f"{event_type(event)} at {event.timestamp} s"

@@ -1,0 +1,56 @@
+"""Recorded conversations: one JSON line per message, ``{"from": "batsim", "message": {...}}``.
+
+These are functions on lines of text; opening files is the caller's business. A message is kept as the text
+that it came in, so that numbers survive to the last digit.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from decision.model.errors import InputError
+
+from .messages import Role
+
+
+class Entry(Struct, frozen=True):
+    """One message of a recording and who sent it."""
+
+    sender: Role = field(name="from")
+    message: Raw
+
+    @property
+    def data(self) -> bytes:
+        """The message as it was sent, in JSON."""
+        return bytes(self.message)
+
+
+_decoder = msgspec.json.Decoder(Entry)
+
+
+def record_line(sender: Role, data: bytes) -> str:
+    """The line, without its newline, that records a message; `data` is the message's JSON.
+
+    A line break in JSON only ever stands between tokens, so that a space may take its place.
+    """
+    one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
+    return msgspec.json.encode(Entry(sender, Raw(one_line))).decode()
+
+
+def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[Entry]:
+    """The messages of a recording, in order; `where` is its name in errors.
+
+    Raises:
+        InputError: at the first line that is no recorded message.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield _decoder.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"{where}, line {number}: this is no recorded message ({error}); "
+                'a line looks like {"from": "batsim", "message": {...}}'
+            ) from None

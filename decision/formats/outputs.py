@@ -3,7 +3,8 @@
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,10 @@ _ENERGY_ROW = "%f,%f,%s,%f,%s\n"
 _PSTATE_HEADER = "time,machine_id,new_pstate\n"
 _PSTATE_ROW = "%g,%s,%d\n"
 
+_STATE_NAMES = [state.name for state in FinalState]
 _SPECIAL = re.compile(r'[,"\r\n]')
 _CHUNK = 65536  # rows
+_LEAST_RUNTIME = 1e-5  # seconds; what Batsim writes for a job that took no time
 
 
 def write_run(
@@ -48,61 +51,60 @@ def write_run(
     Raises:
         ConfigError: if a folder is missing or read-only, or the disk is full.
     """
+    jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
     parts: dict[str, Iterable[bytes]] = {
-        "jobs": _encoded(_JOB_HEADER, _job_rows(record.jobs)),
+        "jobs": _table(_JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
         "schedule": [_schedule(record, version).encode()],
-        "machine_states": _encoded(_STATE_HEADER, _state_rows(record.host_states)),
+        "machine_states": _table(_STATE_HEADER, len(states.time), partial(_state_rows, states)),
     }
-    if record.energy is not None:
-        parts["consumed_energy"] = _encoded(_ENERGY_HEADER, _energy_rows(record.energy))
-    if record.pstates is not None:
-        parts["pstate_changes"] = _encoded(_PSTATE_HEADER, _pstate_rows(record.pstates))
-    contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): rows for name, rows in parts.items()}
+    if energy is not None:
+        parts["consumed_energy"] = _table(_ENERGY_HEADER, len(energy.time), partial(_energy_rows, energy))
+    if pstates is not None:
+        parts["pstate_changes"] = _table(_PSTATE_HEADER, len(pstates.time), partial(_pstate_rows, pstates))
+    contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
     write_files(contents)
     return list(contents)
 
 
-def _encoded(header: str, rows: Iterator[str]) -> Iterator[bytes]:
+def _table(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:
+    """A file in chunks of rows, so that a million rows never stand in memory as text."""
     yield header.encode()
-    chunk: list[str] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == _CHUNK:
-            yield "".join(chunk).encode()
-            chunk.clear()
-    yield "".join(chunk).encode()
+    for begin in range(0, length, _CHUNK):
+        yield "".join(rows(slice(begin, begin + _CHUNK))).encode()
 
 
 # --------------------------------------------------------------------------------------------------- jobs
 
 
-def _job_rows(jobs: JobTable) -> Iterator[str]:
-    workload, name = _split_ids(jobs.id)
-    finish = jobs.start_time + jobs.runtime
-    turnaround = finish - jobs.submit_time
+def _job_rows(jobs: JobTable, rows: slice) -> Iterator[str]:
+    workload, name = _split_ids(jobs.id[rows])
+    submit, start, runtime = jobs.submit_time[rows], jobs.start_time[rows], _runtimes(jobs.runtime[rows])
+    finish = start + runtime
+    turnaround = finish - submit
     columns: list[Sequence[object]] = [
         _cells(name),
         _cells(workload),
-        _cells(jobs.profile),
-        jobs.submit_time.tolist(),
-        jobs.size.tolist(),
-        np.where(np.isfinite(jobs.walltime), jobs.walltime, -1.0).tolist(),
-        (jobs.final_state == FinalState.COMPLETED_SUCCESSFULLY).tolist(),
-        [_STATE_NAMES[state] for state in jobs.final_state.tolist()],
-        jobs.start_time.tolist(),
-        jobs.runtime.tolist(),
+        _cells(jobs.profile[rows]),
+        submit.tolist(),
+        jobs.size[rows].tolist(),
+        np.where(np.isfinite(jobs.walltime[rows]), jobs.walltime[rows], -1.0).tolist(),
+        (jobs.final_state[rows] == FinalState.COMPLETED_SUCCESSFULLY).tolist(),
+        [_STATE_NAMES[state] for state in jobs.final_state[rows].tolist()],
+        start.tolist(),
+        runtime.tolist(),
         finish.tolist(),
-        (jobs.start_time - jobs.submit_time).tolist(),
+        (start - submit).tolist(),
         turnaround.tolist(),
-        (turnaround / jobs.runtime).tolist(),
-        jobs.allocation,
-        jobs.energy.tolist(),
-        [text.replace('"', '""') for text in jobs.metadata],
+        (turnaround / runtime).tolist(),
+        jobs.allocation[rows],
+        jobs.energy[rows].tolist(),
+        [text.replace('"', '""') for text in jobs.metadata[rows]],
     ]
     return (_JOB_ROW % row if row[7] != "REJECTED" else _rejected(row) for row in zip(*columns, strict=True))
 
 
-_STATE_NAMES = [state.name for state in FinalState]
+def _runtimes(runtime: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(runtime == 0, _LEAST_RUNTIME, runtime)
 
 
 def _rejected(row: tuple[object, ...]) -> str:
@@ -124,23 +126,24 @@ def _cells(column: Sequence[str]) -> Sequence[str]:
 # ---------------------------------------------------------------------------------------- hosts and energy
 
 
-def _state_rows(table: HostTable) -> Iterator[str]:
-    columns = [table.counts[:, state].tolist() for state in range(HostState.UNAVAILABLE)]
-    return map(_STATE_ROW.__mod__, zip(table.time.tolist(), *columns, strict=True))
+def _state_rows(table: HostTable, rows: slice) -> Iterator[str]:
+    columns = [table.counts[rows, state].tolist() for state in range(HostState.UNAVAILABLE)]
+    return map(_STATE_ROW.__mod__, zip(table.time[rows].tolist(), *columns, strict=True))
 
 
-def _energy_rows(table: EnergyTable) -> Iterator[str]:
+def _energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
     """The last column is the mean power since the entry before; NA where no time has passed."""
     elapsed = np.diff(table.time, prepend=0.0)
     joules = np.diff(table.energy, prepend=0.0)
     power = np.divide(joules, elapsed, out=np.full(len(elapsed), np.nan), where=elapsed > 0)
-    rows = zip(table.time.tolist(), table.energy.tolist(), table.event, table.wattmin.tolist(), strict=True)
-    for row, watts in zip(rows, power.tolist(), strict=True):
-        yield _ENERGY_ROW % (*row, "NA" if math.isnan(watts) else f"{watts:f}")
+    powers = ["NA" if math.isnan(watts) else f"{watts:f}" for watts in power[rows].tolist()]
+    columns = (table.time[rows].tolist(), table.energy[rows].tolist(), table.event[rows], table.wattmin[rows].tolist())
+    return map(_ENERGY_ROW.__mod__, zip(*columns, powers, strict=True))
 
 
-def _pstate_rows(table: PstateTable) -> Iterator[str]:
-    return map(_PSTATE_ROW.__mod__, zip(table.time.tolist(), table.hosts, table.pstate.tolist(), strict=True))
+def _pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
+    columns = (table.time[rows].tolist(), table.hosts[rows], table.pstate[rows].tolist())
+    return map(_PSTATE_ROW.__mod__, zip(*columns, strict=True))
 
 
 # ----------------------------------------------------------------------------------------------- schedule
@@ -157,7 +160,7 @@ def _schedule(record: RunRecord, version: str) -> str:
 def _job_values(jobs: JobTable) -> dict[str, int | float]:
     """Batsim's metrics: means are over all jobs, and rejected jobs add nothing to the sums."""
     ran = jobs.final_state != FinalState.REJECTED
-    submit, start, runtime = jobs.submit_time[ran], jobs.start_time[ran], jobs.runtime[ran]
+    submit, start, runtime = jobs.submit_time[ran], jobs.start_time[ran], _runtimes(jobs.runtime[ran])
     finish = start + runtime
     nb_jobs, nb_finished = len(ran), int(ran.sum())
     nb_success = int((jobs.final_state == FinalState.COMPLETED_SUCCESSFULLY).sum())

@@ -8,12 +8,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from textwrap import indent
 from xml.sax.saxutils import quoteattr
 
 import msgspec
 
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Host, Platform
+from decision.model.platform import Host, Platform, PowerState
 
 from .files import write_files
 from .power import (
@@ -285,13 +286,20 @@ def write_platform(path: str | os.PathLike[str], platform: Platform, comment: st
         ConfigError: if the file cannot be written.
     """
     lines = ["<?xml version='1.0'?>", '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">']
+    lines.append('<platform version="4.1">')
     if comment:
-        lines.append(f"<!--\n{comment.replace('--', '- -')}\n-->")
-    lines += ['<platform version="4.1">', '  <zone id="AS0" routing="Vivaldi">']
-    lines += [f'    <host id={quoteattr(platform.master)} coordinates="0 0 0" speed="1Gf"/>']
+        lines.append(f"  <!--\n{indent(comment.replace('--', '- -'), '  ')}\n  -->")
+    lines.append('  <zone id="AS0" routing="Vivaldi">')
+    lines += _host_lines(_master(platform))
     lines += [line for host in platform.hosts + platform.storage for line in _host_lines(host)]
     lines += ["  </zone>", "</platform>", ""]
     write_files({Path(path): ["\n".join(lines).encode()]})
+
+
+def _master(platform: Platform) -> Host:
+    """Batsim's own host; where others have power it draws none, for SimGrid warns about hosts without."""
+    has_power = any(host.has_power for host in platform.hosts)
+    return Host(id=-1, name=platform.master, pstates=(PowerState(1e9),), has_power=has_power)
 
 
 def _host_lines(host: Host) -> list[str]:

@@ -1,0 +1,95 @@
+"""A week of jobs for a small cluster: a plain model for demonstrations.
+
+Arrivals follow office hours and weekends; each user has typical job sizes and run times; run times are heavy-tailed;
+walltimes are round numbers that overestimate, and a few are too short. The numbers are plausible and fitted to no
+log: for comparisons that matter use a recorded log or a published model.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.workload import Delay, Job, ParallelHomogeneous, Profile, Workload
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DAY = 86_400  # seconds
+DAYS = 7
+
+_DAY_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.9, 0.35, 0.3)  # Monday to Sunday
+_HOUR_WEIGHTS = (2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 8, 11, 12, 12, 11, 9, 7, 5, 4, 4, 3, 3)  # from midnight
+_NB_USERS = 24
+_SIGMA_USER, _SIGMA_JOB = 0.8, 1.3  # spread of the logarithm of run times: between users, between a user's jobs
+_LONGEST = 12 * 3600.0  # seconds
+_TOO_SHORT = 0.03  # share of jobs whose walltime stops them
+_WALLTIMES = 60.0 * np.array([5, 10, 15, 30, 60, 120, 180, 240, 360, 480, 720, 1440, 2880])  # seconds
+
+
+def week_workload(rng: np.random.Generator, nb_jobs: int = 1500, nb_hosts: int = 16, load: float = 0.9) -> Workload:
+    """Jobs with delay profiles.
+
+    Args:
+        rng: where all choices come from.
+        nb_jobs: how many jobs are submitted in the seven days.
+        nb_hosts: hosts of the cluster; no job is larger.
+        load: host-seconds that the jobs will run, relative to what the hosts offer in the seven days.
+    """
+    submit = _arrivals(rng, nb_jobs)
+    users = _users(rng, nb_jobs)
+    sizes = _sizes(rng, users, nb_hosts)
+    runtimes, walltimes = _times(rng, users, sizes, load * nb_hosts * DAYS * DAY)
+    jobs = tuple(
+        Job(id=f"w0!{i:04d}", submit_time=at, size=size, walltime=limit, profile=f"d{run:.0f}", user=f"u{user:02d}")
+        for i, (at, size, limit, run, user) in enumerate(
+            zip(submit.tolist(), sizes.tolist(), walltimes.tolist(), runtimes.tolist(), users.tolist(), strict=True)
+        )
+    )
+    profiles: dict[str, Profile] = {f"d{run:.0f}": Delay(run) for run in np.unique(runtimes).tolist()}
+    return Workload(name="w0", jobs=jobs, profiles=profiles, nb_res=nb_hosts)
+
+
+def in_flops(workload: Workload, speed: float) -> Workload:
+    """The same jobs computing instead of waiting: they take as long on hosts of `speed` flop/s, and draw power."""
+    profiles: dict[str, Profile] = {
+        name: ParallelHomogeneous(profile.duration * speed, 0.0, profile.exit_code)
+        for name, profile in workload.profiles.items()
+        if isinstance(profile, Delay)
+    }
+    return Workload(name=workload.name, jobs=workload.jobs, profiles=profiles, nb_res=workload.nb_res)
+
+
+def _arrivals(rng: np.random.Generator, nb_jobs: int) -> Floats:
+    """Submission times in whole seconds, ascending: Monday to Sunday, counted from the first job."""
+    weights = np.outer(_DAY_WEIGHTS, _HOUR_WEIGHTS).ravel()
+    hours = rng.choice(len(weights), nb_jobs, p=weights / weights.sum())
+    times = np.sort(np.floor(3600 * (hours + rng.random(nb_jobs))))
+    return times - times[0]
+
+
+def _users(rng: np.random.Generator, nb_jobs: int) -> Ints:
+    """A user for each job: few users submit most jobs (Zipf's law)."""
+    weights = 1 / np.arange(1, _NB_USERS + 1)
+    return rng.choice(_NB_USERS, nb_jobs, p=weights / weights.sum())
+
+
+def _sizes(rng: np.random.Generator, users: Ints, nb_hosts: int) -> Ints:
+    """Mostly powers of two around each user's own; one job in five any number of hosts."""
+    largest = nb_hosts.bit_length() - 1
+    typical = rng.integers(0, largest + 1, _NB_USERS)
+    power = np.clip(typical[users] + rng.choice((-1, 0, 0, 1), len(users)), 0, largest)
+    anything = rng.integers(1, nb_hosts + 1, len(users))
+    return np.where(rng.random(len(users)) < 0.2, anything, 2**power)
+
+
+def _times(rng: np.random.Generator, users: Ints, sizes: Ints, area: float) -> tuple[Floats, Floats]:
+    """Run times and walltimes in seconds, such that jobs run for `area` host-seconds in all."""
+    medians = rng.normal(0.0, _SIGMA_USER, _NB_USERS)
+    shape = np.exp(medians[users] + rng.normal(0.0, _SIGMA_JOB, len(users)))
+    factor = rng.uniform(1.1, 4.0, len(users))
+    factor[rng.random(len(users)) < _TOO_SHORT] = 0.5
+    scale = area / (shape * sizes).sum()
+    for _ in range(50):  # cutting run times loses area; scale again until the area is right
+        runtimes = np.clip(np.rint(shape * scale), 5.0, _LONGEST)
+        walltimes = _WALLTIMES[np.searchsorted(_WALLTIMES, np.minimum(runtimes * factor, _WALLTIMES[-1]))]
+        scale *= area / (np.minimum(runtimes, walltimes) * sizes).sum()
+    return runtimes, walltimes

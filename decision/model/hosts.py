@@ -33,13 +33,19 @@ def parse_hosts(text: str) -> list[int]:
     Raises:
         ConfigError: if a part is neither ``7`` nor ``3-5``, or an interval runs backwards.
     """
-    ids: set[int] = set()
-    for part in text.replace(",", " ").split():
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise ConfigError(f"host set {text!r}: {part!r} is neither a host id nor an interval like 3-5")
-        low, high = int(first), int(last) if dash else int(first)
-        if high < low:
-            raise ConfigError(f"host set {text!r}: the interval {part!r} runs backwards")
-        ids.update(range(low, high + 1))
-    return sorted(ids)
+    return sorted({host for low, high in parse_intervals(text) for host in range(low, high + 1)})
+
+
+def parse_intervals(text: str) -> list[tuple[int, int]]:
+    """The intervals of Batsim's notation as they stand, first and last host of each; errors as `parse_hosts`."""
+    return [_parse_interval(part, text) for part in text.replace(",", " ").split()]
+
+
+def _parse_interval(part: str, text: str) -> tuple[int, int]:
+    first, dash, last = part.partition("-")
+    if not first.isdigit() or (dash and not last.isdigit()):
+        raise ConfigError(f"host set {text!r}: {part!r} is neither a host id nor an interval like 3-5")
+    low, high = int(first), int(last) if dash else int(first)
+    if high < low:
+        raise ConfigError(f"host set {text!r}: the interval {part!r} runs backwards")
+    return low, high

@@ -1,0 +1,1 @@
+"""What a run comes to: metrics, tables of Batsim's files, pictures."""

@@ -1,0 +1,110 @@
+"""Pictures of a schedule."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from decision.model.errors import ConfigError
+from decision.model.hosts import parse_intervals
+from decision.model.record import Floats, JobTable
+
+from .metrics import only_ran, utilization
+
+_UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
+_JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb")
+_BUSY, _MEAN, _WAITING = "#4477aa", "#222222", "#cc6677"
+
+
+def draw_schedule(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None:
+    """Write a PNG with three views over one time axis: which host ran what, how many were busy, how many jobs waited.
+
+    Args:
+        jobs: the run's jobs; rejected ones are left out.
+        nb_hosts: compute hosts.
+        path: the file.
+        title: the picture's title; what it shows is added.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    ran = only_ran(jobs)
+    ends = ran.start_time + ran.runtime
+    unit, unit_name = _time_unit(float(ends.max(initial=0.0)))
+    figure = Figure(figsize=(11, 7.5), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    gantt, busy, waiting = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1, 1))
+    figure.suptitle(f"{title}: {len(ran.id):,} jobs on {nb_hosts:,} hosts", fontsize=14)
+    _draw_gantt(gantt, ran, ends, nb_hosts, unit)
+    _draw_busy(busy, ran, ends, nb_hosts, unit)
+    _draw_waiting(waiting, ran, unit)
+    waiting.set_xlabel(f"simulated time ({unit_name})")
+    _save(figure, path)
+
+
+def _time_unit(longest: float) -> tuple[float, str]:
+    """The unit in seconds, and its name, that gives numbers easy to read up to `longest` seconds."""
+    return next((unit, name) for least, unit, name in _UNITS if longest >= least)
+
+
+def _draw_gantt(axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:
+    corners = np.array(list(_rectangles(jobs, ends))).reshape(-1, 4, 2) / np.array([unit, 1.0])
+    colors = [
+        _JOB_COLORS[i % len(_JOB_COLORS)] for i, text in enumerate(jobs.allocation) for _ in parse_intervals(text)
+    ]
+    axes.add_collection(PolyCollection(corners, facecolors=colors, edgecolors="white", linewidths=0.15))
+    axes.set_ylim(-0.5, nb_hosts - 0.5)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylabel("host")
+    axes.set_title("jobs on hosts", loc="left", fontsize=10)
+
+
+def _rectangles(jobs: JobTable, ends: Floats) -> Iterator[list[tuple[float, float]]]:
+    """The corners of each job's rectangles, one per interval of its hosts: seconds by hosts."""
+    for text, start, end in zip(jobs.allocation, jobs.start_time.tolist(), ends.tolist(), strict=True):
+        for first, last in parse_intervals(text):
+            low, high = first - 0.5, last + 0.5
+            yield [(start, low), (end, low), (end, high), (start, high)]
+
+
+def _draw_busy(axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:
+    times, busy = _steps((jobs.start_time, jobs.size), (ends, -jobs.size))
+    mean = utilization(jobs, nb_hosts)
+    axes.fill_between(times / unit, busy, step="post", color=_BUSY, alpha=0.7, linewidth=0)
+    axes.axhline(mean * nb_hosts, color=_MEAN, linewidth=1, linestyle="--")
+    axes.set_ylim(0, nb_hosts * 1.05)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.set_ylabel("busy hosts")
+    axes.set_title(f"utilization (dashed: mean, {mean:.1%})", loc="left", fontsize=10)
+
+
+def _draw_waiting(axes: Axes, jobs: JobTable, unit: float) -> None:
+    one = np.ones(len(jobs.id), np.int64)
+    times, waiting = _steps((jobs.submit_time, one), (jobs.start_time, -one))
+    axes.fill_between(times / unit, waiting, step="post", color=_WAITING, alpha=0.7, linewidth=0)
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, max(1, waiting.max(initial=0)) * 1.05)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.set_ylabel("waiting jobs")
+    axes.set_title("queue", loc="left", fontsize=10)
+
+
+def _steps(*changes: tuple[Floats, Any]) -> tuple[Floats, Any]:
+    """A step function from (times, amounts by which it changes then): its times and its values from each on."""
+    times = np.concatenate([when for when, _ in changes])
+    amounts = np.concatenate([by for _, by in changes])
+    at, where = np.unique(times, return_inverse=True)
+    return at, np.cumsum(np.bincount(where, weights=amounts, minlength=len(at)))
+
+
+def _save(figure: Figure, path: Path) -> None:
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None

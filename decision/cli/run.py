@@ -1,0 +1,105 @@
+"""``decision run``: one policy over a workload on a platform, from files to files."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import (
+    DEFAULT_TIMEOUT,
+    EnergyOption,
+    EventsOption,
+    OutputOption,
+    PlatformOption,
+    PolicyOption,
+    PolicySettings,
+    SeedOption,
+    TimeoutOption,
+    WorkloadOption,
+    read_range,
+    read_settings,
+)
+
+SWF = "Logs in the Standard Workload Format"
+
+
+class EngineName(StrEnum):
+    """Who simulates."""
+
+    EMBEDDED = "embedded"
+    REFERENCE = "reference"
+    BATSIM = "batsim"
+
+
+class WalltimeName(StrEnum):
+    """Where the walltimes of a log's jobs come from."""
+
+    REQUESTED = "requested"
+    RUNTIME = "runtime"
+    NONE = "none"
+
+
+def run(
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    policy: PolicyOption,
+    option: PolicySettings = None,
+    engine: Annotated[EngineName, typer.Option("--engine", help="Who simulates.")] = EngineName.EMBEDDED,
+    batsim: Annotated[str, typer.Option("--batsim", help="Batsim's command.", metavar="PATH")] = "batsim",
+    energy: EnergyOption = False,
+    events: EventsOption = None,
+    jobs: Annotated[
+        str | None,
+        typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", help="Leave out jobs larger than this.", min=1, rich_help_panel=SWF)
+    ] = None,
+    walltime: Annotated[
+        WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)
+    ] = WalltimeName.REQUESTED,
+    seed: SeedOption = 0,
+    output: OutputOption = Path("out"),
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the schedule, FOLDER/schedule.png.")] = False,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Run one policy over a workload on a platform.
+
+    Prints what came of it and writes Batsim's output files, out_jobs.csv and
+    its companions, to FOLDER. With --engine batsim it starts Batsim itself on
+    a free port; the other engines need nothing installed.
+
+    Examples:
+
+      decision run -p platforms/taurus.xml -w workloads/taurus_week.json \\
+          --policy easy --energy
+
+      decision run -p cluster.xml -w log.swf --jobs 0:1000 --policy saf+easy
+
+      decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
+          --engine batsim --batsim /opt/bin/batsim
+    """
+    from decision.drivers.inputs import Inputs, SwfOptions
+    from decision.drivers.whole_run import run_here, run_there
+
+    from .progress import announce_compilation, working
+    from .tables import print_summaries
+
+    inputs = Inputs(
+        platform=platform,
+        workloads=tuple(workload),
+        policy=policy,
+        settings=read_settings(option),
+        events=tuple(events or ()),
+        energy=energy,
+        seed=seed,
+        swf=SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value),
+    )
+    announce_compilation()
+    with working(policy) as show:
+        if engine is EngineName.BATSIM:
+            summary = run_there(inputs, output, batsim, plot=plot, timeout=timeout)
+        else:
+            summary = run_here(inputs, output, plot=plot, reference=engine is EngineName.REFERENCE, progress=show)
+    print_summaries({policy: summary})

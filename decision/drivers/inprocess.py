@@ -1,0 +1,28 @@
+"""An engine and an agent in one process, through the protocol's own messages."""
+
+from collections.abc import Callable
+
+from decision.model.errors import PolicyError, RemoteProtocolError
+from decision.model.record import RunRecord
+from decision.protocol import Connection, Role
+
+from .standin import Engine
+from .zmq_loop import Decider
+
+
+def converse(engine: Engine, agent: Decider, progress: Callable[[float], None] | None = None) -> RunRecord:
+    """Simulate with the agent's decisions; `progress` is told the simulated time in seconds.
+
+    Raises:
+        PolicyError: if the agent decides something impossible.
+    """
+    connection = Connection(Role.BATSIM)
+    while (question := engine.ask()) is not None:
+        if progress is not None:
+            progress(question.now)
+        reply = agent.handle(connection.send(question))
+        try:
+            engine.answer(connection.receive(reply))
+        except RemoteProtocolError as error:  # our own agent is no peer: what it says is the policy's doing
+            raise PolicyError(f"t={question.now:g} s: {error}") from None
+    return engine.record()

@@ -1,0 +1,111 @@
+"""A ZeroMQ socket that waits well."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from decision.model.errors import ConfigError, PeerError
+
+from .signals import StopRequest
+
+_SLICE = 0.1  # seconds between two looks at signals and at what else is watched
+_LINGER = 2000  # milliseconds to deliver the last message after the socket is closed
+_GREETED, _GONE = zmq.Event.HANDSHAKE_SUCCEEDED, zmq.Event.DISCONNECTED
+
+
+class Wire:
+    """One end of a conversation: a socket, its peer's comings and goings, and the patience to wait for it.
+
+    Args:
+        kind: zmq.REP (binds) or zmq.REQ (connects).
+        endpoint: where; ``tcp://127.0.0.1:*`` binds a free port.
+        peer: what the other end is, for messages: "Batsim".
+        timeout: seconds to wait for one message; 0 waits for ever.
+        advice: what to check when nobody comes.
+        stop: looked at while waiting.
+
+    Raises:
+        ConfigError: if the endpoint cannot be used.
+    """
+
+    def __init__(
+        self, kind: int, endpoint: str, *, peer: str, timeout: float, advice: str, stop: StopRequest | None = None
+    ) -> None:
+        self._peer, self._timeout, self._advice = peer, timeout, advice
+        self._stop = stop or StopRequest()
+        self._context = zmq.Context()
+        self._socket = self._context.socket(kind)
+        self._socket.linger = _LINGER
+        self._monitor = self._socket.get_monitor_socket(_GREETED | _GONE)
+        self._connections = 0
+        self._spoken = False
+        try:
+            (self._socket.bind if kind == zmq.REP else self._socket.connect)(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigError(f"endpoint {endpoint}: {error.strerror.lower()}; {_endpoint_advice(error)}") from None
+        self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deliver what has been sent, for at most two seconds, and let go of the port."""
+        self._socket.disable_monitor()
+        self._monitor.close(0)
+        self._socket.close()
+        self._context.term()
+
+    def send(self, data: bytes) -> None:
+        """Send one message."""
+        self._socket.send(data)
+
+    def receive(self, watch: Callable[[], None] | None = None) -> bytes:
+        """Wait for one message; `watch` is called ten times a second meanwhile and may raise.
+
+        Raises:
+            PeerError: if the peer has gone, or the timeout passed.
+            Interrupted: if a signal asked for the end.
+        """
+        began = time.monotonic()
+        while not self._socket.poll(int(_SLICE * 1000)):
+            self._stop.check()
+            if watch is not None:
+                watch()
+            self._check_connection()
+            if 0 < self._timeout <= time.monotonic() - began:
+                raise PeerError(self._silence())
+        self._stop.check()
+        self._spoken = True
+        return self._socket.recv()
+
+    def _check_connection(self) -> None:
+        while self._monitor.poll(0):
+            event = recv_monitor_message(self._monitor)["event"]
+            self._connections += 1 if event == _GREETED else -1
+        # what the peer sent before it went comes first
+        if self._spoken and self._connections <= 0 and not self._socket.poll(0):
+            raise PeerError(f"{self._peer} disconnected before the simulation ended; look at its own messages")
+
+    def _silence(self) -> str:
+        waited = f"waited {self._timeout:g} s"
+        if self._spoken:
+            return f"{self._peer} stopped talking ({waited}); is it stuck? A longer --timeout waits longer"
+        if self._connections > 0:
+            return f"{self._peer} connected and said nothing ({waited}); is it really {self._peer}?"
+        return f"{self._peer} never came to {self.endpoint} ({waited}); {self._advice}"
+
+
+def _endpoint_advice(error: zmq.ZMQError) -> str:
+    if error.errno == zmq.EADDRINUSE:
+        return "another process listens there; choose another port"
+    return "write it like tcp://127.0.0.1:28000"

@@ -56,7 +56,7 @@ class JobState(Enum):
     ENDED = "has ended"
 
 
-_HOSTS = re.compile(r"\d+(-\d+)?( \d+(-\d+)?)*").fullmatch
+_HOSTS = re.compile(r"\d+(-\d+)?( \d+(-\d+)?)*", re.ASCII).fullmatch
 _MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
 _CHANGES: Mapping[JobState, Mapping[str, JobState]] = {
     JobState.WAITING: {"RUNNING": JobState.RUNNING, "REJECTED": JobState.ENDED},
@@ -253,7 +253,7 @@ def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
 
 def _set_state(ledger: Ledger, event: SetResourceState) -> None:
     _hosts(event.data.resources, "resources")
-    if not event.data.state.isdecimal():
+    if not (event.data.state.isascii() and event.data.state.isdigit()):
         raise RefusalError(f"state {shown(event.data.state)!r} is no pstate's number")
 
 

@@ -32,10 +32,11 @@ _decoder = msgspec.json.Decoder(Entry)
 def record_line(sender: Role, data: bytes) -> str:
     """The line, without its newline, that records a message; `data` is the message's JSON.
 
-    A line break in JSON only ever stands between tokens, so that a space may take its place.
+    A line break in JSON only ever stands between tokens, so that a space may take its place. Bytes that are
+    no UTF-8, which a field that nobody reads may hold, are replaced.
     """
     one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
-    return msgspec.json.encode(Entry(sender, Raw(one_line))).decode()
+    return msgspec.json.encode(Entry(sender, Raw(one_line))).decode(errors="replace")
 
 
 def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[Entry]:

@@ -28,7 +28,7 @@ own, chosen by `Version.encoding`, that gives the same messages.
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from decision.model.errors import ConfigError
 
@@ -69,25 +69,28 @@ def version_named(name: str) -> Version:
     raise ConfigError(f"Batsim {name!r}: this version of the protocol is not spoken; known are {known}")
 
 
+class _Events(Struct):
+    events: tuple[Raw, ...]
+
+
+class _Config(Struct, rename="kebab"):
+    sched_config: str | UnsetType = UNSET
+    profile_reuse_enabled: bool | UnsetType = UNSET
+
+
 class _Data(Struct):
-    config: dict[str, Raw]
+    config: _Config
 
 
 class _Begins(Struct):
     data: _Data
 
 
-class _Question(Struct):
-    events: tuple[_Begins]
-
-
-_probe = msgspec.json.Decoder(_Question)
-
-
 def detect(begins: bytes) -> Version:
-    """The version of the Batsim that sent this SIMULATION_BEGINS, a message that has been decoded before."""
-    config = _probe.decode(begins).events[0].data.config
-    return V3 if V3.config_lacks.isdisjoint(config) else V4
+    """The version of the Batsim that sent this message, one that was read and begins with SIMULATION_BEGINS."""
+    first = msgspec.json.decode(begins, type=_Events).events[0]
+    config = msgspec.json.decode(first, type=_Begins).data.config
+    return V3 if config == _Config() else V4
 
 
 def leave_out(version: Version, begins: dict[str, Any]) -> None:

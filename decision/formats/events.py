@@ -11,7 +11,7 @@ from decision.model.hosts import parse_hosts
 from decision.model.workload import MachineEvent
 
 from .files import read_bytes
-from .workload_json import compact, explain_json, split_error
+from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
 
 _RANK = {"machine_available": 0, "machine_unavailable": 1}  # Batsim's order of events at one instant
 
@@ -57,21 +57,20 @@ def _decode(line: bytes, where: str) -> _Event:
     try:
         return _EVENT.decode(line)
     except msgspec.ValidationError as error:
-        text, place = split_error(error)
-        raise InputError(f"{where}: {f'field {place[1:]!r}: ' if place else ''}{text}") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"{where}: not a JSON event: {explain_json(error, line)}") from None
+        raise InputError(explain_value(where, error, line)) from None
+    except DECODE_ERRORS as error:
+        raise InputError(f"{where}: not a JSON event: {explain_text(error, line)}") from None
 
 
 def _hosts(text: Any, where: str) -> tuple[int, ...]:
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f"{where}: field 'resources': must be a host set like \"0-3 7\"; found {text!r}")
+        raise InputError(f"{where}, field 'resources': must be a host set like \"0-3 7\"; found {text!r}")
     try:
         return tuple(parse_hosts(text))
     except ConfigError as error:
-        raise InputError(f"{where}: field 'resources': {error}") from None
+        raise InputError(f"{where}, field 'resources': {error}") from None
 
 
 def _refuse_type(kind: str, where: str) -> NoReturn:
     known = " or ".join(_RANK)
-    raise InputError(f"{where}: field 'type': {kind!r} is unknown; use {known}, or forward unknown events")
+    raise InputError(f"{where}, field 'type': {kind!r} is unknown; use {known}, or forward unknown events")

@@ -19,6 +19,8 @@ from decision.model.platform import Host, Platform, PowerState
 from .files import write_files
 from .power import (
     WATTAGE,
+    WATTAGE_OFF,
+    check_watts,
     format_sleep_states,
     format_speed,
     format_wattage,
@@ -29,7 +31,7 @@ from .power import (
 from .xml_nodes import Node, read_xml
 
 _ROLES = ("", "compute_node", "storage", "master")
-_MAX_HOSTS = 10_000_000
+_MAX_HOSTS = 1_000_000
 
 _PROFILE_FILES = ("speed_file", "availability_file", "state_file")
 _NETWORK = ("sharing_policy", "bb_bw", "bb_lat", "bb_sharing_policy", "limiter_link", "loopback_bw", "loopback_lat")
@@ -88,7 +90,9 @@ def load_platform(
     by_role = _assign_roles(found, {master: "master", **(roles or {})})
     if len(by_role["master"]) != 1:
         names = ", ".join(h.name for h in by_role["master"]) or "none"
-        raise InputError(f"{path}: there must be one master host (found: {names}); add <host id={master!r}>")
+        raise InputError(
+            f"{path}: there must be one master host (found: {names}); add <host id={master!r}> or name another"
+        )
     compute = _first(by_role["compute_node"], mmax, path)
     hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
     storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
@@ -134,12 +138,12 @@ def _check(node: Node) -> None:
     if node.tag not in _ATTRIBUTES:
         raise node.error("SimGrid knows no such element; correct its name or remove it")
     needed, optional = _ATTRIBUTES[node.tag]
-    for name in needed:
-        if name not in node.attributes:
-            raise node.error(f"the attribute {name!r} is missing; add it")
     for name in node.attributes:
         if name not in needed and name not in optional:
             raise node.error(f"SimGrid knows no attribute {name!r} here; correct its name or remove it")
+    for name in needed:
+        if name not in node.attributes:
+            raise node.error(f"the attribute {name!r} is missing; add it")
 
 
 def _properties(node: Node) -> dict[str, str]:
@@ -229,9 +233,10 @@ def _build(number: int, found: _Found, energy: bool) -> Host:
     speeds = parse_speeds(found.node.attributes["speed"])
     pstate = _integer(found.node, "pstate", 0, len(speeds) - 1)
     cores = _integer(found.node, "core", 1, 2**31 - 1)
-    wattage = next((found.properties[key] for key in WATTAGE if key in found.properties), None)
+    wattage = _property(found, WATTAGE)
     sleep = found.properties.get("sleep_pstates")
     try:
+        check_watts(_property(found, WATTAGE_OFF))
         states = power_states(speeds, wattage, cores)
         sleeps = () if sleep is None else parse_sleep_states(sleep, len(speeds))
     except ConfigError:
@@ -248,6 +253,11 @@ def _build(number: int, found: _Found, energy: bool) -> Host:
         properties=found.properties,
         zone_properties=found.zone_properties,
     )
+
+
+def _property(found: _Found, names: tuple[str, ...]) -> str | None:
+    """The property under the first name that the host has."""
+    return next((found.properties[name] for name in names if name in found.properties), None)
 
 
 def _integer(node: Node, attribute: str, least: int, most: int) -> int:

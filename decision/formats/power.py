@@ -47,12 +47,28 @@ def parse_wattage(text: str) -> tuple[tuple[float, float, float], ...]:
     return tuple(_watts(part.strip()) for part in text.split(","))
 
 
-def _watts(text: str) -> tuple[float, float, float]:
+def check_watts(text: str | None) -> None:
+    """Refuse a power that is no number of watts. What a host draws when off is checked and, as by Batsim, never used.
+
+    Raises:
+        ConfigError: if it is negative, not finite or no number.
+    """
+    if text is not None and (":" in text or _numbers(text) is None):
+        raise ConfigError(f"the power {text!r} of a host that is off is not a number of watts")
+
+
+def _numbers(text: str) -> list[float] | None:
+    """Numbers separated by colons, or None if one is no finite number of at least 0."""
     try:
-        watts = [float(value) for value in text.split(":")]
+        values = [float(value) for value in text.split(":")]
     except ValueError:
-        watts = []
-    if len(watts) not in (2, 3) or not all(0 <= value < math.inf for value in watts):
+        return None
+    return values if all(0 <= value < math.inf for value in values) else None
+
+
+def _watts(text: str) -> tuple[float, float, float]:
+    watts = _numbers(text)
+    if watts is None or len(watts) not in (2, 3):
         raise ConfigError(f"the power {text!r} is not Idle:AllCores or Idle:Epsilon:AllCores in watts")
     return watts[0], watts[-2], watts[-1]
 

@@ -25,7 +25,7 @@ Amount = Annotated[float, Meta(ge=0)]
 Amounts = Annotated[tuple[Amount, ...], Meta(min_length=1)]
 
 FOREIGN_TYPES = ("parallel_homogeneous_pfs", "data_staging", "send", "recv", "smpi", "usage_trace")
-RENAMED_TYPES = {  # in Batsim 3.0
+RENAMED_TYPES = {  # since Batsim 3.0
     "msg_par": "parallel",
     "msg_par_hg": "parallel_homogeneous",
     "msg_par_hg_tot": "parallel_homogeneous_total",
@@ -67,7 +67,7 @@ class _ParallelSpec(msgspec.Struct, tag="parallel"):
     def build(self) -> Profile:
         wanted = len(self.cpu) ** 2
         if len(self.com) != wanted:
-            raise msgspec.ValidationError(f"Expected {wanted} values for {len(self.cpu)} hosts - at `$.com`")
+            raise msgspec.ValidationError(f"must have {wanted} values for {len(self.cpu)} hosts - at `$.com`")
         return Parallel(self.cpu, self.com, self.ret)
 
 
@@ -104,15 +104,15 @@ def read_profile(source: Raw | bytes) -> Profile:
         if kind.type in KNOWN_TYPES:
             raise
     if kind.type not in FOREIGN_TYPES:
-        raise msgspec.ValidationError(f"Unknown profile type {kind.type!r}{_advice(kind.type)} - at `$.type`")
+        raise msgspec.ValidationError(f"unknown to Batsim 4{_advice(kind.type)} - at `$.type`")
     return Foreign(kind.type, msgspec.json.decode(source), kind.ret)
 
 
 def _advice(kind: str) -> str:
     if kind in RENAMED_TYPES:
-        return f" (Batsim 3.0 renamed it {RENAMED_TYPES[kind]!r})"
+        return f", which renamed it {RENAMED_TYPES[kind]!r}"
     near = difflib.get_close_matches(kind, KNOWN_TYPES + FOREIGN_TYPES, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return f", perhaps {near[0]!r} is meant" if near else ""
 
 
 def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:

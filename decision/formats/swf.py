@@ -96,7 +96,7 @@ def _table(lines: list[bytes]) -> Table:
     tokens = b" ".join(lines).split()
     if len(tokens) != _FIELDS * len(lines):
         raise ValueError("ragged")
-    return np.array(tokens).astype(np.float64).reshape(-1, _FIELDS)
+    return np.fromiter(map(float, tokens), np.float64, len(tokens)).reshape(-1, _FIELDS)
 
 
 def _is_row(line: bytes) -> bool:

@@ -18,6 +18,7 @@ from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload
 
 from .files import read_bytes, write_files
+from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found, split_error
 from .profiles import INT32_MAX, Int32, check_sequences, profile_fields, read_profile, used_profiles
 
 
@@ -63,7 +64,7 @@ def load_workload(path: str | os.PathLike[str], name: str = "w0", keep_source: b
     data = read_bytes(path)
     file = _decode(data, where)
     profiles = _read_profiles(file.profiles, where)
-    used = used_profiles(profiles, _known_profiles(file.jobs, profiles, name, where))
+    used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))
     ids = _full_ids(file.jobs, name, where)
     return Workload(
         name=name,
@@ -74,11 +75,6 @@ def load_workload(path: str | os.PathLike[str], name: str = "w0", keep_source: b
         description=file.description if isinstance(file.description, str) else "",
         profile_sources={key: compact(file.profiles[key]) for key in profiles if key in used} if keep_source else {},
     )
-
-
-def compact(source: Raw | bytes) -> bytes:
-    """The same JSON without whitespace; numbers keep their spelling."""
-    return msgspec.json.format(bytes(source), indent=-1)
 
 
 def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
@@ -93,21 +89,30 @@ def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
 def _lines(workload: Workload) -> Iterator[bytes]:
     head = {"description": workload.description} if workload.description else {}
     yield _ENCODER.encode({**head, "nb_res": workload.nb_res})[:-1] + b',\n"jobs":[\n'
-    yield b",\n".join(_ENCODER.encode(_job_fields(job, workload.name)) for job in workload.jobs)
+    yield b",\n".join(_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
     yield b'\n],\n"profiles":{\n'
     profiles = workload.profiles.items()
     yield b",\n".join(_ENCODER.encode(key) + b":" + _ENCODER.encode(profile_fields(p)) for key, p in profiles)
     yield b"\n}}\n"
 
 
-def _job_fields(job: Job, workload: str) -> dict[str, Any]:
-    # Batsim takes an id that contains the workload's name for a full one
-    fields = {
-        "id": job.id if workload in job.name else job.name,
-        "subtime": job.submit_time,
-        "res": job.size,
-        "profile": job.profile,
-    }
+def job_json(job: Job) -> bytes:
+    """The job's JSON object as Batsim forwards it: the file's where it was kept, or else made from the job."""
+    return job.source or _ENCODER.encode(_job_fields(job, job.id))
+
+
+def profile_json(workload: Workload, name: str) -> bytes:
+    """A profile's JSON object as Batsim forwards it: the file's where it was kept, or else made from the profile."""
+    return workload.profile_sources.get(name) or _ENCODER.encode(profile_fields(workload.profiles[name]))
+
+
+def _written_id(job: Job, workload: str) -> str:
+    """Batsim takes an id that contains the workload's name for a full one."""
+    return job.id if workload in job.name else job.name
+
+
+def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
+    fields = {"id": written_id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
     if math.isfinite(job.walltime):
         fields["walltime"] = job.walltime
     if job.user:
@@ -122,50 +127,25 @@ def _decode(data: bytes, path: str) -> _File:
     try:
         return _FILE.decode(data)
     except msgspec.ValidationError as error:
-        _explain_field(error, data, path)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a JSON workload: {explain_json(error, data)}") from None
+        raise InputError(f"{path}: {_explain(error, data)}") from None
+    except DECODE_ERRORS as error:
+        raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
 
 
-def explain_json(error: Exception, data: bytes) -> str:
-    """What is wrong with JSON text, with the line where the parser says it."""
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    if isinstance(error, UnicodeDecodeError):
-        return "text that is not UTF-8; save the file as UTF-8"
-    byte = re.search(r"\(byte (\d+)\)", str(error))
-    if byte:
-        line = data.count(b"\n", 0, int(byte[1])) + 1
-        return f"{str(error)[: byte.start()].strip()} in line {line} (byte {byte[1]})"
-    return f"{error}; is the file complete?"
-
-
-def split_error(error: msgspec.ValidationError) -> tuple[str, str]:
-    """A validation error as what is wrong and the path of where: ``("Expected `int`, ...", ".jobs[3].res")``."""
-    text, _, where = str(error).partition(" - at `$")
-    return text, where.rstrip("`")
-
-
-def _explain_field(error: msgspec.ValidationError, data: bytes, path: str) -> NoReturn:
+def _explain(error: msgspec.ValidationError, data: bytes) -> str:
     text, where = split_error(error)
-    match = re.match(r"\.jobs\[(\d+)\]\.?(.*)", where)
+    match = re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", where)
     if not match:
-        place = f"field '{where[1:]}': " if where else ""
-        raise InputError(f"{path}: {place}{text}") from None
-    index = int(match[1])
-    job = _loose_job(data, index)
-    found = f", found {job[match[2]]!r}" if match[2] in job else ""
-    field = f", field '{match[2]}'" if match[2] else ""
-    raise InputError(f"{path}: job {job.get('id', '?')!r} (number {index + 1}){field}: {text}{found}") from None
+        return f"field {where!r}: {text}{found(field_value(data, where))}" if where else text
+    job = _loose_job(data, int(match[1]))
+    name = f"job {job['id']!r}" if "id" in job else f"job number {int(match[1]) + 1}"
+    return f"{name}, field {match[2]!r}: {text}{found(job.get(match[2]))}" if match[2] else f"{name}: {text}"
 
 
 def _loose_job(data: bytes, index: int) -> dict[str, Any]:
     """The job as far as it can be read, for an error message."""
-    try:
-        job = msgspec.json.decode(data)["jobs"][index]
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return {}
-    return job if isinstance(job, dict) else {}
+    jobs = field_value(data, "jobs")
+    return jobs[index] if jobs and isinstance(jobs[index], dict) else {}
 
 
 def _read_profiles(sources: Mapping[str, Raw], path: str) -> dict[str, Profile]:
@@ -174,14 +154,12 @@ def _read_profiles(sources: Mapping[str, Raw], path: str) -> dict[str, Profile]:
         try:
             profiles[name] = read_profile(source)
         except msgspec.ValidationError as error:
-            text, where = split_error(error)
-            field = f", field '{where[1:]}'" if where else ""
-            raise InputError(f"{path}: profile {name!r}{field}: {text}") from None
+            raise InputError(explain_value(f"{path}: profile {name!r}", error, source)) from None
     check_sequences(profiles, path)
     return profiles
 
 
-def _known_profiles(jobs: Sequence[_Job], profiles: Mapping[str, Profile], name: str, path: str) -> set[str]:
+def _named_profiles(jobs: Sequence[_Job], profiles: Mapping[str, Profile], path: str) -> set[str]:
     """The names of the profiles that jobs use."""
     named = {job.profile for job in jobs}
     missing = named - profiles.keys()

@@ -266,7 +266,7 @@ class Commands:
             raise self.world.refuse("QUERY: Batsim answers only consumed_energy")
         self._check_energy("QUERY of consumed_energy")
         joules = yield from self.world.joules(self.world.machines)
-        answer = Answer(self.world.told_now, AnswerData(consumed_energy=round(joules, 6)))
+        answer = Answer(self.world.told_now, AnswerData(consumed_energy=round(float(joules), 6)))
         self.world.server.outbox.append(answer)
 
     def _check_energy(self, what: str) -> None:

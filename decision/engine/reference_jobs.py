@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import numpy as np
 from msgspec import UNSET
 
 from decision.model.hosts import format_hosts
@@ -44,7 +45,7 @@ class Entry:
     task: Task | None = None  # of the present leaf, where it computes
     start: float = 0.0  # seconds
     runtime: float = 0.0  # seconds
-    joules: float = -1.0  # on its hosts while it ran, where energy is simulated
+    joules: float | np.longdouble = -1.0  # on its hosts while it ran, where energy is simulated
     return_code: int = -1
     kill_asked: bool = False
     metadata: str = ""

@@ -173,7 +173,7 @@ class Kernel:
         self.now = 0.0
         self._ready: list[Actor] = []
         self._running: dict[Activity, None] = {}  # in the order in which they began
-        self._instant: dict[Activity, None] = {}  # those with nothing left: they end before time goes on
+        self._brief: dict[Activity, None] = {}  # those of them that end at the next pass, however short it is
         self._cancelled: list[Actor] = []
         self._waiting_puts: deque[tuple[Actor, Any]] = deque()
         self._reader: Actor | None = None
@@ -282,18 +282,20 @@ class Kernel:
     # --- Time ---------------------------------------------------------------------------------------------
 
     def _begin(self, activity: Activity) -> None:
-        (self._running if activity.left() >= TIME_PRECISION else self._instant)[activity] = None
+        self._running[activity] = None
+        if activity.left() < TIME_PRECISION:
+            self._brief[activity] = None
 
     def _pass_time(self) -> bool:
         """Go on to the next end of an activity and wake who waits for it; False where there is none."""
-        if self._instant:
-            over = list(self._instant)
-        elif self._running:
-            seconds = min(activity.left() for activity in self._running)
+        if not self._running:
+            return False
+        seconds = min(activity.left() for activity in self._brief or self._running)
+        if seconds > 0:
             self.now += seconds
             over = [activity for activity in self._running if activity.spend(seconds)]
         else:
-            return False
+            over = list(self._brief)
         for activity in over:
             self._end(activity)
         for activity in over:
@@ -325,4 +327,4 @@ class Kernel:
 
     def _remove(self, activity: Activity) -> None:
         self._running.pop(activity, None)
-        self._instant.pop(activity, None)
+        self._brief.pop(activity, None)

@@ -21,10 +21,10 @@ class Rows:
 
     jobs: list[Entry] = field(default_factory=list)  # ended jobs
     hosts: list[tuple[float, list[int]]] = field(default_factory=list)  # seconds, hosts in each HostState
-    energy: list[tuple[float, float, str, float]] = field(default_factory=list)  # seconds, joules, kind, watts
+    energy: list[tuple[float, np.longdouble, str, float]] = field(default_factory=list)  # seconds, joules, kind, watts
     pstates: list[tuple[float, str, int]] = field(default_factory=list)  # seconds, hosts, pstate
-    first_joules: float = -1.0  # joules at the first submission
-    last_joules: float = -1.0  # joules at the last end of a job
+    first_joules: float | np.longdouble = -1.0  # joules at the first submission
+    last_joules: float | np.longdouble = -1.0  # joules at the last end of a job
     nb_switches: int = 0
     nb_grouped_switches: int = 0
 
@@ -47,7 +47,7 @@ class Rows:
             energy=self._energy_table() if energy else None,
             pstates=self._pstate_table() if energy else None,
             time_in_state=in_state.sum(axis=0),
-            joules=self.last_joules - self.first_joules,
+            joules=float(self.last_joules - self.first_joules),
             nb_switches=self.nb_switches,
             nb_grouped_switches=self.nb_grouped_switches,
         )
@@ -70,7 +70,7 @@ class Rows:
     def _energy_table(self) -> EnergyTable:
         return EnergyTable(
             time=np.array([row[0] for row in self.energy], np.float64),
-            energy=np.array([row[1] for row in self.energy], np.float64),
+            energy=np.array([row[1] for row in self.energy], np.longdouble),
             event=[row[2] for row in self.energy],
             wattmin=np.array([row[3] for row in self.energy], np.float64),
         )

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from decision.formats.profiles import used_profiles
 from decision.model.errors import ConfigError, PolicyError
@@ -115,16 +116,19 @@ class World:
         if self.options.trace:
             self.rows.hosts.append((self.now, list(self.in_state)))
 
-    def joules(self, machines: Iterable[Machine]) -> Steps[float]:
-        """Joules of these machines since the beginning; each that is not up to date takes a round."""
-        total = 0.0
+    def joules(self, machines: Iterable[Machine]) -> Steps[np.longdouble]:
+        """Joules of these machines since the beginning; each that is not up to date takes a round.
+
+        The sum is as wide as Batsim's: rows can be nanoseconds apart, and tell of the power between them.
+        """
+        total = np.longdouble(0.0)
         for machine in machines:
             if machine.needs_measure(self.now):
                 yield Call(partial(machine.measure, self.now))
             total += machine.joules
         return total
 
-    def energy_row(self, kind: str) -> Steps[float]:
+    def energy_row(self, kind: str) -> Steps[np.longdouble]:
         """Write down the energy so far; returns it."""
         total = yield from self.joules(self.machines)
         self.rows.energy.append((self.now, total, kind, sum(machine.power.epsilon for machine in self.machines)))

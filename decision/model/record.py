@@ -59,7 +59,7 @@ class EnergyTable(msgspec.Struct, kw_only=True):
     """Energy of all hosts so far, at each start ("s") and end ("e") of a job and each pstate change ("p")."""
 
     time: Floats  # seconds
-    energy: Floats  # joules since the beginning
+    energy: NDArray[np.floating]  # joules since the beginning; rows can be nanoseconds apart, so long double is welcome
     event: list[str]
     wattmin: Floats  # watts that all hosts draw at least in their present pstates
 

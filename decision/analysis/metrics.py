@@ -70,7 +70,7 @@ def bounded_slowdowns(jobs: JobTable, bound: float = BOUND) -> Floats:
 
 
 def utilization(jobs: JobTable, nb_hosts: int) -> float:
-    """``sum(size * r) / (nb_hosts * (max(t + r) - min(s)))``: share of the hosts' time, first submission to last end."""
+    """``sum(size * r) / (nb_hosts * (max(t + r) - min(s)))``: the share of host time in use until the last end."""
     if not jobs.id:
         return math.nan
     span = makespan(jobs) - float(jobs.submit_time.min())

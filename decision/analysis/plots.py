@@ -36,7 +36,8 @@ def draw_schedule(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None
     """
     ran = only_ran(jobs)
     ends = ran.start_time + ran.runtime
-    unit, unit_name = _time_unit(float(ends.max(initial=0.0)))
+    last = float(ends.max(initial=1.0))  # seconds
+    unit, unit_name = _time_unit(last)
     figure = Figure(figsize=(11, 7.5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     gantt, busy, waiting = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1, 1))
@@ -44,6 +45,7 @@ def draw_schedule(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None
     _draw_gantt(gantt, ran, ends, nb_hosts, unit)
     _draw_busy(busy, ran, ends, nb_hosts, unit)
     _draw_waiting(waiting, ran, unit)
+    waiting.set_xlim(0, 1.01 * last / unit)
     waiting.set_xlabel(f"simulated time ({unit_name})")
     _save(figure, path)
 
@@ -88,7 +90,6 @@ def _draw_waiting(axes: Axes, jobs: JobTable, unit: float) -> None:
     one = np.ones(len(jobs.id), np.int64)
     times, waiting = _steps((jobs.submit_time, one), (jobs.start_time, -one))
     axes.fill_between(times / unit, waiting, step="post", color=_WAITING, alpha=0.7, linewidth=0)
-    axes.set_xlim(left=0)
     axes.set_ylim(0, max(1, waiting.max(initial=0)) * 1.05)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.set_ylabel("waiting jobs")

@@ -6,8 +6,7 @@ from decision.model.errors import PolicyError, RemoteProtocolError
 from decision.model.record import RunRecord
 from decision.protocol import Connection, Role
 
-from .standin import Engine
-from .zmq_loop import Decider
+from .zmq_loop import Decider, Engine
 
 
 def converse(engine: Engine, agent: Decider, progress: Callable[[float], None] | None = None) -> RunRecord:

@@ -1,5 +1,6 @@
 """Writes a conversation down while it goes on."""
 
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +22,7 @@ class Recorder:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         try:
-            self._file = path.open("w", encoding="utf-8") if path else None
+            self._file = path.open("wb", buffering=0) if path else None
         except OSError as error:
             raise self._failure(error) from None
 
@@ -37,18 +38,18 @@ class Recorder:
     def exchange(self, question: bytes, reply: bytes) -> None:
         """Note a question of Batsim's and its reply."""
         if self._file is not None:
-            self._write(f"{record_line(Role.BATSIM, question)}\n{record_line(Role.DECISION, reply)}\n")
+            self._write(self._file, f"{record_line(Role.BATSIM, question)}\n{record_line(Role.DECISION, reply)}\n")
 
     def unanswered(self, question: bytes) -> None:
         """Note a question that got no reply, unless it is no JSON at all."""
         if self._file is not None and _is_json(question):
-            self._write(record_line(Role.BATSIM, question) + "\n")
+            self._write(self._file, record_line(Role.BATSIM, question) + "\n")
 
-    def _write(self, text: str) -> None:
-        assert self._file is not None
+    def _write(self, file: FileIO, text: str) -> None:
+        data = text.encode()
         try:
-            self._file.write(text)
-            self._file.flush()
+            while data:
+                data = data[file.write(data) :]
         except OSError as error:
             raise self._failure(error) from None
 

@@ -1,5 +1,6 @@
 """A recorded conversation, decided again."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def replay(session: Path, agent: Decider) -> Replay:
     for line, question, recorded in _exchanges(session):
         decided = _events(agent.handle(question))
         wanted = _events(recorded)
-        if sorted(decided) != sorted(wanted):
+        if Counter(decided) != Counter(wanted):
             now = msgspec.json.decode(question)["now"]
             return Replay(same, Difference(now, line, _without(wanted, decided), _without(decided, wanted)))
         same += 1
@@ -92,4 +93,4 @@ def _normal_hosts(text: str) -> str:
 
 
 def _without(events: list[str], others: list[str]) -> list[str]:
-    return [event for event in events if event not in others]
+    return list((Counter(events) - Counter(others)).elements())

@@ -47,7 +47,9 @@ class Wire:
             (self._socket.bind if kind == zmq.REP else self._socket.connect)(endpoint)
         except zmq.ZMQError as error:
             self.close()
-            raise ConfigError(f"endpoint {endpoint}: {error.strerror.lower()}; {_endpoint_advice(error)}") from None
+            raise ConfigError(
+                f"endpoint {endpoint}: {zmq.strerror(error.errno).lower()}; {_endpoint_advice(error)}"
+            ) from None
         self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
 
     def __enter__(self) -> Self:

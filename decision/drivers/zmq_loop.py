@@ -1,4 +1,4 @@
-"""The decision process: answers Batsim's messages until the simulation ends."""
+"""The conversation over ZeroMQ, from either end: answering Batsim's questions, and asking them."""
 
 import time
 from collections.abc import Callable
@@ -8,11 +8,15 @@ from typing import Protocol
 import msgspec
 import zmq
 
+from decision.model.record import RunRecord
+from decision.protocol import Connection, Message, Role
+
 from .recorder import Recorder
 from .signals import stop_on_signals
 from .wire import Wire
 
-_ADVICE = "start batsim with -s and this endpoint, or give --endpoint what it was started with"
+_START_BATSIM = "start batsim with -s and this endpoint, or give --endpoint what it was started with"
+_START_DECISION = "start the decision process, or give --socket-endpoint where it listens"
 
 
 class Decider(Protocol):
@@ -29,6 +33,19 @@ class Decider(Protocol):
             RemoteProtocolError: if the question is none.
             PolicyError: if the policy decides something impossible.
         """
+
+
+class Engine(Protocol):
+    """Batsim's side of the conversation, without I/O."""
+
+    def ask(self) -> Message | None:
+        """The next question; None once the end was answered."""
+
+    def answer(self, message: Message) -> None:
+        """Take the reply."""
+
+    def record(self) -> RunRecord:
+        """What the run left."""
 
 
 class Conversation(msgspec.Struct):
@@ -58,7 +75,7 @@ def serve(agent: Decider, endpoint: str, *, timeout: float = 0.0, record: Path |
     with (
         stop_on_signals() as stop,
         Recorder(record) as recorder,
-        Wire(zmq.REP, endpoint, peer="Batsim", timeout=timeout, advice=_ADVICE, stop=stop) as wire,
+        Wire(zmq.REP, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop) as wire,
     ):
         return answer_all(agent, wire, recorder)
 
@@ -81,3 +98,29 @@ def answer_all(agent: Decider, wire: Wire, recorder: Recorder, watch: Callable[[
         recorder.exchange(question, reply)
     conversation.total = time.perf_counter() - began
     return conversation
+
+
+def ask_all(engine: Engine, endpoint: str, *, timeout: float = 0.0) -> RunRecord:
+    """Connect to `endpoint` and simulate with the decisions of the process that listens there.
+
+    Args:
+        engine: what simulates.
+        endpoint: a ZeroMQ endpoint to connect to, such as ``tcp://localhost:28000``.
+        timeout: seconds to wait for a reply; 0 waits for ever.
+
+    Raises:
+        PeerError: if nobody listens, stops talking or disconnects.
+        RemoteProtocolError: if a reply breaks the protocol or asks for the impossible.
+        ConfigError: if the endpoint cannot be used.
+        Interrupted: at SIGINT or SIGTERM.
+    """
+    connection = Connection(Role.BATSIM)
+    peer = "the decision process"
+    with (
+        stop_on_signals() as stop,
+        Wire(zmq.REQ, endpoint, peer=peer, timeout=timeout, advice=_START_DECISION, stop=stop) as wire,
+    ):
+        while (question := engine.ask()) is not None:
+            wire.send(connection.send(question))
+            engine.answer(connection.receive(wire.receive()))
+    return engine.record()

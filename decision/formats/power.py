@@ -116,7 +116,7 @@ def power_states(speeds: Sequence[float], wattage: str | None, cores: int = 1) -
     if len(watts) != len(speeds):
         raise ConfigError(f"{len(watts)} powers for {len(speeds)} pstates; give one per speed")
     return tuple(
-        PowerState(speed, idle, epsilon, epsilon + (full - epsilon) / cores)
+        PowerState(speed, idle, epsilon, full if cores == 1 else epsilon + (full - epsilon) / cores)
         for speed, (idle, epsilon, full) in zip(speeds, watts, strict=True)
     )
 

@@ -1,0 +1,138 @@
+"""Logs in the Standard Workload Format: which lines become jobs, and which jobs."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_runs import SHARED
+
+from decision.formats import load_swf
+from decision.model.errors import ConfigError, InputError
+from decision.model.workload import Delay, Job, Workload
+
+
+def line(number: Any, submit: Any = 0, run: Any = 60, allocated: Any = 2, **fields: Any) -> str:
+    """A log's line; fields by name, others unknown."""
+    values = [number, submit, -1, run, allocated, -1, -1, *[-1] * 11]
+    places = {"requested": 7, "time": 8, "status": 10, "user": 11}
+    for name, value in fields.items():
+        values[places[name]] = value
+    return " ".join(map(str, values))
+
+
+def load(tmp_path: Path, *lines: str, header: str = "; MaxProcs: 8", **options: Any) -> Workload:
+    path = tmp_path / "log.swf"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return load_swf(path, **options)
+
+
+def test_a_line_becomes_a_job_with_its_run_time_as_a_delay(tmp_path: Path) -> None:
+    workload = load(tmp_path, line(3, 10, 60, 2, requested=4, time=100, user=17))
+    assert workload.jobs == (Job(id="w0!3", submit_time=10.0, size=4, walltime=100.0, profile="delay60", user="17"),)
+    assert workload.profiles == {"delay60": Delay(60.0)}
+    assert (workload.nb_res, workload.dropped) == (8, {})
+
+
+def test_unknown_requests_are_what_was_used(tmp_path: Path) -> None:
+    (job,) = load(tmp_path, line(1, 0, 60, 2)).jobs
+    assert (job.size, job.walltime, job.user) == (2, 60.0, "")
+
+
+def test_jobs_of_one_run_time_share_a_profile(tmp_path: Path) -> None:
+    workload = load(tmp_path, line(1, run=60), line(2, run=60.5), line(3, run="60.0"))
+    assert [job.profile for job in workload.jobs] == ["delay60", "delay60.5", "delay60"]
+    assert workload.profiles == {"delay60": Delay(60.0), "delay60.5": Delay(60.5)}
+
+
+@pytest.mark.parametrize(("policy", "walltime"), [("requested", 30.0), ("runtime", 60.0), ("none", math.inf)])
+def test_the_walltime_policy_says_what_limits_a_job(tmp_path: Path, policy: Any, walltime: float) -> None:
+    workload = load(tmp_path, line(1, run=60, time=30), walltime=policy)
+    assert workload.jobs[0].walltime == walltime
+    assert workload.profiles == {"delay60": Delay(60.0)}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (line(9, run=0), "with an unknown or zero run time"),
+        (line(9, run=-1), "with an unknown or zero run time"),
+        (line(9, allocated=0), "with an unknown or zero size"),
+        (line(9, allocated=-1, requested=0), "with an unknown or zero size"),
+        (line(9, allocated=9), "larger than 8 hosts"),
+        (line(9, submit=-1), "with a negative submission time"),
+        (line(9, run="nan"), "with a field that is no finite number"),
+        (line(9, user="inf"), "with a field that is no finite number"),
+        (line(9, status=3), "parts of a checkpointed job (status 2, 3 or 4)"),
+        (line(9, allocated=1.5), "with a fractional size or job number"),
+        (line(1), "with a job number seen before"),
+        (line(9) + " 7", "not 18 numbers"),
+        ("9 0 -1 60", "not 18 numbers"),
+        (line(9, run="sixty"), "not 18 numbers"),
+    ],
+)
+def test_a_line_that_no_simulation_can_use_is_left_out_and_counted(tmp_path: Path, bad: str, reason: str) -> None:
+    workload = load(tmp_path, line(1), bad, line(2))
+    assert [job.name for job in workload.jobs] == ["1", "2"]
+    assert workload.dropped == {reason: 1}
+
+
+def test_jobs_come_in_order_of_submission(tmp_path: Path) -> None:
+    workload = load(tmp_path, line(1, 50), line(2, 10), line(3, 50), line(4, 0))
+    assert [job.name for job in workload.jobs] == ["4", "2", "1", "3"]
+
+
+def test_a_range_counts_usable_jobs_in_order_of_submission(tmp_path: Path) -> None:
+    lines = [line(1, 30), line(2, 20, run=0), line(3, 10), line(4, 40)]
+    assert [job.name for job in load(tmp_path, *lines, jobs=slice(1, 3)).jobs] == ["1", "4"]
+
+
+def test_shifting_lets_the_first_job_come_at_zero(tmp_path: Path) -> None:
+    lines = [line(1, 1000), line(2, 1500), line(3, 1700)]
+    assert [job.submit_time for job in load(tmp_path, *lines, jobs=slice(1, None), shift=True).jobs] == [0.0, 200.0]
+
+
+@pytest.mark.parametrize(
+    ("header", "hosts"),
+    [
+        ("; MaxNodes: 4\n; MaxProcs: 16", 16),
+        (";MaxNodes:  4", 4),
+        ("; MaxProcs: -1", 2),
+        ("; Note: MaxProcs is unknown", 2),
+    ],
+)
+def test_hosts_are_those_of_the_header_or_of_the_largest_job(tmp_path: Path, header: str, hosts: int) -> None:
+    assert load(tmp_path, line(1, allocated=2), header=header).nb_res == hosts
+
+
+def test_the_number_of_hosts_can_be_given(tmp_path: Path) -> None:
+    workload = load(tmp_path, line(1, allocated=8), line(2, allocated=3), nodes=4)
+    assert [job.name for job in workload.jobs] == ["2"]
+    assert workload.nb_res == 4
+    assert workload.dropped == {"larger than 4 hosts": 1}
+
+
+@pytest.mark.parametrize("options", [{"nodes": 0}, {"walltime": "guess"}, {"jobs": slice(0, 9, 2)}])
+def test_options_out_of_range_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"^{next(iter(options))}: must be"):
+        load(tmp_path, line(1), **options)
+
+
+def test_an_empty_range_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no usable job; choose other lines"):
+        load(tmp_path, line(1), jobs=slice(5, 9))
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared logs are not beside the repository")
+@pytest.mark.parametrize(
+    ("log", "jobs", "hosts", "dropped"),
+    [
+        ("lublin_256.swf", 10_000, 256, {}),
+        ("lublin_256_2.swf", 10_000, 256, {}),
+        ("NASA-iPSC-1993-3.1-cln.swf", 18_066, 128, {"with an unknown or zero run time": 173}),
+        ("theta_argonne.swf", 23_387, 4392, {}),
+    ],
+)
+def test_known_logs_have_their_known_jobs(log: str, jobs: int, hosts: int, dropped: dict[str, int]) -> None:
+    workload = load_swf(SHARED / "data" / log)
+    assert (len(workload.jobs), workload.nb_res, workload.dropped) == (jobs, hosts, dropped)

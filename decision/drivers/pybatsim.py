@@ -10,8 +10,8 @@ hand-over, a shutdown, and a way for errors to cross.
 The scheduler keeps what pybatsim gives it, its quirks too: a job without a walltime has a `requested_time` of -1,
 a pstate arrives as text, and what is decided in `onAfterBatsimInit` is lost, since the first reply left before.
 What it prints goes to the log, for standard output belongs to the command that runs it. Schedulers of pybatsim's
-second interface (`batsim.sched`) want jobs named by integers, log to standard error and write
-``<export-prefix>_events.csv``, by default in the working directory.
+second interface (`batsim.sched`) want jobs named by integers and none that starts at time 0, log to standard error
+and write ``<export-prefix>_events.csv``, by default in the working directory.
 
 pybatsim is never a requirement: it is imported when a scheduler is loaded.
 """

@@ -1,6 +1,7 @@
 """The application: its commands, and what becomes of errors."""
 
 import os
+import signal
 import traceback
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from decision import __version__
+from decision.drivers.signals import Interrupted
 from decision.model.errors import DecisionError
 
 from .batsim import batsim
@@ -18,8 +20,6 @@ from .run import run
 from .serve import serve
 from .showcase import showcase
 from .terminal import stderr, stdout
-
-SIGINT_EXIT_CODE = 130
 
 
 class Commands(TyperGroup):
@@ -34,9 +34,12 @@ class Commands(TyperGroup):
                 traceback.print_exc()
             stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
             raise typer.Exit(error.exit_code) from None
+        except Interrupted as stop:
+            stderr().print(f"interrupted ({stop}): what was under way has been finished", style="bold red")
+            raise typer.Exit(stop.exit_code) from None
         except KeyboardInterrupt:
             stderr().print("interrupted", style="bold red")
-            raise typer.Exit(SIGINT_EXIT_CODE) from None
+            raise typer.Exit(128 + signal.SIGINT) from None
 
 
 def debugging(ctx: Any) -> bool:

@@ -2,7 +2,12 @@
 
 
 def policies() -> None:
-    """List the policies: name, what it does, where it comes from."""
+    """List the policies: name, what it does, where it comes from.
+
+    Example:
+
+      decision policies
+    """
     from decision.policies import CATALOGUE
 
     from .tables import print_catalogue

@@ -13,8 +13,12 @@ from decision.model.errors import ConfigError, PeerError
 from .signals import StopRequest
 
 _SLICE = 0.1  # seconds between two looks at signals and at what else is watched
-_LINGER = 2000  # milliseconds to deliver the last message after the socket is closed
-_GREETED, _GONE = zmq.Event.HANDSHAKE_SUCCEEDED, zmq.Event.DISCONNECTED
+_LINGER = 2000  # milliseconds to deliver the last message after the end
+_COME, _GREETED, _GONE = (
+    zmq.Event.ACCEPTED | zmq.Event.CONNECTED,
+    zmq.Event.HANDSHAKE_SUCCEEDED,
+    zmq.Event.DISCONNECTED,
+)
 
 
 class Wire:
@@ -39,14 +43,15 @@ class Wire:
         self._stop = stop or StopRequest()
         self._context = zmq.Context()
         self._socket = self._context.socket(kind)
-        self._socket.linger = _LINGER
-        self._monitor = self._socket.get_monitor_socket(_GREETED | _GONE)
+        self._monitor = self._socket.get_monitor_socket(_COME | _GREETED | _GONE)
+        self._asks = kind == zmq.REQ
         self._connections = 0
-        self._spoken = False
+        self._spoken = False  # whether a message has come
+        self._engaged = False  # whether the peer's going would leave us waiting in vain
         try:
             (self._socket.bind if kind == zmq.REP else self._socket.connect)(endpoint)
         except zmq.ZMQError as error:
-            self.close()
+            self.close(linger=0)
             raise ConfigError(
                 f"endpoint {endpoint}: {zmq.strerror(error.errno).lower()}; {_endpoint_advice(error)}"
             ) from None
@@ -58,13 +63,13 @@ class Wire:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(linger=_LINGER if error is None else 0)
 
-    def close(self) -> None:
-        """Deliver what has been sent, for at most two seconds, and let go of the port."""
+    def close(self, linger: int) -> None:
+        """Deliver what has been sent, for at most `linger` milliseconds, and let go of the port."""
         self._socket.disable_monitor()
         self._monitor.close(0)
-        self._socket.close()
+        self._socket.close(linger)
         self._context.term()
 
     def send(self, data: bytes) -> None:
@@ -87,15 +92,17 @@ class Wire:
             if 0 < self._timeout <= time.monotonic() - began:
                 raise PeerError(self._silence())
         self._stop.check()
-        self._spoken = True
+        self._spoken = self._engaged = True
         return self._socket.recv()
 
     def _check_connection(self) -> None:
         while self._monitor.poll(0):
             event = recv_monitor_message(self._monitor)["event"]
-            self._connections += 1 if event == _GREETED else -1
+            self._connections += bool(event & _COME) - bool(event & _GONE)
+            # a question that was under way is lost with its connection
+            self._engaged |= self._asks and bool(event & _GREETED)
         # what the peer sent before it went comes first
-        if self._spoken and self._connections <= 0 and not self._socket.poll(0):
+        if self._engaged and self._connections <= 0 and not self._socket.poll(0):
             raise PeerError(f"{self._peer} disconnected before the simulation ended; look at its own messages")
 
     def _silence(self) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 import zmq
 
+from decision.model.errors import PolicyError, RemoteProtocolError
 from decision.model.record import RunRecord
 from decision.protocol import Connection, Message, Role
 
@@ -120,7 +121,10 @@ def ask_all(engine: Engine, endpoint: str, *, timeout: float = 0.0) -> RunRecord
         stop_on_signals() as stop,
         Wire(zmq.REQ, endpoint, peer=peer, timeout=timeout, advice=_START_DECISION, stop=stop) as wire,
     ):
-        while (question := engine.ask()) is not None:
-            wire.send(connection.send(question))
-            engine.answer(connection.receive(wire.receive()))
+        try:
+            while (question := engine.ask()) is not None:
+                wire.send(connection.send(question))
+                engine.answer(connection.receive(wire.receive()))
+        except PolicyError as error:  # the policy is the peer's, and so is the blame
+            raise RemoteProtocolError(f"the decision process decided the impossible: {error}") from None
     return engine.record()

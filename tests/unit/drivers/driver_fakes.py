@@ -1,5 +1,6 @@
 """Ends of a conversation that do as they are told."""
 
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
@@ -30,18 +31,18 @@ class Agent:
 class Peer:
     """Another process's end of a conversation, in a thread that ends when the test does."""
 
-    def __init__(self, socket: zmq.Socket) -> None:
-        self.socket = socket
+    def __init__(self, end: zmq.Socket) -> None:
+        self.end = end
         self.leaving = threading.Event()
 
     def send(self, data: bytes) -> None:
-        self.socket.send(data)
+        self.end.send(data)
 
     def recv(self) -> bytes:
-        while not self.socket.poll(20):
+        while not self.end.poll(20):
             if self.leaving.is_set():
                 raise _LeftError
-        return self.socket.recv()
+        return self.end.recv()
 
     def wait(self) -> None:
         """Stay connected and silent until the test is over."""
@@ -49,7 +50,7 @@ class Peer:
 
     def leave(self) -> None:
         """Disconnect."""
-        self.socket.close(0)
+        self.end.close(0)
 
 
 class _LeftError(Exception):
@@ -60,9 +61,9 @@ class _LeftError(Exception):
 def peer(endpoint: str, play: Callable[[Peer], None], kind: int = zmq.REQ):
     """An end that connects (or binds, for zmq.REP) and plays."""
     context = zmq.Context()
-    socket = context.socket(kind)
-    (socket.bind if kind == zmq.REP else socket.connect)(endpoint)
-    other = Peer(socket)
+    end = context.socket(kind)
+    (end.bind if kind == zmq.REP else end.connect)(endpoint)
+    other = Peer(end)
     thread = threading.Thread(target=_play, args=(play, other), daemon=True)
     thread.start()
     try:
@@ -70,7 +71,7 @@ def peer(endpoint: str, play: Callable[[Peer], None], kind: int = zmq.REQ):
     finally:
         other.leaving.set()
         thread.join(5)
-        socket.close(0)
+        end.close(0)
         context.term()
 
 
@@ -89,3 +90,9 @@ def ask(*questions: bytes, then: Callable[[Peer], None] = lambda other: None) ->
         then(other)
 
     return play
+
+
+def free_port() -> int:
+    """A port of this machine at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]

@@ -1,11 +1,11 @@
 """The decision process over a socket: who may come, when it ends, and what it says when it does not go well."""
 
 import json
+import socket
 import time
 
 import pytest
-import zmq
-from driver_fakes import BEGINS, CALL, ENDS, NOTHING, Agent, Peer, ask, peer
+from driver_fakes import BEGINS, CALL, ENDS, NOTHING, Agent, Peer, ask, free_port, peer
 
 from decision.drivers.zmq_loop import serve
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
@@ -79,6 +79,21 @@ def test_a_visitor_that_says_nothing_and_leaves_does_no_harm(endpoint):
         assert serve(Agent(), endpoint, timeout=5).messages == 2
 
 
+def test_a_visitor_that_speaks_another_language_does_no_harm():
+    port = free_port()
+
+    def knock(other):
+        time.sleep(0.3)
+        with socket.create_connection(("127.0.0.1", port), 5) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            stranger.recv(64)
+        time.sleep(0.2)
+        ask(BEGINS, ENDS)(other)
+
+    with peer(f"tcp://127.0.0.1:{port}", knock):
+        assert serve(Agent(), f"tcp://127.0.0.1:{port}", timeout=5).messages == 2
+
+
 def test_no_reply_reaches_the_peer_when_the_policy_fails(endpoint):
     replies = []
 
@@ -94,16 +109,11 @@ def test_no_reply_reaches_the_peer_when_the_policy_fails(endpoint):
     assert replies == []
 
 
-def test_an_endpoint_in_use_is_the_users_mistake(endpoint):
-    context = zmq.Context()
-    socket = context.socket(zmq.REP)
-    port = socket.bind_to_random_port("tcp://127.0.0.1")
-    try:
+def test_an_endpoint_in_use_is_the_users_mistake():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=f"{port}: address already in use; another process listens there"):
             serve(Agent(), f"tcp://127.0.0.1:{port}", timeout=1)
-    finally:
-        socket.close(0)
-        context.term()
 
 
 @pytest.mark.parametrize("wrong", ["127.0.0.1:28000", "tcp://127.0.0.1", "tcp://127.0.0.1:port", "http://localhost:1"])

@@ -1,0 +1,178 @@
+"""What the command line promises whatever the command: help at once, one line per mistake, exit codes."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from decision.cli import app as application
+from decision.cli.batsim import check_extra, read_roles, read_sched_config
+from decision.cli.options import read_range, read_settings
+from decision.drivers.signals import Interrupted
+from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
+
+COMMANDS = ("run", "showcase", "serve", "replay", "policies", "check-policy", "batsim")
+
+
+def cli(*arguments, **environment):
+    return CliRunner().invoke(application.app, arguments, env={"COLUMNS": "200", **environment})
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A command line whose only command raises what it is given."""
+
+    def make(error):
+        app = typer.Typer(cls=application.Commands, pretty_exceptions_enable=False)
+        app.callback()(application.decision)
+
+        @app.command()
+        def fail() -> None:
+            raise error
+
+        return lambda *arguments: CliRunner().invoke(app, [*arguments, "fail"])
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("platform.xml: cannot be read"), 2),
+        (PolicyError("t=3600 s: w0!17 needs 8 hosts, 5 free"), 2),
+        (PeerError("Batsim never came"), 3),
+        (RemoteProtocolError("Batsim goes back in time"), 3),
+    ],
+)
+def test_an_error_is_one_line_and_its_exit_code_says_whose_it_is(failing, error, code):
+    result = failing(error)()
+    assert result.exit_code == code
+    assert result.stderr == f"error: {error}\n"
+    assert result.stdout == ""
+
+
+def test_debug_shows_where_an_error_came_from(failing):
+    run = failing(ConfigError("[x] is no policy"))
+    assert "Traceback" in run("--debug").stderr
+    assert "error: [x] is no policy" in run("--debug").stderr
+    assert "Traceback" not in run().stderr
+
+
+def test_an_interrupted_run_ends_as_programs_do(failing):
+    assert failing(Interrupted(15))().exit_code == 143
+    assert failing(KeyboardInterrupt())().exit_code == 130
+
+
+def test_a_bug_is_called_a_bug(monkeypatch, capsys):
+    def crash(**kwargs):
+        raise RuntimeError("queue out of order")
+
+    monkeypatch.setattr(application, "app", crash)
+    monkeypatch.setattr(sys, "argv", ["decision", "policies"])
+    from decision.cli import main
+
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    shown = capsys.readouterr().err
+    assert "RuntimeError: queue out of order" in shown
+    assert "This is a bug in decision" in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command):
+    result = cli(command, "--help")
+    assert result.exit_code == 0
+    assert f"decision {command}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["frobnicate"], ["run"], ["run", "--engine", "simgrid"], ["serve", "--timeout", "-1"]]
+)
+def test_a_command_line_that_cannot_be_understood_is_the_users_mistake(arguments):
+    assert cli(*arguments).exit_code == 2
+
+
+def test_help_needs_no_heavy_module():
+    code = (
+        "import sys; sys.argv = ['decision', 'run', '--help']\n"
+        "from decision.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numba', 'numpy', 'zmq', 'matplotlib', 'msgspec', 'torch'} & set(sys.modules)))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert output.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_is_the_command():
+    output = subprocess.run(
+        [sys.executable, "-m", "decision", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert output.stdout.startswith("decision ")
+
+
+def test_settings_are_names_and_values():
+    assert read_settings(["order=saf", "text=a=b", "empty="]) == {"order": "saf", "text": "a=b", "empty": ""}
+    assert read_settings(None) == {}
+
+
+@pytest.mark.parametrize("pairs", [["order"], ["=saf"], ["a=1", "a=2"]])
+def test_settings_that_are_none_are_refused(pairs):
+    with pytest.raises(ConfigError, match="--option"):
+        read_settings(pairs)
+
+
+def test_ranges_are_read_as_in_python():
+    assert [read_range(text) for text in ("10:20", ":5", "7:", ":", None)] == [
+        slice(10, 20),
+        slice(None, 5),
+        slice(7, None),
+        slice(None, None),
+        None,
+    ]
+
+
+@pytest.mark.parametrize("text", ["5", "a:b", "1:2:3", "-3:"])
+def test_ranges_that_are_none_are_refused(text):
+    with pytest.raises(ConfigError, match="write it as a:b"):
+        read_range(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [("--enable-redis", "Redis"), ("-W", "workflows"), ("--sg-cfg=a:b", "SimGrid"), ("--no-sched", "without")],
+)
+def test_the_stand_in_refuses_by_name_what_only_batsim_can_do(option, what):
+    with pytest.raises(ConfigError, match=f"{option.partition('=')[0]}: .*{what}.*use Batsim itself"):
+        check_extra([option])
+
+
+def test_the_stand_in_takes_what_changes_nothing_with_its_values():
+    check_extra(["--redis-port", "6379", "--sg-log=root.thresh:info", "--disable-storage-sharing", "--sg-log", "x"])
+
+
+@pytest.mark.parametrize("arguments", [["--enrgy"], ["--disable-storage-sharing", "stray"], ["stray"]])
+def test_the_stand_in_refuses_what_is_no_option_of_batsims(arguments):
+    with pytest.raises(ConfigError, match=f"{arguments[-1]}: no such option"):
+        check_extra(arguments)
+
+
+def test_roles_belong_to_each_host_named():
+    assert read_roles(["a,b:storage", "c:master"]) == {"a": "storage", "b": "storage", "c": "master"}
+    for wrong in ("a", "a:b:c", ":storage"):
+        with pytest.raises(ConfigError, match="host1,host2:role"):
+            read_roles([wrong])
+
+
+def test_the_scheduler_configuration_is_a_text_or_a_file(tmp_path):
+    file = tmp_path / "cfg.json"
+    file.write_text('{"a": 1}')
+    assert read_sched_config(None, None) == ""
+    assert read_sched_config("x", None) == "x"
+    assert read_sched_config(None, file) == '{"a": 1}'
+    with pytest.raises(ConfigError, match="give one of them"):
+        read_sched_config("x", file)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_sched_config(None, tmp_path / "absent")

@@ -1,0 +1,77 @@
+"""Which of the free hosts a job gets. Allocation never decides whether or when a job starts.
+
+`contiguous` and `best-fit` look for one run of neighbouring hosts, the lowest or the shortest that is long enough;
+where there is none they take the lowest free hosts, as first-fit does (best-effort contiguity in the words of
+Lucarelli et al., Contiguity and locality in backfilling scheduling, CCGrid 2015). Forced contiguity was rejected: a
+reservation that counts hosts could not be kept.
+"""
+
+from decision.jit import kernel
+
+from .bits import count_hosts, next_in, next_out, remove_interval
+from .plan import START, add, add_interval
+from .draws import first_word, next_word, uniform
+from .slots import BEST_FIT, CONTIGUOUS, SCATTERED
+
+
+@kernel
+def start_job(plan, config, job, size):
+    """Plan to start `job` on `size` of the plan's free hosts, which must be as many."""
+    action = add(plan, START, job)
+    if config.allocation == SCATTERED:
+        _take_scattered(plan, action, size, first_word(config.seed, job))
+        return
+    first = -1
+    if config.allocation == CONTIGUOUS or config.allocation == BEST_FIT:
+        first = _find_run(plan.free, size, config.allocation == BEST_FIT)
+    if first >= 0:
+        _take(plan, action, first, first + size - 1)
+    else:
+        take_lowest(plan, action, size)
+
+
+@kernel
+def _take(plan, action, first, last):
+    add_interval(plan, action, first, last)
+    remove_interval(plan.free, first, last)
+
+
+@kernel
+def take_lowest(plan, action, size):
+    """Give the action the lowest free hosts."""
+    host = 0
+    while size > 0:
+        first = next_in(plan.free, host)
+        host = min(next_out(plan.free, first), first + size)
+        _take(plan, action, first, host - 1)
+        size -= host - first
+
+
+@kernel
+def _find_run(free, size, shortest):
+    """First host of the lowest (or the shortest) run of at least `size` free hosts; -1 where there is none."""
+    end = len(free) << 6
+    best, best_length = -1, end + 1
+    first = next_in(free, 0)
+    while first < end:
+        after = next_out(free, first)
+        if size <= after - first < best_length:
+            best, best_length = first, after - first
+            if not shortest or best_length == size:
+                return best
+        first = next_in(free, after)
+    return best
+
+
+@kernel
+def _take_scattered(plan, action, size, word):
+    """A uniform choice among the free hosts: each is taken with the chance of being one of those still wanted."""
+    left = count_hosts(plan.free)
+    host = next_in(plan.free, 0)
+    while size > 0:
+        if uniform(word) * left < size:
+            _take(plan, action, host, host)
+            size -= 1
+        word = next_word(word)
+        left -= 1
+        host = next_in(plan.free, host + 1)

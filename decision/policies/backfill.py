@@ -1,0 +1,197 @@
+"""Strict order, first-fit and EASY: rules that count the hosts that are free now.
+
+EASY is the rule of Mu'alem and Feitelson, Utilization, predictability, workloads, and user runtime estimates in
+scheduling the IBM SP2 with backfilling (TPDS 2001): the first job that does not fit gets a reservation at the
+shadow time, when enough hosts will be free; a later job may start now if it ends by then or uses only hosts that
+the reservation leaves over. A running job without walltime never ends as far as anybody knows: a reservation that
+depends on it lies at infinity, and what lies behind may start.
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, SWITCHES
+
+from .capacity import awake_at, has_sleepers, hosts_given_back
+from .slots import (
+    EASY,
+    EXTRA,
+    FCFS,
+    FIRST_FIT,
+    HEAD,
+    LAST_FREE,
+    LAST_JOBS,
+    LAST_OVER,
+    LAST_RUNNING,
+    LAST_SWITCHES,
+    SHADOW,
+)
+
+
+@kernel
+def choose(state, facts, config, memory, queue, length):
+    """Put the jobs that start now into ``memory.chosen``; returns how many."""
+    free = state.count[N_FREE]
+    if free == 0:
+        return 0
+    if _only_arrivals(state, config, memory):
+        chosen, free = _look_at_arrivals(state, config, memory)
+    else:
+        chosen, free = _look_at_all(state, facts, config, memory, queue, length, free)
+    _remember(state, memory, chosen, free)
+    return chosen
+
+
+@kernel
+def _look_at_all(state, facts, config, memory, queue, length, free):
+    memory.counts[HEAD] = -1
+    chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
+    if chosen == length or free == 0:
+        return chosen, free
+    if config.backfill == FIRST_FIT:
+        memory.counts[HEAD] = queue[chosen]
+        return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
+    if config.backfill == EASY:
+        _reserve_head(state, facts, config, memory, queue[chosen], chosen, free)
+        return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
+    return chosen, free
+
+
+@kernel
+def _take_heads(chosen, queue, length, size, free):
+    """Jobs from the front while they fit."""
+    i = 0
+    while i < length and size[queue[i]] <= free:
+        chosen[i] = queue[i]
+        free -= size[queue[i]]
+        i += 1
+    return i, free
+
+
+@kernel
+def _take_fitting(chosen, taken, queue, begin, end, size, free):
+    """Every job of queue[begin:end] that fits, in order."""
+    for i in range(begin, end):
+        hosts = size[queue[i]]
+        if hosts <= free:
+            chosen[taken] = queue[i]
+            taken += 1
+            free -= hosts
+            if free == 0:
+                break
+    return taken, free
+
+
+@kernel
+def _take_harmless(state, memory, taken, queue, begin, end, free):
+    """The jobs of queue[begin:end] that fit and leave the head's reservation alone, in order."""
+    size, walltime, chosen = state.size, state.walltime, memory.chosen
+    time_left = memory.times[SHADOW]
+    now, extra = state.now[0], memory.counts[EXTRA]
+    for i in range(begin, end):
+        job = queue[i]
+        hosts = size[job]
+        if hosts > free:
+            continue
+        if now + walltime[job] > time_left:
+            if hosts > extra:
+                continue
+            extra -= hosts
+        chosen[taken] = job
+        taken += 1
+        free -= hosts
+        if free == 0:
+            break
+    memory.counts[EXTRA] = extra
+    return taken, free
+
+
+@kernel
+def _reserve_head(state, facts, config, memory, head, taken, free):
+    """Set the shadow time and the extra hosts of the blocked head, `taken` jobs being about to start."""
+    released = 0
+    for i in range(taken):
+        job = memory.chosen[i]
+        released = _add_release(memory, released, state.now[0] + state.walltime[job], state.size[job])
+    if has_sleepers(state, config):
+        for host in range(len(state.host_state)):
+            due = awake_at(state, facts, config, host)
+            if due < np.inf:
+                released = _add_release(memory, released, due, 1)
+    memory.counts[HEAD] = head
+    _find_shadow(state, memory, released, state.size[head], free)
+
+
+@kernel
+def _add_release(memory, released, time, hosts):
+    """Put one more release into the list, ascending by time; returns the list's length."""
+    at = released
+    while at > 0 and memory.release_time[at - 1] > time:
+        at -= 1
+    if at > 0 and memory.release_time[at - 1] == time:
+        memory.release_hosts[at - 1] += hosts
+        return released
+    for i in range(released, at, -1):
+        memory.release_time[i] = memory.release_time[i - 1]
+        memory.release_hosts[i] = memory.release_hosts[i - 1]
+    memory.release_time[at] = time
+    memory.release_hosts[at] = hosts
+    return released + 1
+
+
+@kernel
+def _find_shadow(state, memory, released, wanted, free):
+    """Walk through the ends of running jobs and the other releases until `wanted` hosts are free."""
+    shadow = np.inf
+    i, j, running = 0, 0, state.count[N_RUNNING]
+    while i < running or j < released:
+        if j == released or (i < running and state.expected_end[i] <= memory.release_time[j]):
+            time, hosts = state.expected_end[i], np.int64(hosts_given_back(state, state.running[i]))
+            i += 1
+        else:
+            time, hosts = memory.release_time[j], np.int64(memory.release_hosts[j])
+            j += 1
+        if time > shadow:
+            break
+        free += hosts
+        if free >= wanted:
+            shadow = time
+    memory.times[SHADOW] = shadow
+    memory.counts[EXTRA] = max(free - wanted, 0)
+
+
+@kernel
+def _only_arrivals(state, config, memory):
+    """Whether nothing has happened since the last plan but arrivals at the end of the queue.
+
+    Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer.
+    """
+    count, counts = state.count, memory.counts
+    return (
+        counts[HEAD] >= 0
+        and config.order == FCFS
+        and count[N_FREE] == counts[LAST_FREE]
+        and count[N_RUNNING] == counts[LAST_RUNNING]
+        and count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] == counts[LAST_OVER]
+        and count[SWITCHES] == counts[LAST_SWITCHES]
+        and not has_sleepers(state, config)
+    )
+
+
+@kernel
+def _look_at_arrivals(state, config, memory):
+    length, free = state.count[N_QUEUED], state.count[N_FREE]
+    begin = length - (state.count[N_JOBS] - memory.counts[LAST_JOBS])
+    if config.backfill == FIRST_FIT:
+        return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
+    return _take_harmless(state, memory, 0, state.queue, begin, length, free)
+
+
+@kernel
+def _remember(state, memory, chosen, free):
+    count, counts = state.count, memory.counts
+    counts[LAST_FREE] = free
+    counts[LAST_JOBS] = count[N_JOBS]
+    counts[LAST_RUNNING] = count[N_RUNNING] + chosen
+    counts[LAST_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
+    counts[LAST_SWITCHES] = count[SWITCHES]

@@ -1,0 +1,101 @@
+"""What hosts there will be: free now, given back by running jobs, or woken from sleep.
+
+A host that sleeps is capacity from ``now + wake_time`` on, one that wakes from the moment it is due, one that
+is falling asleep after both. What is overdue is expected just after now.
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.cluster import (
+    N_ASLEEP,
+    N_AWAY,
+    N_DOZING,
+    N_FREE,
+    N_RUNNING,
+    N_WAKING,
+    SLEEPING,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    UNAVAILABLE,
+)
+from decision.state.profile import add_free, begin_profile
+
+from .slots import NEVER
+
+
+@kernel
+def just_after(now):
+    """The next moment (seconds) that a clock can show."""
+    return np.nextafter(now, np.inf)
+
+
+@kernel
+def has_sleepers(state, config):
+    """Whether hosts sleep or switch that the policy can wake."""
+    count = state.count
+    return config.power != NEVER and count[N_ASLEEP] + count[N_WAKING] + count[N_DOZING] > 0
+
+
+@kernel
+def awake_at(state, facts, config, host):
+    """When (seconds) a host that sleeps or switches can be awake; inf for any other."""
+    now, what = state.now[0], state.host_state[host]
+    if facts.sleep_pstate[host] < 0:
+        return np.inf
+    if what == SLEEPING:
+        due = now + config.wake_time
+    elif what == SWITCHING_ON:
+        due = state.host_since[host] + config.wake_time
+    elif what == SWITCHING_OFF:
+        due = max(now, state.host_since[host] + config.doze_time) + config.wake_time
+    else:
+        return np.inf
+    return max(due, just_after(now))
+
+
+@kernel
+def hosts_given_back(state, job):
+    """How many hosts will be free again when a running job ends: all but those that left."""
+    hosts = state.size[job]
+    if state.count[N_AWAY] > 0:
+        begin = state.alloc_first[job]
+        for i in range(begin, begin + state.alloc_count[job]):
+            for host in range(state.interval_first[i], state.interval_last[i] + 1):
+                hosts -= state.host_state[host] == UNAVAILABLE
+    return hosts
+
+
+@kernel
+def booked_end(state, memory, job):
+    """When (seconds) a running job's hosts are planned to be free again, whether or not it started late."""
+    if len(memory.reserved) > 0 and memory.reserved[job] < np.inf:
+        return memory.reserved[job] + state.walltime[job]
+    return state.start_time[job] + state.walltime[job]
+
+
+@kernel
+def fill_capacity(state, facts, config, memory):
+    """Make the profile anew from what is free, runs and sleeps; no reservations."""
+    now = state.now[0]
+    begin_profile(memory, now, state.count[N_FREE])
+    for i in range(state.count[N_RUNNING]):
+        job = state.running[i]
+        due = max(booked_end(state, memory, job), just_after(now))
+        add_free(memory, due, np.inf, hosts_given_back(state, job))
+    if has_sleepers(state, config):
+        _add_sleepers(state, facts, config, memory)
+
+
+@kernel
+def _add_sleepers(state, facts, config, profile):
+    due, hosts = np.inf, 0
+    for host in range(len(state.host_state)):
+        at = awake_at(state, facts, config, host)
+        if at == np.inf:
+            continue
+        if at != due:
+            add_free(profile, due, np.inf, hosts)
+            due, hosts = at, 0
+        hosts += 1
+    add_free(profile, due, np.inf, hosts)

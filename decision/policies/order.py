@@ -1,0 +1,170 @@
+"""In which order waiting jobs are looked at.
+
+Every order is a number per job, the lowest first, ties by arrival. Where the number never changes the sorted list
+is kept from call to call; where it changes with time the list is nearly sorted from the last time. FCFS needs
+neither: it is the state's own queue.
+
+WFP3 and UNICEP: Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P systems (Cluster 2009).
+F1 to F4: Carastan-Santos and de Camargo, Obtaining dynamic scheduling policies with simulation and machine
+learning (SC'17). Multifactor: Slurm's priority plugin with the factors of age and job size.
+"""
+
+import math
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.cluster import N_JOBS, QUEUED
+
+from .draws import first_word, uniform
+from .slots import (
+    F1,
+    F2,
+    F3,
+    F4,
+    LAF,
+    LCFS,
+    LJF,
+    LQF,
+    N_SORTED,
+    ORDERED,
+    RANDOM,
+    SAF,
+    SJF,
+    SQF,
+    UNICEP,
+    WFP3,
+)
+
+
+@kernel
+def sort_queue(state, config, memory):
+    """Bring ``memory.sorted`` up to date; returns its length."""
+    changes = config.order >= WFP3
+    kept = _drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
+    length = kept
+    for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
+        if state.job_state[job] == QUEUED:
+            memory.sorted[length] = job
+            length += 1
+    for i in range(0 if changes else kept, length):
+        memory.key[memory.sorted[i]] = _rank(state, config, memory.sorted[i])
+    _sort(memory.sorted, memory.spare, memory.key, 1 if changes else kept, length)
+    memory.counts[ORDERED] = state.count[N_JOBS]
+    memory.counts[N_SORTED] = length
+    return length
+
+
+@kernel
+def _drop_gone(jobs, length, job_state):
+    kept = 0
+    for i in range(length):
+        jobs[kept] = jobs[i]
+        kept += job_state[jobs[i]] == QUEUED
+    return kept
+
+
+@kernel
+def _rank(state, config, job):
+    """The job's number in the order; nan (0 / 0) counts as last."""
+    order = config.order
+    size, walltime, submit = np.float64(state.size[job]), state.walltime[job], state.submit_time[job]
+    if order < F1:
+        rank = _rank_by_request(order, size, walltime, submit)
+    elif order <= F4:
+        rank = _rank_by_fit(order, size, walltime, submit)
+    elif order == RANDOM:
+        rank = uniform(first_word(config.seed, job))
+    else:
+        rank = -_priority(config, len(state.host_state), size, walltime, state.now[0] - submit)
+    return rank if rank == rank else np.inf
+
+
+@kernel
+def _rank_by_request(order, size, walltime, submit):
+    if order == LCFS:
+        return -submit
+    if order == SJF:
+        return walltime
+    if order == LJF:
+        return -walltime
+    if order == SAF:
+        return walltime * size
+    if order == LAF:
+        return -walltime * size
+    if order == SQF:
+        return size
+    if order == LQF:
+        return -size
+    return submit
+
+
+@kernel
+def _rank_by_fit(order, size, walltime, submit):
+    """The four functions fitted in the SC'17 paper; submissions before 1 s count as at 1 s."""
+    age = math.log10(max(submit, 1.0))
+    if order == F1:
+        return np.log10(walltime) * size + 8.70e2 * age
+    if order == F2:
+        return np.sqrt(walltime) * size + 2.56e4 * age
+    if order == F3:
+        return walltime * size + 6.86e6 * age
+    return walltime * np.sqrt(size) + 5.30e5 * age
+
+
+@kernel
+def _priority(config, nb_hosts, size, walltime, wait):
+    """The higher the sooner. UNICEP divides by log2(size): jobs of one host come before all others."""
+    if config.order == WFP3:
+        return (wait / walltime) ** 3 * size
+    if config.order == UNICEP:
+        return wait / (np.log2(size) * walltime) if size > 1 else np.inf
+    return config.age_weight * min(wait / config.max_age, 1.0) + config.size_weight * size / nb_hosts
+
+
+@kernel
+def _sort(jobs, spare, key, begin, length):
+    """Sort by (key, number): by insertion while little moves, as it does from call to call, else by merging."""
+    budget = 4 * length + 16
+    for i in range(begin, length):
+        job = jobs[i]
+        at = i
+        while at > 0 and _after(key, jobs[at - 1], job):
+            jobs[at] = jobs[at - 1]
+            at -= 1
+        jobs[at] = job
+        budget -= i - at
+        if budget < 0:
+            _merge_sort(jobs, spare, key, length)
+            return
+
+
+@kernel
+def _after(key, a, b):
+    return key[a] > key[b] or (key[a] == key[b] and a > b)
+
+
+@kernel
+def _merge_sort(jobs, spare, key, length):
+    width = 1
+    while width < length:
+        for low in range(0, length - width, 2 * width):
+            middle = low + width
+            if _after(key, jobs[middle - 1], jobs[middle]):
+                _merge(jobs, spare, key, low, middle, min(middle + width, length))
+        width *= 2
+
+
+@kernel
+def _merge(jobs, spare, key, low, middle, high):
+    spare[low:middle] = jobs[low:middle]
+    left, right = low, middle
+    for at in range(low, high):
+        if left == middle:
+            return
+        if right == high or not _after(key, spare[left], jobs[right]):
+            jobs[at] = spare[left]
+            left += 1
+        else:
+            jobs[at] = jobs[right]
+            right += 1

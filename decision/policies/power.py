@@ -1,0 +1,184 @@
+"""When hosts sleep and wake.
+
+Both slots ask one question: how many hosts will be awake and unreserved at a time? The profile says how many are
+free of running jobs and reservations, hosts asleep being free from ``now + wake_time`` on. Where it says fewer
+than are asleep, the missing ones must be awake by then: they are woken now or, by a call, in time. Hosts that stay
+unreserved for as long as it takes to fall asleep and wake may sleep: with idle-timeout those that have been idle
+for so long, with keep-awake all but so many; keep-awake also wakes hosts up to its number.
+
+Conservative backfilling has reservations for all jobs. For the other rules the jobs that could start once the
+sleeping hosts are awake get one here, and so does the first job that could not (except with first-fit, which
+protects none).
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.cluster import N_ASLEEP, PSTATE_COMPUTING, SLEEPING
+from decision.state.profile import END, add_free, earliest, free_at, least_free, step_at
+
+from .bits import next_in, remove_interval
+from .capacity import fill_capacity, just_after
+from .plan import CALL_AT, SET_PSTATE, add, add_interval
+from .slots import CALL, CONSERVATIVE, FIRST_FIT, IDLE_TIMEOUT, KEEP_AWAKE, NONE
+
+CLOCK = 1e-3  # seconds: what is due within this is due now, since a peer's clock may round
+
+
+@kernel
+def manage_power(state, facts, config, memory, plan, queue, length, chosen):
+    """Add to the plan which hosts sleep and wake, and when to be asked again."""
+    if config.backfill != CONSERVATIVE:
+        _reserve_what_counts(state, facts, config, memory, queue, length, chosen)
+    wakes = _count_wakes(state, config, memory)
+    asleep = state.count[N_ASLEEP] - wakes
+    sleeps = _count_sleeps(state, config, memory, asleep)
+    call = _next_need(state, config, memory, asleep)
+    if wakes > 0:
+        _wake_lowest(state, facts, plan, wakes)
+    if sleeps > 0:
+        call = min(call, _put_to_sleep(state, facts, config, plan, sleeps))
+    _ask_for_call(state, memory, plan, call)
+
+
+@kernel
+def _awake_from(state, config):
+    """When (seconds) a host that is woken now is awake."""
+    return max(state.now[0] + config.wake_time, just_after(state.now[0]))
+
+
+@kernel
+def _reserve_what_counts(state, facts, config, memory, queue, length, chosen):
+    """Fill the profile: capacity, the jobs about to start, and the reservations that the power slot respects."""
+    walltime, size = state.walltime, state.size
+    now, soon = state.now[0], _awake_from(state, config)
+    fill_capacity(state, facts, config, memory)
+    for i in range(chosen):
+        job = memory.chosen[i]
+        add_free(memory, now, now + walltime[job], -size[job])
+    passed, protects = 0, config.backfill != FIRST_FIT
+    for i in range(length):
+        job = queue[i]
+        if passed < chosen and memory.chosen[passed] == job:
+            passed += 1
+            continue
+        if not protects and free_at(memory, soon) == 0:
+            return
+        begin = earliest(memory, size[job], walltime[job])
+        if begin <= soon or (protects and begin < np.inf):
+            add_free(memory, begin, begin + walltime[job], -size[job])
+        if begin > soon:
+            protects = False
+            if config.backfill == NONE:
+                return
+
+
+@kernel
+def _count_wakes(state, config, memory):
+    """How many hosts to wake now: those that reservations need by then, and up to the number to keep awake."""
+    asleep, soon = state.count[N_ASLEEP], _awake_from(state, config)
+    if asleep == 0:
+        return 0
+    unreserved = np.int64(least_free(memory, soon, soon + CLOCK))
+    wakes = max(asleep - unreserved, 0)
+    if config.power == KEEP_AWAKE:
+        wakes += max(config.keep_awake - (unreserved - asleep + wakes), 0)
+    return min(wakes, asleep)
+
+
+@kernel
+def _count_sleeps(state, config, memory, asleep):
+    """How many hosts may sleep: awake and unreserved until they could be awake again."""
+    now, soon = state.now[0], _awake_from(state, config)
+    unreserved = np.int64(least_free(memory, now, soon))
+    later = np.int64(least_free(memory, soon, soon + config.doze_time + CLOCK)) - asleep
+    sleeps = min(unreserved, later)
+    return sleeps - config.keep_awake if config.power == KEEP_AWAKE else sleeps
+
+
+@kernel
+def _next_need(state, config, memory, asleep):
+    """When (seconds) to wake hosts for a reservation that is not near yet; inf for never."""
+    if asleep == 0:
+        return np.inf
+    for i in range(step_at(memory, _awake_from(state, config) + CLOCK) + 1, memory.span[END]):
+        if memory.step_free[i] < asleep:
+            return memory.step_time[i] - config.wake_time
+    return np.inf
+
+
+@kernel
+def _wake_lowest(state, facts, plan, wakes):
+    """Wake the sleeping hosts with the lowest ids, those of one target pstate in one action."""
+    last = -1
+    while wakes > 0:
+        last += 1
+        wakes -= state.host_state[last] == SLEEPING
+    for pstate in range(facts.pstate_kind.shape[1]):
+        action = -1
+        for host in range(last + 1):
+            if state.host_state[host] == SLEEPING and _first_computing(facts, host) == pstate:
+                action = _switch(plan, action, pstate, host)
+
+
+@kernel
+def _first_computing(facts, host):
+    for pstate in range(facts.pstate_kind.shape[1]):
+        if facts.pstate_kind[host, pstate] == PSTATE_COMPUTING:
+            return pstate
+    return -1
+
+
+@kernel
+def _switch(plan, action, pstate, host):
+    """Add the host to the action that switches to `pstate`, a new one where there is none yet (-1)."""
+    if action < 0:
+        action = add(plan, SET_PSTATE, -1)
+        plan.value[action] = pstate
+    add_interval(plan, action, host, host)
+    return action
+
+
+@kernel
+def _put_to_sleep(state, facts, config, plan, sleeps):
+    """Put at most `sleeps` idle hosts to sleep, the highest ids; when (seconds) the next one will be due, else inf."""
+    next_due = np.inf
+    first = len(state.host_state)
+    while first > 0 and sleeps > 0:
+        first -= 1
+        due = _sleepy_from(state, facts, config, plan, first)
+        if due <= state.now[0] + CLOCK:
+            sleeps -= 1
+        else:
+            next_due = min(next_due, due)
+    for pstate in range(facts.pstate_kind.shape[1]):
+        action = -1
+        for host in range(first, len(state.host_state)):
+            if facts.sleep_pstate[host] == pstate and (
+                _sleepy_from(state, facts, config, plan, host) <= state.now[0] + CLOCK
+            ):
+                action = _switch(plan, action, pstate, host)
+                remove_interval(plan.free, host, host)
+    return next_due if sleeps > 0 else np.inf
+
+
+@kernel
+def _sleepy_from(state, facts, config, plan, host):
+    """When (seconds) a host may be put to sleep; inf where it is not free or cannot sleep."""
+    if facts.sleep_pstate[host] < 0 or next_in(plan.free, host) != host:
+        return np.inf
+    if config.power == IDLE_TIMEOUT:
+        return state.host_since[host] + config.idle_timeout
+    return state.now[0]
+
+
+@kernel
+def _ask_for_call(state, memory, plan, time):
+    """Ask to be called at `time` unless a call is pending that comes no later."""
+    pending = memory.times[CALL]
+    if pending <= state.now[0] + CLOCK:
+        pending = np.inf
+    if time < pending:
+        plan.time[add(plan, CALL_AT, -1)] = time
+        pending = time
+    memory.times[CALL] = pending

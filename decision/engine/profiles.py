@@ -62,7 +62,9 @@ def flatten(name: str, workload: Workload) -> tuple[Leaf, ...]:
 
 
 def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) -> Iterator[Leaf]:
-    profile = workload.profiles[name]
+    if any(name == outer for outer, _ in path):
+        raise ConfigError(f"{_place(workload)}: profile {name!r} contains itself; break the cycle")
+    profile = _profile(name, workload)
     if profile.exit_code < -1:
         raise _refusal(name, workload, f"exit code {profile.exit_code}; Batsim takes no code below -1")
     if not isinstance(profile, Composed):
@@ -109,8 +111,18 @@ def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
     raise TypeError(f"{type(profile).__name__} has parts")
 
 
+def _profile(name: str, workload: Workload) -> Profile:
+    if name not in workload.profiles:
+        raise ConfigError(f"{_place(workload)}: there is no profile {name!r}; add it")
+    return workload.profiles[name]
+
+
 def _refusal(name: str, workload: Workload, reason: str) -> ConfigError:
-    return ConfigError(f"{workload.path or workload.name}: profile {name!r} has {reason}")
+    return ConfigError(f"{_place(workload)}: profile {name!r} has {reason}")
+
+
+def _place(workload: Workload) -> str:
+    return workload.path or workload.name
 
 
 def is_moldable(name: str, workload: Workload) -> bool:

@@ -7,22 +7,27 @@ from .errors import ConfigError
 
 def format_hosts(ids: Iterable[int]) -> str:
     """Write host ids in Batsim's interval notation, ascending: ``[0, 1, 2, 3, 7]`` gives ``"0-3 7"``."""
-    parts: list[str] = []
-    first = last = -2
-    for host in sorted(ids):
-        if host == last + 1:
-            last = host
-            continue
-        if last >= 0:
-            parts.append(_interval(first, last))
-        first = last = host
-    if last >= 0:
-        parts.append(_interval(first, last))
-    return " ".join(parts)
+    return format_intervals(intervals(ids))
 
 
 def _interval(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
+
+
+def intervals(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """The maximal runs of host ids as (first, last), ascending."""
+    runs: list[tuple[int, int]] = []
+    for host in sorted(ids):
+        if runs and host <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], max(host, runs[-1][1]))
+        else:
+            runs.append((host, host))
+    return runs
+
+
+def format_intervals(runs: Iterable[tuple[int, int]]) -> str:
+    """Write (first, last) runs, ascending and apart from one another, in Batsim's notation."""
+    return " ".join(_interval(first, last) for first, last in runs)
 
 
 def parse_hosts(text: str) -> list[int]:

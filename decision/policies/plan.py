@@ -4,12 +4,11 @@ A plan is a list of actions in the order in which they are carried out. Host set
 plan, so that writing a plan allocates nothing.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
+from decision.bundle import F8, I1, I4, I8, U8, Bundle
 from decision.jit import kernel
-from decision.state.cluster import F8, I1, I4, I8, ClusterState
+from decision.state.cluster import ClusterState
 
 # Kinds of action
 START = 0  # job on hosts
@@ -19,7 +18,7 @@ SET_PSTATE = 3  # hosts to pstate `value`
 CALL_AT = 4  # be asked again at `time`
 
 
-class PlanArrays(NamedTuple):
+class PlanArrays(Bundle):
     """Actions 0 .. count[0]; room for A actions and I intervals."""
 
     count: I8  # (2,) number of actions, number of intervals
@@ -31,13 +30,14 @@ class PlanArrays(NamedTuple):
     end: I4  # (A,) one past the last
     first: I4  # (I,) first host of an interval
     last: I4  # (I,) last host of it
-    free: np.ndarray  # (W,) u8 bitmap: hosts still free after the plan's starts; `clear` copies the state's
+    free: U8  # (W,) u8 bitmap: hosts still free after the plan's starts; `clear` copies the state's
 
 
-def new_plan(state: ClusterState) -> PlanArrays:
-    """An empty plan with room for every job and host of `state`."""
+def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) -> PlanArrays:
+    """An empty plan with room for every job and host of `state`, and at least so many actions and intervals."""
     jobs, hosts = len(state.size), len(state.host_state)
-    room = jobs + 4 * hosts + 16
+    room = max(nb_actions, jobs + 4 * hosts + 16)
+    pool = max(nb_intervals, 4 * hosts + 16)
     return PlanArrays(
         count=np.zeros(2, np.int64),
         kind=np.zeros(room, np.int8),
@@ -46,8 +46,8 @@ def new_plan(state: ClusterState) -> PlanArrays:
         value=np.zeros(room, np.int32),
         begin=np.zeros(room, np.int32),
         end=np.zeros(room, np.int32),
-        first=np.zeros(4 * hosts + 16, np.int32),
-        last=np.zeros(4 * hosts + 16, np.int32),
+        first=np.zeros(pool, np.int32),
+        last=np.zeros(pool, np.int32),
         free=state.free.copy(),
     )
 

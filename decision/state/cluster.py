@@ -1,19 +1,13 @@
 """`ClusterState`: jobs, queue, hosts and allocations as arrays; `PlatformFacts`: what never changes."""
 
 from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.bundle import F8, I1, I4, I8, U8, Bundle, F8x2, I1x2, I4x2
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState, HostState
-
-F8 = NDArray[np.float64]
-I8 = NDArray[np.int64]
-I4 = NDArray[np.int32]
-I1 = NDArray[np.int8]
-U8 = NDArray[np.uint64]
 
 # Plain integers for the kernels; the enums carry the same values for people.
 SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING, UNAVAILABLE = (int(s) for s in HostState)
@@ -47,22 +41,22 @@ SWITCHES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job 
 N_COUNTERS = SWITCHES + 1
 
 
-class PlatformFacts(NamedTuple):
+class PlatformFacts(Bundle):
     """What is known of the hosts and never changes. H hosts, P pstates at most."""
 
-    speed: F8  # (H, P) flop/s; nan where unknown (Batsim does not send speeds)
-    idle: F8  # (H, P) watts without load
-    epsilon: F8  # (H, P) watts at the least load
-    full: F8  # (H, P) watts at full load
-    pstate_kind: I1  # (H, P) PSTATE_*
-    switch_off: I4  # (H, P) virtual pstate of falling asleep into this sleep pstate, -1 elsewhere
-    switch_on: I4  # (H, P) virtual pstate of waking from this sleep pstate, -1 elsewhere
+    speed: F8x2  # (H, P) flop/s; nan where unknown (Batsim does not send speeds)
+    idle: F8x2  # (H, P) watts without load
+    epsilon: F8x2  # (H, P) watts at the least load
+    full: F8x2  # (H, P) watts at full load
+    pstate_kind: I1x2  # (H, P) PSTATE_*
+    switch_off: I4x2  # (H, P) virtual pstate of falling asleep into this sleep pstate, -1 elsewhere
+    switch_on: I4x2  # (H, P) virtual pstate of waking from this sleep pstate, -1 elsewhere
     sleep_pstate: I4  # (H,) the host's first sleep pstate, -1 where it cannot sleep
     off_time: F8  # (H,) seconds to fall asleep into sleep_pstate; nan where unknown
     on_time: F8  # (H,) seconds to wake from sleep_pstate; nan where unknown
 
 
-class ClusterState(NamedTuple):
+class ClusterState(Bundle):
     """All that a scheduler may know, at one instant. J jobs and H hosts of capacity; W = ceil(H / 64).
 
     Policies read it and never write it; `decision.state.transitions` are its only writers.

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from engine_harness import build_engine, compare_outputs, replay
 
+from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference import ReferenceEngine
 
-ENGINES = [ReferenceEngine]
+ENGINES = [ReferenceEngine, EmbeddedEngine]
 LOCAL = Path(__file__).parent / "sessions"
 SHARED = Path(__file__).parents[2].parent / "shared" / "golden" / "sessions-batsim-4.2.1"
 SCENARIOS = [

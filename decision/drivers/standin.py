@@ -35,10 +35,15 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
         ConfigError: if an input cannot be used or the files cannot be written; and as `ask_all`.
     """
     writable_folder(Path(prefix).parent)
-    workloads = [load_workload(path, f"w{i}", keep_source=True) for i, path in enumerate(inputs.workloads)]
+    workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, inputs.options.forward_unknown_events)
     engine = EmbeddedEngine(_platform(inputs, workloads), workloads, events, inputs.options)
     write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
+
+
+def _workload(path: Path, name: str) -> Workload:
+    """The workload under its absolute path, which is what Batsim tells the decision process."""
+    return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
 
 
 def _platform(inputs: BatsimInputs, workloads: Sequence[Workload]) -> Platform:

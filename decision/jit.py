@@ -48,4 +48,4 @@ numba.config.CACHE_DIR = str(cache_directory())
 
 def kernel(function: F) -> F:
     """Compile `function` in nopython mode, cached on disk; numpy's rules for division, so that it never raises."""
-    return numba.njit(cache=True, error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, error_model="numpy", nogil=True)(function)

@@ -5,6 +5,7 @@ waiting time is t - s. Definitions differ between programs; these are the ones o
 """
 
 import math
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -45,13 +46,10 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summar
 def only_ran(jobs: JobTable) -> JobTable:
     """The jobs that were not rejected."""
     keep = np.flatnonzero(jobs.final_state != FinalState.REJECTED)
-    columns = {name: getattr(jobs, name) for name in jobs.__struct_fields__}
-    return JobTable(
-        **{
-            name: column[keep] if isinstance(column, np.ndarray) else [column[i] for i in keep]
-            for name, column in columns.items()
-        }
-    )
+    columns: dict[str, Any] = {name: getattr(jobs, name) for name in jobs.__struct_fields__}
+    for name, column in columns.items():
+        columns[name] = column[keep] if isinstance(column, np.ndarray) else [column[i] for i in keep]
+    return JobTable(**columns)
 
 
 def makespan(jobs: JobTable) -> float:

@@ -53,7 +53,7 @@ class Wire:
         except zmq.ZMQError as error:
             self.close(linger=0)
             raise ConfigError(
-                f"endpoint {endpoint}: {zmq.strerror(error.errno).lower()}; {_endpoint_advice(error)}"
+                f"endpoint {endpoint}: {zmq.strerror(error.errno or 0).lower()}; {_endpoint_advice(error)}"
             ) from None
         self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
 

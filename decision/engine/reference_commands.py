@@ -195,7 +195,8 @@ class Commands:
     def _notify(self, data: NotifyData) -> None:
         if data.type not in ("registration_finished", "continue_registration"):
             raise self.world.refuse(f"Batsim knows no notification {data.type!r}")
-        self.world.server.registration_open = data.type == "continue_registration"
+        open_again = data.type == "continue_registration"
+        self.world.server.registration_open = open_again and self.world.options.dynamic_jobs
 
     def _check_registration(self, what: str) -> None:
         if not self.world.options.dynamic_jobs:

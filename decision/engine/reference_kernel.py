@@ -8,6 +8,9 @@ are ready run to their next request, one after the other; then the requests are 
 at once and its actor takes part in the next round; the other requests wait for the end of an activity. When no actor
 is ready, time goes on to the next end of an activity. All activities that end then wake their actors in the order in
 which the activities began.
+
+What is left of an activity is counted down step by step, as SimGrid does, and not kept as the time of its end: which of
+two ends are one instant depends on how the rounding errors add up.
 """
 
 from collections import deque
@@ -308,7 +311,8 @@ class Kernel:
             machine.measure(self.now)
         if isinstance(activity, Task):
             for machine in activity.work:
-                machine.task = None
+                if machine.task is activity:
+                    machine.task = None
 
     def _wake(self, activity: Activity) -> None:
         for actor, answer in activity.wakes:

@@ -46,14 +46,12 @@ def test_a_host_of_a_task_with_nothing_to_do_there_idles():
     assert told.record.jobs.energy.tolist() == [pytest.approx(30 * 100.0 + 30 * 10.0)]
 
 
-def test_a_pstate_without_speed_counts_as_full_load():
+def test_a_sleep_pstate_without_speed_counts_as_full_load():
+    """That is how SimGrid avoids a division by zero. Falling asleep costs 2 s at 50 W, then it draws 30 W."""
     still = PowerState(0.0, 1.0, 2.0, 30.0)
-    told = run(powered((SLOW, still)), workload(), {"begins": [switch("0", 1), call(5.0)]}, energy=True)
-    assert told.told == [(0.0, "hosts 0 in 1"), (5.0, "call 5")]
-    asked = run(
-        powered((SLOW, still)), workload(), {"begins": [switch("0", 1), call(5.0)], "call 5": [query()]}, energy=True
-    )
-    assert asked.told[-1] == (5.0, "150 J")
+    script = {"begins": [switch("0", 1), call(5.0)], "call 5": [query()]}
+    told = run(powered((AWAKE, still, FALLING, RISING), sleep=[SLEEP]), workload(), script, energy=True)
+    assert told.told[-1] == (5.0, "190 J")
 
 
 def test_energy_counts_from_the_first_submission_to_the_last_end():
@@ -184,3 +182,10 @@ def test_energy_needs_hosts_that_say_what_they_draw():
     platform = Platform(hosts=(host(0, SLOW, has_power=True), host(1, SLOW)))
     with pytest.raises(ConfigError, match=r"host 'node-1' does not say what it draws; add wattage_per_state"):
         ReferenceEngine(platform, [workload()], (), EngineOptions(energy=True))
+
+
+def test_a_host_that_cannot_compute_is_refused():
+    platform = powered((SLOW, PowerState(0.0, 1.0, 2.0, 30.0)))
+    with pytest.raises(ConfigError, match=r"host 'node-0' has no speed in pstate 1; give it one above 0"):
+        ReferenceEngine(platform, [workload()], (), EngineOptions(energy=True))
+    ReferenceEngine(platform, [workload()])  # which never leaves pstate 0

@@ -11,10 +11,16 @@ import numpy as np
 
 from decision.jit import kernel
 
-from .arrays import ACTIVITIES, PTASK, SWITCH, TASKS
+from .arrays import ACTIVITIES, CLOCK, PTASK, SWITCH, TASKS
 
 TIME_PRECISION = 1e-9  # seconds: a sleep with less left is over
 WORK_PRECISION = 1e-14  # share: a task with less left is over
+
+
+@kernel
+def told(clock):
+    """The time as a decision process hears it, and the state has it: Batsim writes six decimals."""
+    return round(clock * 1e6) / 1e6
 
 
 @kernel
@@ -89,7 +95,8 @@ def pass_time(state, sim):
         return False
     seconds = _next_end(sim, count)
     if seconds > 0.0:
-        state.now[0] += seconds
+        sim.real[CLOCK] += seconds
+        state.now[0] = told(sim.real[CLOCK])
         _spend(sim, count, seconds)
     _take_due(sim, count)
     return True

@@ -69,8 +69,8 @@ ASK, DONE, DEADLOCK, GROW, REFUSED = range(5)
     N_FLAGS,
 ) = range(32)
 
-# Sim.joule: totals of the energy model
-JOULES, JOULES_REST, STORAGE_WATTS, WATTS_MIN, FIRST_JOULES, LAST_JOULES, REPLY_NOW = range(7)
+# Sim.real: the clock and totals of the energy model
+CLOCK, JOULES, JOULES_REST, STORAGE_WATTS, WATTS_MIN, FIRST_JOULES, LAST_JOULES, REPLY_NOW = range(8)
 
 
 class Truth(Bundle):
@@ -100,7 +100,7 @@ class Sim(Bundle):
     """The simulation's moving parts. C activities, J jobs, H hosts."""
 
     flag: I8  # (N_FLAGS,)
-    joule: F8  # (7,)
+    real: F8  # (8,)
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task
     code: I8  # (C,) whom its end wakes
@@ -117,7 +117,9 @@ class Sim(Bundle):
     command_time: F8  # (A,) seconds: when the reply sends each command
     truth_of: I4  # (J,) truth of a job
     leaf: I4  # (J,) present leaf, counted from 0
-    leaf_time: F8  # (J,) seconds: when it began
+    began: F8  # (J,) seconds: when the job started
+    over: F8  # (J,) seconds: when it ended
+    leaf_time: F8  # (J,) seconds: when the leaf began
     allowed: F8  # (J,) seconds of walltime left when it began, -1 without walltime
     rate: F8  # (J,) share per second of the parallel task that runs
     exit_code: I4  # (J,)
@@ -163,7 +165,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_jobs: int) -> Sim:
     f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
     return Sim(
         flag=np.zeros(N_FLAGS, i8),
-        joule=np.zeros(7),
+        real=np.zeros(8),
         **{name: np.zeros(room, f8) for name in ("left", "pace")},
         code=np.zeros(room, i8),
         due=np.full(room, -2, i8),
@@ -178,7 +180,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_jobs: int) -> Sim:
         log_value=np.zeros(log, f8),
         command_time=np.zeros(0, f8),
         **{n: np.zeros(nb_jobs, i4) for n in ("truth_of", "leaf", "exit_code", "ended")},
-        **{n: np.zeros(nb_jobs, f8) for n in ("leaf_time", "allowed", "rate", "energy", "progress")},
+        **{n: np.zeros(nb_jobs, f8) for n in ("began", "over", "leaf_time", "allowed", "rate", "energy", "progress")},
         kill_asked=np.zeros(nb_jobs, i1),
         **{n: np.zeros(nb_hosts, f8) for n in ("host_joules", "host_watts", "host_joules_at")},
         **{n: np.full(nb_hosts, -1, i4) for n in ("target", "group")},
@@ -212,7 +214,7 @@ def _power_of_two(at_least: int) -> int:
 
 
 _JOB_ARRAYS = (
-    *("truth_of", "leaf", "leaf_time", "allowed", "rate", "exit_code"),
+    *("truth_of", "leaf", "began", "over", "leaf_time", "allowed", "rate", "exit_code"),
     *("energy", "kill_asked", "progress", "ended"),
 )
 _ACTIVITY_ARRAYS = ("left", "pace", "code", "due")

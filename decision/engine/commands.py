@@ -9,6 +9,7 @@ from .activities import begin_sleep
 from .arrays import (
     ACKNOWLEDGE,
     CALL,
+    CLOCK,
     ENDED_N,
     KILL_JOBS,
     KILL_N,
@@ -61,6 +62,7 @@ def handle_command(state, facts, truth, sim, rows, plan, at):
     elif kind == SET_REGISTRATION:
         sim.flag[REGISTRATION] = plan.value[at]
     elif kind == END_ELSEWHERE:
+        sim.over[job] = sim.real[CLOCK]
         transitions.end(state, facts, job, plan.value[at])
         _count_end(sim, job)
 
@@ -73,10 +75,11 @@ def begin_command(state, facts, truth, sim, rows, plan, at):
         start_job(state, truth, sim, rows, facts, job, plan.first, plan.last, plan.begin[at], plan.end[at])
         _drop_after_last_start(state, plan, at)
     elif kind == START_ELSEWHERE:
+        sim.began[job] = sim.real[CLOCK]
         transitions.start(state, job, plan.first, plan.last, 0, 0)
         transitions.drop_started(state)
     elif kind == CALL_AT:
-        begin_sleep(sim, max(plan.time[at] - state.now[0], SHORTEST_CALL), CALL)
+        begin_sleep(sim, max(plan.time[at] - sim.real[CLOCK], SHORTEST_CALL), CALL)
     elif kind == KILL:
         _kill_noted(state, truth, sim, rows, facts)
 

@@ -81,8 +81,8 @@ class EmbeddedEngine:
         if self.options.energy:
             for host in self.platform.storage:
                 power = host.pstates[host.initial_pstate]
-                self.sim.joule[a.STORAGE_WATTS] += power.idle
-                self.sim.joule[a.WATTS_MIN] += power.epsilon
+                self.sim.real[a.STORAGE_WATTS] += power.idle
+                self.sim.real[a.WATTS_MIN] += power.epsilon
         begin(self.state, self.facts, self.truth, self.sim)
 
     # --- The conversation -----------------------------------------------------------------------------------
@@ -100,11 +100,8 @@ class EmbeddedEngine:
         """
         if self._waits:
             raise LocalProtocolError("the engine was asked again before its last question was answered")
-        if self._begun:
-            code = self.advance()
-            if code == a.DONE:
-                self._over = True
-                return None
+        if self._begun and self.advance() == a.DONE:
+            return None
         self._begun = self._waits = True
         asked = question(self)
         forget_ended(self, asked)
@@ -139,15 +136,17 @@ class EmbeddedEngine:
         Raises:
             PolicyError, DeadlockError: as `ask`.
         """
-        while True:
-            code: int = advance(self.state, self.facts, self.truth, self.sim, self.rows, self.plan)
-            if code != a.GROW:
-                break
+        return self.resume(advance(self.state, self.facts, self.truth, self.sim, self.rows, self.plan))
+
+    def resume(self, code: int) -> int:
+        """Deal with what `advance` returned, until it is ASK or DONE."""
+        while code not in (a.ASK, a.DONE):
+            if code == a.DEADLOCK:
+                raise self.deadlock()
+            if code == a.REFUSED:
+                raise why_not(self, int(self.sim.flag[a.BAD_COMMAND]))
             self.grow()
-        if code == a.DEADLOCK:
-            raise self.deadlock()
-        if code == a.REFUSED:
-            raise why_not(self, int(self.sim.flag[a.BAD_COMMAND]))
+            code = advance(self.state, self.facts, self.truth, self.sim, self.rows, self.plan)
         self._over = code == a.DONE
         return code
 

@@ -9,6 +9,7 @@ from decision.state.cluster import RUNNING
 
 from .activities import begin_sleep, begin_task, cancel, find
 from .arrays import (
+    CLOCK,
     COMPLETED,
     DELAY,
     ENERGY_ON,
@@ -45,6 +46,7 @@ def start_job(state, truth, sim, rows, facts, job, first, last, begin, end):
     if sim.flag[ENERGY_ON]:
         sim.energy[job] = -joules_of(state, sim, job)
     host_row(state, sim, rows)
+    sim.began[job] = sim.real[CLOCK]
     sim.leaf[job] = 0
     sim.allowed[job] = state.walltime[job] if state.walltime[job] < np.inf else -1.0
     begin_leaf(state, truth, sim, facts, job)
@@ -54,7 +56,7 @@ def start_job(state, truth, sim, rows, facts, job, first, last, begin, end):
 def begin_leaf(state, truth, sim, facts, job):
     """The job's present leaf begins now: its timers are set, its hosts loaded."""
     leaf = truth.leaf_first[sim.truth_of[job]] + sim.leaf[job]
-    sim.leaf_time[job] = state.now[0]
+    sim.leaf_time[job] = sim.real[CLOCK]
     if truth.leaf_kind[leaf] == DELAY:
         _begin_delay(state, sim, job, truth.leaf_amount[leaf])
     else:
@@ -158,7 +160,7 @@ def leaf_over(state, truth, sim, rows, facts, job):
     """A leaf ran to its end: the job ends with its exit code, goes on with the next leaf, or is done."""
     t = sim.truth_of[job]
     leaf = truth.leaf_first[t] + sim.leaf[job]
-    elapsed = state.now[0] - sim.leaf_time[job]
+    elapsed = sim.real[CLOCK] - sim.leaf_time[job]
     if truth.leaf_kind[leaf] == DELAY:
         elapsed = truth.leaf_amount[leaf]
     else:
@@ -191,6 +193,7 @@ def walltime_over(state, truth, sim, rows, facts, job):
 def end_job(state, sim, rows, facts, job, final_state, exit_code):
     """A job ends; the server is not told here."""
     sim.exit_code[job] = exit_code
+    sim.over[job] = sim.real[CLOCK]
     if sim.flag[ENERGY_ON]:
         sim.energy[job] += joules_of(state, sim, job)
     transitions.end(state, facts, job, final_state)
@@ -204,7 +207,7 @@ def kill(state, truth, sim, rows, facts, job):
     if state.job_state[job] != RUNNING:
         return
     leaf = truth.leaf_first[sim.truth_of[job]] + sim.leaf[job]
-    elapsed = state.now[0] - sim.leaf_time[job]
+    elapsed = sim.real[CLOCK] - sim.leaf_time[job]
     if truth.leaf_kind[leaf] == DELAY:
         sim.progress[job] = elapsed / truth.leaf_amount[leaf]
         exit_code = -1

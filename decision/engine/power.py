@@ -8,6 +8,7 @@ from decision.jit import kernel
 from decision.state.cluster import N_HOST_STATES, N_IN_STATE
 
 from .arrays import (
+    CLOCK,
     ENERGY_ON,
     ENERGY_ROWS,
     FIRST_JOULES,
@@ -42,7 +43,7 @@ def set_load(state, facts, sim, host, load):
 @kernel
 def _measure(state, sim, host):
     """Bring a host's joules up to now."""
-    now = state.now[0]
+    now = sim.real[CLOCK]
     if sim.host_joules_at[host] < now:
         sim.host_joules[host] += sim.host_watts[host] * (now - sim.host_joules_at[host])
         sim.host_joules_at[host] = now
@@ -51,7 +52,7 @@ def _measure(state, sim, host):
 @kernel
 def pstate_changed(state, facts, sim, host, old, load):
     """Bring the totals up to a host's new pstate; `old` is the one before."""
-    sim.joule[WATTS_MIN] += facts.epsilon[host, state.pstate[host]] - facts.epsilon[host, old]
+    sim.real[WATTS_MIN] += facts.epsilon[host, state.pstate[host]] - facts.epsilon[host, old]
     set_load(state, facts, sim, host, load)
 
 
@@ -59,7 +60,7 @@ def pstate_changed(state, facts, sim, host, old, load):
 def total_joules(state, sim):
     """Joules of all hosts up to now. What does not fit into the sum is kept in JOULES_REST: Batsim adds up in long
     double, and shows differences between rows that are nanoseconds apart."""
-    total, rest = sim.joule[STORAGE_WATTS] * state.now[0], 0.0
+    total, rest = sim.real[STORAGE_WATTS] * sim.real[CLOCK], 0.0
     for host in range(len(sim.host_joules)):
         _measure(state, sim, host)
         more = sim.host_joules[host]
@@ -67,8 +68,8 @@ def total_joules(state, sim):
         part = larger - total
         rest += (total - (larger - part)) + (more - part)
         total = larger
-    sim.joule[JOULES] = total
-    sim.joule[JOULES_REST] = rest
+    sim.real[JOULES] = total
+    sim.real[JOULES_REST] = rest
     return total
 
 
@@ -88,7 +89,7 @@ def joules_of(state, sim, job):
 def begin_energy(state, facts, sim):
     """Set each host's power at time 0."""
     for host in range(len(state.pstate)):
-        sim.joule[WATTS_MIN] += facts.epsilon[host, state.pstate[host]]
+        sim.real[WATTS_MIN] += facts.epsilon[host, state.pstate[host]]
         set_load(state, facts, sim, host, 0.0)
 
 
@@ -97,7 +98,7 @@ def note_first_submission(state, sim):
     """Batsim's total counts from the first submission."""
     if sim.flag[FIRST_SUBMITTED] == 0:
         sim.flag[FIRST_SUBMITTED] = 1
-        sim.joule[FIRST_JOULES] = total_joules(state, sim)
+        sim.real[FIRST_JOULES] = total_joules(state, sim)
 
 
 @kernel
@@ -108,13 +109,13 @@ def energy_row(state, sim, rows, kind):
     at = sim.flag[ENERGY_ROWS]
     sim.flag[ENERGY_ROWS] = at + 1
     joules = total_joules(state, sim)
-    rows.energy_time[at] = state.now[0]
+    rows.energy_time[at] = sim.real[CLOCK]
     rows.energy_joules[at] = joules
-    rows.energy_rest[at] = sim.joule[JOULES_REST]
+    rows.energy_rest[at] = sim.real[JOULES_REST]
     rows.energy_kind[at] = kind
-    rows.energy_wattmin[at] = sim.joule[WATTS_MIN]
+    rows.energy_wattmin[at] = sim.real[WATTS_MIN]
     if kind == ord("e"):
-        sim.joule[LAST_JOULES] = joules
+        sim.real[LAST_JOULES] = joules
 
 
 @kernel
@@ -122,7 +123,7 @@ def pstate_row(state, sim, rows, group, value):
     """One row of the pstate trace: the hosts of a switch request go to `value`."""
     at = sim.flag[PSTATE_ROWS]
     sim.flag[PSTATE_ROWS] = at + 1
-    rows.pstate_time[at] = state.now[0]
+    rows.pstate_time[at] = sim.real[CLOCK]
     rows.pstate_group[at] = group
     rows.pstate_value[at] = value
 
@@ -134,6 +135,6 @@ def host_row(state, sim, rows):
         return
     at = sim.flag[HOST_ROWS]
     sim.flag[HOST_ROWS] = at + 1
-    rows.host_time[at] = state.now[0]
+    rows.host_time[at] = sim.real[CLOCK]
     for i in range(N_HOST_STATES):
         rows.host_counts[at, i] = state.count[N_IN_STATE + i]

@@ -18,7 +18,7 @@ from decision.model.workload import (
     Workload,
 )
 
-MAX_LEAVES = 1_000_000
+MAX_LEAVES = 100_000
 ADVICE = "run this workload with Batsim"
 
 

@@ -41,14 +41,12 @@ _PLACES = 6  # decimals of the numbers in Batsim's messages
 
 def question(engine: "EmbeddedEngine") -> Message:
     """Everything that was logged since the last question."""
-    sim, now = engine.sim, round(float(engine.state.now[0]), _PLACES)
+    sim = engine.sim
     events = []
     for i in range(sim.flag[a.LOG_N]):
         build = _BUILDERS[int(sim.log_kind[i])]
-        events.append(
-            build(engine, round(float(sim.log_time[i]), _PLACES), int(sim.log_arg[i]), float(sim.log_value[i]))
-        )
-    return Message(now, tuple(events))
+        events.append(build(engine, float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])))
+    return Message(float(engine.state.now[0]), tuple(events))
 
 
 def _submitted(engine: "EmbeddedEngine", time: float, job: int, _: float) -> BatsimEvent:

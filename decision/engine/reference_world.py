@@ -15,7 +15,7 @@ from decision.model.workload import Job, Profile, Workload
 from decision.protocol import JobDescription
 
 from .options import EngineOptions
-from .profiles import check_width, flatten, is_moldable
+from .profiles import Leaf, check_width, flatten, is_moldable
 from .reference_jobs import Entry, Phase
 from .reference_kernel import STEP, Call, Kernel, Put, Steps
 from .reference_machines import Machine
@@ -39,6 +39,7 @@ class World:
         self.in_state[HostState.IDLE] = self.nb_compute
         self.workloads = {workload.name: workload for workload in workloads}
         self.jobs: dict[str, Entry] = {}
+        self._leaves: dict[tuple[str, str], tuple[Leaf, ...]] = {}  # of each profile that a job has had
         self.forgotten_profiles: set[tuple[str, str]] = set()  # (workload, profile)
         self.rows = Rows()
         for workload in workloads:
@@ -56,7 +57,10 @@ class World:
         if job.id in self.jobs:
             raise ConfigError(f"job {job.id} exists already; give it another id")
         workload = self.workloads[job.workload]
-        leaves = flatten(job.profile, workload)
+        key = (job.workload, job.profile)
+        if key not in self._leaves:
+            self._leaves[key] = flatten(job.profile, workload)
+        leaves = self._leaves[key]
         check_width(job, leaves, workload)
         entry = Entry(job, description, leaves, is_moldable(job.profile, workload))
         self.jobs[job.id] = entry

@@ -18,7 +18,7 @@ NULL_RUNTIME = 1e-5  # seconds: what Batsim says of a job that took no time
 
 def run_record(engine: "EmbeddedEngine") -> RunRecord:
     """Everything that Batsim would write about a run that is over."""
-    flag, joule = engine.sim.flag, engine.sim.joule
+    flag, real = engine.sim.flag, engine.sim.real
     rows, host_rows = engine.rows, int(flag[a.HOST_ROWS])
     energy = engine.options.energy
     return RunRecord(
@@ -30,7 +30,7 @@ def run_record(engine: "EmbeddedEngine") -> RunRecord:
         energy=_energy_table(engine) if energy else None,
         pstates=_pstate_table(engine) if energy else None,
         time_in_state=engine.state.time_in_state.copy(),
-        joules=float(joule[a.LAST_JOULES] - joule[a.FIRST_JOULES]),
+        joules=float(real[a.LAST_JOULES] - real[a.FIRST_JOULES]),
         nb_switches=int(flag[a.NB_SWITCHES]),
         nb_grouped_switches=int(flag[a.GROUP_N]),
     )
@@ -42,7 +42,7 @@ def _job_table(engine: "EmbeddedEngine") -> JobTable:
     truths = sim.truth_of[ended]
     jobs = [engine.names.jobs[t] for t in truths]
     rejected = state.job_state[ended] == REJECTED
-    runtime = state.end_time[ended] - state.start_time[ended]
+    runtime = sim.over[ended] - sim.began[ended]
     runtime[runtime == 0.0] = NULL_RUNTIME
     energy = sim.energy[ended] if engine.options.energy else np.full(len(ended), -1.0)
     return JobTable(
@@ -52,7 +52,7 @@ def _job_table(engine: "EmbeddedEngine") -> JobTable:
         size=engine.truth.size[truths].astype(np.int64),
         walltime=engine.truth.walltime[truths],
         final_state=state.job_state[ended].astype(np.int64) - ENDED,
-        start_time=np.where(rejected, np.nan, state.start_time[ended]),
+        start_time=np.where(rejected, np.nan, sim.began[ended]),
         runtime=np.where(rejected, np.nan, runtime),
         allocation=_allocations(engine, ended),
         energy=energy,

@@ -19,6 +19,7 @@ from .arrays import (
     BYE,
     CALL,
     CALLED,
+    CLOCK,
     COMMAND,
     COMPLETED,
     DEADLOCK,
@@ -140,7 +141,7 @@ def load_reply(state, sim, rows, plan, now):
         return False
     state.count[N_ENDED] = 0
     sim.flag[NEXT_COMMAND] = 0
-    sim.joule[REPLY_NOW] = now
+    sim.real[REPLY_NOW] = now
     _reply_goes_on(state, sim, plan)
     return True
 
@@ -222,11 +223,11 @@ def _reply_goes_on(state, sim, plan):
         at += 1
     sim.flag[NEXT_COMMAND] = at
     code = COMMAND + 16 * at if at < plan.count[0] else READY
-    time = sim.joule[REPLY_NOW]
+    time = sim.real[REPLY_NOW]
     if at < plan.count[0]:
         time = sim.command_time[at] if sim.flag[TIMED_COMMANDS] else time
-    if time > state.now[0]:
-        begin_sleep(sim, time - state.now[0], REPLY + 16 * code)
+    if time > sim.real[CLOCK]:
+        begin_sleep(sim, time - sim.real[CLOCK], REPLY + 16 * code)
     else:
         put(sim, code)
 
@@ -237,8 +238,8 @@ def _submitter_goes_on(state, truth, sim, w):
     at = sim.workload_at[w]
     if at == truth.workload_end[w]:
         put(sim, BYE + 16 * w)
-    elif truth.submit_time[at] > state.now[0]:
-        begin_sleep(sim, truth.submit_time[at] - state.now[0], SUBMIT + 16 * w)
+    elif truth.submit_time[at] > sim.real[CLOCK]:
+        begin_sleep(sim, truth.submit_time[at] - sim.real[CLOCK], SUBMIT + 16 * w)
     else:
         _submit_due(state, truth, sim, w)
 
@@ -250,7 +251,7 @@ def _submit_due(state, truth, sim, w):
     at = sim.workload_at[w]
     sim.workload_told[w] = at
     at += 1
-    while at < truth.workload_end[w] and truth.submit_time[at] <= state.now[0]:
+    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.real[CLOCK]:
         at += 1
     sim.workload_at[w] = at
     put(sim, SUBMITTED + 16 * w)
@@ -270,8 +271,8 @@ def _event_list_goes_on(state, truth, sim, m):
     at = sim.list_at[m]
     if at == truth.list_end[m]:
         put(sim, EVENTS_BYE + 16 * m)
-    elif truth.event_time[at] > state.now[0]:
-        begin_sleep(sim, truth.event_time[at] - state.now[0], EXTERNAL + 16 * m)
+    elif truth.event_time[at] > sim.real[CLOCK]:
+        begin_sleep(sim, truth.event_time[at] - sim.real[CLOCK], EXTERNAL + 16 * m)
     else:
         _send_due_events(state, truth, sim, m)
 
@@ -281,7 +282,7 @@ def _send_due_events(state, truth, sim, m):
     at = sim.list_at[m]
     sim.list_told[m] = at
     at += 1
-    while at < truth.list_end[m] and truth.event_time[at] <= state.now[0]:
+    while at < truth.list_end[m] and truth.event_time[at] <= sim.real[CLOCK]:
         at += 1
     sim.list_at[m] = at
     put(sim, EVENTS + 16 * m)

@@ -1,0 +1,59 @@
+"""A whole run: platform, workloads and a policy in, a `RunRecord` out."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.options import EngineOptions
+from decision.model.platform import Platform
+from decision.model.record import RunRecord
+from decision.model.workload import MachineEvent, Workload
+from decision.policies.composed import ComposedPolicy
+from decision.policies.registry import find_policy
+
+from .compiled import run_compiled
+from .python_loop import run_python
+
+Progress = Callable[[float], None]
+
+
+def simulate(
+    platform: Platform,
+    workloads: Sequence[Workload],
+    policy: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    events: Sequence[MachineEvent] = (),
+    engine_options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> RunRecord:
+    """Run `policy` over the workloads on the embedded engine.
+
+    Args:
+        platform: the hosts.
+        workloads: what is submitted.
+        policy: a preset's name, ``module:Class`` or ``./file.py:Class``.
+        options: the policy's own options, as texts.
+        events: what happens to the platform from outside.
+        engine_options: Batsim's options.
+        seed: of the policy.
+        progress: is told the simulated time, in seconds, every now and then.
+
+    Raises:
+        ConfigError: if the inputs do not fit together.
+        PolicyError: if the policy decides something impossible, or waits for ever.
+    """
+    began = time.perf_counter()
+    engine = EmbeddedEngine(platform, workloads, events, engine_options)
+    chosen = find_policy(policy, dict(options or {}))
+    chosen.reset(platform, seed)
+    if isinstance(chosen, ComposedPolicy):
+        run_compiled(engine, chosen, progress)
+        deciding = float("nan")
+    else:
+        deciding = run_python(engine, chosen, progress)
+    record = engine.record()
+    record.scheduling_time = deciding
+    record.simulation_time = time.perf_counter() - began
+    return record

@@ -72,7 +72,7 @@ def run(
 
     Examples:
 
-      decision run -p platforms/taurus.xml -w workloads/taurus_week.json \\
+      decision run -p platforms/taurus.xml -w workloads/taurus_week_flops.json \\
           --policy easy --energy
 
       decision run -p cluster.xml -w log.swf --jobs 0:1000 --policy saf+easy
@@ -80,26 +80,27 @@ def run(
       decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
           --engine batsim --batsim /opt/bin/batsim
     """
-    from decision.drivers.inputs import Inputs, SwfOptions
+    from decision.drivers.inputs import Choice, Inputs, SwfOptions, load
     from decision.drivers.whole_run import run_here, run_there
 
     from .progress import announce_compilation, working
-    from .tables import print_summaries
+    from .tables import print_dropped, print_summaries
 
     inputs = Inputs(
         platform=platform,
         workloads=tuple(workload),
-        policy=policy,
-        settings=read_settings(option),
         events=tuple(events or ()),
         energy=energy,
-        seed=seed,
         swf=SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value),
     )
+    choice = Choice(policy=policy, settings=read_settings(option), seed=seed)
+    case = load(inputs)
+    print_dropped(case.workloads)
     announce_compilation()
     with working(policy) as show:
         if engine is EngineName.BATSIM:
-            summary = run_there(inputs, output, batsim, plot=plot, timeout=timeout)
+            summary = run_there(case, choice, output, batsim, plot=plot, timeout=timeout)
         else:
-            summary = run_here(inputs, output, plot=plot, reference=engine is EngineName.REFERENCE, progress=show)
+            reference = engine is EngineName.REFERENCE
+            summary = run_here(case, choice, output, plot=plot, reference=reference, progress=show)
     print_summaries({policy: summary})

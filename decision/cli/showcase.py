@@ -15,7 +15,7 @@ def showcase(
         "platforms/taurus.xml"
     ),
     workload: Annotated[Path, typer.Option("--workload", "-w", help="Batsim JSON or .swf.", metavar="FILE")] = Path(
-        "workloads/taurus_week.json"
+        "workloads/taurus_week_flops.json"
     ),
     output: OutputOption = Path("out"),
 ) -> None:
@@ -30,19 +30,20 @@ def showcase(
 
       decision showcase -p platforms/taurus.xml -w log.swf -o out/log
     """
-    from decision.drivers.inputs import Inputs
+    from decision.drivers.inputs import Choice, Inputs, load
     from decision.drivers.whole_run import run_here
 
     from .progress import announce_compilation, working
-    from .tables import print_summaries
+    from .tables import print_dropped, print_summaries
     from .terminal import stdout
 
+    case = load(Inputs(platform=platform, workloads=(workload,), energy=True))
+    print_dropped(case.workloads)
     announce_compilation()
     summaries = {}
     for policy in POLICIES:
-        inputs = Inputs(platform=platform, workloads=(workload,), policy=policy, energy=True)
         with working(policy) as show:
-            summaries[policy] = run_here(inputs, output / policy, plot=True, progress=show)
+            summaries[policy] = run_here(case, Choice(policy=policy), output / policy, plot=True, progress=show)
     stdout().print(f"{workload} on {platform}", highlight=False)
     print_summaries(summaries)
     stdout().print(f"Batsim's output files and schedule.png of each policy are in {output}/POLICY", highlight=False)

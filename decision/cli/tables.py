@@ -9,8 +9,9 @@ from rich.table import Table
 from decision.analysis.metrics import Summary
 from decision.drivers.replay import Replay
 from decision.drivers.zmq_loop import Conversation
+from decision.model.workload import Workload
 
-from .terminal import stdout
+from .terminal import stderr, stdout
 
 _COLUMNS = (
     ("policy", ""),
@@ -47,6 +48,14 @@ def _cells(summary: Summary) -> tuple[str, ...]:
 def number(value: float, digits: int) -> str:
     """A number with thousands apart; a dash for nan."""
     return "-" if math.isnan(value) else f"{value:,.{digits}f}"
+
+
+def print_dropped(workloads: Iterable[Workload]) -> None:
+    """What was left out of each log, and why."""
+    for workload in workloads:
+        if workload.dropped:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in workload.dropped.items())
+            stderr().print(f"{workload.path}: lines left out: {reasons}", highlight=False, soft_wrap=True)
 
 
 def print_conversation(conversation: Conversation) -> None:

@@ -21,26 +21,40 @@ class SwfOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, as the user names it."""
+    """What is simulated, as the user names it."""
 
     platform: Path
     workloads: tuple[Path, ...]
-    policy: str
-    settings: dict[str, str] = {}
     events: tuple[Path, ...] = ()
     energy: bool = False
-    seed: int = 0
     swf: SwfOptions = SwfOptions()
 
 
-def read_platform(inputs: Inputs) -> Platform:
-    """The platform. Raises InputError."""
-    return load_platform(inputs.platform, energy=inputs.energy)
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What is simulated, read from its files."""
+
+    inputs: Inputs
+    platform: Platform
+    workloads: list[Workload]  # named w0, w1, ... as Batsim names them
+    events: list[MachineEvent]
 
 
-def read_workloads(inputs: Inputs, keep_source: bool = False) -> list[Workload]:
-    """The workloads, named w0, w1, ... as Batsim names them. Raises InputError."""
-    return [_read_workload(path, f"w{i}", inputs.swf, keep_source) for i, path in enumerate(inputs.workloads)]
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """Who decides, as the user names it."""
+
+    policy: str
+    settings: dict[str, str] = {}
+    seed: int = 0
+
+
+def load(inputs: Inputs) -> Case:
+    """Read all files. Raises InputError."""
+    return Case(
+        inputs=inputs,
+        platform=load_platform(inputs.platform, energy=inputs.energy),
+        workloads=[_read_workload(path, f"w{i}", inputs.swf) for i, path in enumerate(inputs.workloads)],
+        events=read_events(inputs.events),
+    )
 
 
 def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[MachineEvent]:
@@ -48,13 +62,13 @@ def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[Ma
     return [event for path in paths for event in load_events(path, forward_unknown)]
 
 
-def workload_files(inputs: Inputs, folder: Path) -> list[Path]:
+def workload_files(case: Case, folder: Path) -> list[Path]:
     """The workloads as files that Batsim reads; logs are converted into `folder`."""
     files = []
-    for i, path in enumerate(inputs.workloads):
+    for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
         if is_swf(path):
-            path, log = folder / f"workload{i}.json", path
-            write_workload(path, _read_workload(log, f"w{i}", inputs.swf, False))
+            path = folder / f"{workload.name}.json"
+            write_workload(path, workload)
         files.append(path)
     return files
 
@@ -64,10 +78,10 @@ def is_swf(path: Path) -> bool:
     return path.suffix.lower() == ".swf"
 
 
-def _read_workload(path: Path, name: str, swf: SwfOptions, keep_source: bool) -> Workload:
+def _read_workload(path: Path, name: str, swf: SwfOptions) -> Workload:
     if is_swf(path):
         return load_swf(path, jobs=swf.jobs, nodes=swf.nodes, walltime=swf.walltime, name=name)
-    return load_workload(path, name, keep_source)
+    return load_workload(path, name, keep_source=True)
 
 
 def writable_folder(path: Path) -> Path:

@@ -52,8 +52,10 @@ class World:
         """Take a job in.
 
         Raises:
-            ConfigError: if its profile cannot be simulated, or its id is taken.
+            ConfigError: if its profile cannot be simulated, or its id is taken or belongs to no workload.
         """
+        if job.workload not in self.workloads:
+            raise ConfigError(f"job {job.id}: there is no workload {job.workload!r}; ids are WORKLOAD!NAME")
         if job.id in self.jobs:
             raise ConfigError(f"job {job.id} exists already; give it another id")
         workload = self.workloads[job.workload]

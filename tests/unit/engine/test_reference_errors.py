@@ -189,6 +189,9 @@ def test_a_host_cannot_leave_twice():
         ([workload(job("a", "p"), p=ParallelHomogeneousTotal(1.0, 8.0))], [], r"communication \(com = 8 bytes\)"),
         ([workload(job("a", "p"), p=Parallel((1.0, 2.0), (0.0,) * 4))], [], "for 2 hosts, but job w0!a requests 1"),
         ([workload(), workload()], [], "workloads w0, w0: two have the same name"),
+        ([workload(job("w7!a", "p"), p=Delay(1.0))], [], "job w7!a: there is no workload 'w7'; ids are WORKLOAD!NAME"),
+        ([workload(job("a", "p"), job("a", "p"), p=Delay(1.0))], [], "job w0!a exists already"),
+        ([workload(job("a", "q"), p=Delay(1.0))], [], "w0: there is no profile 'q'; add it"),
         ([workload()], [MachineEvent(timestamp=0.0, type="tea")], "unknown type 'tea': forward unknown events"),
     ],
 )

@@ -20,7 +20,7 @@ from .arrays import (
     PTASK,
     WALLTIME,
 )
-from .power import energy_row, host_row, joules_of, set_load
+from .power import energy_row, host_row, joules_of, measure, set_load, watts_under
 
 SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 FAILED = int(FinalState.COMPLETED_FAILED)
@@ -118,7 +118,11 @@ def task_rate(state, truth, facts, job, leaf):
 
 @kernel
 def load_hosts(state, truth, sim, facts, job, leaf):
-    """Put the running task's load on its hosts: fast hosts wait for slow ones."""
+    """Put the running task's load on its hosts: fast hosts wait for slow ones.
+
+    SimGrid brings the energy of the first host up to date when a task begins. The others are charged at the task's
+    load from when they were last measured, which shows only where a delay came before the task in the same job.
+    """
     if sim.flag[ENERGY_ON] == 0:
         return
     begin, executor = state.alloc_first[job], 0
@@ -126,7 +130,9 @@ def load_hosts(state, truth, sim, facts, job, leaf):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             amount = amount_on(state, truth, job, leaf, executor)
             load = amount * sim.rate[job] / facts.speed[host, state.pstate[host]] if amount > 0.0 else 0.0
-            set_load(state, facts, sim, host, min(load, 1.0))
+            if executor == 0:
+                measure(state, sim, host)
+            sim.host_watts[host] = watts_under(state, facts, host, min(load, 1.0))
             executor += 1
 
 
@@ -152,6 +158,7 @@ def speed_changed(state, truth, sim, facts, job):
         return
     sim.rate[job] = task_rate(state, truth, facts, job, leaf)
     sim.pace[at] = sim.rate[job]
+    joules_of(state, sim, job)
     load_hosts(state, truth, sim, facts, job, leaf)
 
 
@@ -176,8 +183,6 @@ def leaf_over(state, truth, sim, rows, facts, job):
         if sim.allowed[job] >= 0.0:
             sim.allowed[job] -= elapsed
         begin_leaf(state, truth, sim, facts, job)
-        return
-    put(sim, COMPLETED + 16 * job)
 
 
 @kernel
@@ -186,19 +191,24 @@ def walltime_over(state, truth, sim, rows, facts, job):
     cancel(sim, PTASK + 16 * job)
     unload_hosts(state, sim, facts, job)
     end_job(state, sim, rows, facts, job, WALLTIME_REACHED, -1)
+
+
+@kernel
+def tell_over(state, sim, rows, job):
+    """A job that has ended writes its energy down and tells the server."""
+    energy_row(state, sim, rows, END_ROW)
     put(sim, COMPLETED + 16 * job)
 
 
 @kernel
 def end_job(state, sim, rows, facts, job, final_state, exit_code):
-    """A job ends; the server is not told here."""
+    """A job ends; neither is its energy written down here nor the server told."""
     sim.exit_code[job] = exit_code
     sim.over[job] = sim.real[CLOCK]
     if sim.flag[ENERGY_ON]:
         sim.energy[job] += joules_of(state, sim, job)
     transitions.end(state, facts, job, final_state)
     host_row(state, sim, rows)
-    energy_row(state, sim, rows, END_ROW)
 
 
 @kernel
@@ -220,3 +230,4 @@ def kill(state, truth, sim, rows, facts, job):
         unload_hosts(state, sim, facts, job)
     cancel(sim, WALLTIME + 16 * job)
     end_job(state, sim, rows, facts, job, KILLED, exit_code)
+    energy_row(state, sim, rows, END_ROW)

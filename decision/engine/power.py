@@ -25,23 +25,27 @@ from .arrays import (
 
 
 @kernel
-def set_load(state, facts, sim, host, load):
-    """`host` has this load (0 to 1) in its present pstate from now on."""
+def watts_under(state, facts, host, load):
+    """Watts that `host` draws in its present pstate under a load from 0 to 1."""
     pstate = state.pstate[host]
-    if sim.flag[ENERGY_ON] == 0:
-        return
-    if load > 0.0 or facts.speed[host, pstate] <= 0.0:
-        share = load if facts.speed[host, pstate] > 0.0 else 1.0
-        epsilon = facts.epsilon[host, pstate]
-        watts = epsilon + share * (facts.full[host, pstate] - epsilon)
-    else:
-        watts = facts.idle[host, pstate]
-    _measure(state, sim, host)
-    sim.host_watts[host] = watts
+    if facts.speed[host, pstate] <= 0.0:
+        load = 1.0
+    if load <= 0.0:
+        return facts.idle[host, pstate]
+    return facts.epsilon[host, pstate] + load * (facts.full[host, pstate] - facts.epsilon[host, pstate])
 
 
 @kernel
-def _measure(state, sim, host):
+def set_load(state, facts, sim, host, load):
+    """`host` has this load from now on."""
+    if sim.flag[ENERGY_ON] == 0:
+        return
+    measure(state, sim, host)
+    sim.host_watts[host] = watts_under(state, facts, host, load)
+
+
+@kernel
+def measure(state, sim, host):
     """Bring a host's joules up to now."""
     now = sim.real[CLOCK]
     if sim.host_joules_at[host] < now:
@@ -62,7 +66,7 @@ def total_joules(state, sim):
     double, and shows differences between rows that are nanoseconds apart."""
     total, rest = sim.real[STORAGE_WATTS] * sim.real[CLOCK], 0.0
     for host in range(len(sim.host_joules)):
-        _measure(state, sim, host)
+        measure(state, sim, host)
         more = sim.host_joules[host]
         larger = total + more
         part = larger - total
@@ -80,7 +84,7 @@ def joules_of(state, sim, job):
     begin = state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            _measure(state, sim, host)
+            measure(state, sim, host)
             total += sim.host_joules[host]
     return total
 

@@ -44,7 +44,7 @@ def _job_table(engine: "EmbeddedEngine") -> JobTable:
     rejected = state.job_state[ended] == REJECTED
     runtime = sim.over[ended] - sim.began[ended]
     runtime[runtime == 0.0] = NULL_RUNTIME
-    energy = sim.energy[ended] if engine.options.energy else np.full(len(ended), -1.0)
+    energy = np.where(rejected | (not engine.options.energy), -1.0, sim.energy[ended])
     return JobTable(
         id=[job.id for job in jobs],
         profile=[job.profile for job in jobs],

@@ -9,7 +9,7 @@ becomes one question.
 
 from decision.jit import kernel
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, N_INTERVALS
+from decision.state.cluster import ENDED, N_ENDED, N_INTERVALS
 
 from .activities import begin_sleep, pass_time
 from .arrays import (
@@ -78,7 +78,7 @@ from .arrays import (
     WALLTIME,
 )
 from .commands import begin_command, handle_command
-from .jobs import leaf_over, put, walltime_over
+from .jobs import leaf_over, put, tell_over, walltime_over
 from .log import log
 from .possible import is_possible
 from .power import begin_energy, note_first_submission
@@ -323,13 +323,37 @@ def _fire(state, facts, truth, sim, rows):
     """Go on to the next end of an activity and wake who waits for what is over; False where there is none."""
     if not pass_time(state, sim):
         return False
+    _fire_all(state, facts, truth, sim, rows, False)
+    _fire_all(state, facts, truth, sim, rows, True)
     i = 0
     while sim.due[i] != -2:
-        if sim.due[i] >= 0:
-            _fire_one(state, facts, truth, sim, rows, sim.due[i] & 15, sim.due[i] >> 4)
+        if _is_of_job(sim.due[i]) and state.job_state[sim.due[i] >> 4] >= ENDED:
+            tell_over(state, sim, rows, sim.due[i] >> 4)
         i += 1
     sim.due[0] = -2
     return True
+
+
+@kernel
+def _fire_all(state, facts, truth, sim, rows, late):
+    """Wake who waits, in order; with energy host switches are late, because they take a round more in SimGrid.
+
+    Jobs that end tell the server last then, because they first measure all hosts.
+    """
+    i = 0
+    while sim.due[i] != -2:
+        code = sim.due[i]
+        if code >= 0 and (code & 15 == SWITCH) == late:
+            _fire_one(state, facts, truth, sim, rows, code & 15, code >> 4)
+            if sim.flag[ENERGY_ON] == 0 and _is_of_job(code) and state.job_state[code >> 4] >= ENDED:
+                sim.due[i] = -1
+                tell_over(state, sim, rows, code >> 4)
+        i += 1
+
+
+@kernel
+def _is_of_job(code):
+    return code >= 0 and code & 15 in (LEAF, PTASK, WALLTIME)
 
 
 @kernel

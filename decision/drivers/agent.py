@@ -1,0 +1,217 @@
+"""Our decision process without I/O: one of Batsim's messages in, the reply out.
+
+The agent keeps the cluster's state as Batsim tells it, asks the policy, checks what it decided against the state, and
+says it in Batsim's words. What is impossible becomes a `PolicyError` and never leaves.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from decision.model.hosts import format_intervals, parse_hosts
+from decision.model.platform import Platform
+from decision.model.record import FinalState
+from decision.policies import plan as p
+from decision.policies.registry import find_policy
+from decision.protocol import Connection, Message, Role
+from decision.protocol import messages as m
+from decision.simulation.decider import make_decider
+from decision.state import transitions
+from decision.state.cluster import (
+    N_ENDED,
+    N_INTERVALS,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    PSTATE_COMPUTING,
+    ClusterState,
+    new_state,
+    platform_facts,
+    with_room,
+)
+
+from .told import check_same, told_platform
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Decides as `policy` says.
+
+    Args:
+        policy: a preset's name, ``module:Class`` or ``./file.py:Class``.
+        options: the policy's own options, as texts.
+        platform: the hosts, where known; Batsim does not say how fast they are, nor how long they take to wake.
+        seed: of the policy.
+
+    Raises:
+        ConfigError: if there is no such policy or it refuses the options.
+    """
+
+    def __init__(
+        self, policy: str, options: Mapping[str, str], *, platform: Platform | None = None, seed: int = 0
+    ) -> None:
+        self._policy = find_policy(policy, dict(options))
+        self._platform, self._seed = platform, seed
+        self._connection = Connection(Role.DECISION)
+        self._names: list[str] = []  # of the jobs, by number
+        self._number: dict[str, int] = {}
+        self._users: dict[str, int] = {}
+        self._state: ClusterState
+        self.now = 0.0  # seconds
+
+    @property
+    def finished(self) -> bool:
+        """Whether the simulation has ended."""
+        return self._connection.ended
+
+    def summary(self) -> dict[str, float]:
+        """How far the run is: time in seconds, jobs submitted, waiting and running."""
+        if not self._names and not hasattr(self, "_facts"):
+            return {"now": self.now}
+        count = self._state.count
+        known = {"submitted": N_JOBS, "waiting": N_QUEUED, "running": N_RUNNING}
+        return {"now": self.now, **{name: int(count[index]) for name, index in known.items()}}
+
+    def handle(self, question: bytes) -> bytes:
+        """The reply to one of Batsim's messages.
+
+        Raises:
+            RemoteProtocolError: if Batsim may not say that.
+            PolicyError: if the policy fails or decides something impossible.
+            ConfigError: if the platform is not the one that was announced, or the policy cannot deal with a job.
+        """
+        message = self._connection.receive(question)
+        self.now = message.now
+        commands: list[m.DecisionEvent] = []
+        for event in message.events:
+            self._take(event, commands)
+        if not isinstance(message.events[-1], m.SimulationEnds):
+            self._decide(commands)
+        return self._connection.send(Message(message.now, tuple(commands)))
+
+    # --- What Batsim says ---------------------------------------------------------------------------------------
+
+    def _take(self, event: m.BatsimEvent, commands: list[m.DecisionEvent]) -> None:
+        if isinstance(event, m.SimulationBegins):
+            self._begin(event.data)
+            return
+        self._state.now[0] = event.timestamp
+        if isinstance(event, m.JobSubmitted):
+            self._submit(event, commands)
+        elif isinstance(event, m.JobCompleted):
+            final = FinalState[event.data.job_state]
+            transitions.end(self._state, self._facts, self._number[event.data.job_id], int(final))
+        elif isinstance(event, m.ResourceStateChanged):
+            self._change(parse_hosts(event.data.resources), int(event.data.state))
+        elif isinstance(event, m.Notify):
+            self._notice(event.data)
+
+    def _begin(self, data: m.SimulationBeginsData) -> None:
+        told = told_platform(data.compute_resources)
+        platform = self._platform or told
+        check_same(platform, told)
+        self._facts, pstates = platform_facts(platform, energy=True)
+        self._state = new_state(self._facts, pstates)
+        self._policy.reset(platform, self._seed)
+        self._plan = p.new_plan(self._state)
+        self._decider = make_decider(self._policy, self._facts, self._names)
+
+    def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
+        job, job_id = event.data.job, event.data.job_id
+        if len(self._names) == len(self._state.size):
+            self._grow()
+        user = str(job.fields.get("user", ""))
+        number = self._users.setdefault(user, len(self._users)) if user else -1
+        job_number = int(transitions.submit(self._state, job.res, job.walltime, number))
+        self._names.append(job_id)
+        self._number[job_id] = job_number
+        if job.res > len(self._state.host_state):
+            log.warning("%s needs %d hosts, more than there are: rejected", job_id, job.res)
+            self._reject(commands, job_number)
+            transitions.drop_started(self._state)
+
+    def _grow(self) -> None:
+        jobs = 2 * len(self._state.size)
+        self._state = with_room(self._state, jobs, 0)
+        self._plan = p.new_plan(self._state)
+
+    def _change(self, hosts: list[int], pstate: int) -> None:
+        for host in hosts:
+            wakes = bool(self._facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
+            if wakes and self._facts.pstate_kind[host, self._state.pstate[host]] == PSTATE_COMPUTING:
+                transitions.set_pstate(self._state, self._facts, host, pstate)
+            else:
+                transitions.end_switch(self._state, self._facts, host, pstate, wakes)
+
+    def _notice(self, data: m.NotifyData) -> None:
+        move = _MOVES.get(data.type)
+        if move is not None:
+            for host in parse_hosts(data.resources):
+                move(self._state, self._facts, host)
+
+    # --- What the policy says -----------------------------------------------------------------------------------
+
+    def _decide(self, commands: list[m.DecisionEvent]) -> None:
+        state, plan = self._state, self._plan
+        state.now[0] = self.now
+        self._decider.decide(state, plan)
+        room = int(state.count[N_INTERVALS] + plan.count[1])
+        if room > len(state.interval_first):
+            self._state = state = with_room(state, 0, room)
+        if plan.count[0]:
+            self._carry_out(commands)
+        state.count[N_ENDED] = 0
+
+    def _carry_out(self, commands: list[m.DecisionEvent]) -> None:
+        plan, count = self._plan, int(self._plan.count[0])
+        kinds, jobs = plan.kind[:count].tolist(), plan.job[:count].tolist()
+        begins, ends = plan.begin[:count].tolist(), plan.end[:count].tolist()
+        for at, kind in enumerate(kinds):
+            if kind == p.START:
+                self._start(commands, jobs[at], begins[at], ends[at])
+            elif kind == p.REJECT:
+                self._reject(commands, jobs[at])
+            elif kind == p.KILL:
+                self._kill(commands, jobs[at], merge=at > 0 and kinds[at - 1] == p.KILL)
+            elif kind == p.SET_PSTATE:
+                self._switch(commands, int(plan.value[at]), begins[at], ends[at])
+            else:
+                commands.append(m.CallMeLater(self.now, m.CallMeLaterData(float(plan.time[at]))))
+        transitions.drop_started(self._state)
+
+    def _start(self, commands: list[m.DecisionEvent], job: int, begin: int, end: int) -> None:
+        plan = self._plan
+        hosts = format_intervals(zip(plan.first[begin:end].tolist(), plan.last[begin:end].tolist(), strict=True))
+        commands.append(m.ExecuteJob(self.now, m.ExecuteJobData(self._names[job], hosts)))
+        transitions.start(self._state, job, plan.first, plan.last, begin, end)
+
+    def _reject(self, commands: list[m.DecisionEvent], job: int) -> None:
+        commands.append(m.RejectJob(self.now, m.RejectJobData(self._names[job])))
+        transitions.reject(self._state, job)
+
+    def _kill(self, commands: list[m.DecisionEvent], job: int, merge: bool) -> None:
+        """Kills in a row are one request, as in the embedded engine."""
+        names: tuple[str, ...] = (self._names[job],)
+        if merge:
+            last: Any = commands.pop()
+            names = (*last.data.job_ids, *names)
+        commands.append(m.KillJob(self.now, m.KillJobData(names)))
+
+    def _switch(self, commands: list[m.DecisionEvent], pstate: int, begin: int, end: int) -> None:
+        plan, facts, state = self._plan, self._facts, self._state
+        runs = list(zip(plan.first[begin:end].tolist(), plan.last[begin:end].tolist(), strict=True))
+        commands.append(m.SetResourceState(self.now, m.SetResourceStateData(format_intervals(runs), str(pstate))))
+        for host in (host for first, last in runs for host in range(first, last + 1)):
+            old = int(state.pstate[host])
+            wakes = bool(facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
+            if wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING:
+                continue  # at once, and told with the next message
+            virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
+            transitions.begin_switch(state, facts, host, int(virtual), wakes)
+
+
+_MOVES: dict[str, Callable[..., None]] = {
+    "event_machine_unavailable": transitions.leave,
+    "event_machine_available": transitions.come_back,
+}

@@ -1,0 +1,1 @@
+"""Benchmarks: what is measured, against which target, beside which peer. Run with scripts/bench."""

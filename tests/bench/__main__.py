@@ -1,0 +1,76 @@
+"""`scripts/bench`: all benchmarks as a table, or one of them as a line of JSON."""
+
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from . import measures
+
+
+class Benchmark(NamedTuple):
+    """What is measured, its unit, its target, and what others reached on machines like ours (2 cores)."""
+
+    measure: Callable[[Path | None], list[float]]
+    unit: str
+    target: str
+    peers: str
+
+
+BENCHMARKS = {
+    "engine-easy": Benchmark(
+        measures.engine("easy"),
+        "jobs/s",
+        "at least 1,000,000",
+        "Batsim 4.2.1 with batsched easy_bf_fast 2,400, with pybatsim 1,740; RLScheduler's loop 27,000",
+    ),
+    "engine-conservative": Benchmark(
+        measures.engine("conservative"), "jobs/s", "at least 100,000", "Batsim with batsched conservative_bf 147"
+    ),
+    "process-easy": Benchmark(
+        measures.process("easy"),
+        "s",
+        "at most 0.5",
+        "batsched easy_bf_fast 2.1, easy_bf 12.5, pybatsim 3.3",
+    ),
+    "process-conservative": Benchmark(
+        measures.process("conservative"), "s", "at most 2", "batsched conservative_bf 64.9"
+    ),
+    "engine-million": Benchmark(measures.million, "s", "at most 60, 2 GB", ""),
+    "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
+}
+
+
+def main(
+    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(BENCHMARKS)}; all without it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per benchmark.")] = False,
+    swf: Annotated[
+        Path | None, typer.Option(exists=True, help="The log to run; a made one of the same size without it.")
+    ] = None,
+) -> None:
+    """Measure. The figure is the median over the repetitions."""
+    if name and name not in BENCHMARKS:
+        raise typer.BadParameter(f"there is no benchmark {name!r}; choose one of {', '.join(BENCHMARKS)}")
+    table = Table("benchmark", "median", "best", "worst", "unit", "target", "peers", title="Benchmarks")
+    for each in [name] if name else BENCHMARKS:
+        benchmark = BENCHMARKS[each]
+        runs = benchmark.measure(swf)
+        value = statistics.median(runs)
+        if as_json:
+            print(json.dumps({"name": each, "value": value, "unit": benchmark.unit, "runs": runs}), flush=True)
+        table.add_row(each, *(f"{v:,.4g}" for v in (value, *_best_worst(runs, benchmark.unit))), *benchmark[1:])
+    if not as_json:
+        Console().print(table)
+
+
+def _best_worst(runs: list[float], unit: str) -> tuple[float, float]:
+    return (max(runs), min(runs)) if unit == "jobs/s" else (min(runs), max(runs))
+
+
+if __name__ == "__main__":
+    typer.run(main)

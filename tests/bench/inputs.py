@@ -1,0 +1,38 @@
+"""Workloads and platforms to measure with."""
+
+from pathlib import Path
+
+import numpy as np
+
+from decision.formats import load_swf
+from decision.model.platform import Host, Platform, PowerState
+from decision.model.workload import Delay, Job, Workload
+
+NB_HOSTS = 256
+NB_JOBS = 10_000
+
+
+def platform(nb_hosts: int) -> Platform:
+    """Equal hosts of one pstate."""
+    return Platform(hosts=tuple(Host(id=i, name=f"n{i:06d}", pstates=(PowerState(1e9),)) for i in range(nb_hosts)))
+
+
+def workload(swf: Path | None) -> Workload:
+    """The log, or one of its size that we make: saturated, so that queues are hundreds of jobs long."""
+    return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=1.15, seed=1)
+
+
+def made(nb_jobs: int, nb_hosts: int, load: float, seed: int) -> Workload:
+    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes overestimated."""
+    rng = np.random.default_rng(seed)
+    largest = int(np.log2(nb_hosts))
+    size = 2 ** np.minimum(rng.geometric(0.35, nb_jobs) - 1, largest)
+    run = np.round(np.exp(rng.uniform(np.log(10), np.log(40_000), nb_jobs)))
+    wall = np.round(run * rng.uniform(1.0, 5.0, nb_jobs)) + 1
+    gap = float(np.mean(size * run)) / (nb_hosts * load)
+    submit = np.cumsum(np.round(rng.exponential(gap, nb_jobs), 1))
+    jobs = [
+        Job(id=f"w0!{i}", submit_time=t, size=int(n), walltime=w, profile=f"d{r:g}")
+        for i, (t, n, w, r) in enumerate(zip(submit.tolist(), size, wall.tolist(), run.tolist(), strict=True))
+    ]
+    return Workload(name="w0", jobs=jobs, profiles={f"d{r:g}": Delay(r) for r in set(run.tolist())}, nb_res=nb_hosts)

@@ -1,0 +1,105 @@
+"""The benchmarks. Each returns its figures, one per repetition."""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from decision.drivers.agent import Agent
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.options import EngineOptions
+from decision.formats import write_platform, write_workload
+from decision.model.workload import Workload
+from decision.policies.registry import find_policy
+from decision.protocol import Connection, Role
+from decision.simulation.compiled import run_compiled
+
+from .inputs import NB_HOSTS, made, platform, workload
+
+REPEAT = 7
+
+
+def engine_rate(jobs: Workload, nb_hosts: int, policy: str) -> float:
+    """Jobs per second of a whole run in the compiled loop, host allocation and host-state trace included."""
+    hosts = platform(nb_hosts)
+    engine = EmbeddedEngine(hosts, [jobs], (), EngineOptions())
+    chosen = find_policy(policy, {})
+    chosen.reset(hosts, 0)
+    began = time.perf_counter()
+    run_compiled(engine, chosen, None)
+    return len(jobs.jobs) / (time.perf_counter() - began)
+
+
+def engine(policy: str) -> Callable[[Path | None], list[float]]:
+    """Jobs per second on the embedded engine, after one run to warm up."""
+
+    def measure(swf: Path | None) -> list[float]:
+        jobs = workload(swf)
+        return [engine_rate(jobs, NB_HOSTS, policy) for _ in range(REPEAT + 1)][1:]
+
+    return measure
+
+
+def process(policy: str) -> Callable[[Path | None], list[float]]:
+    """Seconds that our decision process takes in all, from a question's bytes to its reply's, summed over a run."""
+
+    def measure(swf: Path | None) -> list[float]:
+        jobs = workload(swf)
+        return [_decision_seconds(jobs, policy) for _ in range(4)][1:]
+
+    return measure
+
+
+def _decision_seconds(jobs: Workload, policy: str) -> float:
+    engine = EmbeddedEngine(platform(NB_HOSTS), [jobs], (), EngineOptions())
+    batsim, agent, spent = Connection(Role.BATSIM), Agent(policy, {}), 0.0
+    while (question := engine.ask()) is not None:
+        data = batsim.send(question)
+        began = time.perf_counter()
+        reply = agent.handle(data)
+        spent += time.perf_counter() - began
+        engine.answer(batsim.receive(reply))
+    return spent
+
+
+def million(swf: Path | None) -> list[float]:
+    """Seconds for 1,000,000 jobs on 10,000 hosts under EASY, in a process of its own; memory and growth on stderr."""
+    command = [sys.executable, "-m", "bench.million"]
+    return [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])]
+
+
+def startup(swf: Path | None) -> list[float]:
+    """Wall-clock seconds of `decision run` on the embedded engine with 1,000 jobs, in a warm second process."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        write_platform(here / "p.xml", platform(NB_HOSTS))
+        write_workload(here / "w.json", made(1_000, NB_HOSTS, load=0.9, seed=2))
+        command = [
+            sys.executable,
+            "-m",
+            "decision",
+            "run",
+            "-p",
+            "p.xml",
+            "-w",
+            "w.json",
+            "--policy",
+            "easy",
+            "-o",
+            "out",
+        ]
+        return [_wall_seconds(command, here) for _ in range(4)][1:]
+
+
+def _wall_seconds(command: list[str], folder: Path) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return time.perf_counter() - began
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

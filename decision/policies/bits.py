@@ -30,6 +30,22 @@ def count_ones(_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+@intrinsic
+def leading_zeros(_context: Any, word: Any) -> Any:
+    """Number of zero bits above the highest one; 64 for an empty word."""
+
+    def generate(_target: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+@kernel
+def highest_bit(number):
+    """Index of the highest bit set in a positive number."""
+    return 63 - np.int64(leading_zeros(np.uint64(number)))
+
+
 @kernel
 def count_hosts(bitmap):
     """Number of hosts in the bitmap."""

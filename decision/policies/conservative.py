@@ -5,23 +5,18 @@ away (a job ended before its planned end, hosts returned or woke), the schedule 
 reservation is taken out and put back as early as it fits with all others in place, so none ever gets later. Where
 the plan has become impossible (a job overran, hosts left) all reservations are made anew, in queue order. A job
 starts when its reservation begins. After Mu'alem and Feitelson (TPDS 2001).
-
-Compression is fast because most jobs need not be looked at. A job's reservation was as early as possible when it was
-last examined; it can only move if hosts came free since, before its begin, and at least as many as it asks for. So
-the profile's regions that gained hosts are kept in a short list, each with the most hosts that are free in it, and
-only the runs of steps that touch such a region are searched.
 """
 
 import numpy as np
 
 from decision.jit import kernel
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, SWITCHES
-from decision.state.profile import add_free, earlier, earliest, forget_before, free_at, least_free, most_free
+from decision.state.profile import add_free, earliest, forget_before, free_at, least_free
 
 from .capacity import booked_end, fill_capacity, has_sleepers
+from .compression import compress, note_freed
 from .slots import (
     FCFS,
-    FREED_ROOM,
     LAST_JOBS,
     LAST_NOW,
     LAST_OVER,
@@ -50,7 +45,7 @@ def choose_reserved(state, facts, config, memory, queue, length):
     if troubled:
         compresses = _put_back_all(state, facts, config, memory, queue, length)
     if compresses:
-        _compress(memory, queue, length, state.size, state.walltime)
+        compress(memory, queue, length, state.size, state.walltime)
     _reserve_arrivals(state, config, memory, queue, length)
     chosen = _take_due(state, memory, queue, length)
     counts[TROUBLED] = troubled
@@ -90,7 +85,7 @@ def _give_back_early_ends(state, memory):
         planned = booked_end(state, memory, job)
         if planned > now:
             add_free(memory, now, planned, state.size[job])
-            _note_freed(memory, now, planned)
+            note_freed(memory, now, planned)
             early = True
     return early
 
@@ -164,95 +159,10 @@ def _put_back_all(state, facts, config, memory, queue, length):
             memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)
             add_free(memory, begin, begin + state.walltime[job], -state.size[job])
     if least_free(memory, now, np.inf) >= 0:
-        _note_freed(memory, now, np.inf)
+        note_freed(memory, now, np.inf)
         return True
     fill_capacity(state, facts, config, memory)
     for i in range(length):
         if queue[i] < known:
             _reserve(memory, queue[i], state.size[queue[i]], state.walltime[queue[i]])
     return False
-
-
-@kernel
-def _compress(memory, queue, length, size, walltime):
-    """Move each reservation, in queue order, to the earliest place that all others leave it."""
-    seen, known = memory.counts[N_FREED], memory.counts[LAST_JOBS]
-    least_begin, most = _outline(memory)
-    for i in range(length):
-        job = queue[i]
-        own = memory.reserved[job]
-        if size[job] > most or own <= least_begin or job >= known:
-            continue
-        begin = _find_earlier(memory, job, own, size[job], walltime[job])
-        memory.examined[job] = memory.counts[SERIAL]
-        if begin < own:
-            _move(memory, job, own, begin, size[job], walltime[job])
-            least_begin, most = _outline(memory)
-            seen = min(seen, memory.counts[N_FREED] - 1)
-    _forget_freed(memory, seen)
-
-
-@kernel
-def _find_earlier(memory, job, own, size, walltime):
-    """The earliest begin for a reservation, of those that regions freed since it was last examined allow."""
-    best = own
-    for i in range(memory.counts[N_FREED]):
-        if (
-            memory.freed_begin[i] < best
-            and memory.freed_most[i] >= size
-            and memory.freed_serial[i] > memory.examined[job]
-        ):
-            begin = earlier(memory, size, walltime, own, memory.freed_begin[i], min(memory.freed_end[i], best))
-            best = min(best, begin)
-    return best
-
-
-@kernel
-def _move(memory, job, own, begin, size, walltime):
-    """Move a reservation from `own` to the earlier `begin`; what it leaves is a freed region."""
-    left, end = max(own, begin + walltime), own + walltime
-    add_free(memory, left, end, size)
-    add_free(memory, begin, min(own, begin + walltime), -size)
-    memory.reserved[job] = begin
-    memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)
-    if left < end:
-        _note_freed(memory, left, end)
-
-
-@kernel
-def _note_freed(memory, begin, end):
-    """Remember that hosts came free from `begin` to `end`; a full list becomes one region around all."""
-    counts = memory.counts
-    counts[SERIAL] += 1
-    at = counts[N_FREED]
-    if at == FREED_ROOM:
-        begin = min(begin, memory.freed_begin.min())
-        end = max(end, memory.freed_end.max())
-        at = 0
-    memory.freed_begin[at] = begin
-    memory.freed_end[at] = end
-    memory.freed_most[at] = most_free(memory, begin, end)
-    memory.freed_serial[at] = counts[SERIAL]
-    counts[N_FREED] = at + 1
-
-
-@kernel
-def _outline(memory):
-    """The earliest begin of the freed regions and the most hosts free in any."""
-    begin, most = np.inf, 0
-    for i in range(memory.counts[N_FREED]):
-        begin = min(begin, memory.freed_begin[i])
-        most = max(most, memory.freed_most[i])
-    return begin, most
-
-
-@kernel
-def _forget_freed(memory, seen):
-    """Drop the first `seen` regions, which every reservation has been examined for."""
-    left = memory.counts[N_FREED] - seen
-    for i in range(left):
-        memory.freed_begin[i] = memory.freed_begin[i + seen]
-        memory.freed_end[i] = memory.freed_end[i + seen]
-        memory.freed_most[i] = memory.freed_most[i + seen]
-        memory.freed_serial[i] = memory.freed_serial[i + seen]
-    memory.counts[N_FREED] = left

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8
+from decision.bundle import F8, I4, I8, F8x2
 from decision.state.cluster import ClusterState, nb_hosts
 from decision.state.profile import Profile
 
@@ -104,7 +104,8 @@ CALL = 2  # seconds: when the policy will be called on its own request, inf if i
 LAST_NOW = 3  # seconds: time of the last decision
 N_TIMES = 4
 
-FREED_ROOM = 64
+FREED_ROOM = 64  # bits of a word
+LEVELS = 32  # powers of two up to the largest size of a job
 
 
 class Memory(Profile):
@@ -126,7 +127,9 @@ class Memory(Profile):
     freed_begin: F8  # (FREED_ROOM,) seconds: regions of the profile in which hosts came free
     freed_end: F8  # (FREED_ROOM,) seconds
     freed_most: I4  # (FREED_ROOM,) the most free hosts in it then
-    freed_serial: I8  # (FREED_ROOM,)
+    freed_serial: I8  # (FREED_ROOM,) when that was
+    spell_length: F8x2  # (FREED_ROOM, LEVELS) seconds: the longest spell of 2 ** level free hosts that touches it
+    spell_end: F8x2  # (FREED_ROOM, LEVELS) seconds: the latest end of such a spell, -1 where not yet measured
 
 
 def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
@@ -154,6 +157,8 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         freed_end=np.zeros(FREED_ROOM),
         freed_most=np.zeros(FREED_ROOM, np.int32),
         freed_serial=np.zeros(FREED_ROOM, np.int64),
+        spell_length=np.zeros((FREED_ROOM, LEVELS)),
+        spell_end=np.zeros((FREED_ROOM, LEVELS)),
     )
     return with_room(memory, state, config)
 

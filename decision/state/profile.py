@@ -9,6 +9,8 @@ import numpy as np
 from decision.bundle import F8, I4, I8, Bundle
 from decision.jit import kernel
 
+from .shift import shift
+
 FIRST, END = 0, 1  # indices into Profile.span
 
 
@@ -48,13 +50,11 @@ def forget_before(profile, now):
 @kernel
 def step_at(profile, time):
     """Index of the step in which `time` lies; the first one for times before it."""
-    low, high = profile.span[FIRST], profile.span[END]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if profile.step_time[middle] <= time:
-            low = middle
-        else:
-            high = middle
+    low, count = profile.span[FIRST], profile.span[END] - profile.span[FIRST]
+    while count > 1:  # without branches that a processor would guess wrong
+        half = count >> 1
+        low += half * (profile.step_time[low + half] <= time)
+        count -= half
     return low
 
 
@@ -71,52 +71,52 @@ def add_free(profile, begin, end, hosts):
         return
     if profile.span[END] + 2 > len(profile.step_time):
         _slide(profile)
-    low = _cut(profile, begin)
-    high = _cut(profile, end) if end < np.inf else profile.span[END]
-    for i in range(low, high):
-        profile.step_free[i] += hosts
-    if high < profile.span[END]:
-        _join(profile, high)
-    _join(profile, low)
+    time, free = profile.step_time, profile.step_free
+    low = step_at(profile, begin)
+    if time[low] < begin:
+        low += 1
+        _insert(profile, low, begin, free[low - 1])
+    high, last = low, profile.span[END]
+    while high < last and time[high] < end:
+        free[high] += hosts
+        high += 1
+    if end < np.inf:
+        if high == last or time[high] > end:
+            _insert(profile, high, end, free[high - 1] - hosts)
+        elif free[high] == free[high - 1]:
+            _remove(profile, high)
+    if low > profile.span[FIRST] and free[low] == free[low - 1]:
+        _remove(profile, low)
 
 
 @kernel
-def _cut(profile, time):
-    """Index of the step that begins at `time`, made where there is none."""
-    at = step_at(profile, time)
-    if profile.step_time[at] >= time:
-        return at
+def _insert(profile, at, time, free):
+    """Make room for a step before the one at `at`."""
     end = profile.span[END]
-    for i in range(end, at + 1, -1):
-        profile.step_time[i] = profile.step_time[i - 1]
-        profile.step_free[i] = profile.step_free[i - 1]
+    shift(profile.step_time, at, end, 1)
+    shift(profile.step_free, at, end, 1)
+    profile.step_time[at] = time
+    profile.step_free[at] = free
     profile.span[END] = end + 1
-    profile.step_time[at + 1] = time
-    profile.step_free[at + 1] = profile.step_free[at]
-    return at + 1
+
+
+@kernel
+def _remove(profile, at):
+    """Merge the step at `at` into the one before it."""
+    end = profile.span[END]
+    shift(profile.step_time, at + 1, end, -1)
+    shift(profile.step_free, at + 1, end, -1)
+    profile.span[END] = end - 1
 
 
 @kernel
 def _slide(profile):
     """Move the steps to the beginning of the arrays."""
     first, end = profile.span[FIRST], profile.span[END]
-    for i in range(first, end):
-        profile.step_time[i - first] = profile.step_time[i]
-        profile.step_free[i - first] = profile.step_free[i]
+    shift(profile.step_time, first, end, -first)
+    shift(profile.step_free, first, end, -first)
     profile.span[FIRST] = 0
     profile.span[END] = end - first
-
-
-@kernel
-def _join(profile, at):
-    """Merge step `at` with the one before it where both have as many free hosts."""
-    if at == profile.span[FIRST] or profile.step_free[at] != profile.step_free[at - 1]:
-        return
-    end = profile.span[END] - 1
-    for i in range(at, end):
-        profile.step_time[i] = profile.step_time[i + 1]
-        profile.step_free[i] = profile.step_free[i + 1]
-    profile.span[END] = end
 
 
 @kernel

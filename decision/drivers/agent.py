@@ -12,6 +12,7 @@ from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState
 from decision.policies import plan as p
+from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
@@ -123,6 +124,8 @@ class Agent:
             self._grow()
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
+        if isinstance(self._policy, ComposedPolicy):
+            self._policy.check_walltime(job_id, job.walltime, "Batsim's workload")
         job_number = int(transitions.submit(self._state, job.res, job.walltime, number))
         self._names.append(job_id)
         self._number[job_id] = job_number

@@ -8,6 +8,6 @@ decision (`python_loop`), and a test asserts that both give the same trace. Neit
 one question, one decision, as under Batsim.
 """
 
-# from .simulate import simulate
+from .simulate import simulate
 
-# __all__ = ["simulate"]
+__all__ = ["simulate"]

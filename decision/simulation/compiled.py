@@ -18,7 +18,7 @@ def run_compiled(engine: EmbeddedEngine, policy: ComposedPolicy, progress: Calla
         PolicyError: if the policy decides something impossible.
         DeadlockError: if nothing can happen any more.
     """
-    memory = policy.new_memory(engine.state)
+    memory = policy.memory_for(engine.state)
     while True:
         code = run_episode(
             engine.state,

@@ -9,6 +9,7 @@ from decision.policies.check import check_plan
 from decision.policies.composed import ComposedPolicy
 from decision.policies.decide import decide
 from decision.policies.plan import PlanArrays, clear
+from decision.policies.slots import Memory
 from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.view import ClusterView
 
@@ -34,11 +35,12 @@ def make_decider(policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> 
 class _Compiled:
     def __init__(self, policy: ComposedPolicy, facts: PlatformFacts, names: Sequence[str]) -> None:
         self._policy, self._facts, self._names = policy, facts, names
+        self._memory: Memory | None = None
         self._state: ClusterState | None = None
 
     def decide(self, state: ClusterState, plan: PlanArrays) -> None:
         if state is not self._state:
-            self._memory = self._policy.memory_for(state, self._memory if self._state else None)
+            self._memory = self._policy.memory_for(state, self._memory)
             self._state = state
         decide(state, self._facts, self._policy.config, self._memory, plan)
         check_plan(state, self._facts, plan, self._names)

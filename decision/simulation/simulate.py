@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.base import Policy
 from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
 
@@ -47,6 +49,7 @@ def simulate(
     began = time.perf_counter()
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, dict(options or {}))
+    _check_jobs(platform, workloads, chosen)
     chosen.reset(platform, seed)
     if isinstance(chosen, ComposedPolicy):
         run_compiled(engine, chosen, progress)
@@ -57,3 +60,15 @@ def simulate(
     record.scheduling_time = deciding
     record.simulation_time = time.perf_counter() - began
     return record
+
+
+def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> None:
+    """Refuse jobs that could never start, or that the policy cannot deal with."""
+    for workload in workloads:
+        where = workload.path or f"workload {workload.name}"
+        for job in workload.jobs:
+            if job.size > len(platform.hosts):
+                has = f"{platform.path or 'the platform'} has {len(platform.hosts)}"
+                raise ConfigError(f"{where}: job {job.id}: 'res' is {job.size} hosts, but {has}")
+            if isinstance(policy, ComposedPolicy):
+                policy.check_walltime(job.id, job.walltime, where)

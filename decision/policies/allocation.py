@@ -9,8 +9,8 @@ reservation that counts hosts could not be kept.
 from decision.jit import kernel
 
 from .bits import count_hosts, next_in, next_out, remove_interval
-from .plan import START, add, add_interval
 from .draws import first_word, next_word, uniform
+from .plan import START, add, add_interval
 from .slots import BEST_FIT, CONTIGUOUS, SCATTERED
 
 

@@ -1,0 +1,186 @@
+"""Whether a plan can be carried out; what is impossible is said in one line, before anybody else sees it.
+
+`first_fault` is compiled and looks at each action once; only where it finds a fault is the message put together.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.model.errors import PolicyError
+from decision.model.hosts import format_hosts
+from decision.model.record import HostState
+from decision.state.cluster import (
+    IDLE,
+    N_JOBS,
+    PSTATE_COMPUTING,
+    PSTATE_SLEEP,
+    QUEUED,
+    RUNNING,
+    SLEEPING,
+    ClusterState,
+    PlatformFacts,
+)
+
+from .plan import CALL_AT, KILL, REJECT, SET_PSTATE, START, PlanArrays
+
+# Why an action is impossible
+FINE, NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, NO_HOST, SAME_HOST, TAKEN, NOT_FREE, WRONG_NUMBER, PAST, NO_PSTATE = (
+    *range(12),
+)
+
+
+def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str]) -> None:
+    """Refuse a plan with an impossible action; `names` are the jobs' ids by number.
+
+    Raises:
+        PolicyError: naming the time, the job and the hosts.
+    """
+    if plan.count[0] == 0:
+        return
+    at, reason, host = first_fault(state, facts, plan)
+    if reason != FINE:
+        raise PolicyError(f"t={state.now[0]:.12g} s: {_explain(state, plan, names, at, reason, host)}")
+
+
+@kernel
+def first_fault(state, facts, plan):
+    """The first impossible action: its index, the reason (FINE where there is none), and a host or number of hosts."""
+    taken = np.zeros(len(state.free), np.uint64)  # hosts that earlier actions start jobs on, put to sleep or wake
+    for at in range(plan.count[0]):
+        reason, host = _fault(state, facts, plan, at, taken)
+        if reason != FINE:
+            return at, reason, host
+    return -1, FINE, -1
+
+
+@kernel
+def _fault(state, facts, plan, at, taken):
+    kind, job = plan.kind[at], plan.job[at]
+    if kind == CALL_AT:
+        return (FINE if state.now[0] < plan.time[at] < np.inf else PAST), -1
+    if kind == SET_PSTATE:
+        return _switch_fault(state, facts, plan, at, taken)
+    if job < 0 or job >= state.count[N_JOBS]:
+        return NO_JOB, -1
+    if kind == KILL:
+        return (FINE if state.job_state[job] == RUNNING else NOT_RUNNING), -1
+    if state.job_state[job] != QUEUED:
+        return NOT_WAITING, -1
+    if _named_before(plan, at):
+        return TWICE, -1
+    return _start_fault(state, plan, at, taken) if kind == START else (FINE, -1)
+
+
+@kernel
+def _named_before(plan, at):
+    found = False
+    for i in range(at):
+        found |= plan.job[i] == plan.job[at]
+    return found
+
+
+@kernel
+def _start_fault(state, plan, at, taken):
+    hosts, previous = 0, -1
+    for i in range(plan.begin[at], plan.end[at]):
+        first, last = plan.first[i], plan.last[i]
+        if first < 0 or last >= len(state.host_state):
+            return NO_HOST, last if first >= 0 else first
+        if first <= previous:
+            return SAME_HOST, first
+        for host in range(first, last + 1):
+            word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
+            if state.free[word] & ~taken[word] & bit == 0:
+                return (NOT_FREE if state.free[word] & bit == 0 else TAKEN), host
+            taken[word] |= bit
+        hosts += last - first + 1
+        previous = last
+    return (FINE if hosts == state.size[plan.job[at]] else WRONG_NUMBER), hosts
+
+
+@kernel
+def _switch_fault(state, facts, plan, at, taken):
+    """Between computing pstates at any time, to a sleep pstate when free, from one when asleep."""
+    previous = -1
+    for i in range(plan.begin[at], plan.end[at]):
+        first, last = plan.first[i], plan.last[i]
+        if first < 0 or last >= len(state.host_state):
+            return NO_HOST, last if first >= 0 else first
+        if first <= previous:
+            return SAME_HOST, first
+        for host in range(first, last + 1):
+            reason = _host_fault(state, facts, host, plan.value[at], taken)
+            if reason != FINE:
+                return reason, host
+        previous = last
+    return (FINE if previous >= 0 else WRONG_NUMBER), 0
+
+
+@kernel
+def _host_fault(state, facts, host, pstate, taken):
+    kind = facts.pstate_kind[host, pstate] if 0 <= pstate < facts.pstate_kind.shape[1] else -1
+    if kind not in (PSTATE_COMPUTING, PSTATE_SLEEP):
+        return NO_PSTATE
+    word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
+    present = facts.pstate_kind[host, state.pstate[host]]
+    if kind == PSTATE_COMPUTING and present == PSTATE_COMPUTING:
+        return FINE
+    if taken[word] & bit != 0:
+        return TAKEN
+    taken[word] |= bit
+    if kind == PSTATE_SLEEP:
+        return FINE if state.free[word] & bit != 0 else NOT_FREE
+    return FINE if present == PSTATE_SLEEP and state.host_state[host] in (SLEEPING, IDLE) else NOT_FREE
+
+
+def _explain(state: ClusterState, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int) -> str:
+    kind, job = int(plan.kind[at]), int(plan.job[at])
+    if kind == SET_PSTATE:
+        return _explain_switch(state, plan, names, at, reason, host)
+    if reason == PAST:
+        asked = f"asks to be called at t={plan.time[at]:.12g} s"
+        return f"{asked}, which is past" if plan.time[at] <= state.now[0] else f"{asked}, which is no time"
+    if reason == NO_JOB:
+        return f"there is no job number {job}; {int(state.count[N_JOBS])} were submitted"
+    who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed"}[kind]
+    if reason == TWICE:
+        return f"{who} is named by two actions of one plan"
+    if reason in (NOT_WAITING, NOT_RUNNING):
+        doing = {QUEUED: "waiting", RUNNING: "running"}.get(int(state.job_state[job]), "over")
+        return f"{who} cannot {verb}: it is {doing}"
+    hosts = _hosts_of(plan, at)
+    if reason == WRONG_NUMBER:
+        given = f"{host} given" if host == 0 else f"{host} given ({hosts})"
+        return f"{who} needs {int(state.size[job])} hosts, {given}"
+    return f"{who} cannot start on hosts {hosts}: {_explain_host(state, names, reason, host)}"
+
+
+def _explain_switch(
+    state: ClusterState, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int
+) -> str:
+    pstate = int(plan.value[at])
+    if reason == WRONG_NUMBER:
+        return f"pstate {pstate} is set for no hosts"
+    return f"hosts {_hosts_of(plan, at)} cannot go to pstate {pstate}: {_explain_host(state, names, reason, host)}"
+
+
+def _explain_host(state: ClusterState, names: Sequence[str], reason: int, host: int) -> str:
+    if reason == NO_HOST:
+        return f"there is no host {host}, the last one is {len(state.host_state) - 1}"
+    if reason == NO_PSTATE:
+        return f"host {host} has no such pstate, or it only models a switch"
+    if reason == SAME_HOST:
+        return f"host {host} is given twice"
+    if reason == TAKEN:
+        return f"host {host} is taken by an earlier action of the plan"
+    job, what = int(state.host_job[host]), int(state.host_state[host])
+    if job >= 0:
+        return f"host {host} computes {names[job]}"
+    return f"host {host} is {HostState(what).name.lower().replace('_', ' ')}"
+
+
+def _hosts_of(plan: PlanArrays, at: int) -> str:
+    pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
+    return format_hosts({host for first, last in pieces for host in range(first, last + 1)})

@@ -1,0 +1,183 @@
+"""`ClusterView`: what a policy written in Python sees of the cluster; it reads the arrays and writes nothing."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.errors import PolicyError
+from decision.model.record import HostState
+
+from .cluster import (
+    N_ENDED,
+    N_FREE,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    ClusterState,
+    JobState,
+    PlatformFacts,
+    nb_hosts,
+)
+
+
+class JobView:
+    """A job as a scheduler may know it. Equal to another view of the same job."""
+
+    __slots__ = ("_names", "_state", "number")
+
+    def __init__(self, state: ClusterState, names: Sequence[str], number: int) -> None:
+        self._state, self._names = state, names
+        self.number = number  # in the order of submission, from 0
+
+    @property
+    def id(self) -> str:
+        """Batsim's name of the job: ``w0!12``."""
+        return self._names[self.number]
+
+    @property
+    def size(self) -> int:
+        """Hosts that it asks for."""
+        return int(self._state.size[self.number])
+
+    @property
+    def walltime(self) -> float:
+        """Seconds; inf where the job has none."""
+        return float(self._state.walltime[self.number])
+
+    @property
+    def submit_time(self) -> float:
+        """Seconds."""
+        return float(self._state.submit_time[self.number])
+
+    @property
+    def start_time(self) -> float:
+        """Seconds; nan before the start."""
+        return float(self._state.start_time[self.number])
+
+    @property
+    def end_time(self) -> float:
+        """Seconds; nan before the end."""
+        return float(self._state.end_time[self.number])
+
+    @property
+    def expected_end(self) -> float:
+        """Start and walltime together, in seconds; nan before the start, inf without walltime."""
+        return self.start_time + self.walltime
+
+    @property
+    def waiting_time(self) -> float:
+        """Seconds from the submission to the start, or until now."""
+        until = self.start_time if not math.isnan(self.start_time) else float(self._state.now[0])
+        return until - self.submit_time
+
+    @property
+    def user(self) -> int:
+        """Number of the user, -1 where unknown."""
+        return int(self._state.user[self.number])
+
+    @property
+    def state(self) -> JobState:
+        """Whether it waits, runs or is over."""
+        return JobState(min(int(self._state.job_state[self.number]), JobState.ENDED))
+
+    @property
+    def hosts(self) -> list[int]:
+        """Ids of the hosts that it runs or ran on; none before the start."""
+        begin, count = int(self._state.alloc_first[self.number]), int(self._state.alloc_count[self.number])
+        intervals = slice(begin, begin + count)
+        firsts, lasts = self._state.interval_first[intervals].tolist(), self._state.interval_last[intervals].tolist()
+        return [host for first, last in zip(firsts, lasts, strict=True) for host in range(first, last + 1)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobView) and other.number == self.number and other._state is self._state
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __repr__(self) -> str:
+        return f"<job {self.id}: {self.size} hosts, walltime {self.walltime:g} s, {self.state.name.lower()}>"
+
+
+class ClusterView:
+    """The cluster at one instant. Nothing in it can be changed; what a policy wants goes into its `Plan`.
+
+    Args:
+        state: the arrays; `arrays` gives them to those who want numpy, to be read only.
+        facts: what never changes.
+        names: ids of the jobs by number.
+    """
+
+    def __init__(self, state: ClusterState, facts: PlatformFacts, names: Sequence[str]) -> None:
+        self.arrays, self.facts, self.names = state, facts, names
+
+    @property
+    def now(self) -> float:
+        """Seconds."""
+        return float(self.arrays.now[0])
+
+    @property
+    def queue(self) -> list[JobView]:
+        """Jobs that wait, in order of submission."""
+        return self._jobs(self.arrays.queue, N_QUEUED)
+
+    @property
+    def running(self) -> list[JobView]:
+        """Jobs that run, by expected end."""
+        return self._jobs(self.arrays.running, N_RUNNING)
+
+    @property
+    def ended(self) -> list[JobView]:
+        """Jobs that ended since the last decision."""
+        return self._jobs(self.arrays.ended, N_ENDED)
+
+    def _jobs(self, numbers: NDArray[np.int32], counter: int) -> list[JobView]:
+        state, names = self.arrays, self.names
+        return [JobView(state, names, number) for number in numbers[: state.count[counter]].tolist()]
+
+    def job(self, number: int) -> JobView:
+        """The job with this number.
+
+        Raises:
+            PolicyError: if there is none.
+        """
+        if not 0 <= number < self.arrays.count[N_JOBS]:
+            raise PolicyError(f"t={self.now:.12g} s: there is no job number {number}")
+        return JobView(self.arrays, self.names, number)
+
+    @property
+    def nb_hosts(self) -> int:
+        """Compute hosts of the platform."""
+        return nb_hosts(self.arrays)
+
+    @property
+    def nb_free(self) -> int:
+        """Hosts that can be given a job now."""
+        return int(self.arrays.count[N_FREE])
+
+    @property
+    def free_hosts(self) -> list[int]:
+        """Ids of the hosts that can be given a job now, ascending."""
+        return hosts_in(self.arrays.free)
+
+    def hosts_that(self, are: HostState) -> list[int]:
+        """Ids of the hosts in a state, ascending: ``cluster.hosts_that(HostState.SLEEPING)``."""
+        return np.flatnonzero(self.arrays.host_state == are).tolist()
+
+    def host_state(self, host: int) -> HostState:
+        """What a host is doing."""
+        return HostState(int(self.arrays.host_state[host]))
+
+    def idle_since(self, host: int) -> float:
+        """When a host's state last changed, in seconds."""
+        return float(self.arrays.host_since[host])
+
+    def pstate(self, host: int) -> int:
+        """A host's present power state."""
+        return int(self.arrays.pstate[host])
+
+
+def hosts_in(bitmap: NDArray[np.uint64]) -> list[int]:
+    """Ids of the hosts of a bitmap (W,), ascending."""
+    return np.flatnonzero(np.unpackbits(bitmap.view(np.uint8), bitorder="little")).tolist()

@@ -85,6 +85,8 @@ class Agent:
         message = self._connection.receive(question)
         self.now = message.now
         commands: list[m.DecisionEvent] = []
+        if isinstance(message.events[0], m.SimulationBegins):
+            self._begin(message.events[0])
         for event in message.events:
             self._take(event, commands)
         if not isinstance(message.events[-1], m.SimulationEnds):
@@ -94,22 +96,17 @@ class Agent:
     # --- What Batsim says ---------------------------------------------------------------------------------------
 
     def _take(self, event: m.BatsimEvent, commands: list[m.DecisionEvent]) -> None:
-        if isinstance(event, m.SimulationBegins):
-            self._begin(event.data)
-            return
-        self._state.now[0] = event.timestamp
-        if isinstance(event, m.JobSubmitted):
-            self._submit(event, commands)
-        elif isinstance(event, m.JobCompleted):
-            final = FinalState[event.data.job_state]
-            transitions.end(self._state, self._facts, self._number[event.data.job_id], int(final))
-        elif isinstance(event, m.ResourceStateChanged):
-            self._change(parse_hosts(event.data.resources), int(event.data.state))
-        elif isinstance(event, m.Notify):
-            self._notice(event.data)
+        take = _TAKERS.get(type(event))
+        if take is not None:
+            self._state.now[0] = event.timestamp
+            take(self, event, commands)
 
-    def _begin(self, data: m.SimulationBeginsData) -> None:
-        told = told_platform(data.compute_resources)
+    def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
+        final = _FINAL_STATES[event.data.job_state]
+        transitions.end(self._state, self._facts, self._number[event.data.job_id], final)
+
+    def _begin(self, event: m.SimulationBegins) -> None:
+        told = told_platform(event.data.compute_resources)
         platform = self._platform or told
         check_same(platform, told)
         self._facts, pstates = platform_facts(platform, energy=True)
@@ -139,18 +136,19 @@ class Agent:
         self._state = with_room(self._state, jobs, 0)
         self._plan = p.new_plan(self._state)
 
-    def _change(self, hosts: list[int], pstate: int) -> None:
-        for host in hosts:
+    def _change(self, event: m.ResourceStateChanged, commands: list[m.DecisionEvent]) -> None:
+        pstate = int(event.data.state)
+        for host in parse_hosts(event.data.resources):
             wakes = bool(self._facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
             if wakes and self._facts.pstate_kind[host, self._state.pstate[host]] == PSTATE_COMPUTING:
                 transitions.set_pstate(self._state, self._facts, host, pstate)
             else:
                 transitions.end_switch(self._state, self._facts, host, pstate, wakes)
 
-    def _notice(self, data: m.NotifyData) -> None:
-        move = _MOVES.get(data.type)
+    def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
+        move = _MOVES.get(event.data.type)
         if move is not None:
-            for host in parse_hosts(data.resources):
+            for host in parse_hosts(event.data.resources):
                 move(self._state, self._facts, host)
 
     # --- What the policy says -----------------------------------------------------------------------------------
@@ -218,3 +216,10 @@ _MOVES: dict[str, Callable[..., None]] = {
     "event_machine_unavailable": transitions.leave,
     "event_machine_available": transitions.come_back,
 }
+_TAKERS: dict[type, Callable[[Agent, Any, list[m.DecisionEvent]], None]] = {
+    m.JobSubmitted: Agent._submit,
+    m.JobCompleted: Agent._complete,
+    m.ResourceStateChanged: Agent._change,
+    m.Notify: Agent._notice,
+}
+_FINAL_STATES = {state.name: int(state) for state in FinalState}

@@ -39,9 +39,14 @@ def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, name
     """
     if plan.count[0] == 0:
         return
-    at, reason, host = first_fault(state, facts, plan)
-    if reason != FINE:
-        raise PolicyError(f"t={state.now[0]:.12g} s: {_explain(state, plan, names, at, reason, host)}")
+    fault = first_fault(state, facts, plan)
+    if fault[1] != FINE:
+        raise refusal(state, plan, names, fault)
+
+
+def refusal(state: ClusterState, plan: PlanArrays, names: Sequence[str], fault: tuple[int, int, int]) -> PolicyError:
+    """The error that says what `first_fault` found."""
+    return PolicyError(f"t={state.now[0]:.12g} s: {_explain(state, plan, names, *fault)}")
 
 
 @kernel

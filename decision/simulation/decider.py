@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from decision.jit import kernel
 from decision.model.errors import DecisionError, PolicyError
 from decision.policies.base import Plan, Policy
-from decision.policies.check import check_plan
+from decision.policies.check import FINE, check_plan, first_fault, refusal
 from decision.policies.composed import ComposedPolicy
 from decision.policies.decide import decide
 from decision.policies.plan import PlanArrays, clear
@@ -42,8 +43,16 @@ class _Compiled:
         if state is not self._state:
             self._memory = self._policy.memory_for(state, self._memory)
             self._state = state
-        decide(state, self._facts, self._policy.config, self._memory, plan)
-        check_plan(state, self._facts, plan, self._names)
+        fault = _decide_and_check(state, self._facts, self._policy.config, self._memory, plan)
+        if fault[1] != FINE:
+            raise refusal(state, plan, self._names, fault)
+
+
+@kernel
+def _decide_and_check(state, facts, config, memory, plan):  # type: ignore[no-untyped-def]
+    """One call for both: under Batsim the way into a kernel costs more than the decision."""
+    decide(state, facts, config, memory, plan)
+    return first_fault(state, facts, plan)
 
 
 class _Python:

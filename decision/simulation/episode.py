@@ -18,7 +18,7 @@ def run_episode(state, facts, truth, sim, rows, plan, config, memory, decisions)
     sim.flag[TIMED_COMMANDS] = 0
     while decisions > 0:
         decide(state, facts, config, memory, plan)
-        if not load_reply(state, sim, rows, plan, state.now[0]):
+        if not load_reply(state, truth, sim, rows, plan, state.now[0]):
             return UNCARRIED
         code = advance(state, facts, truth, sim, rows, plan)
         if code != ASK:

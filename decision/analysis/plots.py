@@ -19,6 +19,7 @@ from .metrics import only_ran, utilization
 
 _UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 _JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb")
+_CROWD = 500  # rectangles from which on outlines would hide the narrow ones
 _BUSY, _MEAN, _WAITING = "#4477aa", "#222222", "#cc6677"
 
 
@@ -60,7 +61,8 @@ def _draw_gantt(axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: f
     colors = [
         _JOB_COLORS[i % len(_JOB_COLORS)] for i, text in enumerate(jobs.allocation) for _ in parse_intervals(text)
     ]
-    axes.add_collection(PolyCollection(corners, facecolors=colors, edgecolors="white", linewidths=0.15))
+    width = 0.3 if len(colors) < _CROWD else 0.0
+    axes.add_collection(PolyCollection(corners, facecolors=colors, edgecolors="white", linewidths=width))
     axes.set_ylim(-0.5, nb_hosts - 0.5)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("host")

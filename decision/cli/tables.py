@@ -2,52 +2,50 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from decision.analysis.metrics import Summary
 from decision.drivers.replay import Replay
 from decision.drivers.zmq_loop import Conversation
 from decision.model.workload import Workload
+from decision.policies.presets import Entry
 
 from .terminal import stderr, stdout
 
-_COLUMNS = (
-    ("policy", ""),
-    ("makespan", "s"),
-    ("mean wait", "s"),
-    ("max wait", "s"),
-    ("mean bounded\nslowdown", "10 s"),
-    ("utilization", "%"),
-    ("energy", "MJ"),
-)
+_COLUMNS = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
 
 def print_summaries(summaries: Mapping[str, Summary]) -> None:
     """One row per policy."""
-    table = Table()
-    for name, unit in _COLUMNS:
-        table.add_column(f"{name} ({unit})" if unit else name, justify="right" if unit else "left")
+    caption = "bounded slowdown: mean; runtimes under 10 s count as 10 s"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    table.add_column("policy", no_wrap=True)
+    for header in _COLUMNS:
+        table.add_column(header, justify="right", no_wrap=True)
     for policy, summary in summaries.items():
-        table.add_row(policy, *_cells(summary))
+        table.add_row(policy, *map(number, _values(summary)))
     stdout().print(table)
 
 
-def _cells(summary: Summary) -> tuple[str, ...]:
+def _values(summary: Summary) -> tuple[float, ...]:
     return (
-        number(summary.makespan, 0),
-        number(summary.mean_waiting_time, 1),
-        number(summary.max_waiting_time, 0),
-        number(summary.mean_bounded_slowdown, 2),
-        number(100 * summary.utilization, 1),
-        number(summary.energy / 1e6, 1),
+        summary.makespan,
+        summary.mean_waiting_time,
+        summary.max_waiting_time,
+        summary.mean_bounded_slowdown,
+        100 * summary.utilization,
+        summary.energy / 1e6,
     )
 
 
-def number(value: float, digits: int) -> str:
-    """A number with thousands apart; a dash for nan."""
-    return "-" if math.isnan(value) else f"{value:,.{digits}f}"
+def number(value: float) -> str:
+    """A number with thousands apart and as many decimals as say something; a dash for nan."""
+    if math.isnan(value):
+        return "-"
+    digits = next(digits for digits, least in enumerate((1000, 100, 0)) if abs(value) >= least)
+    return f"{value:,.{digits}f}"
 
 
 def print_dropped(workloads: Iterable[Workload]) -> None:
@@ -79,11 +77,11 @@ def print_replay(replay: Replay) -> None:
     stdout().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 
-def print_catalogue(catalogue: Iterable[Any]) -> None:
+def print_catalogue(catalogue: Iterable[Entry]) -> None:
     """Policies with one line each."""
-    table = Table()
-    for name in ("policy", "what it does", "from"):
-        table.add_column(name)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("policy", no_wrap=True)
+    table.add_column("what it does, and where it is from")
     for entry in catalogue:
-        table.add_row(entry.name, entry.summary, entry.paper)
+        table.add_row(entry.name, f"{entry.summary} ({entry.paper})" if entry.paper else entry.summary)
     stdout().print(table)

@@ -38,9 +38,9 @@ def cache_directory() -> Path:
     return (Path(base) if base else home / "decision") / _fingerprint()
 
 
-def is_warm() -> bool:
-    """Whether the kernels of these sources have been compiled before on this machine."""
-    return any(cache_directory().rglob("*.nbi"))
+def is_warm(kernel_name: str = "server.advance") -> bool:
+    """Whether a kernel (module and name) has been compiled from these sources before on this machine."""
+    return any(cache_directory().glob(f"*/{kernel_name}-*.nbi"))
 
 
 numba.config.CACHE_DIR = str(cache_directory())

@@ -7,7 +7,9 @@ import msgspec
 
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
+from decision.engine.reference import ReferenceEngine
 from decision.formats import load_platform, load_workload, write_run
+from decision.jit import is_warm
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
@@ -31,13 +33,17 @@ class BatsimInputs(msgspec.Struct, frozen=True, kw_only=True):
 def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: float = 0.0) -> None:
     """Simulate what Batsim's options say, with the decisions of another process, and write ``PREFIX_*.csv``.
 
+    A decision process waits for Batsim's next message, often with a timeout. So where the compiled engine would first
+    have to be compiled, its plain-Python twin simulates: it says and writes the same, and begins at once.
+
     Raises:
         ConfigError: if an input cannot be used or the files cannot be written; and as `ask_all`.
     """
     writable_folder(Path(prefix).parent)
     workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, inputs.options.forward_unknown_events)
-    engine = EmbeddedEngine(_platform(inputs, workloads), workloads, events, inputs.options)
+    simulator = EmbeddedEngine if is_warm() else ReferenceEngine
+    engine = simulator(_platform(inputs, workloads), workloads, events, inputs.options)
     write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
 
 

@@ -49,7 +49,7 @@ class _Compiled:
 
 
 @kernel
-def _decide_and_check(state, facts, config, memory, plan):  # type: ignore[no-untyped-def]
+def _decide_and_check(state, facts, config, memory, plan):
     """One call for both: under Batsim the way into a kernel costs more than the decision."""
     decide(state, facts, config, memory, plan)
     return first_fault(state, facts, plan)

@@ -22,7 +22,7 @@ Progress = Callable[[float], None]
 def simulate(
     platform: Platform,
     workloads: Sequence[Workload],
-    policy: str,
+    policy: str | Policy,
     options: Mapping[str, str] | None = None,
     *,
     events: Sequence[MachineEvent] = (),
@@ -35,8 +35,8 @@ def simulate(
     Args:
         platform: the hosts.
         workloads: what is submitted.
-        policy: a preset's name, ``module:Class`` or ``./file.py:Class``.
-        options: the policy's own options, as texts.
+        policy: a preset's name, ``module:Class`` or ``./file.py:Class``; or the policy itself.
+        options: the named policy's own options, as texts.
         events: what happens to the platform from outside.
         engine_options: Batsim's options.
         seed: of the policy.
@@ -48,7 +48,7 @@ def simulate(
     """
     began = time.perf_counter()
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
-    chosen = find_policy(policy, dict(options or {}))
+    chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     _check_jobs(platform, workloads, chosen)
     chosen.reset(platform, seed)
     if isinstance(chosen, ComposedPolicy):

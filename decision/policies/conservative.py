@@ -4,7 +4,10 @@ A job gets at arrival the earliest reservation that delays nobody's. When capaci
 away (a job ended before its planned end, hosts returned or woke), the schedule is compressed: in queue order each
 reservation is taken out and put back as early as it fits with all others in place, so none ever gets later. Where
 the plan has become impossible (a job overran, hosts left) all reservations are made anew, in queue order. A job
-starts when its reservation begins. After Mu'alem and Feitelson (TPDS 2001).
+starts when its reservation begins; where nothing else happens then, the policy asks to be called. After Mu'alem and
+Feitelson (TPDS 2001).
+
+A start that comes late by no more than `CLOCK`, as a peer's clock has it, leaves the plan as it is.
 """
 
 import numpy as np
@@ -13,7 +16,7 @@ from decision.jit import kernel
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, SWITCHES
 from decision.state.profile import add_free, earliest, forget_before, free_at, least_free
 
-from .capacity import booked_end, fill_capacity, has_sleepers
+from .capacity import CLOCK, booked_end, fill_capacity, has_sleepers
 from .compression import compress, note_freed
 from .slots import (
     FCFS,
@@ -34,12 +37,12 @@ def choose_reserved(state, facts, config, memory, queue, length):
     """Keep the reservations and put the jobs that start now into ``memory.chosen``; returns how many."""
     now, counts, times = state.now[0], memory.counts, memory.times
     compresses = counts[TROUBLED] == 1
-    troubled = compresses and now == times[LAST_NOW]
+    troubled = (compresses and now == times[LAST_NOW]) or times[NEXT_START] < now - CLOCK
     forget_before(memory, now)
-    if _is_as_foreseen(state, config, memory):
+    if not troubled and _is_as_foreseen(state, config, memory):
         compresses |= _give_back_early_ends(state, memory)
         due = _count_due(state, memory, queue, length)
-        troubled |= free_at(memory, now) + due != state.count[N_FREE]
+        troubled = free_at(memory, now) + due != state.count[N_FREE]
     else:
         troubled = True
     if troubled:
@@ -51,6 +54,16 @@ def choose_reserved(state, facts, config, memory, queue, length):
     counts[TROUBLED] = troubled
     _remember(state, memory, chosen)
     return chosen
+
+
+@kernel
+def next_call(state, memory, chosen):
+    """When (seconds) to be called for a start: when the next reservation begins before any job is expected to end."""
+    first_end = state.expected_end[0] if state.count[N_RUNNING] > 0 else np.inf
+    for i in range(chosen):
+        first_end = min(first_end, state.now[0] + state.walltime[memory.chosen[i]])
+    begin = memory.times[NEXT_START]
+    return begin if state.now[0] < begin < first_end else np.inf
 
 
 @kernel
@@ -154,10 +167,12 @@ def _put_back_all(state, facts, config, memory, queue, length):
     for i in range(length):
         job = queue[i]
         if job < known and memory.reserved[job] < np.inf:
-            begin = max(memory.reserved[job], now)
+            begin = memory.reserved[job]
+            if begin < now - CLOCK:
+                begin = now
             memory.reserved[job] = begin
             memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)
-            add_free(memory, begin, begin + state.walltime[job], -state.size[job])
+            add_free(memory, max(begin, now), begin + state.walltime[job], -state.size[job])
     if least_free(memory, now, np.inf) >= 0:
         note_freed(memory, now, np.inf)
         return True

@@ -18,16 +18,14 @@ from decision.state.cluster import N_ASLEEP, PSTATE_COMPUTING, SLEEPING
 from decision.state.profile import END, add_free, earliest, free_at, least_free, step_at
 
 from .bits import next_in, remove_interval
-from .capacity import fill_capacity, just_after
-from .plan import CALL_AT, SET_PSTATE, add, add_interval
-from .slots import CALL, CONSERVATIVE, FIRST_FIT, IDLE_TIMEOUT, KEEP_AWAKE, NONE
-
-CLOCK = 1e-3  # seconds: what is due within this is due now, since a peer's clock may round
+from .capacity import CLOCK, fill_capacity
+from .plan import SET_PSTATE, add, add_interval
+from .slots import CONSERVATIVE, FIRST_FIT, IDLE_TIMEOUT, KEEP_AWAKE, NONE
 
 
 @kernel
 def manage_power(state, facts, config, memory, plan, queue, length, chosen):
-    """Add to the plan which hosts sleep and wake, and when to be asked again."""
+    """Add to the plan which hosts sleep and wake; returns when (seconds) to be asked again, inf for never."""
     if config.backfill != CONSERVATIVE:
         _reserve_what_counts(state, facts, config, memory, queue, length, chosen)
     wakes = _count_wakes(state, config, memory)
@@ -38,13 +36,13 @@ def manage_power(state, facts, config, memory, plan, queue, length, chosen):
         _wake_lowest(state, facts, plan, wakes)
     if sleeps > 0:
         call = min(call, _put_to_sleep(state, facts, config, plan, sleeps))
-    _ask_for_call(state, memory, plan, call)
+    return call
 
 
 @kernel
 def _awake_from(state, config):
     """When (seconds) a host that is woken now is awake."""
-    return max(state.now[0] + config.wake_time, just_after(state.now[0]))
+    return max(state.now[0] + config.wake_time, state.now[0] + CLOCK)
 
 
 @kernel
@@ -170,15 +168,3 @@ def _sleepy_from(state, facts, config, plan, host):
     if config.power == IDLE_TIMEOUT:
         return state.host_since[host] + config.idle_timeout
     return state.now[0]
-
-
-@kernel
-def _ask_for_call(state, memory, plan, time):
-    """Ask to be called at `time` unless a call is pending that comes no later."""
-    pending = memory.times[CALL]
-    if pending <= state.now[0] + CLOCK:
-        pending = np.inf
-    if time < pending:
-        plan.time[add(plan, CALL_AT, -1)] = time
-        pending = time
-    memory.times[CALL] = pending

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from decision.policies.slots import Order
+
 
 @dataclass(frozen=True)
 class Job:
@@ -81,39 +83,76 @@ def _shadow(ends: Sequence[tuple[float, int]], free: int, wanted: int) -> tuple[
     return math.inf, 0
 
 
+Rank = Callable[[Job, float, int], float]
+
+ORDERS: dict[Order, Rank] = {
+    Order.LCFS: lambda job, now, hosts: -job.submit_time,
+    Order.SJF: lambda job, now, hosts: job.walltime,
+    Order.LJF: lambda job, now, hosts: -job.walltime,
+    Order.SAF: lambda job, now, hosts: job.walltime * job.size,
+    Order.LAF: lambda job, now, hosts: -job.walltime * job.size,
+    Order.SQF: lambda job, now, hosts: job.size,
+    Order.LQF: lambda job, now, hosts: -job.size,
+    Order.F1: lambda job, now, hosts: math.log10(job.walltime) * job.size + 870.0 * _log_submission(job),
+    Order.F2: lambda job, now, hosts: math.sqrt(job.walltime) * job.size + 2.56e4 * _log_submission(job),
+    Order.F3: lambda job, now, hosts: job.walltime * job.size + 6.86e6 * _log_submission(job),
+    Order.F4: lambda job, now, hosts: job.walltime * math.sqrt(job.size) + 5.3e5 * _log_submission(job),
+    Order.WFP3: lambda job, now, hosts: -(((now - job.submit_time) / job.walltime) ** 3) * job.size,
+    Order.UNICEP: lambda job, now, hosts: (
+        -math.inf if job.size == 1 else -(now - job.submit_time) / (math.log2(job.size) * job.walltime)
+    ),
+    Order.MULTIFACTOR: lambda job, now, hosts: (
+        -(1000.0 * min((now - job.submit_time) / 604800.0, 1.0) + 1000.0 * job.size / hosts)
+    ),
+}
+
+
+def _log_submission(job: Job) -> float:
+    return math.log10(max(job.submit_time, 1.0))
+
+
+CLOCK = 1e-3  # seconds by which a start may be late without anything being planned anew
+
+
 @dataclass
 class Conservative:
-    """Reservations, each a begin per job; the profile is computed anew for each question."""
+    """Reservations, each a begin per job; how many hosts are free when is computed anew for each question."""
 
     begin: dict[int, float] = field(default_factory=dict)  # by job number: waiting and running jobs
-    history: list[dict[int, float]] = field(default_factory=list)  # reservations of waiting jobs after each decision
-    ran: dict[int, Running] = field(default_factory=dict)
-    in_doubt: bool = False  # the last decision found a job that ran longer than planned
+    ran: dict[int, Running] = field(default_factory=dict)  # after the last decision
+    doubt: bool = False  # the last decision, or one at the same instant, found the plan overtaken by events
+    capacity: int = -1  # hosts at the last decision
+    last: float = -1.0  # its time
 
     def __call__(self, now: float, queue: Sequence[Job], running: Sequence[Running], free: int) -> Starts:
         """Compress after early ends, reserve for arrivals, start what is due."""
         known = [job for job in queue if job.number in self.begin]
         busy = [self._occupied(r, now) for r in running]
-        overrun = any(self.begin[r.job.number] + r.job.walltime <= now for r in running)
         capacity = free + sum(r.job.size for r in running)
-        for job in known:
-            self.begin[job.number] = max(self.begin[job.number], now)
+        overrun = any(self.begin[r.job.number] + r.job.walltime <= now for r in running)
+        late = [job for job in known if self.begin[job.number] < now - CLOCK]
+        self.begin |= {job.number: now for job in late}
+        doubt = overrun or bool(late) or capacity != self.capacity or (self.doubt and now == self.last)
         if not self._feasible(capacity, now, busy + [self._reserved(job) for job in known]):
             for job in known:
                 del self.begin[job.number]
             for job in known:
                 self._reserve(capacity, now, busy, known, job)
-        elif overrun or self.in_doubt or self._some_ended_early(now, running):
+        elif doubt or self.doubt or self._some_ended_early(now, running):
             for job in known:
-                del self.begin[job.number]
-                self._reserve(capacity, now, busy, known, job)
+                if self.begin[job.number] > now:
+                    del self.begin[job.number]
+                    self._reserve(capacity, now, busy, known, job)
         for job in queue:
             if job.number not in self.begin:
                 self._reserve(capacity, now, busy, queue, job)
-        starts = [job for job in queue if self.begin[job.number] <= now]
-        self.in_doubt = overrun
+        starts = []
+        for job in queue:
+            if self.begin[job.number] <= now and job.size <= free:
+                starts.append(job)
+                free -= job.size
         self.ran = {r.job.number: r for r in running} | {job.number: Running(job, now) for job in starts}
-        self.history.append({job.number: self.begin[job.number] for job in queue})
+        self.doubt, self.capacity, self.last = doubt, capacity, now
         return starts
 
     def _some_ended_early(self, now: float, running: Sequence[Running]) -> bool:
@@ -122,7 +161,7 @@ class Conservative:
 
     def _occupied(self, run: Running, now: float) -> tuple[float, float, int]:
         end = self.begin[run.job.number] + run.job.walltime
-        return now, max(end, math.nextafter(now, math.inf)), run.job.size
+        return now, end if end > now else now + CLOCK, run.job.size
 
     def _reserved(self, job: Job) -> tuple[float, float, int]:
         begin = self.begin[job.number]

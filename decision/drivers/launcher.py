@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,7 +12,7 @@ from decision.model.errors import ConfigError, PeerError
 
 from .recorder import Recorder
 from .signals import stop_on_signals
-from .wire import Wire
+from .wire import DisconnectedError, Wire
 from .zmq_loop import Conversation, Decider, answer_all
 
 _FREE_PORT = "tcp://127.0.0.1:*"
@@ -43,7 +43,12 @@ def run_batsim(agent: Decider, command: Sequence[str], *, log: Path, timeout: fl
         _started([*command, "-s", wire.endpoint], log) as batsim,
         Recorder(None) as recorder,
     ):
-        conversation = answer_all(agent, wire, recorder, watch=lambda: _check_alive(batsim, log))
+        try:
+            conversation = answer_all(agent, wire, recorder, watch=lambda: _check_alive(batsim, log))
+        except DisconnectedError:  # it is about to die, and its last words say more
+            _wait(batsim, _PATIENCE)
+            _check_alive(batsim, log)
+            raise
         _see_off(batsim, log)
         return conversation
 
@@ -81,11 +86,14 @@ def _start(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]
 def _end(batsim: "subprocess.Popen[bytes]") -> None:
     if batsim.poll() is None:
         batsim.terminate()
-        try:
-            batsim.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            batsim.kill()
-            batsim.wait()
+        _wait(batsim, _PATIENCE)
+        batsim.kill()
+        batsim.wait()
+
+
+def _wait(batsim: "subprocess.Popen[bytes]", seconds: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        batsim.wait(seconds)
 
 
 def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -94,12 +102,11 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def _see_off(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
-    try:
-        code = batsim.wait(_FAREWELL)
-    except subprocess.TimeoutExpired:
-        raise PeerError(f"Batsim did not end within {_FAREWELL:g} s after the simulation; see {log}") from None
-    if code != 0:
-        raise PeerError(f"Batsim failed after the simulation ({_how(code)}){_last_words(log)}")
+    _wait(batsim, _FAREWELL)
+    if batsim.returncode is None:
+        raise PeerError(f"Batsim did not end within {_FAREWELL:g} s after the simulation; see {log}")
+    if batsim.returncode != 0:
+        raise PeerError(f"Batsim failed after the simulation ({_how(batsim.returncode)}){_last_words(log)}")
 
 
 def _how(code: int) -> str:

@@ -21,6 +21,10 @@ _COME, _GREETED, _GONE = (
 )
 
 
+class DisconnectedError(PeerError):
+    """The peer has gone."""
+
+
 class Wire:
     """One end of a conversation: a socket, its peer's comings and goings, and the patience to wait for it.
 
@@ -80,7 +84,8 @@ class Wire:
         """Wait for one message; `watch` is called ten times a second meanwhile and may raise.
 
         Raises:
-            PeerError: if the peer has gone, or the timeout passed.
+            DisconnectedError: if the peer has gone.
+            PeerError: if the timeout passed.
             Interrupted: if a signal asked for the end.
         """
         began = time.monotonic()
@@ -103,7 +108,7 @@ class Wire:
             self._engaged |= self._asks and bool(event & _GREETED)
         # what the peer sent before it went comes first
         if self._engaged and self._connections <= 0 and not self._socket.poll(0):
-            raise PeerError(f"{self._peer} disconnected before the simulation ended; look at its own messages")
+            raise DisconnectedError(f"{self._peer} disconnected before the simulation ended; look at its own messages")
 
     def _silence(self) -> str:
         waited = f"waited {self._timeout:g} s"

@@ -111,3 +111,9 @@ def test_a_command_that_is_none_is_the_users_mistake(tmp_path, log):
 def test_a_log_that_cannot_be_written_is_the_users_mistake(batsim, tmp_path):
     with pytest.raises(ConfigError, match="cannot be written"):
         run_batsim(Agent(), batsim("pass"), log=tmp_path / "absent" / "batsim.log")
+
+
+def test_the_last_words_of_a_batsim_that_hangs_up_before_it_dies_are_waited_for(batsim, log):
+    plot = "ask(BEGINS)\nsocket.close()\ntime.sleep(0.5)\nsys.exit('Deadlock detected')"
+    with pytest.raises(PeerError, match=r"(?s)exit code 1.*Deadlock detected"):
+        run_batsim(Agent(), batsim(plot), log=log, timeout=10)

@@ -1,0 +1,72 @@
+"""What becomes of a run whose policy decides the impossible: one line, an exit code, and no half-written files."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+STANDIN = Path(sys.executable).parent / "decision-batsim"
+ENGINES = ("embedded", "reference", "batsim")
+
+
+@pytest.fixture
+def command(root, tmp_path):
+    """The command line of a run of one of the faulty policies."""
+
+    def make(policy: str, engine: str) -> list[str]:
+        arguments = ["run", "-p", root / "platforms" / "toy.xml", "-w", root / "workloads" / "toy.json"]
+        arguments += ["--policy", f"{HERE / 'faulty_policies.py'}:{policy}", "--engine", engine]
+        arguments += ["--batsim", STANDIN, "-o", tmp_path / "out"]
+        return [sys.executable, "-m", "decision", *map(str, arguments)]
+
+    return make
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("policy", "complaint"),
+    [
+        ("Raises", "Raises failed: ValueError: out of ideas"),
+        ("StartsARunningJob", "cannot start: it is running"),
+        ("OverAllocates", "cannot start on hosts"),
+    ],
+)
+def test_an_impossible_decision_ends_the_run_in_one_line_with_its_time(command, tmp_path, policy, complaint, engine):
+    result = subprocess.run(command(policy, engine), capture_output=True, text=True, timeout=120)
+    assert result.returncode == 2, result.stderr
+    assert complaint in result.stderr
+    assert result.stderr.startswith("error: t=")
+    assert len(result.stderr.splitlines()) == 1
+    assert not list((tmp_path / "out").glob("*.csv"))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_policy_that_never_starts_anything_is_named_not_waited_for(command, engine):
+    result = subprocess.run(command("NeverStarts", engine), capture_output=True, text=True, timeout=120)
+    assert result.returncode == (3 if engine == "batsim" else 2)
+    assert "nothing can happen any more" in result.stderr
+    assert "w0!" in result.stderr
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ctrl_c_ends_a_run_at_once_and_leaves_no_files(command, tmp_path, engine):
+    with subprocess.Popen(
+        command("Sleeps", engine), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert not list((tmp_path / "out").glob("*.csv"))
+
+
+def test_a_file_where_the_output_folder_should_be_is_told_before_the_run(command, tmp_path):
+    (tmp_path / "out").write_text("in the way")
+    result = subprocess.run(command("First", "embedded"), capture_output=True, text=True, timeout=120)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"error: {tmp_path / 'out'}: cannot be written")

@@ -13,12 +13,12 @@ DECISION = [sys.executable, "-m", "decision"]
 PATIENCE = 120  # seconds for a process to end; a first run compiles
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def inputs(root):
     return ["-p", str(root / "platforms" / "toy.xml"), "-w", str(root / "workloads" / "toy.json")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(inputs, tmp_path_factory):
     """A session of easy with the stand-in: the recording, what was printed, and Batsim's files beside it."""
     folder = tmp_path_factory.mktemp("session")

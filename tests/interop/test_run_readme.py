@@ -1,0 +1,66 @@
+"""What the README says can be typed can be typed, and prints what it says."""
+
+import re
+import shlex
+
+import pytest
+from typer.testing import CliRunner
+
+from decision.cli.app import app
+
+
+@pytest.fixture
+def blocks(root) -> list[tuple[str, str]]:
+    """The README's code blocks: language and text."""
+    text = (root / "README.md").read_text()
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def here(root, tmp_path, monkeypatch):
+    """A folder to type commands in, with what is shipped."""
+    for name in ("platforms", "workloads"):
+        (tmp_path / name).symlink_to(root / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def type_in(command: str):
+    return CliRunner().invoke(app, shlex.split(command)[1:])
+
+
+def commands(blocks) -> list[str]:
+    return [line for _, text in blocks for line in text.splitlines() if line.startswith("decision ")]
+
+
+def test_the_example_policy_keeps_the_rules_and_runs(blocks, here):
+    (source,) = (text for language, text in blocks if language == "python")
+    assert len(source.splitlines()) <= 15
+    (here / "mine.py").write_text(source)
+    typed = [command for command in commands(blocks) if "mine.py" in command]
+    assert [type_in(command).exit_code for command in typed] == [0, 0]
+
+
+def test_every_run_on_our_own_engine_works(blocks, here):
+    runs = [command for command in commands(blocks) if command.startswith("decision run")]
+    runs = [command for command in runs if not any(word in command for word in ("mine.py", "pybatsim", "batsim -o"))]
+    assert runs
+    for command in runs:
+        assert type_in(command).exit_code == 0, command
+
+
+def test_every_option_of_the_other_commands_exists(blocks, here):
+    for command in commands(blocks):
+        result = type_in(f"{command} --help")
+        assert result.exit_code == 0, command
+
+
+def test_the_main_job_prints_the_table_that_the_readme_shows(blocks, here):
+    (shown,) = (text for _, text in blocks if "conservative " in text)
+    result = type_in("decision showcase")
+    assert result.exit_code == 0, result.stderr
+    assert [line.rstrip() for line in result.stdout.strip().splitlines()] == shown.strip().splitlines()
+    for policy in ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy"):
+        assert {"out_jobs.csv", "out_consumed_energy.csv", "schedule.png"} <= {
+            file.name for file in (here / "out" / policy).iterdir()
+        }

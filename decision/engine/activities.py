@@ -11,7 +11,7 @@ import numpy as np
 
 from decision.jit import kernel
 
-from .arrays import ACTIVITIES, CLOCK, PTASK, SWITCH, TASKS
+from .arrays import ACTIVITIES, BRIEF, CLOCK, PTASK, SWITCH, TASKS
 
 TIME_PRECISION = 1e-9  # seconds: a sleep with less left is over
 WORK_PRECISION = 1e-14  # share: a task with less left is over
@@ -32,15 +32,18 @@ def begin_sleep(sim, seconds, code):
 @kernel
 def begin_task(sim, rate, code):
     """Wake `code` when a whole task is done at `rate` (share per second); with nothing to do (inf) at once."""
-    if rate == np.inf:
-        _begin(sim, 0.0, 1.0, code)
-    else:
-        _begin(sim, 1.0, rate, code)
-    sim.flag[TASKS] += 1
+    _begin(sim, 1.0, rate, code)
 
 
 @kernel
 def _begin(sim, left, rate, code):
+    if left < TIME_PRECISION * rate:
+        sim.brief[sim.flag[BRIEF]] = code
+        sim.brief_left[sim.flag[BRIEF]] = 0.0 if rate == np.inf else left / rate
+        sim.flag[BRIEF] += 1
+        return
+    if _is_task(code):
+        sim.flag[TASKS] += 1
     at = sim.flag[ACTIVITIES]
     sim.flag[ACTIVITIES] = at + 1
     sim.left[at] = left
@@ -64,6 +67,9 @@ def cancel(sim, code):
         if sim.code[i] == code:
             _remove(sim, i)
             break
+    for i in range(sim.flag[BRIEF]):
+        if sim.brief[i] == code:
+            sim.brief[i] = -1
     for i in range(len(sim.due)):
         if sim.due[i] == code:
             sim.due[i] = -1
@@ -90,23 +96,25 @@ def _is_task(code):
 @kernel
 def pass_time(state, sim):
     """Go on to the next end; what is over is in `sim.due`, in order, up to a -2. False where nothing takes time."""
-    count = sim.flag[ACTIVITIES]
-    if count == 0:
+    if sim.flag[ACTIVITIES] + sim.flag[BRIEF] == 0:
         return False
-    seconds = _next_end(sim, count)
+    seconds = _next_end(sim)
     if seconds > 0.0:
         sim.real[CLOCK] += seconds
         state.now[0] = told(sim.real[CLOCK])
-        _spend(sim, count, seconds)
-    _take_due(sim, count)
+        _spend(sim, seconds)
+    _take_due(sim)
     return True
 
 
 @kernel
-def _next_end(sim, count):
+def _next_end(sim):
     """Seconds to the next end."""
-    seconds = np.inf
-    if sim.flag[TASKS] == 0:
+    seconds, count = np.inf, sim.flag[ACTIVITIES]
+    if sim.flag[BRIEF]:
+        for i in range(sim.flag[BRIEF]):
+            seconds = min(seconds, sim.brief_left[i])
+    elif sim.flag[TASKS] == 0:
         for i in range(count):
             seconds = min(seconds, sim.left[i])
     else:
@@ -116,8 +124,8 @@ def _next_end(sim, count):
 
 
 @kernel
-def _spend(sim, count, seconds):
-    left, pace = sim.left, sim.pace
+def _spend(sim, seconds):
+    left, pace, count = sim.left, sim.pace, sim.flag[ACTIVITIES]
     if sim.flag[TASKS] == 0:
         for i in range(count):
             left[i] -= seconds
@@ -127,19 +135,32 @@ def _spend(sim, count, seconds):
 
 
 @kernel
-def _take_due(sim, count):
-    """Move what is over from the activities to `sim.due`, keeping the order of both."""
+def _take_due(sim):
+    """Move what is over from the activities to `sim.due`, keeping the order of both; then the brief ones."""
     kept = due = 0
-    for i in range(count):
+    for i in range(sim.flag[ACTIVITIES]):
         if sim.left[i] < TIME_PRECISION and (sim.left[i] < WORK_PRECISION or not _is_task(sim.code[i])):
+            if _is_task(sim.code[i]):
+                sim.flag[TASKS] -= 1
             sim.due[due] = sim.code[i]
             due += 1
         else:
             if kept < i:
                 sim.left[kept], sim.pace[kept], sim.code[kept] = sim.left[i], sim.pace[i], sim.code[i]
             kept += 1
-    sim.due[due] = -2
     sim.flag[ACTIVITIES] = kept
-    for i in range(due):
-        if _is_task(sim.due[i]):
-            sim.flag[TASKS] -= 1
+    _take_brief(sim, due)
+
+
+@kernel
+def end_brief(sim):
+    """End the brief activities, whatever is left of them; they are in `sim.due` then, and no time passes."""
+    _take_brief(sim, 0)
+
+
+@kernel
+def _take_brief(sim, at):
+    for i in range(sim.flag[BRIEF]):
+        sim.due[at + i] = sim.brief[i]
+    sim.due[at + sim.flag[BRIEF]] = -2
+    sim.flag[BRIEF] = 0

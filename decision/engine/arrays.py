@@ -31,11 +31,12 @@ HELLO, SUBMITTED, BYE, EVENTS, EVENTS_HELLO, EVENTS_BYE, COMPLETED, CALLED, SWIT
 ) = range(11)
 
 # What `advance` returns
-ASK, DONE, DEADLOCK, GROW, REFUSED = range(5)
+ASK, DONE, DEADLOCK, GROW, REFUSED, MISPLACED = range(6)
 
 # Sim.flag: integers of the simulation
 (
     ACTIVITIES,  # sleeps and tasks under way
+    BRIEF,  # those that take no time, which are over when the next message arrives; they are not among the others
     TASKS,  # tasks among them
     MAIL_HEAD,  # next message to handle
     MAIL_TAIL,  # where the next one is put
@@ -66,8 +67,9 @@ ASK, DONE, DEADLOCK, GROW, REFUSED = range(5)
     ACKNOWLEDGE,  # 1 where dynamic jobs are acknowledged
     FIRST_SUBMITTED,  # 1 once a job was submitted
     BAD_COMMAND,  # the command that was refused
+    BAD_EVENT,  # the external event that brings a host back which is here, -1 while there is none
     N_FLAGS,
-) = range(32)
+) = range(34)
 
 # Sim.real: the clock and totals of the energy model
 CLOCK, JOULES, JOULES_REST, STORAGE_WATTS, WATTS_MIN, FIRST_JOULES, LAST_JOULES, REPLY_NOW = range(8)
@@ -104,7 +106,11 @@ class Sim(Bundle):
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task
     code: I8  # (C,) whom its end wakes
+    brief: I8  # (C,) whom the end of a brief activity wakes, -1 where it was cancelled
+    brief_left: F8  # (C,) seconds to it
     due: I8  # (C,) codes of what is over now, up to a -2
+    asks: I1  # (C,) what each of those who wake has asked for
+    place: I8  # (C,) which host it measures, or how many requests it has still to make
     mail: I8  # (power of 2,) ring of message codes
     workload_at: I8  # (K,) the workload's next job
     workload_told: I8  # (K,) one past its last job told to the server
@@ -129,7 +135,7 @@ class Sim(Bundle):
     ended: I4  # (J,) jobs in the order in which the server heard of their end
     host_joules: F8  # (H,) joules up to host_joules_at
     host_watts: F8  # (H,) watts since then
-    host_joules_at: F8  # (H,) seconds
+    host_joules_at: F8  # (H + S,) seconds, also of S storage hosts
     target: I4  # (H,) pstate that the host switches to
     group: I4  # (H,) request that it switches for
     group_left: I4  # (Q,) hosts of a request that still switch
@@ -158,17 +164,20 @@ class Rows(Bundle):
     pstate_value: I4  # (R,)
 
 
-def new_sim(truth: Truth, nb_hosts: int, nb_jobs: int) -> Sim:
+def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int) -> Sim:
     """A simulation at time 0 of which nothing has happened."""
-    room, workloads, lists = 4 * nb_hosts + 1024, len(truth.workload_end), len(truth.list_end)
-    log = nb_jobs + 4 * nb_hosts + 1024
+    workloads, lists = len(truth.workload_end), len(truth.list_end)
+    room = 4 * nb_hosts + 2 * (workloads + lists) + 1024
+    log = nb_jobs + len(truth.event_time) + room
     f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
     return Sim(
         flag=np.zeros(N_FLAGS, i8),
         real=np.zeros(8),
-        **{name: np.zeros(room, f8) for name in ("left", "pace")},
-        code=np.zeros(room, i8),
+        **{name: np.zeros(room, f8) for name in ("left", "pace", "brief_left")},
+        **{name: np.zeros(room, i8) for name in ("code", "brief")},
         due=np.full(room, -2, i8),
+        asks=np.zeros(room, i1),
+        place=np.zeros(room, i8),
         mail=np.zeros(_power_of_two(room + log), i8),
         workload_at=np.concatenate([[0], truth.workload_end[:-1]]).astype(i8),
         workload_told=np.zeros(workloads, i8),
@@ -182,7 +191,8 @@ def new_sim(truth: Truth, nb_hosts: int, nb_jobs: int) -> Sim:
         **{n: np.zeros(nb_jobs, i4) for n in ("truth_of", "leaf", "exit_code", "ended")},
         **{n: np.zeros(nb_jobs, f8) for n in ("began", "over", "leaf_time", "allowed", "rate", "energy", "progress")},
         kill_asked=np.zeros(nb_jobs, i1),
-        **{n: np.zeros(nb_hosts, f8) for n in ("host_joules", "host_watts", "host_joules_at")},
+        **{n: np.zeros(nb_hosts, f8) for n in ("host_joules", "host_watts")},
+        host_joules_at=np.zeros(nb_hosts + nb_storage),
         **{n: np.full(nb_hosts, -1, i4) for n in ("target", "group")},
         **{n: np.zeros(1024, i4) for n in ("group_left", "group_pstate")},
         **{n: np.zeros(1024, i8) for n in ("group_begin", "group_end")},
@@ -217,7 +227,7 @@ _JOB_ARRAYS = (
     *("truth_of", "leaf", "began", "over", "leaf_time", "allowed", "rate", "exit_code"),
     *("energy", "kill_asked", "progress", "ended"),
 )
-_ACTIVITY_ARRAYS = ("left", "pace", "code", "due")
+_ACTIVITY_ARRAYS = ("left", "pace", "code", "brief", "brief_left", "due", "asks", "place")
 _LOG_ARRAYS = ("log_kind", "log_time", "log_arg", "log_value")
 _GROUP_ARRAYS = ("group_left", "group_begin", "group_end", "group_pstate")
 
@@ -226,14 +236,14 @@ def grow_sim(sim: Sim, nb_jobs: int, room: int) -> Sim:
     """The same simulation with room for `nb_jobs` jobs and `room` more activities, log entries, switches and kills."""
     flag = sim.flag
     wanted = dict.fromkeys(_JOB_ARRAYS, nb_jobs)
-    wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, flag[ACTIVITIES] + room)
+    wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, flag[ACTIVITIES] + flag[BRIEF] + room)
     wanted |= dict.fromkeys(_LOG_ARRAYS, flag[LOG_N] + room)
     wanted |= dict.fromkeys(_GROUP_ARRAYS, flag[GROUP_N] + room)
     wanted |= dict.fromkeys(("group_first", "group_last"), flag[GROUP_INTERVALS] + room)
     wanted |= dict.fromkeys(("kill_begin", "kill_end"), flag[KILL_N] + room)
     wanted["kill_job"] = flag[KILL_JOBS] + room
     changed = _lengthen(sim, wanted)
-    mail = flag[MAIL_TAIL] - flag[MAIL_HEAD] + flag[ACTIVITIES] + room
+    mail = flag[MAIL_TAIL] - flag[MAIL_HEAD] + room
     if mail > len(sim.mail):
         changed["mail"] = _unrolled(sim, _power_of_two(int(mail)))
     return sim._replace(**changed)

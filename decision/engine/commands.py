@@ -32,7 +32,7 @@ QUERY_ENERGY = 6
 SET_REGISTRATION = 7  # value 1: the decision process may register jobs; 0: it is done
 START_ELSEWHERE = 8  # `job` runs outside of the simulation: no hosts, no timers
 END_ELSEWHERE = 9  # `job`, which runs, ends as `value` (FinalState)
-NOTHING = 10  # carried out when it was read: metadata, profiles
+NOTHING = 10  # carried out when it was read: a profile, metadata, a message to a job
 
 SHORTEST_CALL = 1e-5  # seconds: Batsim's waiter never sleeps for less
 
@@ -76,6 +76,7 @@ def begin_command(state, facts, truth, sim, rows, plan, at):
         _drop_after_last_start(state, plan, at)
     elif kind == START_ELSEWHERE:
         sim.began[job] = sim.real[CLOCK]
+        sim.energy[job] = -1.0
         transitions.start(state, job, plan.first, plan.last, 0, 0)
         transitions.drop_started(state)
     elif kind == CALL_AT:

@@ -11,13 +11,23 @@ import numpy as np
 from decision.model.errors import ConfigError, DeadlockError, LocalProtocolError, PolicyError
 from decision.model.hosts import format_intervals
 from decision.model.platform import Platform
-from decision.model.record import RunRecord
+from decision.model.record import HostState, RunRecord
 from decision.model.workload import Job, MachineEvent, Workload
 from decision.policies.plan import PlanArrays, new_plan
 from decision.protocol import Message
-from decision.state.cluster import N_INTERVALS, N_JOBS, N_QUEUED, new_state, platform_facts, with_room
+from decision.state.cluster import (
+    N_ENDED,
+    N_INTERVALS,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    new_state,
+    platform_facts,
+    with_room,
+)
 
 from . import arrays as a
+from .checks import check_platform
 from .options import EngineOptions
 from .profiles import Leaf
 from .questions import question
@@ -49,7 +59,7 @@ class EmbeddedEngine:
         events: Sequence[MachineEvent] = (),
         options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
     ) -> None:
-        _check_power(platform, options)
+        check_platform(platform, options)
         check_events(events, len(platform.hosts), options.forward_unknown_events)
         self.platform, self.options = platform, options
         self.workloads = {workload.name: workload for workload in workloads}
@@ -60,8 +70,10 @@ class EmbeddedEngine:
         self._make_arrays(len(self.names.jobs))
         self.number: dict[str, int] = {}  # of the jobs that the decision process knows
         self.metadata: dict[int, str] = {}
-        self.forgotten: set[str] = set()  # jobs whose end was told
+        self.forgotten: set[int] = set()  # jobs that had ended at the last question; no command can name them
         self.forgotten_profiles: set[tuple[str, str]] = set()  # (workload, profile)
+        self.registering = options.dynamic_jobs  # as the commands that were read so far leave it
+        self.reads_at = 0.0  # seconds: time of the command that is read
         self._waits = False  # for an answer
         self._begun = False
         self._over = False
@@ -70,7 +82,7 @@ class EmbeddedEngine:
         hosts = len(self.platform.hosts)
         self.facts, pstates = platform_facts(self.platform, self.options.energy)
         self.state = new_state(self.facts, pstates, max(nb_jobs, 64))
-        self.sim = a.new_sim(self.truth, hosts, len(self.state.size))
+        self.sim = a.new_sim(self.truth, hosts, len(self.platform.storage), len(self.state.size))
         self.rows = a.new_rows(2 * nb_jobs + 16 * hosts + 1024, self.options.energy)
         self.plan: PlanArrays = new_plan(self.state)
         flag = self.sim.flag
@@ -78,6 +90,8 @@ class EmbeddedEngine:
         flag[a.TRACE_ON] = self.options.trace
         flag[a.ACKNOWLEDGE] = self.options.acknowledge_dynamic_jobs
         flag[a.REGISTRATION] = self.options.dynamic_jobs
+        flag[a.BAD_EVENT] = -1
+        self.sim.real[[a.FIRST_JOULES, a.LAST_JOULES]] = -1.0  # as Batsim has it before there are any
         if self.options.energy:
             for host in self.platform.storage:
                 power = host.pstates[host.initial_pstate]
@@ -104,7 +118,7 @@ class EmbeddedEngine:
             return None
         self._begun = self._waits = True
         asked = question(self)
-        forget_ended(self, asked)
+        forget_ended(self)
         return asked
 
     def answer(self, message: Message) -> None:
@@ -145,6 +159,8 @@ class EmbeddedEngine:
                 raise self.deadlock()
             if code == a.REFUSED:
                 raise why_not(self, int(self.sim.flag[a.BAD_COMMAND]))
+            if code == a.MISPLACED:
+                raise self.misplaced(self.events[self.sim.flag[a.BAD_EVENT]])
             self.grow()
             code = advance(self.state, self.facts, self.truth, self.sim, self.rows, self.plan)
         self._over = code == a.DONE
@@ -152,16 +168,19 @@ class EmbeddedEngine:
 
     def reply(self, now: float) -> None:
         """Carry out the plan, as the reply of a decision process whose time is `now` seconds."""
-        while not load_reply(self.state, self.sim, self.rows, self.plan, now):
-            self.grow(int(self.plan.count.sum()))
+        while not load_reply(self.state, self.truth, self.sim, self.rows, self.plan, now):
+            self.grow()
 
-    def grow(self, more: int = 0) -> None:
-        """Make room in all arrays for `more` commands and whatever can happen before the next look."""
-        hosts = len(self.platform.hosts)
-        room = 2 * (more + 2 * int(self.sim.flag[a.ACTIVITIES]) + 4 * hosts + len(self.state.size) + 128)
+    def grow(self) -> None:
+        """Make room in all arrays for the plan's commands and whatever else can happen before the next look."""
+        flag, count = self.sim.flag, self.state.count
+        under_way = int(flag[a.ACTIVITIES] + flag[a.MAIL_TAIL] - flag[a.MAIL_HEAD] + self.plan.count.sum())
+        at_once = len(self.state.size) + len(self.truth.event_time)
+        room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + at_once + 128)
         self.sim = a.grow_sim(self.sim, len(self.state.size), room)
-        self.rows = a.grow_rows(self.rows, self.sim.flag, 2 * room)
-        self.state = with_room(self.state, 0, int(self.state.count[N_INTERVALS]) + room)
+        self.rows = a.grow_rows(self.rows, flag, 2 * room)
+        running = int(count[N_ENDED] + count[N_RUNNING] + self.plan.count.sum())
+        self.state = with_room(self.state, 0, int(count[N_INTERVALS]) + room, running)
 
     def make_room_for(self, reply: Message) -> None:
         """Make room in the plan and for new jobs, before a reply is read."""
@@ -221,7 +240,15 @@ class EmbeddedEngine:
 
     def refuse(self, reason: str) -> PolicyError:
         """The error of an impossible command."""
-        return PolicyError(f"t={self.state.now[0]:.12g} s: {reason}")
+        time = max(float(self.sim.real[a.CLOCK]), self.reads_at)
+        return PolicyError(f"t={time:.12g} s: {reason}")
+
+    def misplaced(self, event: MachineEvent) -> ConfigError:
+        """The error of an external event that brings back a host which is here."""
+        host = next(host for host in sorted(event.hosts) if self.state.host_state[host] != HostState.UNAVAILABLE)
+        doing = HostState(self.state.host_state[host]).name.lower()
+        where = f"external event {event.type} at t={event.timestamp:.12g} s"
+        return ConfigError(f"{where}: host {host} is not unavailable but {doing}; correct the events")
 
     def deadlock(self) -> DeadlockError:
         """Nothing can happen any more: who waits, and what to do."""
@@ -233,12 +260,4 @@ class EmbeddedEngine:
             advice = "end the registration of jobs with NOTIFY registration_finished"
         else:
             advice = "jobs that were set to RUNNING must be set to a final state"
-        return DeadlockError(f"t={self.state.now[0]:.12g} s: nothing can happen any more: {advice}")
-
-
-def _check_power(platform: Platform, options: EngineOptions) -> None:
-    hosts = (*platform.hosts, *platform.storage)
-    powerless = next((host.name for host in hosts if not host.has_power), None)
-    if options.energy and powerless:
-        reason = f"host {powerless!r} does not say what it draws; add wattage_per_state or leave energy out"
-        raise ConfigError(f"{platform.path or 'platform'}: {reason}")
+        return DeadlockError(f"t={self.sim.real[a.CLOCK]:.12g} s: nothing can happen any more: {advice}")

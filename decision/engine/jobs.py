@@ -10,7 +10,6 @@ from decision.state.cluster import RUNNING
 from .activities import begin_sleep, begin_task, cancel, find
 from .arrays import (
     CLOCK,
-    COMPLETED,
     DELAY,
     ENERGY_ON,
     FLOPS_EACH,
@@ -20,7 +19,7 @@ from .arrays import (
     PTASK,
     WALLTIME,
 )
-from .power import energy_row, host_row, joules_of, measure, set_load, watts_under
+from .power import energy_row, host_row, joules_of, set_load, watts_under
 
 SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 FAILED = int(FinalState.COMPLETED_FAILED)
@@ -49,24 +48,25 @@ def start_job(state, truth, sim, rows, facts, job, first, last, begin, end):
     sim.began[job] = sim.real[CLOCK]
     sim.leaf[job] = 0
     sim.allowed[job] = state.walltime[job] if state.walltime[job] < np.inf else -1.0
-    begin_leaf(state, truth, sim, facts, job)
-
-
-@kernel
-def begin_leaf(state, truth, sim, facts, job):
-    """The job's present leaf begins now: its timers are set, its hosts loaded."""
-    leaf = truth.leaf_first[sim.truth_of[job]] + sim.leaf[job]
-    sim.leaf_time[job] = sim.real[CLOCK]
-    if truth.leaf_kind[leaf] == DELAY:
-        _begin_delay(state, sim, job, truth.leaf_amount[leaf])
+    if truth.leaf_kind[present_leaf(truth, sim, job)] == DELAY:
+        begin_sleeping(truth, sim, job)
     else:
-        _begin_task(state, truth, sim, facts, job, leaf)
+        begin_computing(state, truth, sim, facts, job)
+        if sim.allowed[job] >= 0.0:
+            begin_limit(sim, job)
 
 
 @kernel
-def _begin_delay(state, sim, job, duration):
-    """A delay as long as the walltime left counts as stopped by it, as in Batsim."""
-    allowed = sim.allowed[job]
+def present_leaf(truth, sim, job):
+    """Index of the leaf that the job is at."""
+    return truth.leaf_first[sim.truth_of[job]] + sim.leaf[job]
+
+
+@kernel
+def begin_sleeping(truth, sim, job):
+    """The job's present leaf, a delay, begins; one as long as the walltime left is stopped by it, as in Batsim."""
+    sim.leaf_time[job] = sim.real[CLOCK]
+    allowed, duration = sim.allowed[job], truth.leaf_amount[present_leaf(truth, sim, job)]
     if allowed < 0.0 or duration < allowed:
         begin_sleep(sim, duration, LEAF + 16 * job)
     else:
@@ -74,13 +74,19 @@ def _begin_delay(state, sim, job, duration):
 
 
 @kernel
-def _begin_task(state, truth, sim, facts, job, leaf):
-    """A parallel task; the walltime's sleep begins after the task, so that at equal times the task is over."""
+def begin_computing(state, truth, sim, facts, job):
+    """The job's present leaf, a parallel task, begins and loads its hosts."""
+    leaf = present_leaf(truth, sim, job)
+    sim.leaf_time[job] = sim.real[CLOCK]
     sim.rate[job] = task_rate(state, truth, facts, job, leaf)
     load_hosts(state, truth, sim, facts, job, leaf)
     begin_task(sim, sim.rate[job], PTASK + 16 * job)
-    if sim.allowed[job] >= 0.0:
-        begin_sleep(sim, sim.allowed[job], WALLTIME + 16 * job)
+
+
+@kernel
+def begin_limit(sim, job):
+    """What is left of the walltime begins to run, after the task: at equal times the task is over."""
+    begin_sleep(sim, sim.allowed[job], WALLTIME + 16 * job)
 
 
 @kernel
@@ -120,8 +126,8 @@ def task_rate(state, truth, facts, job, leaf):
 def load_hosts(state, truth, sim, facts, job, leaf):
     """Put the running task's load on its hosts: fast hosts wait for slow ones.
 
-    SimGrid brings the energy of the first host up to date when a task begins. The others are charged at the task's
-    load from when they were last measured, which shows only where a delay came before the task in the same job.
+    SimGrid does not measure hosts when a task begins: they are charged at the task's load from when they were last
+    measured, which shows only where a delay came before the task in the same job.
     """
     if sim.flag[ENERGY_ON] == 0:
         return
@@ -130,10 +136,18 @@ def load_hosts(state, truth, sim, facts, job, leaf):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             amount = amount_on(state, truth, job, leaf, executor)
             load = amount * sim.rate[job] / facts.speed[host, state.pstate[host]] if amount > 0.0 else 0.0
-            if executor == 0:
-                measure(state, sim, host)
             sim.host_watts[host] = watts_under(state, facts, host, min(load, 1.0))
             executor += 1
+
+
+@kernel
+def next_host(state, job, host):
+    """The job's first host from `host` on, -1 where there is none."""
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        if host <= state.interval_last[i]:
+            return max(host, state.interval_first[i])
+    return -1
 
 
 @kernel
@@ -150,7 +164,7 @@ def unload_hosts(state, sim, facts, job):
 @kernel
 def speed_changed(state, truth, sim, facts, job):
     """A host of a running job changed its pstate: the rest of a parallel task takes as long as it now takes."""
-    leaf = truth.leaf_first[sim.truth_of[job]] + sim.leaf[job]
+    leaf = present_leaf(truth, sim, job)
     if state.job_state[job] != RUNNING or truth.leaf_kind[leaf] == DELAY:
         return
     at = find(sim, PTASK + 16 * job)
@@ -164,40 +178,30 @@ def speed_changed(state, truth, sim, facts, job):
 
 @kernel
 def leaf_over(state, truth, sim, rows, facts, job):
-    """A leaf ran to its end: the job ends with its exit code, goes on with the next leaf, or is done."""
-    t = sim.truth_of[job]
-    leaf = truth.leaf_first[t] + sim.leaf[job]
+    """A leaf ran to its end: the job ends with its exit code, is done, or comes to the next leaf."""
+    leaf = present_leaf(truth, sim, job)
     elapsed = sim.real[CLOCK] - sim.leaf_time[job]
     if truth.leaf_kind[leaf] == DELAY:
         elapsed = truth.leaf_amount[leaf]
     else:
-        unload_hosts(state, sim, facts, job)
         cancel(sim, WALLTIME + 16 * job)
+    if sim.allowed[job] >= 0.0:
+        sim.allowed[job] -= elapsed
     code = truth.leaf_exit[leaf]
     sim.leaf[job] += 1
     if code != 0:
         end_job(state, sim, rows, facts, job, FAILED if code > 0 else WALLTIME_REACHED, code)
-    elif sim.leaf[job] == truth.leaf_count[t]:
+    elif sim.leaf[job] == truth.leaf_count[sim.truth_of[job]]:
         end_job(state, sim, rows, facts, job, SUCCESS, 0)
-    else:
-        if sim.allowed[job] >= 0.0:
-            sim.allowed[job] -= elapsed
-        begin_leaf(state, truth, sim, facts, job)
+    elif sim.allowed[job] == 0.0 and truth.leaf_kind[leaf + 1] == DELAY:
+        end_job(state, sim, rows, facts, job, WALLTIME_REACHED, -1)
 
 
 @kernel
-def walltime_over(state, truth, sim, rows, facts, job):
+def walltime_over(state, sim, rows, facts, job):
     """The job reached its walltime."""
     cancel(sim, PTASK + 16 * job)
-    unload_hosts(state, sim, facts, job)
     end_job(state, sim, rows, facts, job, WALLTIME_REACHED, -1)
-
-
-@kernel
-def tell_over(state, sim, rows, job):
-    """A job that has ended writes its energy down and tells the server."""
-    energy_row(state, sim, rows, END_ROW)
-    put(sim, COMPLETED + 16 * job)
 
 
 @kernel
@@ -205,8 +209,6 @@ def end_job(state, sim, rows, facts, job, final_state, exit_code):
     """A job ends; neither is its energy written down here nor the server told."""
     sim.exit_code[job] = exit_code
     sim.over[job] = sim.real[CLOCK]
-    if sim.flag[ENERGY_ON]:
-        sim.energy[job] += joules_of(state, sim, job)
     transitions.end(state, facts, job, final_state)
     host_row(state, sim, rows)
 
@@ -216,7 +218,7 @@ def kill(state, truth, sim, rows, facts, job):
     """Kill a running job, and remember how far its leaf was."""
     if state.job_state[job] != RUNNING:
         return
-    leaf = truth.leaf_first[sim.truth_of[job]] + sim.leaf[job]
+    leaf = present_leaf(truth, sim, job)
     elapsed = sim.real[CLOCK] - sim.leaf_time[job]
     if truth.leaf_kind[leaf] == DELAY:
         sim.progress[job] = elapsed / truth.leaf_amount[leaf]
@@ -230,4 +232,6 @@ def kill(state, truth, sim, rows, facts, job):
         unload_hosts(state, sim, facts, job)
     cancel(sim, WALLTIME + 16 * job)
     end_job(state, sim, rows, facts, job, KILLED, exit_code)
+    if sim.flag[ENERGY_ON]:
+        sim.energy[job] += joules_of(state, sim, job)
     energy_row(state, sim, rows, END_ROW)

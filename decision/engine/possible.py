@@ -7,7 +7,6 @@ from decision.policies.plan import CALL_AT, KILL, REJECT, SET_PSTATE, START
 from decision.state.cluster import (
     ENDED,
     IDLE,
-    N_RUNNING,
     PSTATE_COMPUTING,
     PSTATE_SLEEP,
     QUEUED,
@@ -16,7 +15,7 @@ from decision.state.cluster import (
     SLEEPING,
 )
 
-from .arrays import ENERGY_ON
+from .arrays import CLOCK, ENERGY_ON
 from .commands import END_ELSEWHERE, START_ELSEWHERE
 
 
@@ -32,11 +31,11 @@ def is_possible(state, facts, truth, sim, plan, at):
         ended = state.job_state[job] >= ENDED and state.job_state[job] != REJECTED
         return (state.job_state[job] == RUNNING or ended) and state.alloc_count[job] > 0
     if kind == CALL_AT:
-        return plan.time[at] > state.now[0]
+        return plan.time[at] > sim.real[CLOCK]
     if kind == SET_PSTATE:
         return sim.flag[ENERGY_ON] == 1 and _can_switch_all(state, facts, plan, at)
     if kind == START_ELSEWHERE:
-        return state.job_state[job] == QUEUED and state.count[N_RUNNING] < len(state.running)
+        return state.job_state[job] == QUEUED
     if kind == END_ELSEWHERE:
         return state.job_state[job] == RUNNING and state.alloc_count[job] == 0
     return True
@@ -71,6 +70,8 @@ def _all_free(state, first, last):
 def _can_switch_all(state, facts, plan, at):
     for i in range(plan.begin[at], plan.end[at]):
         if plan.first[i] < 0 or plan.last[i] >= len(state.host_state):
+            return False
+        if i > plan.begin[at] and plan.first[i] <= plan.last[i - 1]:
             return False
         for host in range(plan.first[i], plan.last[i] + 1):
             if not can_switch(state, facts, host, plan.value[at]):

@@ -46,10 +46,11 @@ def set_load(state, facts, sim, host, load):
 
 @kernel
 def measure(state, sim, host):
-    """Bring a host's joules up to now."""
+    """Bring a host's joules up to now; those of storage hosts grow steadily and are not kept."""
     now = sim.real[CLOCK]
     if sim.host_joules_at[host] < now:
-        sim.host_joules[host] += sim.host_watts[host] * (now - sim.host_joules_at[host])
+        if host < len(sim.host_joules):
+            sim.host_joules[host] += sim.host_watts[host] * (now - sim.host_joules_at[host])
         sim.host_joules_at[host] = now
 
 
@@ -65,6 +66,7 @@ def total_joules(state, sim):
     """Joules of all hosts up to now. What does not fit into the sum is kept in JOULES_REST: Batsim adds up in long
     double, and shows differences between rows that are nanoseconds apart."""
     total, rest = sim.real[STORAGE_WATTS] * sim.real[CLOCK], 0.0
+    sim.host_joules_at[len(sim.host_joules) :] = sim.real[CLOCK]
     for host in range(len(sim.host_joules)):
         measure(state, sim, host)
         more = sim.host_joules[host]
@@ -100,7 +102,7 @@ def begin_energy(state, facts, sim):
 @kernel
 def note_first_submission(state, sim):
     """Batsim's total counts from the first submission."""
-    if sim.flag[FIRST_SUBMITTED] == 0:
+    if sim.flag[ENERGY_ON] and sim.flag[FIRST_SUBMITTED] == 0:
         sim.flag[FIRST_SUBMITTED] = 1
         sim.real[FIRST_JOULES] = total_joules(state, sim)
 

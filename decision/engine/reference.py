@@ -29,11 +29,12 @@ Where Batsim would stop with a failed assertion this engine raises, in one line 
 from collections.abc import Sequence
 
 from decision.model.errors import ConfigError, DeadlockError, DecisionError, LocalProtocolError
-from decision.model.platform import Host, Platform
+from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.protocol import Message
 
+from .checks import check_platform
 from .options import EngineOptions
 from .reference_actors import submit_events, submit_jobs
 from .reference_messages import simulation_begins
@@ -149,18 +150,7 @@ def _check(
     names = [workload.name for workload in workloads]
     if len(set(names)) < len(names):
         raise ConfigError(f"workloads {', '.join(names)}: two have the same name; give each its own")
-    for host in (*platform.hosts, *platform.storage):
-        _check_host(host, platform.path or "platform", options)
+    check_platform(platform, options)
     for event in events:
         if event.type not in _EVENT_RANKS and not options.forward_unknown_events:
             raise ConfigError(f"external event of unknown type {event.type!r}: forward unknown events, or leave it out")
-
-
-def _check_host(host: Host, path: str, options: EngineOptions) -> None:
-    if options.energy and not host.has_power:
-        reason = "does not say what it draws; add wattage_per_state or leave energy out"
-        raise ConfigError(f"{path}: host {host.name!r} {reason}")
-    used = range(len(host.pstates)) if options.energy else [host.initial_pstate]
-    for pstate in used:
-        if pstate not in host.sleep_pstates and host.pstates[pstate].speed <= 0:
-            raise ConfigError(f"{path}: host {host.name!r} has no speed in pstate {pstate}; give it one above 0")

@@ -234,8 +234,7 @@ class Commands:
             entry = self.world.add_job(job, description)
         except ConfigError as error:
             raise self.world.refuse(f"{job.id}: {error}") from None
-        entry.phase = Phase.SUBMITTED
-        self.world.server.nb_submitted += 1
+        self.world.submit(entry)
         if self.world.options.acknowledge_dynamic_jobs:
             self.world.server.tell_submitted(entry)
 

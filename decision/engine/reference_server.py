@@ -29,7 +29,7 @@ from decision.protocol.messages import FinalStateName
 
 from .reference_actors import converse
 from .reference_commands import Commands
-from .reference_jobs import Entry, Phase
+from .reference_jobs import Entry
 from .reference_kernel import STEP, Call, Get, Steps
 from .reference_machines import Machine
 from .reference_messages import profile_object
@@ -54,7 +54,6 @@ class Server:
         self.nb_workloads = nb_workloads  # that still submit
         self.nb_event_lists = nb_event_lists  # that still come
         self.registration_open = world.options.dynamic_jobs
-        self.nb_submitted = 0
         self.nb_ended = 0
         self.nb_running = 0
         self.nb_calls = 0
@@ -98,7 +97,7 @@ class Server:
         return (
             self.nb_workloads == self.nb_event_lists == 0
             and not self.registration_open
-            and self.nb_ended == self.nb_submitted
+            and self.nb_ended == len(self.world.submitted)
             and self.nb_running == self.switches.nb_switching == self.nb_calls == self.nb_killers == 0
         )
 
@@ -114,8 +113,7 @@ class Server:
     def on_submitted(self, entries: Iterable[Entry]) -> None:
         """Jobs arrive."""
         for entry in entries:
-            entry.phase = Phase.SUBMITTED
-            self.nb_submitted += 1
+            self.world.submit(entry)
             self.tell_submitted(entry)
 
     def tell_submitted(self, entry: Entry) -> None:

@@ -39,6 +39,7 @@ class World:
         self.in_state[HostState.IDLE] = self.nb_compute
         self.workloads = {workload.name: workload for workload in workloads}
         self.jobs: dict[str, Entry] = {}
+        self.submitted: list[Entry] = []  # in order of submission
         self._leaves: dict[tuple[str, str], tuple[Leaf, ...]] = {}  # of each profile that a job has had
         self.forgotten_profiles: set[tuple[str, str]] = set()  # (workload, profile)
         self.rows = Rows()
@@ -84,9 +85,14 @@ class World:
             for name in used_profiles(workload.profiles, [entry.job.profile]):
                 self.forgotten_profiles.add((workload.name, name))
 
+    def submit(self, entry: Entry) -> None:
+        """A job arrives."""
+        entry.phase = Phase.SUBMITTED
+        self.submitted.append(entry)
+
     def waiting(self) -> list[Entry]:
-        """Jobs that were submitted and neither started nor rejected."""
-        return [entry for entry in self.jobs.values() if entry.phase is Phase.SUBMITTED]
+        """Jobs that were submitted and neither started nor rejected, in order of submission."""
+        return [entry for entry in self.submitted if entry.phase is Phase.SUBMITTED]
 
     # --- Time, messages, errors ---------------------------------------------------------------------------
 

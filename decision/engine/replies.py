@@ -44,9 +44,11 @@ def load(engine: "EmbeddedEngine", reply: Message) -> None:
         if command.timestamp > reply.now:
             name = type(command).__name__
             raise engine.refuse(f"{name} is for t={command.timestamp:g} s, after the reply's now={reply.now:g} s")
+        engine.reads_at = command.timestamp
         before = engine.plan.count[0]
         _READERS[type(command)](engine, command)
         times += [command.timestamp] * int(engine.plan.count[0] - before)
+    engine.reads_at = 0.0
     engine.set_command_times(times)
 
 
@@ -54,7 +56,7 @@ def _known(engine: "EmbeddedEngine", job_id: str) -> int:
     number = engine.number.get(job_id)
     if number is None:
         raise engine.refuse(f"there is no job {job_id}")
-    if job_id in engine.forgotten:
+    if number in engine.forgotten:
         raise engine.refuse(f"{job_id} has ended already, and Batsim no longer knows it")
     return number
 
@@ -89,6 +91,8 @@ def _reject(engine: "EmbeddedEngine", command: m.RejectJob) -> None:
 
 
 def _kill(engine: "EmbeddedEngine", command: m.KillJob) -> None:
+    if not command.data.job_ids:
+        p.add(engine.plan, c.NOTHING, -1)
     for i, job_id in enumerate(command.data.job_ids):
         action = p.add(engine.plan, p.KILL, _known(engine, job_id))
         engine.plan.value[action] = 0 if i else c.NEW_REQUEST
@@ -126,10 +130,12 @@ def _metadata(engine: "EmbeddedEngine", command: m.SetJobMetadata) -> None:
     if '"' in command.data.metadata:
         raise engine.refuse(f"{command.data.job_id}: metadata must not contain a double quote")
     engine.metadata[job] = command.data.metadata
+    p.add(engine.plan, c.NOTHING, job)
 
 
 def _to_job(engine: "EmbeddedEngine", command: m.ToJobMsg) -> None:
-    _known(engine, command.data.job_id)  # none of the profiles that the engine simulates reads messages
+    job = _known(engine, command.data.job_id)
+    p.add(engine.plan, c.NOTHING, job)  # none of the profiles that the engine simulates reads messages
 
 
 def _change(engine: "EmbeddedEngine", command: m.ChangeJobState) -> None:
@@ -150,13 +156,14 @@ def _notify(engine: "EmbeddedEngine", command: m.Notify) -> None:
     if kind not in ("registration_finished", "continue_registration"):
         raise engine.refuse(f"Batsim knows no notification {kind!r}")
     action = p.add(engine.plan, c.SET_REGISTRATION, -1)
-    engine.plan.value[action] = kind == "continue_registration"
+    engine.registering = kind == "continue_registration" and engine.options.dynamic_jobs
+    engine.plan.value[action] = engine.registering
 
 
 def _check_registration(engine: "EmbeddedEngine", what: str) -> None:
     if not engine.options.dynamic_jobs:
         raise engine.refuse(f"{what} cannot be registered: dynamic jobs are not enabled")
-    if not engine.sim.flag[a.REGISTRATION]:
+    if not engine.registering:
         raise engine.refuse(f"{what} cannot be registered after registration_finished")
 
 
@@ -181,6 +188,7 @@ def _register_profile(engine: "EmbeddedEngine", command: m.RegisterProfile) -> N
         profiles={**workload.profiles, data.profile_name: profile},
         profile_sources={**workload.profile_sources, data.profile_name: source},
     )
+    p.add(engine.plan, c.NOTHING, -1)
 
 
 def _register_job(engine: "EmbeddedEngine", command: m.RegisterJob) -> None:
@@ -286,16 +294,14 @@ def _why_not_switch(engine: "EmbeddedEngine", hosts: list[int], pstate: int) -> 
     return f"pstate {pstate}: no hosts given"
 
 
-def forget_ended(engine: "EmbeddedEngine", question: Message) -> None:
-    """Jobs whose end a question tells are forgotten, as Batsim does; with their profiles, unless those are reused."""
-    for event in question.events:
-        if isinstance(event, m.JobCompleted):
-            engine.forgotten.add(event.data.job_id)
-            _forget_profile(engine, event.data.job_id)
+def forget_ended(engine: "EmbeddedEngine") -> None:
+    """Jobs that ended before a question are forgotten, as Batsim does; with their profiles, unless those are reused."""
+    for number in engine.sim.ended[len(engine.forgotten) : engine.sim.flag[a.ENDED_N]].tolist():
+        engine.forgotten.add(number)
+        _forget_profile(engine, engine.job(number))
 
 
-def _forget_profile(engine: "EmbeddedEngine", job_id: str) -> None:
+def _forget_profile(engine: "EmbeddedEngine", job: Job) -> None:
     if engine.options.dynamic_jobs and not engine.options.profile_reuse:
-        job = engine.job(engine.number[job_id])
         profiles = engine.workloads[job.workload].profiles
         engine.forgotten_profiles |= {(job.workload, name) for name in used_profiles(profiles, [job.profile])}

@@ -9,15 +9,16 @@ becomes one question.
 
 from decision.jit import kernel
 from decision.state import transitions
-from decision.state.cluster import ENDED, N_ENDED, N_INTERVALS
+from decision.state.cluster import N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
 
-from .activities import begin_sleep, pass_time
+from .activities import begin_sleep, end_brief, pass_time
 from .arrays import (
     ACTIVITIES,
     ASK,
     BAD_COMMAND,
+    BAD_EVENT,
+    BRIEF,
     BYE,
-    CALL,
     CALLED,
     CLOCK,
     COMMAND,
@@ -32,7 +33,6 @@ from .arrays import (
     EVENTS,
     EVENTS_BYE,
     EVENTS_HELLO,
-    EXTERNAL,
     GROUP_INTERVALS,
     GROUP_N,
     GROW,
@@ -42,7 +42,6 @@ from .arrays import (
     KILL_N,
     KILLED,
     KILLERS,
-    LEAF,
     LOG_ASKED,
     LOG_BEGINS,
     LOG_CALLED,
@@ -56,33 +55,32 @@ from .arrays import (
     LOG_SUBMITTED,
     MAIL_HEAD,
     MAIL_TAIL,
+    MISPLACED,
     NEXT_COMMAND,
     PSTATE_ROWS,
-    PTASK,
     READY,
     REFUSED,
     REGISTRATION,
     REPLY,
     REPLY_NOW,
     SCHED_READY,
-    SUBMIT,
     SUBMITTED,
     SUBMITTED_N,
     SUBMITTERS,
-    SWITCH,
     SWITCHED,
     SWITCHING,
     TIMED_COMMANDS,
     TRACE_ON,
     WAITERS,
-    WALLTIME,
 )
 from .commands import begin_command, handle_command
-from .jobs import leaf_over, put, tell_over, walltime_over
+from .jobs import put
 from .log import log
 from .possible import is_possible
-from .power import begin_energy, note_first_submission
-from .switches import switch_over, tell_switched
+from .power import begin_energy
+from .rounds import wake
+from .submitters import event_list_goes_on, submitter_goes_on
+from .switches import tell_switched
 
 
 @kernel
@@ -102,7 +100,8 @@ def begin(state, facts, truth, sim):
 @kernel
 def advance(state, facts, truth, sim, rows, plan):
     """Go on until the decision process must be asked (ASK), all is over (DONE), nothing can happen any more
-    (DEADLOCK), arrays must grow first (GROW), or a command is impossible (REFUSED; flag BAD_COMMAND says which).
+    (DEADLOCK), arrays must grow first (GROW), a command is impossible (REFUSED; flag BAD_COMMAND says which) or an
+    external event is (MISPLACED; flag BAD_EVENT).
 
     `plan` holds the commands of the reply that is being carried out.
     """
@@ -114,33 +113,40 @@ def advance(state, facts, truth, sim, rows, plan):
             if kind == COMMAND and not is_possible(state, facts, truth, sim, plan, arg):
                 sim.flag[BAD_COMMAND] = arg
                 return REFUSED
+            brief = sim.flag[BRIEF] > 0
+            if brief:
+                end_brief(sim)
             _handle(state, facts, truth, sim, rows, plan, kind, arg)
+            if kind == EVENTS and sim.flag[BAD_EVENT] >= 0:
+                return MISPLACED
             if kind == READY and sim.flag[ENDS_SENT]:
                 return DONE
             asks = _must_ask(state, sim)
             _sender_goes_on(state, truth, sim, plan, kind, arg)
+            if brief:
+                wake(state, facts, truth, sim, rows)
             if kind == COMMAND:
                 begin_command(state, facts, truth, sim, rows, plan, arg)
             if asks:
                 sim.flag[SCHED_READY] = 0
                 sim.flag[LOG_ASKED] = 1
                 return ASK
-        if not _has_room(state, sim, rows, 0):
+        if not _has_room(state, truth, sim, rows, plan):
             return GROW
         if not _fire(state, facts, truth, sim, rows):
             return DEADLOCK
 
 
 @kernel
-def load_reply(state, sim, rows, plan, now):
+def load_reply(state, truth, sim, rows, plan, now):
     """Take the decision's commands, to be carried out by `advance`; False where arrays must grow first.
 
     `now` is the reply's own time, in seconds.
     """
-    if not _has_room(state, sim, rows, plan.count[0] + plan.count[1]):
-        return False
     state.count[N_ENDED] = 0
     sim.flag[NEXT_COMMAND] = 0
+    if not _has_room(state, truth, sim, rows, plan):
+        return False
     sim.real[REPLY_NOW] = now
     _reply_goes_on(state, sim, plan)
     return True
@@ -210,9 +216,9 @@ def _sender_goes_on(state, truth, sim, plan, kind, arg):
         sim.flag[NEXT_COMMAND] += 1
         _reply_goes_on(state, sim, plan)
     elif kind in (HELLO, SUBMITTED):
-        _submitter_goes_on(state, truth, sim, arg)
+        submitter_goes_on(state, truth, sim, arg)
     elif kind in (EVENTS_HELLO, EVENTS):
-        _event_list_goes_on(state, truth, sim, arg)
+        event_list_goes_on(truth, sim, arg)
 
 
 @kernel
@@ -233,59 +239,12 @@ def _reply_goes_on(state, sim, plan):
 
 
 @kernel
-def _submitter_goes_on(state, truth, sim, w):
-    """A workload's submitter sends what is due, sleeps until its next job, or says goodbye."""
-    at = sim.workload_at[w]
-    if at == truth.workload_end[w]:
-        put(sim, BYE + 16 * w)
-    elif truth.submit_time[at] > sim.real[CLOCK]:
-        begin_sleep(sim, truth.submit_time[at] - sim.real[CLOCK], SUBMIT + 16 * w)
-    else:
-        _submit_due(state, truth, sim, w)
-
-
-@kernel
-def _submit_due(state, truth, sim, w):
-    """One message with the job that was waited for and all others that are due."""
-    note_first_submission(state, sim)
-    at = sim.workload_at[w]
-    sim.workload_told[w] = at
-    at += 1
-    while at < truth.workload_end[w] and truth.submit_time[at] <= sim.real[CLOCK]:
-        at += 1
-    sim.workload_at[w] = at
-    put(sim, SUBMITTED + 16 * w)
-
-
-@kernel
 def _tell_submissions(state, truth, sim, w):
     for t in range(sim.workload_told[w], sim.workload_at[w]):
         job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t])
         sim.truth_of[job] = t
         sim.flag[SUBMITTED_N] += 1
         log(state, sim, LOG_SUBMITTED, job, 0.0)
-
-
-@kernel
-def _event_list_goes_on(state, truth, sim, m):
-    at = sim.list_at[m]
-    if at == truth.list_end[m]:
-        put(sim, EVENTS_BYE + 16 * m)
-    elif truth.event_time[at] > sim.real[CLOCK]:
-        begin_sleep(sim, truth.event_time[at] - sim.real[CLOCK], EXTERNAL + 16 * m)
-    else:
-        _send_due_events(state, truth, sim, m)
-
-
-@kernel
-def _send_due_events(state, truth, sim, m):
-    at = sim.list_at[m]
-    sim.list_told[m] = at
-    at += 1
-    while at < truth.list_end[m] and truth.event_time[at] <= sim.real[CLOCK]:
-        at += 1
-    sim.list_at[m] = at
-    put(sim, EVENTS + 16 * m)
 
 
 @kernel
@@ -296,6 +255,9 @@ def _tell_events(state, facts, truth, sim, m):
             if truth.event_kind[event] == 1:
                 transitions.leave(state, facts, truth.event_host[i])
             elif truth.event_kind[event] == 2:
+                if state.host_state[truth.event_host[i]] != UNAVAILABLE:
+                    sim.flag[BAD_EVENT] = event
+                    return
                 transitions.come_back(state, facts, truth.event_host[i])
         log(state, sim, LOG_EVENT, event, 0.0)
 
@@ -323,70 +285,26 @@ def _fire(state, facts, truth, sim, rows):
     """Go on to the next end of an activity and wake who waits for what is over; False where there is none."""
     if not pass_time(state, sim):
         return False
-    _fire_all(state, facts, truth, sim, rows, False)
-    _fire_all(state, facts, truth, sim, rows, True)
-    i = 0
-    while sim.due[i] != -2:
-        if _is_of_job(sim.due[i]) and state.job_state[sim.due[i] >> 4] >= ENDED:
-            tell_over(state, sim, rows, sim.due[i] >> 4)
-        i += 1
-    sim.due[0] = -2
+    wake(state, facts, truth, sim, rows)
     return True
 
 
 @kernel
-def _fire_all(state, facts, truth, sim, rows, late):
-    """Wake who waits, in order; with energy host switches are late, because they take a round more in SimGrid.
+def _has_room(state, truth, sim, rows, plan):
+    """Whether no array can overflow before the next look.
 
-    Jobs that end tell the server last then, because they first measure all hosts.
+    Until then each command still to come, each activity and each message makes at most one thing of a kind, or the
+    two for which there is twice the room; all jobs may be submitted, and all external events happen.
     """
-    i = 0
-    while sim.due[i] != -2:
-        code = sim.due[i]
-        if code >= 0 and (code & 15 == SWITCH) == late:
-            _fire_one(state, facts, truth, sim, rows, code & 15, code >> 4)
-            if sim.flag[ENERGY_ON] == 0 and _is_of_job(code) and state.job_state[code >> 4] >= ENDED:
-                sim.due[i] = -1
-                tell_over(state, sim, rows, code >> 4)
-        i += 1
-
-
-@kernel
-def _is_of_job(code):
-    return code >= 0 and code & 15 in (LEAF, PTASK, WALLTIME)
-
-
-@kernel
-def _fire_one(state, facts, truth, sim, rows, kind, arg):
-    """One actor wakes up."""
-    if kind in (LEAF, PTASK):
-        leaf_over(state, truth, sim, rows, facts, arg)
-    elif kind == SUBMIT:
-        _submit_due(state, truth, sim, arg)
-    elif kind == WALLTIME:
-        walltime_over(state, truth, sim, rows, facts, arg)
-    elif kind == CALL:
-        put(sim, CALLED)
-    elif kind == SWITCH:
-        switch_over(state, facts, sim, arg)
-        put(sim, SWITCHED + 16 * arg)
-    elif kind == EXTERNAL:
-        _send_due_events(state, truth, sim, arg)
-    elif kind == REPLY:
-        put(sim, arg)
-
-
-@kernel
-def _has_room(state, sim, rows, actions):
-    """Whether no array can overflow before the next look: by `actions` commands, or by all activities ending."""
-    hosts = len(state.host_state)
-    more = actions + sim.flag[ACTIVITIES] + 3 * hosts + 64
+    commands = plan.count[0] - sim.flag[NEXT_COMMAND] + plan.count[1]
     mail = sim.flag[MAIL_TAIL] - sim.flag[MAIL_HEAD]
+    more = commands + sim.flag[ACTIVITIES] + sim.flag[BRIEF] + mail + 3 * len(state.host_state) + 64
     logged = 0 if sim.flag[LOG_ASKED] else sim.flag[LOG_N]
     return (
         sim.flag[ACTIVITIES] + more <= len(sim.left)
         and mail + more <= len(sim.mail)
-        and logged + more + len(sim.ended) <= len(sim.log_kind)
+        and logged + more + len(sim.ended) + len(truth.event_time) <= len(sim.log_kind)
+        and state.count[N_ENDED] + state.count[N_RUNNING] + commands <= len(state.ended)
         and _rows_have_room(sim, rows, more)
         and _requests_have_room(state, sim, more)
     )
@@ -398,9 +316,8 @@ def _rows_have_room(sim, rows, more):
         return False
     if sim.flag[ENERGY_ON] == 0:
         return True
-    return sim.flag[ENERGY_ROWS] + 2 * more <= len(rows.energy_time) and sim.flag[PSTATE_ROWS] + more <= len(
-        rows.pstate_time
-    )
+    energy, pstates = len(rows.energy_time), len(rows.pstate_time)
+    return sim.flag[ENERGY_ROWS] + 2 * more <= energy and sim.flag[PSTATE_ROWS] + 2 * more <= pstates
 
 
 @kernel

@@ -77,12 +77,18 @@ def _switch(state, facts, truth, sim, rows, host, pstate):
 
 
 @kernel
-def switch_over(state, facts, sim, host):
-    """A host has fallen asleep or woken up; the server is not told here."""
+def set_target_pstate(state, facts, sim, host):
+    """A host has fallen asleep or woken up: it leaves the virtual pstate."""
     old = state.pstate[host]
+    transitions.set_pstate(state, facts, host, sim.target[host])
+    pstate_changed(state, facts, sim, host, old, 0.0)
+
+
+@kernel
+def switch_over(state, facts, sim, host):
+    """A host has fallen asleep or woken up: that is its state now; the server is not told here."""
     target = sim.target[host]
     transitions.end_switch(state, facts, host, target, facts.pstate_kind[host, target] != PSTATE_SLEEP)
-    pstate_changed(state, facts, sim, host, old, 0.0)
 
 
 @kernel

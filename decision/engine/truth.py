@@ -101,6 +101,7 @@ def with_job(truth: Truth, names: Names, job: Job, workload: Workload) -> Truth:
     names.leaves.append(leaves)
     user = names.users.setdefault(job.user, len(names.users)) if job.user else -1
     more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": user}
+    more["moldable"] = is_moldable(job.profile, workload)
     columns = {
         name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
         for name, value in more.items()
@@ -115,7 +116,7 @@ def with_leaves(truth: Truth, at: int, leaves: tuple[Leaf, ...]) -> Truth:
     arrays = {n: np.append(getattr(truth, n), new) for n, new in table.leaf_arrays().items()}
     for name, value in (("leaf_first", first), ("leaf_count", count)):
         column = getattr(truth, name)
-        arrays[name] = np.append(column, np.zeros(at + 1 - len(column), column.dtype))
+        arrays[name] = np.append(column, np.zeros(max(0, at + 1 - len(column)), column.dtype))
         arrays[name][at] = value
     return truth._replace(**arrays)
 
@@ -184,7 +185,7 @@ def _event_arrays(lists: Sequence[Sequence[MachineEvent]]) -> Mapping[str, np.nd
     return {
         "event_time": np.array([e.timestamp for e in events], np.float64),
         "event_kind": np.array([_EVENT_KIND.get(e.type, 0) for e in events], np.int8),
-        "event_host_end": np.cumsum([len(e.hosts) for e in events], dtype=np.int64),
-        "event_host": np.array([h for e in events for h in e.hosts], np.int32),
+        "event_host_end": np.cumsum([len(set(e.hosts)) for e in events], dtype=np.int64),
+        "event_host": np.array([h for e in events for h in sorted(set(e.hosts))], np.int32),
         "list_end": np.cumsum([len(one) for one in lists], dtype=np.int64),
     }

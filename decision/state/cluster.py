@@ -79,9 +79,9 @@ class ClusterState(Bundle):
     interval_last: I4  # (P,) last host of it
     # who waits and who runs
     queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: count[N_QUEUED]]
-    running: I4  # (H,) numbers of the jobs that run, by expected end
-    expected_end: F8  # (H,) seconds, ascending: start + walltime of running[i]; inf without walltime
-    ended: I4  # (H,) numbers of the jobs that ended since the last decision
+    running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, because jobs may run elsewhere
+    expected_end: F8  # (R,) seconds, ascending: start + walltime of running[i]; inf without walltime
+    ended: I4  # (R,) numbers of the jobs that ended since the last decision
     # hosts
     host_state: I1  # (H,) HostState
     host_job: I4  # (H,) number of the job that runs there, -1
@@ -137,12 +137,18 @@ def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
     return np.packbits(words, bitorder="little").view(np.uint64)
 
 
+def unpack_hosts(bitmap: U8, nb_hosts: int) -> I8:
+    """The hosts (ascending) whose bits are set in a bitmap (W,)."""
+    return np.flatnonzero(np.unpackbits(bitmap.view(np.uint8), bitorder="little", count=nb_hosts))
+
+
 _BY_JOB = ("submit_time", "walltime", "size", "user", "job_state", "start_time", "end_time", "alloc_first")
 _FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 
 
-def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int) -> ClusterState:
-    """The same state with room for at least so many jobs and intervals: the same arrays where they are long enough."""
+def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: int = 0) -> ClusterState:
+    """The same state with room for at least so many jobs, intervals, and jobs that run and end between two decisions:
+    the same arrays where they are long enough."""
     changed = {}
     if nb_jobs > len(state.size):
         room = max(nb_jobs, 2 * len(state.size))
@@ -151,6 +157,10 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int) -> ClusterSt
     if nb_intervals > len(state.interval_first):
         room = max(nb_intervals, 2 * len(state.interval_first))
         for name in ("interval_first", "interval_last"):
+            changed[name] = _longer(getattr(state, name), room, 0)
+    if nb_running > len(state.running):
+        room = max(nb_running, 2 * len(state.running))
+        for name in ("running", "expected_end", "ended"):
             changed[name] = _longer(getattr(state, name), room, 0)
     return state._replace(**changed) if changed else state
 

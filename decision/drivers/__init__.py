@@ -3,7 +3,10 @@
 Design
 ------
 `wire.Wire` is a socket that waits well: it gives up after a while, notices that the peer has gone, and lets
-signals end the wait. `zmq_loop` (our decision process), `standin` (our engine in Batsim's place) and `launcher`
-(a Batsim that we start) put it between a sans-I/O agent or engine and the network. Waits are sliced rather than
-interrupted, because a signal handler that raises may leave half a line in a recording.
+signals end the wait. `zmq_loop` puts it between a sans-I/O agent or engine and the network; `launcher` does so for a
+Batsim that it starts, `standin` for our engine in Batsim's place. `inprocess` joins an engine and an agent without a
+network, and `whole_run` goes from files to files whoever simulates.
+
+Waits are sliced: ten times a second they look at signals and at the child process. Rejected: a signal handler that
+raises, which may leave half a line in a recording; a thread per thing to watch.
 """

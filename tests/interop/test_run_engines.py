@@ -40,6 +40,15 @@ def test_the_engines_write_the_same_files(toy, tmp_path, policy):
     assert files["embedded"] == files["reference"] == files["batsim"]
 
 
+def test_a_pybatsim_scheduler_swaps_in_by_a_flag(toy, tmp_path):
+    pytest.importorskip("batsim.batsim", reason="pybatsim 3.2.1 is not installed")
+    policy = "pybatsim:schedulers.easyBackfill:EasyBackfill"
+    for engine in ("embedded", "batsim"):
+        result = run(*toy, "--policy", policy, "--engine", engine, "--batsim", STANDIN, "-o", tmp_path / engine)
+        assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "embedded" / "out_jobs.csv").read_text() == (tmp_path / "batsim" / "out_jobs.csv").read_text()
+
+
 def table_row(output: str) -> list[str]:
     """The cells of the one policy's row."""
     return next(line for line in output.splitlines() if line.startswith(" easy")).split()

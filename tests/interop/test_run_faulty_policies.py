@@ -1,5 +1,6 @@
 """What becomes of a run whose policy decides the impossible: one line, an exit code, and no half-written files."""
 
+import resource
 import signal
 import subprocess
 import sys
@@ -63,6 +64,39 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_no_files(command, tmp_path, engine
     assert "interrupted" in errors
     assert "Traceback" not in errors
     assert not list((tmp_path / "out").glob("*.csv"))
+
+
+def test_a_disk_that_fills_up_leaves_no_files_behind(root, tmp_path):
+    week = ["-p", root / "platforms" / "taurus.xml", "-w", root / "workloads" / "taurus_week.json"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "decision",
+        "run",
+        *map(str, week),
+        "--policy",
+        "fcfs",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    subprocess.run([*arguments[:-1], str(tmp_path / "warm")], check=True, capture_output=True, timeout=300)
+    result = subprocess.run(arguments, capture_output=True, text=True, timeout=120, preexec_fn=only_small_files)
+    assert result.returncode == 2
+    assert "out_jobs.csv: cannot be written (File too large)" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def only_small_files() -> None:
+    """No file may grow beyond 50 kB, which is how a full disk can be had without filling one."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_run(command):
+    arguments = [*command("First", "embedded")[:-1], "/proc/out"]
+    result = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: /proc/out: cannot be written")
 
 
 def test_a_file_where_the_output_folder_should_be_is_told_before_the_run(command, tmp_path):

@@ -8,6 +8,8 @@ from .capacity import CLOCK
 from .plan import CALL_AT, add
 from .slots import CALL
 
+SOON = 1e-6  # seconds: no call is asked for sooner, so that a peer whose clock rounds down comes on
+
 
 @kernel
 def ask_for_call(state, memory, plan, time):
@@ -15,6 +17,7 @@ def ask_for_call(state, memory, plan, time):
     pending = memory.times[CALL]
     if pending <= state.now[0] + CLOCK:
         pending = np.inf
+    time = max(time, state.now[0] + SOON)
     if time < pending:
         plan.time[add(plan, CALL_AT, -1)] = time
         pending = time

@@ -37,7 +37,7 @@ def choose_reserved(state, facts, config, memory, queue, length):
     """Keep the reservations and put the jobs that start now into ``memory.chosen``; returns how many."""
     now, counts, times = state.now[0], memory.counts, memory.times
     compresses = counts[TROUBLED] == 1
-    troubled = (compresses and now == times[LAST_NOW]) or times[NEXT_START] < now - CLOCK
+    troubled = (compresses and now < times[LAST_NOW] + CLOCK) or times[NEXT_START] < now - CLOCK
     forget_before(memory, now)
     if not troubled and _is_as_foreseen(state, config, memory):
         compresses |= _give_back_early_ends(state, memory)

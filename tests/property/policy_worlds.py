@@ -5,23 +5,29 @@ from policy_toys import Given
 from reference_policies import Job
 
 _WHOLE = st.integers(1, 12).map(float)
+_FEW = st.sampled_from([1.0, 5.0, 20.0])
 _ANY = st.floats(0.25, 40.0, allow_nan=False).map(lambda x: round(x, 3))
 
 
 @st.composite
-def workloads(draw, largest: int = 8, most: int = 24, overruns: bool = False, moves: bool = False) -> Given:
-    """Jobs with many ties, early ends, and walltimes that some reach; with `overruns` some run longer than that.
+def workloads(
+    draw, largest: int = 8, most: int = 24, early: bool = True, overruns: bool = False, moves: bool = False
+) -> Given:
+    """Jobs with many ties, walltimes that some reach, and `early` ends.
 
-    With `moves` some hosts are away at first, when nothing runs on them, and return later.
+    With `overruns` some run longer than their walltime. With `moves` some hosts are away at first, when nothing runs on
+    them, and return later.
     """
     hosts = draw(st.integers(1, largest))
-    times = draw(st.sampled_from([_WHOLE, _ANY]))
+    times = draw(st.sampled_from([_WHOLE, _FEW, _ANY]))
+    sizes = draw(st.sampled_from([st.integers(1, hosts), st.sampled_from([1, 1, 1, (hosts + 1) // 2, hosts])]))
     jobs, runtimes, now = [], [], 1.0 if moves else 0.0
     for number in range(draw(st.integers(1, most))):
         now += draw(st.sampled_from([0.0, 0.0, 1.0, 2.0, 5.0]) | times)
         walltime = draw(times)
-        jobs.append(Job(number, now, draw(st.integers(1, hosts)), walltime))
-        share = draw(st.sampled_from([1.0, 1.0, 0.5, 0.1] + ([1.25, 3.0] if overruns else [])))
+        jobs.append(Job(number, now, draw(sizes), walltime))
+        shares = [1.0, 1.0] + ([0.5, 0.1] if early else []) + ([1.25, 3.0] if overruns else [])
+        share = draw(st.sampled_from(shares))
         slip = draw(st.sampled_from([0.0, 0.0, 1e-4])) if overruns else 0.0
         runtimes.append(walltime * share + slip)
     away = []

@@ -120,7 +120,7 @@ class Conservative:
 
     begin: dict[int, float] = field(default_factory=dict)  # by job number: waiting and running jobs
     ran: dict[int, Running] = field(default_factory=dict)  # after the last decision
-    doubt: bool = False  # the last decision, or one at the same instant, found the plan overtaken by events
+    doubt: bool = False  # the last decision, or one just before it, found the plan overtaken by events
     capacity: int = -1  # hosts at the last decision
     last: float = -1.0  # its time
 
@@ -132,7 +132,7 @@ class Conservative:
         overrun = any(self.begin[r.job.number] + r.job.walltime <= now for r in running)
         late = [job for job in known if self.begin[job.number] < now - CLOCK]
         self.begin |= {job.number: now for job in late}
-        doubt = overrun or bool(late) or capacity != self.capacity or (self.doubt and now == self.last)
+        doubt = overrun or bool(late) or capacity != self.capacity or (self.doubt and now < self.last + CLOCK)
         if not self._feasible(capacity, now, busy + [self._reserved(job) for job in known]):
             for job in known:
                 del self.begin[job.number]

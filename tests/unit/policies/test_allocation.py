@@ -1,0 +1,81 @@
+"""Which hosts a job gets."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from policy_toys import Toy
+
+from decision.policies.allocation import start_job
+from decision.policies.plan import clear
+from decision.policies.slots import Allocation, PolicyConfig
+from decision.state.cluster import N_FREE, pack_hosts
+
+
+def allocate(hosts: int, free: list[int], size: int, allocation: Allocation, seed: int = 0, job: int = 0) -> list[int]:
+    toy = Toy(hosts, PolicyConfig(allocation=allocation, seed=seed))
+    toy.submit(size)
+    toy.state.free[:] = pack_hosts(np.isin(np.arange(hosts), free))
+    toy.state.count[N_FREE] = len(free)
+    clear(toy.plan, toy.state)
+    start_job(toy.plan, toy.config, job, size)
+    chosen = toy.starts()[0][1]
+    left = np.unpackbits(toy.plan.free.view(np.uint8), bitorder="little").nonzero()[0].tolist()
+    assert sorted(chosen + left) == sorted(free), "the plan's free hosts are those not given"
+    return chosen
+
+
+FREE = [1, 2, 4, 5, 6, 7, 10, 11, 12]
+
+
+@pytest.mark.parametrize(
+    ("allocation", "size", "expected"),
+    [
+        (Allocation.FIRST_FIT, 3, [1, 2, 4]),
+        (Allocation.CONTIGUOUS, 2, [1, 2]),
+        (Allocation.CONTIGUOUS, 3, [4, 5, 6]),
+        (Allocation.CONTIGUOUS, 5, [1, 2, 4, 5, 6]),
+        (Allocation.BEST_FIT, 1, [1]),
+        (Allocation.BEST_FIT, 3, [10, 11, 12]),
+        (Allocation.BEST_FIT, 4, [4, 5, 6, 7]),
+        (Allocation.BEST_FIT, 5, [1, 2, 4, 5, 6]),
+    ],
+)
+def test_hosts_are_chosen_as_the_slot_says(allocation, size, expected):
+    assert allocate(16, FREE, size, allocation) == expected
+
+
+@pytest.mark.parametrize("allocation", Allocation)
+def test_runs_cross_the_words_of_a_bitmap(allocation):
+    assert allocate(200, list(range(60, 140)), 80, allocation) == list(range(60, 140))
+
+
+@pytest.mark.parametrize("hosts", [63, 64, 65, 128])
+def test_the_last_host_of_the_platform_can_be_had(hosts):
+    for allocation in Allocation:
+        assert allocate(hosts, [hosts - 1], 1, allocation) == [hosts - 1]
+
+
+def test_a_random_choice_depends_on_the_seed_and_on_the_job():
+    choices = {(s, j): tuple(allocate(64, list(range(64)), 8, Allocation.RANDOM, s, j)) for s in (0, 1) for j in (0, 1)}
+    assert len(set(choices.values())) == 4
+    assert choices[0, 0] == tuple(allocate(64, list(range(64)), 8, Allocation.RANDOM, 0, 0))
+
+
+def test_a_random_choice_favours_no_host():
+    counts = np.zeros(10)
+    for seed in range(1000):
+        counts[allocate(10, list(range(10)), 3, Allocation.RANDOM, seed)] += 1
+    assert abs(counts - 300).max() < 75  # five standard deviations of 14.5
+
+
+@given(st.sets(st.integers(0, 149), min_size=1), st.data(), st.sampled_from(list(Allocation)))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_a_job_gets_as_many_free_hosts_as_it_needs(free, data, allocation):
+    size = data.draw(st.integers(1, len(free)))
+    chosen = allocate(150, sorted(free), size, allocation)
+    assert len(chosen) == size
+    assert set(chosen) <= free
+    run_exists = any(set(range(h, h + size)) <= free for h in free)
+    if run_exists and allocation in (Allocation.CONTIGUOUS, Allocation.BEST_FIT):
+        assert chosen == list(range(chosen[0], chosen[0] + size))

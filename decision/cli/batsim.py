@@ -11,6 +11,7 @@ from decision import __version__
 from decision.model.errors import ConfigError
 
 from .options import EnergyOption, EventsOption, PlatformOption
+from .terminal import stderr
 
 BATSIM_VERSION = "4.2.1"
 
@@ -115,22 +116,14 @@ def batsim(
     can do (networks, Redis, workflows, ...) is refused by name. The command
     decision-batsim is the same, for programs that start a batsim.
 
-    Examples:
+    Example, with decision serve --policy easy in another terminal:
 
       decision batsim -p platform.xml -w workload.json -e out/easy
-
-    with, in another terminal:
-
-      decision serve --policy easy
     """
     from decision.drivers.standin import BatsimInputs, run_standin
     from decision.engine.options import EngineOptions
 
-    from .terminal import stderr
-
     check_extra(ctx.args)
-    if enable_profile_reuse and not enable_dynamic_jobs:
-        raise ConfigError("--enable-profile-reuse: give --enable-dynamic-jobs too, as Batsim wants it")
     inputs = BatsimInputs(
         platform=platform,
         workloads=tuple(workload or ()),

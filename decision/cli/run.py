@@ -40,28 +40,33 @@ class WalltimeName(StrEnum):
     NONE = "none"
 
 
+Engine = Annotated[EngineName, typer.Option("--engine", help="Who simulates.")]
+Batsim = Annotated[str, typer.Option("--batsim", help="Batsim's command, for --engine batsim.", metavar="PATH")]
+Jobs = Annotated[
+    str | None, typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF)
+]
+Nodes = Annotated[
+    int | None, typer.Option("--nodes", help="Leave out jobs larger than this.", min=1, rich_help_panel=SWF)
+]
+Walltime = Annotated[WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)]
+Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule, FOLDER/schedule.png.")]
+
+
 def run(
     platform: PlatformOption,
     workload: WorkloadOption,
     policy: PolicyOption,
     option: PolicySettings = None,
-    engine: Annotated[EngineName, typer.Option("--engine", help="Who simulates.")] = EngineName.EMBEDDED,
-    batsim: Annotated[str, typer.Option("--batsim", help="Batsim's command.", metavar="PATH")] = "batsim",
+    engine: Engine = EngineName.EMBEDDED,
+    batsim: Batsim = "batsim",
     energy: EnergyOption = False,
     events: EventsOption = None,
-    jobs: Annotated[
-        str | None,
-        typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF),
-    ] = None,
-    nodes: Annotated[
-        int | None, typer.Option("--nodes", help="Leave out jobs larger than this.", min=1, rich_help_panel=SWF)
-    ] = None,
-    walltime: Annotated[
-        WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)
-    ] = WalltimeName.REQUESTED,
+    jobs: Jobs = None,
+    nodes: Nodes = None,
+    walltime: Walltime = WalltimeName.REQUESTED,
     seed: SeedOption = 0,
     output: OutputOption = Path("out"),
-    plot: Annotated[bool, typer.Option("--plot", help="Draw the schedule, FOLDER/schedule.png.")] = False,
+    plot: Plot = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Run one policy over a workload on a platform.

@@ -10,6 +10,7 @@ from decision.engine.options import EngineOptions
 from decision.engine.reference import ReferenceEngine
 from decision.formats import load_platform, load_workload, write_run
 from decision.jit import is_warm
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
@@ -39,6 +40,8 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
     Raises:
         ConfigError: if an input cannot be used or the files cannot be written; and as `ask_all`.
     """
+    if inputs.options.profile_reuse and not inputs.options.dynamic_jobs:
+        raise ConfigError("--enable-profile-reuse: give --enable-dynamic-jobs too, as Batsim wants it")
     writable_folder(Path(prefix).parent)
     workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, inputs.options.forward_unknown_events)

@@ -16,10 +16,10 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
+from decision.simulation.carry_out import carry_out
 from decision.simulation.decider import make_decider
 from decision.state import transitions
 from decision.state.cluster import (
-    N_ENDED,
     N_INTERVALS,
     N_JOBS,
     N_QUEUED,
@@ -128,7 +128,8 @@ class Agent:
         self._number[job_id] = job_number
         if job.res > len(self._state.host_state):
             log.warning("%s needs %d hosts, more than there are: rejected", job_id, job.res)
-            self._reject(commands, job_number)
+            commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
+            transitions.reject(self._state, job_number)
             transitions.drop_started(self._state)
 
     def _grow(self) -> None:
@@ -157,59 +158,33 @@ class Agent:
         state, plan = self._state, self._plan
         state.now[0] = self.now
         self._decider.decide(state, plan)
-        room = int(state.count[N_INTERVALS] + plan.count[1])
-        if room > len(state.interval_first):
-            self._state = state = with_room(state, 0, room)
-        if plan.count[0]:
-            self._carry_out(commands)
-        state.count[N_ENDED] = 0
+        actions, intervals = plan.count.tolist()
+        if actions:
+            self._say(commands, actions, intervals)
+            room = int(state.count[N_INTERVALS]) + intervals
+            if room > len(state.interval_first):
+                self._state = state = with_room(state, 0, room)
+        carry_out(state, self._facts, plan)
 
-    def _carry_out(self, commands: list[m.DecisionEvent]) -> None:
-        plan, count = self._plan, int(self._plan.count[0])
-        kinds, jobs = plan.kind[:count].tolist(), plan.job[:count].tolist()
-        begins, ends = plan.begin[:count].tolist(), plan.end[:count].tolist()
-        for at, kind in enumerate(kinds):
+    def _say(self, commands: list[m.DecisionEvent], actions: int, intervals: int) -> None:
+        """The plan in Batsim's words. Kills in a row are one request, as in the embedded engine."""
+        plan, now, names = self._plan, self.now, self._names
+        runs = list(zip(plan.first[:intervals].tolist(), plan.last[:intervals].tolist(), strict=True))
+        columns = (plan.kind, plan.job, plan.begin, plan.end)
+        for at, (kind, job, begin, end) in enumerate(zip(*(c[:actions].tolist() for c in columns), strict=True)):
             if kind == p.START:
-                self._start(commands, jobs[at], begins[at], ends[at])
+                hosts = format_intervals(runs[begin:end])
+                commands.append(m.ExecuteJob(now, m.ExecuteJobData(names[job], hosts)))
             elif kind == p.REJECT:
-                self._reject(commands, jobs[at])
+                commands.append(m.RejectJob(now, m.RejectJobData(names[job])))
             elif kind == p.KILL:
-                self._kill(commands, jobs[at], merge=at > 0 and kinds[at - 1] == p.KILL)
+                before = commands.pop().data.job_ids if at and plan.kind[at - 1] == p.KILL else ()  # type: ignore[union-attr]
+                commands.append(m.KillJob(now, m.KillJobData((*before, names[job]))))
             elif kind == p.SET_PSTATE:
-                self._switch(commands, int(plan.value[at]), begins[at], ends[at])
+                hosts = format_intervals(runs[begin:end])
+                commands.append(m.SetResourceState(now, m.SetResourceStateData(hosts, str(plan.value[at]))))
             else:
-                commands.append(m.CallMeLater(self.now, m.CallMeLaterData(float(plan.time[at]))))
-        transitions.drop_started(self._state)
-
-    def _start(self, commands: list[m.DecisionEvent], job: int, begin: int, end: int) -> None:
-        plan = self._plan
-        hosts = format_intervals(zip(plan.first[begin:end].tolist(), plan.last[begin:end].tolist(), strict=True))
-        commands.append(m.ExecuteJob(self.now, m.ExecuteJobData(self._names[job], hosts)))
-        transitions.start(self._state, job, plan.first, plan.last, begin, end)
-
-    def _reject(self, commands: list[m.DecisionEvent], job: int) -> None:
-        commands.append(m.RejectJob(self.now, m.RejectJobData(self._names[job])))
-        transitions.reject(self._state, job)
-
-    def _kill(self, commands: list[m.DecisionEvent], job: int, merge: bool) -> None:
-        """Kills in a row are one request, as in the embedded engine."""
-        names: tuple[str, ...] = (self._names[job],)
-        if merge:
-            last: Any = commands.pop()
-            names = (*last.data.job_ids, *names)
-        commands.append(m.KillJob(self.now, m.KillJobData(names)))
-
-    def _switch(self, commands: list[m.DecisionEvent], pstate: int, begin: int, end: int) -> None:
-        plan, facts, state = self._plan, self._facts, self._state
-        runs = list(zip(plan.first[begin:end].tolist(), plan.last[begin:end].tolist(), strict=True))
-        commands.append(m.SetResourceState(self.now, m.SetResourceStateData(format_intervals(runs), str(pstate))))
-        for host in (host for first, last in runs for host in range(first, last + 1)):
-            old = int(state.pstate[host])
-            wakes = bool(facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
-            if wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING:
-                continue  # at once, and told with the next message
-            virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
-            transitions.begin_switch(state, facts, host, int(virtual), wakes)
+                commands.append(m.CallMeLater(now, m.CallMeLaterData(float(plan.time[at]))))
 
 
 _MOVES: dict[str, Callable[..., None]] = {

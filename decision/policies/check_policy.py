@@ -20,7 +20,7 @@ from decision.state.view import ClusterView
 from .base import Plan, Policy
 from .plan import START
 
-PATIENCE = 10_000  # decisions without a start while jobs wait
+PATIENCE = 2_000  # decisions without a start while jobs wait
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class _Watched:
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         before = cluster.arrays.copy()
-        self._policy.decide(cluster, plan)
+        self._ask(cluster, plan)
         for field in _changed(before, cluster.arrays):
             finding = f"it writes the state ({field}), which it may only read"
             if finding not in self.findings:
@@ -109,6 +109,14 @@ class _Watched:
         self._idle = 0 if starts or cluster.arrays.count[N_QUEUED] == 0 else self._idle + 1
         if self._idle > PATIENCE:
             raise PolicyError(f"t={cluster.now:g} s: asked {PATIENCE} times, and jobs still wait")
+
+    def _ask(self, cluster: ClusterView, plan: Plan) -> None:
+        try:
+            self._policy.decide(cluster, plan)
+        except DecisionError:
+            raise
+        except Exception as error:
+            raise PolicyError(f"t={cluster.now:g} s: decide fails: {type(error).__name__}: {error}") from error
 
 
 def _changed(before: Bundle, after: Bundle) -> list[str]:

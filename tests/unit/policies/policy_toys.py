@@ -49,8 +49,8 @@ class Toy:
     def __init__(self, hosts: int, config: PolicyConfig, sleeps: bool = False, jobs: int = 64) -> None:
         self.facts, pstates = platform_facts(platform(hosts, sleeps), sleeps)
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
-        self.config = config
-        self.memory = new_memory(self.state, config)
+        self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))
+        self.memory = new_memory(self.state, self.config)
         self.plan = p.new_plan(self.state)
 
     def submit(self, size: int, walltime: float = math.inf) -> int:

@@ -1,0 +1,121 @@
+"""From names to policies."""
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from decision.model.errors import ConfigError
+from decision.policies import find_policy, register_loader, registry
+
+SOURCE = '''
+class Mine:
+    """A policy with options."""
+
+    def __init__(self, depth: int = 3, share: float = 0.5, loud: bool = False, label: str = "x"):
+        self.options = (depth, share, loud, label)
+
+    def reset(self, platform, seed):
+        pass
+
+    def decide(self, cluster, plan):
+        pass
+
+
+class Strict(Mine):
+    def __init__(self, depth: int):
+        super().__init__(depth)
+
+
+class Half:
+    def decide(self, cluster, plan):
+        pass
+
+
+class Broken(Mine):
+    def __init__(self):
+        raise ValueError("no luck")
+
+
+number = 3
+'''
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def complaint_of(spec: str, **options: str) -> str:
+    with pytest.raises(ConfigError) as raised:
+        find_policy(spec, options)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_class_in_a_file_is_a_policy(file):
+    assert find_policy(f"{file}:Mine").options == (3, 0.5, False, "x")
+
+
+def test_a_class_in_a_module_is_a_policy(file, monkeypatch):
+    monkeypatch.syspath_prepend(file.parent)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    assert find_policy("mine:Mine").options == (3, 0.5, False, "x")
+
+
+def test_options_are_converted_as_the_parameters_are_annotated(file):
+    policy = find_policy(f"{file}:Mine,depth=5,loud=yes", {"share": "0.25", "label": "7"})
+    assert policy.options == (5, 0.25, True, "7")
+
+
+def test_a_policy_that_an_installed_package_names_is_found(file, monkeypatch):
+    monkeypatch.syspath_prepend(file.parent)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    installed = EntryPoints([EntryPoint("mine-of-theirs", "mine:Mine", registry.ENTRY_POINTS)])
+    monkeypatch.setattr(registry, "entry_points", lambda group: installed)
+    assert find_policy("mine-of-theirs,depth=1").options[0] == 1
+    assert "did you mean mine-of-theirs?" in complaint_of("mine-of-their")
+
+
+def test_a_registered_form_of_name_goes_to_its_loader(monkeypatch):
+    monkeypatch.setattr(registry, "_LOADERS", {})
+    register_loader("*.ckpt", lambda name, options: (name, dict(options)))
+    assert find_policy("runs/best.ckpt,greedy=true") == ("runs/best.ckpt", {"greedy": "true"})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("esy", "easy"), ("conservativ", "conservative"), ("sjf+eazy", "sjf+easy")]
+)
+def test_a_misspelt_name_suggests_the_nearest(name, meant):
+    assert f"there is no policy {name!r}; did you mean {meant}?" in complaint_of(name)
+
+
+def test_what_a_file_lacks_is_said(file, tmp_path):
+    assert "has no 'Mime'; did you mean Mine?" in complaint_of(f"{file}:Mime")
+    assert f"there is no file {tmp_path / 'absent.py'}" in complaint_of(f"{tmp_path / 'absent.py'}:Mine")
+    assert "has no method reset" in complaint_of(f"{file}:Half")
+    assert "that is no class, but 3" in complaint_of(f"{file}:number")
+    assert "making it failed: ValueError: no luck" in complaint_of(f"{file}:Broken")
+
+
+def test_a_file_that_cannot_be_run_is_said_with_its_line(tmp_path):
+    (tmp_path / "bad.py").write_text("x = 1\ndef f(:\n")
+    assert "SyntaxError: invalid syntax (line 2)" in complaint_of(f"{tmp_path / 'bad.py'}:Mine")
+    (tmp_path / "worse.py").write_text("import nowhere_to_be_found\n")
+    assert "No module named 'nowhere_to_be_found'" in complaint_of(f"{tmp_path / 'worse.py'}:Mine")
+
+
+def test_a_module_that_is_none_is_said():
+    assert "No module named 'nowhere_to_be_found'" in complaint_of("nowhere_to_be_found:Mine")
+    assert "neither a module nor a file that ends in .py" in complaint_of("./mine:Mine")
+
+
+def test_options_that_a_class_does_not_take_are_refused_with_those_it_does(file):
+    assert "no option 'dept'; did you mean depth?" in complaint_of(f"{file}:Mine", dept="3")
+    assert "its options are depth, share, loud, label" in complaint_of(f"{file}:Mine", x="3")
+    assert "depth='deep' must be a whole number" in complaint_of(f"{file}:Mine", depth="deep")
+    assert "loud='maybe' must be true or false" in complaint_of(f"{file}:Mine", loud="maybe")
+    assert "needs the option depth" in complaint_of(f"{file}:Strict")
+    assert "it has none" in complaint_of(f"{file}:Broken", x="3")

@@ -14,7 +14,7 @@ from decision.model.record import FinalState
 from decision.policies import plan as p
 from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
-from decision.protocol import Connection, Message, Role
+from decision.protocol import Connection, Message, Phase, Role
 from decision.protocol import messages as m
 from decision.simulation.carry_out import carry_out
 from decision.simulation.decider import make_decider
@@ -85,17 +85,18 @@ class Agent:
         message = self._connection.receive(question)
         self.now = message.now
         commands: list[m.DecisionEvent] = []
-        if isinstance(message.events[0], m.SimulationBegins):
-            self._begin(message.events[0])
         for event in message.events:
             self._take(event, commands)
-        if not isinstance(message.events[-1], m.SimulationEnds):
+        if self._connection.phase is not Phase.ENDING:
             self._decide(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
 
     # --- What Batsim says ---------------------------------------------------------------------------------------
 
     def _take(self, event: m.BatsimEvent, commands: list[m.DecisionEvent]) -> None:
+        if isinstance(event, m.SimulationBegins):
+            self._begin(event)
+            return
         take = _TAKERS.get(type(event))
         if take is not None:
             self._state.now[0] = event.timestamp

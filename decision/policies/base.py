@@ -16,7 +16,20 @@ from .plan import CALL_AT, KILL, REJECT, SET_PSTATE, START, PlanArrays, add, add
 
 
 class Policy(Protocol):
-    """Decides what happens to waiting jobs and idle hosts."""
+    """Decides what happens to waiting jobs and idle hosts.
+
+    Any class with these two methods will do; nothing need be inherited::
+
+        class Widest:  # the job on the most hosts first; nothing starts before it
+            def reset(self, platform, seed):
+                pass
+
+            def decide(self, cluster, plan):
+                for job in sorted(cluster.queue, key=lambda job: -job.size):
+                    if job.size > plan.nb_free:
+                        break
+                    plan.start(job)
+    """
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins; whatever was remembered of an earlier one is forgotten."""

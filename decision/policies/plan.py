@@ -66,6 +66,7 @@ def add(plan, kind, job):
     at = plan.count[0]
     plan.kind[at] = kind
     plan.job[at] = job
+    plan.value[at] = 0
     plan.begin[at] = plan.count[1]
     plan.end[at] = plan.count[1]
     plan.count[0] = at + 1

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from reference_policies import Job, Running
 
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.options import EngineOptions
 from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.model.record import RunRecord
 from decision.policies import plan as p
+from decision.policies.base import Policy
+from decision.policies.check_policy import Trial
 from decision.policies.decide import decide
 from decision.policies.slots import PolicyConfig, new_memory
+from decision.simulation.python_loop import run_python
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_QUEUED, new_state, platform_facts, with_room
 
@@ -149,3 +155,11 @@ def _messages(
         arrivals = arrivals[len(submitted) :]
         moves = moves[len(moved) :]
         yield now, ended, submitted, moved
+
+
+def simulate(trial: Trial, policy: Policy, seed: int) -> RunRecord:
+    """Run one of the trials of `check_policy` on the embedded engine."""
+    engine = EmbeddedEngine(trial.platform, [trial.workload], trial.events, EngineOptions(energy=trial.energy))
+    policy.reset(trial.platform, seed)
+    run_python(engine, policy, None)
+    return engine.record()

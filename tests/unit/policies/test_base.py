@@ -1,13 +1,14 @@
 """What a policy in Python sees, and how it writes its plan."""
 
 import math
+import textwrap
 
 import pytest
-from policy_toys import Toy
+from policy_toys import Toy, simulate
 
 from decision.model.errors import PolicyError
 from decision.model.record import HostState
-from decision.policies import ClusterView, Plan
+from decision.policies import ClusterView, Plan, Policy, check_policy
 from decision.policies import plan as p
 from decision.policies.plan import clear
 from decision.policies.slots import PolicyConfig
@@ -133,3 +134,10 @@ def test_a_plan_without_end_is_refused(plan):
     with pytest.raises(PolicyError, match=r"more than \d+ "):
         for _ in range(10_000):
             plan.start(2, [2, 4])
+
+
+def test_the_example_of_the_documentation_is_a_policy():
+    source = textwrap.dedent((Policy.__doc__ or "").partition("::\n")[2])
+    namespace: dict = {}
+    exec(source, namespace)
+    assert check_policy(namespace["Widest"], simulate) == []

@@ -1,19 +1,10 @@
 """`check_policy` finds the rule that a policy breaks, and nothing in one that keeps them."""
 
 import pytest
+from policy_toys import simulate
 
-from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
 from decision.policies import check_policy, find_policy
 from decision.policies.check_policy import trials
-from decision.simulation.python_loop import run_python
-
-
-def simulate(trial, policy, seed):
-    engine = EmbeddedEngine(trial.platform, [trial.workload], trial.events, EngineOptions(energy=trial.energy))
-    policy.reset(trial.platform, seed)
-    run_python(engine, policy, None)
-    return engine.record()
 
 
 class Good:

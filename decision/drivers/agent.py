@@ -12,7 +12,7 @@ from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState
 from decision.policies import plan as p
-from decision.policies.composed import ComposedPolicy
+from decision.policies.check import check_walltime
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Message, Phase, Role
 from decision.protocol import messages as m
@@ -20,6 +20,7 @@ from decision.simulation.carry_out import carry_out
 from decision.simulation.decider import make_decider
 from decision.state import transitions
 from decision.state.cluster import (
+    N_ENDED,
     N_INTERVALS,
     N_JOBS,
     N_QUEUED,
@@ -122,8 +123,7 @@ class Agent:
             self._grow()
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
-        if isinstance(self._policy, ComposedPolicy):
-            self._policy.check_walltime(job_id, job.walltime, "Batsim's workload")
+        check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
         job_number = int(transitions.submit(self._state, job.res, job.walltime, number))
         self._names.append(job_id)
         self._number[job_id] = job_number
@@ -165,7 +165,8 @@ class Agent:
             room = int(state.count[N_INTERVALS]) + intervals
             if room > len(state.interval_first):
                 self._state = state = with_room(state, 0, room)
-        carry_out(state, self._facts, plan)
+            carry_out(state, self._facts, plan)
+        state.count[N_ENDED] = 0
 
     def _say(self, commands: list[m.DecisionEvent], actions: int, intervals: int) -> None:
         """The plan in Batsim's words. Kills in a row are one request, as in the embedded engine."""

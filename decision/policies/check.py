@@ -3,12 +3,13 @@
 `first_fault` is compiled and looks at each action once; only where it finds a fault is the message put together.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from decision.jit import kernel
-from decision.model.errors import PolicyError
+from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.record import HostState
 from decision.state.cluster import (
@@ -42,6 +43,18 @@ def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, name
     fault = first_fault(state, facts, plan)
     if fault[1] != FINE:
         raise refusal(state, plan, names, fault)
+
+
+def check_walltime(policy: object, job_id: str, walltime: float, where: str) -> None:
+    """Refuse a job without walltime where the policy needs one; `where` it came from begins the message.
+
+    Raises:
+        ConfigError: naming place, job, field and policy.
+    """
+    if walltime == math.inf and getattr(policy, "needs_walltime", False):
+        name = getattr(policy, "name", type(policy).__name__)
+        advice = "give it one, or choose a policy that does without, such as fcfs or first-fit"
+        raise ConfigError(f"{where}: job {job_id} has no 'walltime', and policy {name} needs one; {advice}")
 
 
 def refusal(state: ClusterState, plan: PlanArrays, names: Sequence[str], fault: tuple[int, int, int]) -> PolicyError:

@@ -94,17 +94,6 @@ class ComposedPolicy:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         return new_memory(state, self.config) if memory is None else with_room(memory, state, self.config)
 
-    def check_walltime(self, job_id: str, walltime: float, where: str) -> None:
-        """Refuse a job without walltime where one is needed; `where` it came from begins the message.
-
-        Raises:
-            ConfigError: naming place, job and policy.
-        """
-        if walltime == math.inf and self.needs_walltime:
-            raise ConfigError(
-                f"{where}: {job_id} has no walltime; policy {self.name} needs one (fcfs and first-fit do not)"
-            )
-
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Fill the plan; whoever holds the arrays calls `decision.policies.decide.decide` itself."""
         if cluster.arrays is not self._state or self._memory is None:

@@ -3,7 +3,7 @@
 from decision.jit import kernel
 from decision.policies.plan import REJECT, SET_PSTATE, START
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, PSTATE_COMPUTING
+from decision.state.cluster import PSTATE_COMPUTING
 
 
 @kernel
@@ -17,9 +17,7 @@ def carry_out(state, facts, plan):
             transitions.reject(state, plan.job[at])
         elif kind == SET_PSTATE:
             _switch(state, facts, plan, at)
-    if plan.count[0] > 0:
-        transitions.drop_started(state)
-    state.count[N_ENDED] = 0
+    transitions.drop_started(state)
 
 
 @kernel

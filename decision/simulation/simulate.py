@@ -10,6 +10,7 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.base import Policy
+from decision.policies.check import check_walltime
 from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
 
@@ -70,5 +71,4 @@ def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Polic
             if job.size > len(platform.hosts):
                 has = f"{platform.path or 'the platform'} has {len(platform.hosts)}"
                 raise ConfigError(f"{where}: job {job.id}: 'res' is {job.size} hosts, but {has}")
-            if isinstance(policy, ComposedPolicy):
-                policy.check_walltime(job.id, job.walltime, where)
+            check_walltime(policy, job.id, job.walltime, where)

@@ -9,6 +9,7 @@ from policy_toys import platform
 
 from decision.model.errors import ConfigError
 from decision.policies import CATALOGUE, ComposedPolicy, find_policy
+from decision.policies.check import check_walltime
 from decision.policies.presets import ALLOCATIONS, BACKFILLS, ORDERS, POWERS, preset_names, split_name
 from decision.policies.slots import Allocation, Backfill, Order, Power
 
@@ -81,15 +82,15 @@ def test_numbers_have_the_types_that_kernels_were_compiled_for():
 
 @pytest.mark.parametrize("name", ["fcfs", "first-fit", "lcfs", "sqf", "multifactor", "random", "sqf+first-fit"])
 def test_rules_that_only_count_hosts_take_jobs_without_walltime(name):
-    find_policy(name).check_walltime("w0!3", math.inf, "jobs.json")
+    check_walltime(find_policy(name), "w0!3", math.inf, "jobs.json")
 
 
 @pytest.mark.parametrize("name", ["easy", "conservative", "sjf", "f1", "wfp3+first-fit", "sqf+easy"])
 def test_rules_that_need_walltimes_name_place_and_job(name):
     policy = find_policy(name)
-    with pytest.raises(ConfigError, match=r"^jobs.json: w0!3 has no walltime; policy .* needs one"):
-        policy.check_walltime("w0!3", math.inf, "jobs.json")
-    policy.check_walltime("w0!3", 60.0, "jobs.json")
+    with pytest.raises(ConfigError, match=r"^jobs.json: job w0!3 has no 'walltime', and policy .* needs one"):
+        check_walltime(policy, "w0!3", math.inf, "jobs.json")
+    check_walltime(policy, "w0!3", 60.0, "jobs.json")
 
 
 def test_reset_takes_the_slowest_hosts_switching_times():

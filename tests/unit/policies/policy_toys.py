@@ -16,6 +16,7 @@ from decision.policies.base import Policy
 from decision.policies.check_policy import Trial
 from decision.policies.decide import decide
 from decision.policies.slots import PolicyConfig, new_memory
+from decision.policies.slots import with_room as memory_with_room
 from decision.simulation.python_loop import run_python
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_QUEUED, new_state, platform_facts, with_room
@@ -57,6 +58,12 @@ class Toy:
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
         self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))
         self.memory = new_memory(self.state, self.config)
+        self.plan = p.new_plan(self.state)
+
+    def grow(self, jobs: int) -> None:
+        """Make room for so many jobs in everything."""
+        self.state = with_room(self.state, jobs, 4 * jobs)
+        self.memory = memory_with_room(self.memory, self.state, self.config)
         self.plan = p.new_plan(self.state)
 
     def submit(self, size: int, walltime: float = math.inf) -> int:

@@ -7,6 +7,7 @@ from policy_toys import Given, Toy, given, run
 from reference_policies import Job
 
 from decision.policies.slots import EXTRA, SHADOW, Backfill, Order, PolicyConfig
+from decision.state.cluster import N_RUNNING
 
 # (submission, hosts, walltime, runtime)
 TOY = given(4, (0, 2, 4, 4), (0, 4, 4, 4), (0, 2, 4, 4))
@@ -109,3 +110,19 @@ def test_asking_twice_at_one_instant_gives_the_same_plan():
         for size in (3, 2, 1):
             toy.submit(size, 10.0)
         assert toy.decide() == toy.decide(), backfill
+
+
+@pytest.mark.parametrize("backfill", Backfill)
+@pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.WFP3])
+def test_a_memory_that_grows_forgets_nothing(backfill, order):
+    config = PolicyConfig(order=order, backfill=backfill)
+    small, roomy = Toy(4, config, jobs=1), Toy(4, config, jobs=64)
+    for i in range(40):
+        for toy in (small, roomy):
+            toy.state.now[0] = float(i)
+            if i % 3 == 2 and toy.state.count[N_RUNNING]:
+                toy.end(int(toy.state.running[0]))
+            toy.grow(i + 1)
+            toy.submit(1 + i % 4, 5.0 + i % 7)
+        assert small.decide() == roomy.decide(), f"decision {i}"
+        small.carry_out(), roomy.carry_out()

@@ -18,19 +18,19 @@ def platform(nb_hosts: int) -> Platform:
 
 
 def workload(swf: Path | None) -> Workload:
-    """The log, or one of its size that we make: saturated, so that queues are hundreds of jobs long."""
-    return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=1.15, seed=1)
+    """The log, or one that we make of the size of lublin_256: walltimes exact, hosts busy, a hundred jobs waiting."""
+    return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, overestimate=1.0)
 
 
-def made(nb_jobs: int, nb_hosts: int, load: float, seed: int) -> Workload:
-    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes overestimated."""
+def made(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> Workload:
+    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes up to so many times."""
     rng = np.random.default_rng(seed)
     largest = int(np.log2(nb_hosts))
     size = 2 ** np.minimum(rng.geometric(0.35, nb_jobs) - 1, largest)
     run = np.round(np.exp(rng.uniform(np.log(10), np.log(40_000), nb_jobs)))
-    wall = np.round(run * rng.uniform(1.0, 5.0, nb_jobs)) + 1
+    wall = np.round(run * rng.uniform(1.0, overestimate, nb_jobs))
     gap = float(np.mean(size * run)) / (nb_hosts * load)
-    submit = np.cumsum(np.round(rng.exponential(gap, nb_jobs), 1))
+    submit = np.cumsum(np.round(rng.exponential(gap, nb_jobs)))
     jobs = [
         Job(id=f"w0!{i}", submit_time=t, size=int(n), walltime=w, profile=f"d{r:g}")
         for i, (t, n, w, r) in enumerate(zip(submit.tolist(), size, wall.tolist(), run.tolist(), strict=True))

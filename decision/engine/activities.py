@@ -11,7 +11,7 @@ import numpy as np
 
 from decision.jit import kernel
 
-from .arrays import ACTIVITIES, BRIEF, CLOCK, PTASK, SWITCH, TASKS
+from .arrays import ACTIVITIES, BRIEF, CLOCK, PTASK, SWITCH, TASKS, WALLTIME
 
 TIME_PRECISION = 1e-9  # seconds: a sleep with less left is over
 WORK_PRECISION = 1e-14  # share: a task with less left is over
@@ -149,18 +149,23 @@ def _take_due(sim):
                 sim.left[kept], sim.pace[kept], sim.code[kept] = sim.left[i], sim.pace[i], sim.code[i]
             kept += 1
     sim.flag[ACTIVITIES] = kept
-    _take_brief(sim, due)
-
-
-@kernel
-def end_brief(sim):
-    """End the brief activities, whatever is left of them; they are in `sim.due` then, and no time passes."""
-    _take_brief(sim, 0)
-
-
-@kernel
-def _take_brief(sim, at):
     for i in range(sim.flag[BRIEF]):
-        sim.due[at + i] = sim.brief[i]
-    sim.due[at + sim.flag[BRIEF]] = -2
+        sim.due[due + i] = sim.brief[i]
+    sim.due[due + sim.flag[BRIEF]] = -2
     sim.flag[BRIEF] = 0
+
+
+@kernel
+def end_brief(sim, tasks):
+    """End the brief sleeps, or the brief tasks and their limits; they are in `sim.due` then, and no time passes."""
+    kept = due = 0
+    for i in range(sim.flag[BRIEF]):
+        code = sim.brief[i]
+        if (code & 15 in (PTASK, WALLTIME)) == tasks:
+            sim.due[due] = code
+            due += 1
+        else:
+            sim.brief[kept], sim.brief_left[kept] = code, sim.brief_left[i]
+            kept += 1
+    sim.due[due] = -2
+    sim.flag[BRIEF] = kept

@@ -30,6 +30,9 @@ HELLO, SUBMITTED, BYE, EVENTS, EVENTS_HELLO, EVENTS_BYE, COMPLETED, CALLED, SWIT
     LOG_ENDS,
 ) = range(11)
 
+# What an external event does besides being told
+HOSTS_LEAVE, HOSTS_COME_BACK = 1, 2
+
 # What `advance` returns
 ASK, DONE, DEADLOCK, GROW, REFUSED, MISPLACED = range(6)
 
@@ -92,7 +95,7 @@ class Truth(Bundle):
     vector: F8  # (V,) flop per executor
     workload_end: I8  # (K,) one past the workload's last job
     event_time: F8  # (E,) seconds, ascending in each list
-    event_kind: I1  # (E,) 0 only told, 1 hosts leave, 2 hosts come back
+    event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, or 0
     event_host_end: I8  # (E,) one past its last entry in event_host
     event_host: I4  # (X,)
     list_end: I8  # (M,) one past the list's last event

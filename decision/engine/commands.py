@@ -1,6 +1,7 @@
 """What the decision process asks for: the server's part of each command, and what begins right after it."""
 
 from decision.jit import kernel
+from decision.model.record import FinalState
 from decision.policies.plan import CALL_AT, KILL, REJECT, SET_PSTATE, START
 from decision.state import transitions
 from decision.state.cluster import RUNNING
@@ -31,11 +32,12 @@ REGISTER = 5  # `job` was registered by the decision process
 QUERY_ENERGY = 6
 SET_REGISTRATION = 7  # value 1: the decision process may register jobs; 0: it is done
 START_ELSEWHERE = 8  # `job` runs outside of the simulation: no hosts, no timers
-END_ELSEWHERE = 9  # `job`, which runs, ends as `value` (FinalState)
+END_ELSEWHERE = 9  # `job`, which runs, ends as `value` (FinalState); one that waits is rejected
 NOTHING = 10  # carried out when it was read: a profile, metadata, a message to a job
 
 SHORTEST_CALL = 1e-5  # seconds: Batsim's waiter never sleeps for less
 
+FINALLY_REJECTED = int(FinalState.REJECTED)
 NEW_REQUEST = 2  # value of a KILL that does not belong to the KILL before it
 
 
@@ -43,7 +45,7 @@ NEW_REQUEST = 2  # value of a KILL that does not belong to the KILL before it
 def handle_command(state, facts, truth, sim, rows, plan, at):
     """The server's part of a command."""
     kind, job = plan.kind[at], plan.job[at]
-    if kind == REJECT:
+    if kind == REJECT or (kind == END_ELSEWHERE and plan.value[at] == FINALLY_REJECTED):
         transitions.reject(state, job)
         transitions.drop_started(state)
         _count_end(sim, job)

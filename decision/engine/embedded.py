@@ -31,7 +31,8 @@ from .checks import check_platform
 from .options import EngineOptions
 from .profiles import Leaf
 from .questions import question
-from .replies import forget_ended, load, why_not
+from .refusals import why_not
+from .replies import forget_ended, load
 from .result import run_record
 from .server import advance, begin, load_reply
 from .truth import build_truth, check_events, events_in_order, with_job, with_leaves

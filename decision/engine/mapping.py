@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from decision.state.cluster import QUEUED
-
 from .profiles import Leaf, LeafKind
 
 if TYPE_CHECKING:
@@ -30,8 +28,7 @@ def mapped_leaves(
     if sorted(places) != list(range(len(mapping))) or not all(0 <= place < len(hosts) for place in places.values()):
         wanted = f"executors 0 to n-1 on places 0 to {len(hosts) - 1} of its allocation"
         raise engine.refuse(f"{job_id}: its mapping must put {wanted}; found {mapping}")
-    moldable = engine.truth.moldable[engine.sim.truth_of[job]]
-    if len(places) != size and not moldable and engine.state.job_state[job] == QUEUED:
+    if len(places) != size and not engine.truth.moldable[engine.sim.truth_of[job]]:
         raise engine.refuse(f"{job_id} needs {size} executors, {len(places)} given")
     return tuple(_mapped(leaf, places, len(hosts)) for leaf in engine.names.leaves[engine.sim.truth_of[job]])
 

@@ -5,18 +5,16 @@ import numpy as np
 from decision.jit import kernel
 from decision.policies.plan import CALL_AT, KILL, REJECT, SET_PSTATE, START
 from decision.state.cluster import (
-    ENDED,
     IDLE,
     PSTATE_COMPUTING,
     PSTATE_SLEEP,
     QUEUED,
-    REJECTED,
     RUNNING,
     SLEEPING,
 )
 
 from .arrays import CLOCK, ENERGY_ON
-from .commands import END_ELSEWHERE, START_ELSEWHERE
+from .commands import END_ELSEWHERE, FINALLY_REJECTED, NEW_REQUEST, START_ELSEWHERE
 
 
 @kernel
@@ -28,17 +26,29 @@ def is_possible(state, facts, truth, sim, plan, at):
     if kind == REJECT:
         return state.job_state[job] == QUEUED
     if kind == KILL:
-        ended = state.job_state[job] >= ENDED and state.job_state[job] != REJECTED
-        return (state.job_state[job] == RUNNING or ended) and state.alloc_count[job] > 0
+        return first_unkillable(state, plan, at) < 0
     if kind == CALL_AT:
         return plan.time[at] > sim.real[CLOCK]
     if kind == SET_PSTATE:
         return sim.flag[ENERGY_ON] == 1 and _can_switch_all(state, facts, plan, at)
     if kind == START_ELSEWHERE:
         return state.job_state[job] == QUEUED
+    if kind == END_ELSEWHERE and plan.value[at] == FINALLY_REJECTED:
+        return state.job_state[job] == QUEUED
     if kind == END_ELSEWHERE:
         return state.job_state[job] == RUNNING and state.alloc_count[job] == 0
     return True
+
+
+@kernel
+def first_unkillable(state, plan, at):
+    """The first job of a kill request that was never executed, -1 where there is none."""
+    first = at
+    while at < plan.count[0] and plan.kind[at] == KILL and (at == first or plan.value[at] != NEW_REQUEST):
+        if state.alloc_count[plan.job[at]] == 0:
+            return plan.job[at]
+        at += 1
+    return -1
 
 
 @kernel

@@ -32,7 +32,7 @@ from decision.model.errors import ConfigError, DeadlockError, DecisionError, Loc
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
-from decision.protocol import Message
+from decision.protocol import Message, SimulationEnds
 
 from .checks import check_platform
 from .options import EngineOptions
@@ -74,6 +74,7 @@ class ReferenceEngine:
             self._world.rows.begin_pstates(self._world.machines)
         self._questions = self._world.kernel.run()
         self._asked = False
+        self._told_end = False  # whether the last question said that the simulation ends
         self._reply: Message | None = None
         self._failure: DecisionError | None = None
 
@@ -107,6 +108,7 @@ class ReferenceEngine:
             self._failure = error
             raise
         self._asked = question is not None
+        self._told_end = question is not None and isinstance(question.events[-1], SimulationEnds)
         return question
 
     def _go_on(self) -> Message | None:
@@ -121,6 +123,8 @@ class ReferenceEngine:
         """Take the decision process's reply; it is carried out by the next `ask`."""
         if not self._asked:
             raise LocalProtocolError("the engine was answered without having asked")
+        if message.events and self._told_end:
+            self._failure = self._world.refuse("the reply to SIMULATION_ENDS has commands; it must have none")
         self._asked, self._reply = False, message
 
     def record(self) -> RunRecord:

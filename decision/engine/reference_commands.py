@@ -77,21 +77,23 @@ class Commands:
         entry = self.world.jobs.get(job_id)
         if entry is None:
             raise self.world.refuse(f"there is no job {job_id}")
+        if entry.phase is Phase.UNKNOWN:
+            raise self.world.refuse(f"{job_id} is not submitted yet")
         if entry.forgotten:
             raise self.world.refuse(f"{job_id} has ended already, and Batsim no longer knows it")
         return entry
 
     def _execute_job(self, data: ExecuteJobData) -> Steps[None]:
         entry = self._job(data.job_id)
-        self._check_phase(entry, "start")
         if data.additional_io_job is not UNSET:
             raise self.world.refuse(f"{entry.id}: additional_io_job needs a network and storage; {ADVICE}")
         machines = self._machines(data.alloc, entry.id)
-        for machine in machines:
-            self._check_can_compute(entry, machine, data.alloc)
         mapping = {} if data.mapping is UNSET else data.mapping
         executors = self._executors(entry, machines, mapping) if mapping else machines
         self._check_size(entry, len(executors), bool(mapping))
+        self._check_phase(entry, "start")
+        for machine in machines:
+            self._check_can_compute(entry, machine, data.alloc)
         entry.phase, entry.machines, entry.executors = Phase.RUNNING, machines, executors
         self.world.server.nb_running += 1
         body = execute(self.world, entry)
@@ -106,17 +108,17 @@ class Commands:
             ids = parse_hosts(hosts)
         except ConfigError as error:
             raise self.world.refuse(f"{who}: {error}") from None
+        if not ids:
+            raise self.world.refuse(f"{who}: no hosts given")
         for host in ids:
             if host >= len(self.world.machines):
                 raise self.world.refuse(f"{who}: there is no host {host}")
-        if not ids:
-            raise self.world.refuse(f"{who}: no hosts given")
+            if host >= self.world.nb_compute:
+                raise self.world.refuse(f"{who}: host {host} is a storage host")
         return [self.world.machines[host] for host in ids]
 
     def _check_can_compute(self, entry: Entry, machine: Machine, alloc: str) -> None:
-        if machine.id >= self.world.nb_compute:
-            reason = f"host {machine.id} is a storage host"
-        elif machine.job:
+        if machine.job:
             reason = f"host {machine.id} computes {machine.job}"
         elif machine.state is not HostState.IDLE:
             reason = f"host {machine.id} is {_state(machine)}"

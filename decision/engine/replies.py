@@ -8,24 +8,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 from msgspec import UNSET
 
 from decision.formats.profiles import read_profile, used_profiles
-from decision.model.errors import ConfigError, PolicyError
+from decision.model.errors import ConfigError
 from decision.model.hosts import intervals, parse_hosts
-from decision.model.record import FinalState, HostState
+from decision.model.record import FinalState
 from decision.model.workload import Composed, Job, Workload
 from decision.policies import plan as p
 from decision.protocol import DecisionEvent, Message
 from decision.protocol import messages as m
 from decision.state import transitions
-from decision.state.cluster import IDLE, QUEUED, REJECTED, RUNNING
 
 from . import arrays as a
 from . import commands as c
 from .mapping import mapped_leaves
 from .profiles import ADVICE
+from .refusals import why_not_become
 
 if TYPE_CHECKING:
     from .embedded import EmbeddedEngine
@@ -54,6 +53,8 @@ def load(engine: "EmbeddedEngine", reply: Message) -> None:
 
 def _known(engine: "EmbeddedEngine", job_id: str) -> int:
     number = engine.number.get(job_id)
+    if number is None and job_id in engine.names.number:
+        raise engine.refuse(f"{job_id} is not submitted yet")
     if number is None:
         raise engine.refuse(f"there is no job {job_id}")
     if number in engine.forgotten:
@@ -66,10 +67,13 @@ def _hosts(engine: "EmbeddedEngine", action: int, text: str, who: str) -> list[i
         ids = parse_hosts(text)
     except ConfigError as error:
         raise engine.refuse(f"{who}: {error}") from None
-    known = len(engine.platform.hosts)
-    if not ids or ids[-1] >= known:
-        reason = "no hosts given" if not ids else f"there is no host {ids[-1]} to compute on; they are 0 to {known - 1}"
-        raise engine.refuse(f"{who}: {reason}")
+    compute, known = len(engine.platform.hosts), len(engine.platform.hosts) + len(engine.platform.storage)
+    if not ids:
+        raise engine.refuse(f"{who}: no hosts given")
+    for host in ids:
+        if host >= compute:
+            reason = f"there is no host {host}" if host >= known else f"host {host} is a storage host"
+            raise engine.refuse(f"{who}: {reason}")
     for first, last in intervals(ids):
         p.add_interval(engine.plan, action, first, last)
     return ids
@@ -105,11 +109,12 @@ def _call(engine: "EmbeddedEngine", command: m.CallMeLater) -> None:
 
 def _set_state(engine: "EmbeddedEngine", command: m.SetResourceState) -> None:
     _need_energy(engine, "SET_RESOURCE_STATE")
-    if not command.data.state.isdigit():
-        raise engine.refuse(f"SET_RESOURCE_STATE: {command.data.state!r} is no pstate; give a number")
     action = p.add(engine.plan, p.SET_PSTATE, -1)
-    engine.plan.value[action] = int(command.data.state)
     _hosts(engine, action, command.data.resources, "SET_RESOURCE_STATE")
+    try:
+        engine.plan.value[action] = int(command.data.state)
+    except (ValueError, OverflowError):
+        raise engine.refuse(f"SET_RESOURCE_STATE: {command.data.state!r} is no pstate; give a number") from None
 
 
 def _query(engine: "EmbeddedEngine", command: m.Query) -> None:
@@ -142,13 +147,11 @@ def _change(engine: "EmbeddedEngine", command: m.ChangeJobState) -> None:
     job, wanted = _known(engine, command.data.job_id), command.data.job_state
     if wanted == "RUNNING":
         p.add(engine.plan, c.START_ELSEWHERE, job)
-    elif wanted == "REJECTED":
-        p.add(engine.plan, p.REJECT, job)
     elif wanted in FinalState.__members__:
         action = p.add(engine.plan, c.END_ELSEWHERE, job)
         engine.plan.value[action] = FinalState[wanted]
     else:
-        raise engine.refuse(f"{command.data.job_id} cannot become {wanted!r}")
+        raise why_not_become(engine, job, wanted)
 
 
 def _notify(engine: "EmbeddedEngine", command: m.Notify) -> None:
@@ -240,58 +243,6 @@ _READERS: dict[type[DecisionEvent], Callable[["EmbeddedEngine", Any], None]] = {
     m.RegisterProfile: _register_profile,
     m.RegisterJob: _register_job,
 }
-
-
-# --- Refusals ------------------------------------------------------------------------------------------------
-
-
-def why_not(engine: "EmbeddedEngine", at: int) -> PolicyError:
-    """Why command `at` of the plan is impossible now."""
-    plan, kind, job = engine.plan, int(engine.plan.kind[at]), int(engine.plan.job[at])
-    hosts = [h for i in range(plan.begin[at], plan.end[at]) for h in range(plan.first[i], plan.last[i] + 1)]
-    if kind == p.CALL_AT:
-        return engine.refuse(f"asked to be called at t={plan.time[at]:.12g} s, which is past")
-    if kind == p.SET_PSTATE:
-        return engine.refuse(_why_not_switch(engine, hosts, int(plan.value[at])))
-    verb = {p.START: "start", p.REJECT: "be rejected", p.KILL: "be killed"}.get(kind, "change its state so")
-    job_id, doing = engine.job(job).id, int(engine.state.job_state[job])
-    if kind != p.START or doing != QUEUED:
-        return engine.refuse(f"{job_id} cannot {verb}: it is {_JOB_STATES.get(doing, 'ended')}")
-    for host in hosts:
-        if not engine.state.free[host >> 6] & np.uint64(1 << (host & 63)):
-            return engine.refuse(f"{job_id} cannot start on hosts {engine.hosts_of(at)}: host {_busy(engine, host)}")
-    return engine.refuse(f"{job_id} needs {int(engine.state.size[job])} hosts, {len(hosts)} given")
-
-
-_JOB_STATES = {QUEUED: "submitted", RUNNING: "running", REJECTED: "rejected"}
-
-
-def _busy(engine: "EmbeddedEngine", host: int) -> str:
-    state = int(engine.state.host_state[host])
-    if engine.state.host_job[host] >= 0:
-        return f"{host} computes {engine.job(int(engine.state.host_job[host])).id}"
-    if state == IDLE:
-        return f"{host} cannot compute in pstate {engine.state.pstate[host]}, or is named twice"
-    return f"{host} is {HostState(state).name.lower().replace('_', ' ')}"
-
-
-def _why_not_switch(engine: "EmbeddedEngine", hosts: list[int], pstate: int) -> str:
-    from .possible import can_switch
-
-    for host in hosts:
-        if can_switch(engine.state, engine.facts, host, pstate):
-            continue
-        known = len(engine.platform.hosts[host].pstates)
-        if not 0 <= pstate < known:
-            reason = f"it has pstates 0 to {known - 1}"
-        elif pstate in engine.platform.hosts[host].virtual_pstates:
-            reason = "that pstate only models a switch"
-        elif engine.state.host_job[host] >= 0 or engine.state.host_state[host] != IDLE:
-            reason = f"host {_busy(engine, host)}"
-        else:
-            reason = f"it is in pstate {engine.state.pstate[host]}; wake it first"
-        return f"host {host} cannot go to pstate {pstate}: {reason}"
-    return f"pstate {pstate}: no hosts given"
 
 
 def forget_ended(engine: "EmbeddedEngine") -> None:

@@ -38,6 +38,8 @@ from .arrays import (
     GROW,
     HELLO,
     HOST_ROWS,
+    HOSTS_COME_BACK,
+    HOSTS_LEAVE,
     KILL_JOBS,
     KILL_N,
     KILLED,
@@ -80,7 +82,7 @@ from .possible import is_possible
 from .power import begin_energy
 from .rounds import wake
 from .submitters import event_list_goes_on, submitter_goes_on
-from .switches import tell_switched
+from .switches import is_slow_to_tell, tell_switched
 
 
 @kernel
@@ -113,17 +115,21 @@ def advance(state, facts, truth, sim, rows, plan):
             if kind == COMMAND and not is_possible(state, facts, truth, sim, plan, arg):
                 sim.flag[BAD_COMMAND] = arg
                 return REFUSED
-            brief = sim.flag[BRIEF] > 0
+            brief, told = sim.flag[BRIEF] > 0, sim.flag[MAIL_TAIL]
             if brief:
-                end_brief(sim)
+                end_brief(sim, False)
+                wake(state, facts, truth, sim, rows)
+                if kind == SWITCHED and is_slow_to_tell(sim, arg):
+                    told = sim.flag[MAIL_TAIL]
             _handle(state, facts, truth, sim, rows, plan, kind, arg)
             if kind == EVENTS and sim.flag[BAD_EVENT] >= 0:
                 return MISPLACED
             if kind == READY and sim.flag[ENDS_SENT]:
                 return DONE
-            asks = _must_ask(state, sim)
+            asks = _must_ask(state, sim, told)
             _sender_goes_on(state, truth, sim, plan, kind, arg)
             if brief:
+                end_brief(sim, True)
                 wake(state, facts, truth, sim, rows)
             if kind == COMMAND:
                 begin_command(state, facts, truth, sim, rows, plan, arg)
@@ -185,10 +191,10 @@ def _handle(state, facts, truth, sim, rows, plan, kind, arg):
 
 
 @kernel
-def _must_ask(state, sim):
-    """Whether a question goes out now; SIMULATION_ENDS is logged where everything is over."""
+def _must_ask(state, sim, tail):
+    """Whether a question goes out now, with messages up to `tail`; SIMULATION_ENDS is logged where all is over."""
     flag = sim.flag
-    if flag[SCHED_READY] == 0 or flag[MAIL_HEAD] < flag[MAIL_TAIL]:
+    if flag[SCHED_READY] == 0 or flag[MAIL_HEAD] < tail:
         return False
     if flag[LOG_ASKED] == 0:
         return True
@@ -251,14 +257,16 @@ def _tell_submissions(state, truth, sim, w):
 def _tell_events(state, facts, truth, sim, m):
     for event in range(sim.list_told[m], sim.list_at[m]):
         first = truth.event_host_end[event - 1] if event > 0 else 0
-        for i in range(first, truth.event_host_end[event]):
-            if truth.event_kind[event] == 1:
-                transitions.leave(state, facts, truth.event_host[i])
-            elif truth.event_kind[event] == 2:
-                if state.host_state[truth.event_host[i]] != UNAVAILABLE:
-                    sim.flag[BAD_EVENT] = event
-                    return
-                transitions.come_back(state, facts, truth.event_host[i])
+        hosts = truth.event_host[first : truth.event_host_end[event]]
+        if truth.event_kind[event] == HOSTS_LEAVE:
+            for host in hosts:
+                transitions.leave(state, facts, host)
+        elif truth.event_kind[event] == HOSTS_COME_BACK:
+            if (state.host_state[hosts] != UNAVAILABLE).any():
+                sim.flag[BAD_EVENT] = event
+                return
+            for host in hosts:
+                transitions.come_back(state, facts, host)
         log(state, sim, LOG_EVENT, event, 0.0)
 
 

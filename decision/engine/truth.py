@@ -8,10 +8,10 @@ import numpy as np
 from decision.model.errors import ConfigError
 from decision.model.workload import Job, MachineEvent, Workload
 
-from .arrays import Truth
+from .arrays import HOSTS_COME_BACK, HOSTS_LEAVE, Truth
 from .profiles import Leaf, check_width, flatten, is_moldable
 
-_EVENT_KIND = {"machine_unavailable": 1, "machine_available": 2}
+_EVENT_KIND = {"machine_unavailable": HOSTS_LEAVE, "machine_available": HOSTS_COME_BACK}
 _EVENT_RANK = {"machine_available": 0, "machine_unavailable": 1}
 
 

@@ -1,6 +1,5 @@
 """Where commands write: stdout for results, stderr for everything else."""
 
-import sys
 from functools import cache
 
 from rich.console import Console
@@ -16,8 +15,3 @@ def stdout() -> Console:
 def stderr() -> Console:
     """The console of progress, notes and errors."""
     return Console(stderr=True)
-
-
-def interactive() -> bool:
-    """Whether a person watches stderr."""
-    return sys.stderr.isatty()

@@ -137,11 +137,6 @@ def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
     return np.packbits(words, bitorder="little").view(np.uint64)
 
 
-def unpack_hosts(bitmap: U8, nb_hosts: int) -> I8:
-    """The hosts (ascending) whose bits are set in a bitmap (W,)."""
-    return np.flatnonzero(np.unpackbits(bitmap.view(np.uint8), bitorder="little", count=nb_hosts))
-
-
 _BY_JOB = ("submit_time", "walltime", "size", "user", "job_state", "start_time", "end_time", "alloc_first")
 _FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 

@@ -61,6 +61,12 @@ def find(sim, code):
 
 
 @kernel
+def is_brief(sim, code):
+    """Whether an activity that takes no time is under way."""
+    return (sim.brief[: sim.flag[BRIEF]] == code).any()
+
+
+@kernel
 def cancel(sim, code):
     """End an activity without waking anybody, also where it is due now."""
     for i in range(sim.flag[ACTIVITIES]):

@@ -84,7 +84,7 @@ def begin_command(state, facts, truth, sim, rows, plan, at):
     elif kind == CALL_AT:
         begin_sleep(sim, max(plan.time[at] - sim.real[CLOCK], SHORTEST_CALL), CALL)
     elif kind == KILL:
-        _kill_noted(state, truth, sim, rows, facts)
+        put(sim, KILLED + 16 * (sim.flag[KILL_N] - 1))
 
 
 @kernel
@@ -124,7 +124,7 @@ def _note_kills(sim, plan, at):
 
 
 @kernel
-def _kill_noted(state, truth, sim, rows, facts):
+def kill_noted(state, truth, sim, rows, facts):
     """The killer of the newest request ends its jobs; one that is over already stays as it ended."""
     request = sim.flag[KILL_N] - 1
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
@@ -132,4 +132,3 @@ def _kill_noted(state, truth, sim, rows, facts):
         if state.job_state[job] == RUNNING:
             kill(state, truth, sim, rows, facts, job)
             sim.kill_asked[job] = 2
-    put(sim, KILLED + 16 * request)

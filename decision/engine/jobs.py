@@ -7,7 +7,7 @@ from decision.model.record import FinalState
 from decision.state import transitions
 from decision.state.cluster import RUNNING
 
-from .activities import begin_sleep, begin_task, cancel, find
+from .activities import begin_sleep, begin_task, cancel, find, is_brief
 from .arrays import (
     CLOCK,
     DELAY,
@@ -225,9 +225,9 @@ def kill(state, truth, sim, rows, facts, job):
         exit_code = -1
         cancel(sim, LEAF + 16 * job)
     else:
-        at = find(sim, PTASK + 16 * job)
-        sim.progress[job] = 1.0 - sim.left[at] if at >= 0 else 1.0
-        exit_code = -2
+        at, brief = find(sim, PTASK + 16 * job), is_brief(sim, PTASK + 16 * job)
+        sim.progress[job] = 1.0 - sim.left[at] if at >= 0 else 1.0 * brief
+        exit_code = -2 if at >= 0 or brief else -1
         cancel(sim, PTASK + 16 * job)
         unload_hosts(state, sim, facts, job)
     cancel(sim, WALLTIME + 16 * job)

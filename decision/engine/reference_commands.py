@@ -90,8 +90,10 @@ class Commands:
         machines = self._machines(data.alloc, entry.id)
         mapping = {} if data.mapping is UNSET else data.mapping
         executors = self._executors(entry, machines, mapping) if mapping else machines
-        self._check_size(entry, len(executors), bool(mapping))
+        if mapping:
+            self._check_size(entry, len(executors), "executors")
         self._check_phase(entry, "start")
+        self._check_size(entry, len(executors), "hosts")
         for machine in machines:
             self._check_can_compute(entry, machine, data.alloc)
         entry.phase, entry.machines, entry.executors = Phase.RUNNING, machines, executors
@@ -139,9 +141,8 @@ class Commands:
             reason = f"executors 0 to n-1 on places 0 to {len(machines) - 1} of its allocation"
             raise self.world.refuse(f"{entry.id}: its mapping must put {reason}; found {mapping}") from None
 
-    def _check_size(self, entry: Entry, given: int, mapped: bool) -> None:
+    def _check_size(self, entry: Entry, given: int, what: str) -> None:
         if given != entry.job.size and not entry.moldable:
-            what = "executors" if mapped else "hosts"
             raise self.world.refuse(f"{entry.id} needs {entry.job.size} {what}, {given} given")
 
     def _reject_job(self, data: RejectJobData) -> None:

@@ -52,10 +52,10 @@ def phase(engine: "EmbeddedEngine", job: int) -> str:
 
 def _why_not_start(engine: "EmbeddedEngine", job: int, hosts: list[int], alloc: str) -> str:
     name, size = engine.job(job).id, int(engine.state.size[job])
-    if len(hosts) != size and not engine.truth.moldable[engine.sim.truth_of[job]]:
-        return f"{name} needs {size} hosts, {len(hosts)} given"
     if engine.state.job_state[job] != QUEUED:
         return f"{name} cannot start: it is {phase(engine, job)}"
+    if len(hosts) != size and not engine.truth.moldable[engine.sim.truth_of[job]]:
+        return f"{name} needs {size} hosts, {len(hosts)} given"
     busy = next((host for host in hosts if not engine.state.free[host >> 6] & np.uint64(1 << (host & 63))), -1)
     reason = f"host {busy} {_doing(engine, busy)}" if busy >= 0 else "a host is named twice"
     return f"{name} cannot start on hosts {alloc}: {reason}"

@@ -50,6 +50,12 @@ PREPARE = 3  # requests of a task before it begins
 @kernel
 def wake(state, facts, truth, sim, rows):
     """Let all whose activities are over (`sim.due`) act until they wait again."""
+    other_rounds(state, facts, truth, sim, rows, first_round(state, facts, truth, sim, rows))
+
+
+@kernel
+def first_round(state, facts, truth, sim, rows):
+    """All whose activities are over go on to their first request; False where all wait then."""
     if sim.flag[ENERGY_ON]:
         _settle(state, facts, sim)
     awake, i = False, 0
@@ -59,6 +65,12 @@ def wake(state, facts, truth, sim, rows):
             _wakes(state, facts, truth, sim, rows, i, sim.due[i] & 15, sim.due[i] >> 4)
             awake |= sim.asks[i] != NOTHING
         i += 1
+    return awake
+
+
+@kernel
+def other_rounds(state, facts, truth, sim, rows, awake):
+    """Those who are `awake` after the first round go on until they wait again."""
     while awake:
         _meet_all(state, facts, truth, sim)
         awake = _next_round(state, facts, truth, sim, rows)
@@ -177,7 +189,7 @@ def _next_round(state, facts, truth, sim, rows):
     """Those who are awake go on to their next request; False where all wait."""
     awake, i = False, 0
     while sim.due[i] != -2:
-        if sim.asks[i] != NOTHING:
+        if sim.asks[i] != NOTHING and sim.due[i] >= 0:
             _goes_on(state, facts, truth, sim, rows, i, sim.due[i] & 15, sim.due[i] >> 4)
             awake |= sim.asks[i] != NOTHING
         i += 1

@@ -8,6 +8,7 @@ becomes one question.
 """
 
 from decision.jit import kernel
+from decision.policies.plan import KILL, SET_PSTATE
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
 
@@ -75,14 +76,14 @@ from .arrays import (
     TRACE_ON,
     WAITERS,
 )
-from .commands import begin_command, handle_command
+from .commands import begin_command, handle_command, kill_noted
 from .jobs import put
 from .log import log
 from .possible import is_possible
 from .power import begin_energy
-from .rounds import wake
+from .rounds import first_round, other_rounds, wake
 from .submitters import event_list_goes_on, submitter_goes_on
-from .switches import is_slow_to_tell, tell_switched
+from .switches import tell_switched
 
 
 @kernel
@@ -115,12 +116,15 @@ def advance(state, facts, truth, sim, rows, plan):
             if kind == COMMAND and not is_possible(state, facts, truth, sim, plan, arg):
                 sim.flag[BAD_COMMAND] = arg
                 return REFUSED
-            brief, told = sim.flag[BRIEF] > 0, sim.flag[MAIL_TAIL]
+            brief, slow, awake, told = sim.flag[BRIEF] > 0, False, False, sim.flag[MAIL_TAIL]
             if brief:
                 end_brief(sim, False)
                 wake(state, facts, truth, sim, rows)
-                if kind == SWITCHED and is_slow_to_tell(sim, arg):
+                slow = _measures_first(sim, plan, kind, arg)
+                if slow:
                     told = sim.flag[MAIL_TAIL]
+                    end_brief(sim, True)
+                    awake = first_round(state, facts, truth, sim, rows)
             _handle(state, facts, truth, sim, rows, plan, kind, arg)
             if kind == EVENTS and sim.flag[BAD_EVENT] >= 0:
                 return MISPLACED
@@ -128,9 +132,12 @@ def advance(state, facts, truth, sim, rows, plan):
                 return DONE
             asks = _must_ask(state, sim, told)
             _sender_goes_on(state, truth, sim, plan, kind, arg)
-            if brief:
+            if brief and not slow:
                 end_brief(sim, True)
-                wake(state, facts, truth, sim, rows)
+                awake = first_round(state, facts, truth, sim, rows)
+            if kind == COMMAND and plan.kind[arg] == KILL:
+                kill_noted(state, truth, sim, rows, facts)
+            other_rounds(state, facts, truth, sim, rows, awake)
             if kind == COMMAND:
                 begin_command(state, facts, truth, sim, rows, plan, arg)
             if asks:
@@ -141,6 +148,14 @@ def advance(state, facts, truth, sim, rows, plan):
             return GROW
         if not _fire(state, facts, truth, sim, rows):
             return DEADLOCK
+
+
+@kernel
+def _measures_first(sim, plan, kind, arg):
+    """Whether the server measures hosts, which takes it some rounds, before a message of switches changes anything."""
+    told = kind == SWITCHED and sim.group_left[sim.group[arg]] == 1
+    asked = kind == COMMAND and plan.kind[arg] == SET_PSTATE
+    return (told or asked) and (sim.host_joules_at < sim.real[CLOCK]).any()
 
 
 @kernel

@@ -6,7 +6,6 @@ from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from .activities import begin_task
 from .arrays import (
-    CLOCK,
     GROUP_INTERVALS,
     GROUP_N,
     LOG_CHANGED,
@@ -90,12 +89,6 @@ def switch_over(state, facts, sim, host):
     """A host has fallen asleep or woken up: that is its state now; the server is not told here."""
     target = sim.target[host]
     transitions.end_switch(state, facts, host, target, facts.pstate_kind[host, target] != PSTATE_SLEEP)
-
-
-@kernel
-def is_slow_to_tell(sim, host):
-    """Whether the server measures hosts when it hears that this one has switched, which takes it some rounds."""
-    return sim.group_left[sim.group[host]] == 1 and (sim.host_joules_at < sim.real[CLOCK]).any()
 
 
 @kernel

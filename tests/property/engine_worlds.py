@@ -4,6 +4,7 @@ Times, amounts and speeds are small and mostly powers of two, so that much happe
 """
 
 import math
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +153,11 @@ class World:
     manners: "Manners"
 
 
+def whims() -> st.SearchStrategy[bytes]:
+    """Numbers to choose by. Hypothesis itself would make few of them, and most of these 0."""
+    return st.builds(lambda count, seed: random.Random(seed).randbytes(count), st.integers(0, 400), st.integers(0, 999))
+
+
 class Manners(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision process does beyond starting jobs: how often in a hundred chances."""
 
@@ -199,7 +205,7 @@ def worlds(
     if mischief:
         manners = msgspec.structs.replace(manners, mischief=draw(st.sampled_from([5, 30, 80])))
     events = draw(external_events(hosts)) if draw(st.booleans()) else ()
-    return World(platform, works, events, options, draw(st.binary(max_size=300)), manners)
+    return World(platform, works, events, options, draw(whims()), manners)
 
 
 # --- The decision process ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from decision import __version__
 from decision.drivers.signals import Interrupted
 from decision.model.errors import DecisionError
 
+from . import platform, workload
 from .batsim import batsim
 from .check_policy import check_policy
 from .policies import policies
@@ -91,5 +92,7 @@ def decision(
 
 for command in (run, showcase, serve, replay, policies, check_policy):
     app.command()(command)
+app.add_typer(platform.app, name="platform")
+app.add_typer(workload.app, name="workload")
 # Batsim has more options than this command declares; it says itself what it makes of them
 app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(batsim)

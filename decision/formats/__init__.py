@@ -12,7 +12,8 @@ jobs on zero hosts, switches at zero speed.
 
 from .events import load_events
 from .outputs import write_run
-from .platform_xml import load_platform, write_platform
+from .platform_write import write_platform
+from .platform_xml import load_platform
 from .swf import load_swf
 from .workload_json import load_workload, write_workload
 

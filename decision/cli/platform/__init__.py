@@ -1,0 +1,5 @@
+"""``decision platform ...``: one module per command."""
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Make, check and look at SimGrid platforms.")

@@ -112,12 +112,12 @@ def _written_id(job: Job, workload: str) -> str:
 
 
 def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
-    fields = {"id": written_id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
+    fields: dict[str, Any] = {"id": written_id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
     if math.isfinite(job.walltime):
         fields["walltime"] = job.walltime
     if job.user:
         fields["user"] = job.user
-    return fields
+    return {**fields, **(job.extra or {})}
 
 
 # ------------------------------------------------------------------------------------------------ reading

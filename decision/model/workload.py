@@ -24,6 +24,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     profile: str = ""  # name of a profile of the same workload
     user: str = ""
     source: bytes | None = None  # the job's JSON object as the file has it, where the reader was told to keep it
+    extra: Mapping[str, Any] | None = None  # further fields to write, which Batsim only forwards: {"value": 3}
 
     @property
     def workload(self) -> str:

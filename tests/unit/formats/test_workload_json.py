@@ -122,6 +122,13 @@ def test_jobs_and_profiles_without_source_have_json_too(tmp_path: Path) -> None:
     assert json.loads(profile_json(workload, "p")) == DELAY
 
 
+def test_further_fields_are_written_and_forwarded(tmp_path: Path) -> None:
+    valued = Job(id="w0!j", submit_time=0.0, size=1, profile="p", extra={"value": 3.5, "qos": 80})
+    write_workload(tmp_path / "w.json", Workload(name="w0", jobs=(valued,), profiles={"p": Delay(1.0)}, nb_res=1))
+    source = load_workload(tmp_path / "w.json", keep_source=True).jobs[0].source
+    assert json.loads(source or b"") == json.loads(job_json(valued)) == job(id="w0!j", value=3.5, qos=80)
+
+
 def test_a_workload_takes_the_name_that_it_is_given(tmp_path: Path) -> None:
     workload = load(tmp_path, [job(id="w0"), job(id="w1!j")], name="w1")
     assert [found.id for found in workload.jobs] == ["w1!w0", "w1!j"]

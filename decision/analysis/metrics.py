@@ -1,18 +1,26 @@
 """Metrics of a schedule, each with its formula.
 
-Over the jobs that ran (rejected jobs count nowhere), for a job with submission time s, start t and runtime r:
-waiting time is t - s. Definitions differ between programs; these are the ones of Feitelson's and Mu'alem's papers.
+Over the jobs that ran (rejected jobs count nowhere). For a job, s is its submission time, t its start, p its runtime,
+q its size and w = t - s its waiting time. Programs that use the same word compute different things: Batsim's
+``mean_slowdown`` is `slowdowns` (unbounded), its makespan is `makespan` until version 4 and `makespan_from_submission`
+from version 5 on, and its means divide by all jobs, the rejected ones too; evalys' utilization is a number of busy
+hosts; batsim-py's stretch is w / walltime.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from decision.model.record import FinalState, Floats, JobTable
+from decision.model.hosts import parse_hosts
+from decision.model.record import FinalState, Floats, Ints, JobTable
 
 BOUND = 10.0  # seconds: shorter jobs count as this long in the bounded slowdown
+HOUR = 3600.0  # seconds
+
+Distance = Callable[[Ints, Ints], Ints]  # hops between hosts, for arrays of ids
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,15 +37,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summary:
-    """All metrics of a schedule on `nb_hosts` compute hosts; nan where no job ran."""
+    """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     ran = only_ran(jobs)
     return Summary(
         jobs=len(ran.id),
         rejected=len(jobs.id) - len(ran.id),
         makespan=makespan(ran),
-        mean_waiting_time=_mean(waiting_times(ran)),
-        max_waiting_time=float(waiting_times(ran).max(initial=-math.inf)) if ran.id else math.nan,
-        mean_bounded_slowdown=_mean(bounded_slowdowns(ran)),
+        mean_waiting_time=mean(waiting_times(ran)),
+        max_waiting_time=largest(waiting_times(ran)),
+        mean_bounded_slowdown=mean(bounded_slowdowns(ran)),
         utilization=utilization(ran, nb_hosts),
         energy=joules,
     )
@@ -52,9 +60,17 @@ def only_ran(jobs: JobTable) -> JobTable:
     return JobTable(**columns)
 
 
-def makespan(jobs: JobTable) -> float:
-    """``max(t + r)``: when the last job ends, in seconds since the simulation began (Batsim's definition)."""
-    return float(np.max(jobs.start_time + jobs.runtime)) if jobs.id else math.nan
+def mean(values: Floats) -> float:
+    """The arithmetic mean; nan of nothing."""
+    return float(values.mean()) if len(values) else math.nan
+
+
+def largest(values: Floats) -> float:
+    """The maximum; nan of nothing."""
+    return float(values.max()) if len(values) else math.nan
+
+
+# --- Of each job (all take jobs that ran) ---------------------------------------------------------------------------
 
 
 def waiting_times(jobs: JobTable) -> Floats:
@@ -62,18 +78,91 @@ def waiting_times(jobs: JobTable) -> Floats:
     return jobs.start_time - jobs.submit_time
 
 
+def turnaround_times(jobs: JobTable) -> Floats:
+    """``t + p - s`` of each job, seconds."""
+    return jobs.start_time + jobs.runtime - jobs.submit_time
+
+
+def slowdowns(jobs: JobTable) -> Floats:
+    """``(w + p) / p`` of each job; Batsim calls it stretch in ``out_jobs.csv`` and slowdown in ``out_schedule.csv``."""
+    return turnaround_times(jobs) / jobs.runtime
+
+
 def bounded_slowdowns(jobs: JobTable, bound: float = BOUND) -> Floats:
-    """``max(1, (t - s + r) / max(r, bound))`` of each job (Feitelson et al. 1997)."""
+    """``max(1, (w + p) / max(p, bound))`` of each job, `bound` in seconds (Feitelson et al. 1997)."""
     return np.maximum(1.0, (waiting_times(jobs) + jobs.runtime) / np.maximum(jobs.runtime, bound))
 
 
+def per_processor_slowdowns(jobs: JobTable) -> Floats:
+    """``max(1, (w + p) / (q * p))`` of each job (Zotkin and Keleher 1999, without a bound)."""
+    return np.maximum(1.0, turnaround_times(jobs) / (jobs.size * jobs.runtime))
+
+
+def communication_hops(jobs: JobTable, distance: Distance) -> Floats:
+    """``sum over pairs (i, k), i != k, of the job's hosts of distance(i, k) / q``: the communication-hop cost.
+
+    Each pair counts in both directions; a job on one host has no cost. It is the interference metric of topology-aware
+    allocation on fat-trees, where `distance` is 2, 4 or 6 (same switch, same pod, other pod).
+    """
+    return np.array([_hops(np.array(parse_hosts(hosts), np.int64), distance) for hosts in jobs.allocation])
+
+
+def _hops(hosts: Ints, distance: Distance) -> float:
+    near, far = np.triu_indices(len(hosts), 1)
+    return 2 * float(distance(hosts[near], hosts[far]).sum()) / len(hosts) if len(hosts) > 1 else 0.0
+
+
+# --- Of a schedule (all take jobs that ran; nan where there are none) -------------------------------------------------
+
+
+def makespan(jobs: JobTable) -> float:
+    """``max(t + p)``: when the last job ends, seconds since the simulation began (Batsim 3 and 4)."""
+    return largest(jobs.start_time + jobs.runtime)
+
+
+def makespan_from_submission(jobs: JobTable) -> float:
+    """``max(t + p) - min(s)``: seconds from the first submission to the last end (Batsim 5)."""
+    return makespan(jobs) - float(jobs.submit_time.min()) if jobs.id else math.nan
+
+
 def utilization(jobs: JobTable, nb_hosts: int) -> float:
-    """``sum(size * r) / (nb_hosts * (max(t + r) - min(s)))``: the share of host time in use until the last end."""
-    if not jobs.id:
+    """``sum(q * p) / (nb_hosts * (max(t + p) - min(s)))``: the share of host time in use until the last end."""
+    return float(np.sum(jobs.size * jobs.runtime)) / (nb_hosts * makespan_from_submission(jobs))
+
+
+def mean_queue_length(jobs: JobTable) -> float:
+    """``sum(w) / (max(t + p) - min(s))``: waiting jobs, averaged over the time from first submission to last end."""
+    return float(waiting_times(jobs).sum()) / makespan_from_submission(jobs)
+
+
+def mean_job_load(jobs: JobTable) -> float:
+    """``sum(w * load) / (max(t + p) - min(s))``: the load that waits, host-seconds, averaged over the same time.
+
+    A job's load is ``q * walltime``, or ``q * p`` where it has no walltime.
+    """
+    return float((waiting_times(jobs) * loads(jobs)).sum()) / makespan_from_submission(jobs)
+
+
+def loads(jobs: JobTable) -> Floats:
+    """``q * walltime`` of each job, host-seconds; ``q * p`` where it has no walltime."""
+    return np.multiply(jobs.size, np.where(np.isfinite(jobs.walltime), jobs.walltime, jobs.runtime), dtype=np.float64)
+
+
+def throughput(jobs: JobTable) -> float:
+    """``n / (max(t + p) - min(s))``: jobs per hour that ran between the first submission and the last end."""
+    return len(jobs.id) * HOUR / makespan_from_submission(jobs)
+
+
+def fairness(jobs: JobTable, users: Mapping[str, str]) -> float:
+    """``sum(x)^2 / (n * sum(x^2))`` of the n users' mean bounded slowdowns x: 1 if all fare alike, 1/n at worst.
+
+    Jain, Chiu and Hawe's index (1984). `users` are the users by job id; jobs without one count as one user's, and
+    where no job has one, each job is a user of its own.
+    """
+    names = [users.get(job, "") for job in jobs.id]
+    owners = np.unique(names, return_inverse=True)[1] if any(names) else np.arange(len(names))
+    slowdown = bounded_slowdowns(jobs)
+    if not len(slowdown):
         return math.nan
-    span = makespan(jobs) - float(jobs.submit_time.min())
-    return float(np.sum(jobs.size * jobs.runtime)) / (nb_hosts * span)
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else math.nan
+    each = np.bincount(owners, weights=slowdown) / np.bincount(owners)
+    return float(each.sum() ** 2 / (len(each) * (each**2).sum()))

@@ -1,0 +1,137 @@
+"""Where a run's energy went: into jobs, idle hosts, switches and sleep.
+
+Batsim says what the whole platform consumed and what each job's hosts consumed while it ran. The rest is worked out
+from the pstates that each host was in and what the platform says a host draws in them. Hosts run one job at a time.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from decision.model.hosts import parse_hosts
+from decision.model.platform import Host, Platform, SleepState
+from decision.model.record import Floats, HostState, Ints, JobTable, PstateTable, RunRecord
+
+from .metrics import only_ran
+
+_SWITCHING_ON, _SWITCHING_OFF = -1, -2  # in a PstateTable
+
+
+class EnergySplit(msgspec.Struct, frozen=True, kw_only=True):
+    """Joules by what hosts did, between the first submission and the last end of a job, as Batsim counts energy."""
+
+    total: float  # as the run says
+    computing: float  # hosts of jobs, while they ran
+    idle: float  # hosts that could compute and had no job, storage hosts and unavailable hosts
+    switching: float  # hosts that fell asleep or woke up
+    sleeping: float
+
+    @property
+    def waste(self) -> float:
+        """``idle + switching``: energy that served nobody."""
+        return self.idle + self.switching
+
+
+class _Stays(NamedTuple):
+    """Hosts in one pstate each for a while. Columns of length n."""
+
+    host: Ints
+    begin: Floats  # seconds
+    end: Floats  # seconds
+    watts: Floats  # without a job
+    state: Ints  # HostState: IDLE (whether or not a job runs), SWITCHING_ON, SWITCHING_OFF, SLEEPING
+
+
+def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
+    """Split the energy of a run.
+
+    Joules of a state are ``sum(watts of the pstate * seconds in it)``; a host is idle in a computing pstate while no
+    job runs on it. All are nan where energy was not simulated. Batsim's files give the times of pstate changes with
+    six digits only, so that for a run that was read back the parts add up to the total no better than that.
+
+    Args:
+        record: the run.
+        platform: its hosts, with what they draw.
+    """
+    jobs = only_ran(record.jobs)
+    if record.pstates is None or not jobs.id:
+        return EnergySplit(total=math.nan, computing=math.nan, idle=math.nan, switching=math.nan, sleeping=math.nan)
+    first, last = float(record.jobs.submit_time.min()), float((jobs.start_time + jobs.runtime).max())
+    stays = _stays(record.pstates, (*platform.hosts, *platform.storage), first, last)
+    seconds = stays.end - stays.begin
+    computes = stays.state == HostState.IDLE
+    seconds[computes] -= _busy(stays, jobs)[computes]
+    joules = np.bincount(stays.state, weights=seconds * stays.watts, minlength=len(HostState))
+    return EnergySplit(
+        total=record.joules,
+        computing=float(jobs.energy.sum()),
+        idle=float(joules[HostState.IDLE]),
+        switching=float(joules[HostState.SWITCHING_ON] + joules[HostState.SWITCHING_OFF]),
+        sleeping=float(joules[HostState.SLEEPING]),
+    )
+
+
+def _stays(table: PstateTable, hosts: tuple[Host, ...], first: float, last: float) -> _Stays:
+    """Every host's pstates between two times, seconds."""
+    row, host = _pairs(table.hosts)
+    order = np.lexsort((row, host))
+    row, host = row[order], host[order]
+    code, begin = table.pstate[row], table.time[row]
+    same = np.append(host[1:] == host[:-1], False)  # the next row is of the same host
+    end = np.where(same, np.roll(begin, -1), np.inf)
+    before, after = np.roll(code, 1), np.where(same, np.roll(code, -1), -1)
+    known = [_draw(hosts[h], c, b, a) for h, c, b, a in zip(host.tolist(), code, before, after, strict=True)]
+    watts, state = np.array([w for w, _ in known]), np.array([s for _, s in known], np.int64)
+    return _Stays(host, np.clip(begin, first, last), np.clip(end, first, last), watts, state)
+
+
+def _draw(host: Host, code: int, before: int, after: int) -> tuple[float, HostState]:
+    """Watts of a host without a job, and what it does, by its row of the table and the pstates around it."""
+    if code == _SWITCHING_ON:
+        return host.pstates[_sleep(host, before).switch_on].full, HostState.SWITCHING_ON
+    if code == _SWITCHING_OFF:
+        return host.pstates[_sleep(host, after).switch_off].full, HostState.SWITCHING_OFF
+    power = host.pstates[code]
+    watts = power.idle if power.speed > 0 else power.full  # a pstate without speed is always at full load
+    return watts, HostState.IDLE if host.is_computing_pstate(code) else HostState.SLEEPING
+
+
+def _sleep(host: Host, pstate: int) -> SleepState:
+    return next((sleep for sleep in host.sleep if sleep.pstate == pstate), host.sleep[0])
+
+
+def _pairs(sets: list[str]) -> tuple[Ints, Ints]:
+    """All pairs of a set's number and a host in it."""
+    hosts = [np.array(parse_hosts(text), np.int64) for text in sets]
+    lengths = [len(group) for group in hosts]
+    return np.repeat(np.arange(len(hosts)), lengths), np.concatenate(hosts) if hosts else np.zeros(0, np.int64)
+
+
+def _busy(stays: _Stays, jobs: JobTable) -> Floats:
+    """Seconds of each stay in which a job runs on the host."""
+    job, host = _pairs(jobs.allocation)
+    order = np.lexsort((jobs.start_time[job], host))
+    start, runtime, host = jobs.start_time[job[order]], jobs.runtime[job[order]], host[order]
+    everyone = np.unique(stays.host)
+    busy = np.zeros(len(stays.host))
+    for stay, at in zip(_groups(stays.host, everyone), _groups(host, everyone), strict=True):
+        busy[stay] = _busy_until(start[at], runtime[at], stays.end[stay])
+        busy[stay] -= _busy_until(start[at], runtime[at], stays.begin[stay])
+    return busy
+
+
+def _groups(ascending: Ints, values: Ints) -> Iterator[slice]:
+    """Where each of the values stands."""
+    return map(slice, np.searchsorted(ascending, values), np.searchsorted(ascending, values, side="right"))
+
+
+def _busy_until(start: Floats, runtime: Floats, times: Floats) -> Floats:
+    """Seconds before each of `times` in which one of the jobs runs; jobs in order and one at a time."""
+    done = np.append(0.0, np.cumsum(runtime))
+    running = np.searchsorted(start, times, side="right") - 1  # the last job that began
+    began = np.append(start, 0.0)[running]
+    lasts = np.append(runtime, 0.0)[running]
+    return np.where(running < 0, 0.0, done[running] + np.minimum(times - began, lasts))

@@ -1,18 +1,21 @@
 """SimGrid's platform files, as Batsim 4.2.1 (SimGrid 3.32) reads them: hosts, power, sleep, roles.
 
-What concerns the network is accepted and ignored. A host of several cores is one resource that gives a job the
-speed of one core, as in Batsim.
+Of the network only the topology is read: from the attributes of a <cluster> that holds all compute hosts, or from the
+properties "decision_topology" and "decision_links" of a <zone> that does. Links and routes are accepted and ignored.
+A host of several cores is one resource that gives a job the speed of one core, as in Batsim.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
 
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Host, Platform
+from decision.model.topology import Topology
 
+from .network import TOPOLOGY, topology_of_cluster, topology_of_zone
 from .power import (
     WATTAGE,
     WATTAGE_OFF,
@@ -56,6 +59,7 @@ class _Found(msgspec.Struct):
     node: Node
     properties: dict[str, str]
     zone_properties: Mapping[str, str]
+    network: Node | None = None  # the element whose topology it is part of
 
 
 def load_platform(
@@ -79,7 +83,8 @@ def load_platform(
     """
     root = read_xml(path)
     _check_root(root)
-    found = _by_name(_hosts(root))
+    in_order = list(_hosts(root))
+    found = _by_name(in_order)
     by_role = _assign_roles(found, {master: "master", **(roles or {})})
     if len(by_role["master"]) != 1:
         names = ", ".join(h.name for h in by_role["master"]) or "none"
@@ -89,7 +94,15 @@ def load_platform(
     compute = _first(by_role["compute_node"], mmax, path)
     hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
     storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
-    return Platform(hosts=tuple(hosts), storage=tuple(storage), master=by_role["master"][0].name, path=str(path))
+    topology, places = _network(in_order, compute)
+    return Platform(
+        hosts=tuple(hosts),
+        storage=tuple(storage),
+        master=by_role["master"][0].name,
+        path=str(path),
+        topology=topology,
+        places=places,
+    )
 
 
 def _check_root(root: Node) -> None:
@@ -107,19 +120,20 @@ def _check_root(root: Node) -> None:
 
 
 def _hosts(root: Node) -> Iterator[_Found]:
-    """All hosts, each with the properties of the zones around it."""
-    waiting: list[tuple[Node, Mapping[str, str]]] = [(root, {})]
+    """All hosts in the order of the file, each with the properties and the network of the zones around it."""
+    waiting: list[tuple[Node, Mapping[str, str], Node | None]] = [(root, {}, None)]
     while waiting:
-        node, outer = waiting.pop()
-        inner = {**outer, **_properties(node)}
-        for child in node.children:
-            _check(child)
-            if child.tag in ("zone", "AS"):
-                waiting.append((child, inner))
-            elif child.tag in ("host", "peer"):
-                yield _Found(child.attributes["id"], child, _properties(child), inner)
-            elif child.tag in ("cluster", "cabinet"):
-                yield from _cluster(child, inner)
+        node, outer, network = waiting.pop()
+        if node is not root:
+            _check(node)
+        if node.tag in ("host", "peer"):
+            yield _Found(node.attributes["id"], node, _properties(node), outer, network)
+        elif node.tag in ("cluster", "cabinet"):
+            yield from _cluster(node, outer, network)
+        elif node.tag in ("platform", "zone", "AS"):
+            own = _properties(node)
+            inner = network or (node if TOPOLOGY in own else None)
+            waiting += [(child, {**outer, **own}, inner) for child in reversed(node.children)]
 
 
 def _check(node: Node) -> None:
@@ -149,14 +163,16 @@ def _properties(node: Node) -> dict[str, str]:
     return properties
 
 
-def _cluster(node: Node, outer: Mapping[str, str]) -> Iterator[_Found]:
+def _cluster(node: Node, outer: Mapping[str, str], network: Node | None) -> Iterator[_Found]:
     """The hosts of a cluster. Its properties are its hosts', and also the zone's where the cluster is flat."""
     properties = _properties(node)
     flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
     zone = {**outer, **properties} if flat else outer
+    if node.tag == "cluster":
+        network = network or node
     for number in _radical(node):
         name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
-        yield _Found(name, node, dict(properties), zone)
+        yield _Found(name, node, dict(properties), zone, network)
 
 
 def _radical(node: Node) -> Iterator[int]:
@@ -172,7 +188,7 @@ def _radical(node: Node) -> Iterator[int]:
     return chain.from_iterable(intervals)
 
 
-def _by_name(hosts: Iterator[_Found]) -> list[_Found]:
+def _by_name(hosts: Iterable[_Found]) -> list[_Found]:
     """Hosts in the order of their ids: by name, byte by byte."""
     found: dict[str, _Found] = {}
     for host in hosts:
@@ -206,6 +222,28 @@ def _first(hosts: list[_Found], mmax: int | None, path: str | os.PathLike[str]) 
     if not hosts:
         raise InputError(f"{path}: no compute host; add <host> or <cluster>")
     return hosts[:mmax]
+
+
+# ----------------------------------------------------------------------------------------------- network
+
+
+def _network(in_order: Sequence[_Found], compute: Sequence[_Found]) -> tuple[Topology | None, tuple[int, ...]]:
+    """The topology that holds all compute hosts, if there is one, and their places in it unless these are their ids."""
+    network = compute[0].network
+    if network is None or any(host.network is not network for host in compute):
+        return None, ()
+    members = {host.name: place for place, host in enumerate(host for host in in_order if host.network is network)}
+    places = tuple(members[host.name] for host in compute)
+    return _topology(network, len(members)), () if places == tuple(range(len(places))) else places
+
+
+def _topology(node: Node, nb_hosts: int) -> Topology:
+    try:
+        if node.tag == "cluster":
+            return topology_of_cluster(node.attributes, nb_hosts)
+        return topology_of_zone(_properties(node), nb_hosts)
+    except ConfigError as error:
+        raise node.error(str(error)) from None
 
 
 # ------------------------------------------------------------------------------------------ power and speed

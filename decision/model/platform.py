@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import ConfigError
+from .topology import Topology
 
 
 class PowerState(msgspec.Struct, frozen=True):
@@ -63,8 +68,38 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     storage: tuple[Host, ...] = ()  # storage hosts; their ids follow
     master: str = "master_host"
     path: str = ""  # the file it came from
+    topology: Topology | None = None  # None where the network is unknown
+    places: tuple[int, ...] = ()  # each host's place in the topology; empty where it is the host's id
 
     @property
     def has_power(self) -> bool:
         """Whether every compute host says what it draws."""
         return all(h.has_power for h in self.hosts)
+
+    def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
+        """Hops between hosts by id, 0 from a host to itself; arrays are broadcast.
+
+        Raises:
+            ConfigError: if the topology is unknown.
+        """
+        topology = self._known()
+        if not self.places:
+            return topology.distance(a, b)
+        places = np.asarray(self.places)
+        return topology.distance(places[np.asarray(a)], places[np.asarray(b)])
+
+    def switch_of(self) -> NDArray[np.int64]:
+        """Each host's switch, (H,) by id; hosts of one switch are nearest. Raises as `distance`."""
+        return self._by_id(self._known().switch_of())
+
+    def pod_of(self) -> NDArray[np.int64]:
+        """Each host's pod, (H,) by id: of a dragonfly its group, of a torus its plane. Raises as `distance`."""
+        return self._by_id(self._known().pod_of())
+
+    def _known(self) -> Topology:
+        if self.topology is None:
+            raise ConfigError(f"{self.path or 'the platform'}: its topology is unknown; take one of a single <cluster>")
+        return self.topology
+
+    def _by_id(self, by_place: NDArray[np.int64]) -> NDArray[np.int64]:
+        return by_place[list(self.places)] if self.places else by_place[: len(self.hosts)]

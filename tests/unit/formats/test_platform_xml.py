@@ -80,7 +80,7 @@ def test_properties_of_a_flat_cluster_are_those_of_its_hosts_and_of_its_zone(tmp
     text = start + '{}><prop id="k" value="v"/></cluster>'
     (flat,) = load(tmp_path, text.format("")).hosts
     assert (flat.properties, flat.zone_properties) == ({"role": "", "k": "v"}, {"k": "v"})
-    (tree,) = load(tmp_path, text.format(' topology="FAT_TREE"')).hosts
+    (tree,) = load(tmp_path, text.format(' topology="FAT_TREE" topo_parameters="1;1;1;1"')).hosts
     assert (tree.properties, tree.zone_properties) == ({"role": "", "k": "v"}, {})
 
 

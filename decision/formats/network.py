@@ -1,0 +1,144 @@
+"""Topologies as SimGrid's platform files write them: bandwidths, latencies, and the parameters of clusters."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from decision.model.errors import ConfigError
+from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
+
+# What is no <cluster> of SimGrid's, such as a fat-tree whose levels differ, is a zone with two properties
+TOPOLOGY = "decision_topology"  # what a cluster has as "topology" and "topo_parameters"
+LINKS = "decision_links"  # one for all, or one for each level
+
+_NUMBER = re.compile(r"\s*(\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
+_BYTES = {f"{prefix}Bps": 1000.0**k for k, prefix in enumerate(_DECIMAL)}
+_BYTES |= {f"{prefix}Bps": 1024.0**k for k, prefix in enumerate(_BINARY, 1)}
+_BANDWIDTHS = _BYTES | {unit.replace("B", "b"): bytes_ / 8 for unit, bytes_ in _BYTES.items()}
+_LATENCIES = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_LATENCIES["ps"] = 1e-12
+
+_FORMS = {
+    "TORUS": "4,4,2 (hosts in each dimension)",
+    "FAT_TREE": "2;4,4;1,2;1,1 (levels; devices below each switch; switches above each device; parallel cables)",
+    "DRAGONFLY": "4,1;2,1;6,1;3 (groups, cables; chassis, cables; routers, cables; hosts on a router)",
+}
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bytes per second from ``1.25GBps``, ``10Gbps`` (bits), ``1MiBps``; without a unit it is bytes.
+
+    Raises:
+        ConfigError: if the number is missing, negative or not finite, or the unit unknown.
+    """
+    return _quantity(text, _BANDWIDTHS, "Bps", "bandwidth", "MBps, GBps (bytes), Mbps or Gbps (bits)")
+
+
+def parse_latency(text: str) -> float:
+    """Seconds from ``50us``, ``1ms``, ``0s``; without a unit it is seconds. Raises as `parse_bandwidth`."""
+    return _quantity(text, _LATENCIES, "s", "latency", "s, ms, us or ns")
+
+
+def _quantity(text: str, units: Mapping[str, float], default: str, what: str, known: str) -> float:
+    match = _NUMBER.fullmatch(text.strip())
+    unit = units.get(match[2] or default) if match else None
+    if not match or unit is None or math.isinf(float(match[1]) * unit):
+        raise ConfigError(f"the {what} {text.strip()!r} is not a number and a unit such as {known}")
+    return float(match[1]) * unit
+
+
+def format_bandwidth(bandwidth: float) -> str:
+    """Bytes per second with the largest unit that keeps them exact: ``1.25GBps``."""
+    return _exact(bandwidth, {unit: _BYTES[unit] for unit in ("TBps", "GBps", "MBps", "kBps")}, "Bps")
+
+
+def format_latency(latency: float) -> str:
+    """Seconds with a unit that keeps them exact: ``50us``."""
+    return _exact(latency, {unit: _LATENCIES[unit] for unit in ("s", "ms", "us", "ns")}, "s")
+
+
+def _exact(value: float, units: Mapping[str, float], default: str) -> str:
+    for unit, size in units.items():
+        text = f"{value / size:.6g}"
+        if "e" not in text and float(text) >= 1 and float(text) * size == value:
+            return f"{text}{unit}"
+    return f"{value!r}{default}"
+
+
+def topology_of_cluster(attributes: Mapping[str, str], nb_hosts: int) -> Topology:
+    """The topology of a <cluster> with these attributes.
+
+    Raises:
+        ConfigError: if SimGrid would not take them, or they are not of `nb_hosts` hosts.
+    """
+    link = _link(attributes["bw"], attributes["lat"])
+    backbone = _link(attributes["bb_bw"], attributes.get("bb_lat", "0s")) if attributes.get("bb_bw") else None
+    kind, parameters = attributes.get("topology", "FLAT"), attributes.get("topo_parameters", "")
+    return _topology(kind, parameters, [link], nb_hosts, backbone)
+
+
+def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> Topology:
+    """The topology of a <zone> with the properties of `zone_properties`; errors as `topology_of_cluster`."""
+    kind, _, parameters = properties[TOPOLOGY].partition(" ")
+    links = [_link(*text.strip().split(" ", 1)) for text in properties.get(LINKS, "").split(",")]
+    return _topology(kind, parameters, links, nb_hosts)
+
+
+def zone_properties(topology: Flat | FatTree) -> dict[str, str]:
+    """What says of a zone that it is this topology; a backbone is left out."""
+    links = topology.links if isinstance(topology, FatTree) else (topology.link,)
+    written = (f"{format_bandwidth(link.bandwidth)} {format_latency(link.latency)}" for link in links)
+    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), LINKS: ", ".join(written)}
+
+
+def format_topology(topology: Topology) -> tuple[str, str]:
+    """The attributes `topology` and `topo_parameters` of a <cluster>."""
+    match topology:
+        case Torus(dims=dims):
+            return "TORUS", _join(dims)
+        case FatTree(down=down, up=up, cables=cables):
+            return "FAT_TREE", f"{len(down)};{_join(down)};{_join(up)};{_join(cables)}"
+        case Dragonfly(groups=groups, chassis=chassis, routers=routers, nodes=nodes, cables=(blue, black, green)):
+            return "DRAGONFLY", f"{groups},{blue};{chassis},{black};{routers},{green};{nodes}"
+    return "FLAT", ""
+
+
+def _join(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _link(bandwidth: str, latency: str = "") -> Link:
+    return Link(parse_bandwidth(bandwidth), parse_latency(latency))
+
+
+def _topology(
+    kind: str, parameters: str, links: Sequence[Link], nb_hosts: int, backbone: Link | None = None
+) -> Topology:
+    if kind == "FLAT":
+        return Flat(nb_hosts, links[0], backbone)
+    if kind not in _FORMS:
+        raise ConfigError(f"the topology {kind!r} is none of FLAT, {', '.join(_FORMS)}")
+    topology = _build(kind, parameters, links)
+    if topology is None:
+        raise ConfigError(f"the {kind} {parameters!r} is not of the form {_FORMS[kind]}")
+    if topology.nb_hosts != nb_hosts:
+        raise ConfigError(f"the {kind} {parameters!r} is of {topology.nb_hosts} hosts; there are {nb_hosts}")
+    return topology
+
+
+def _build(kind: str, parameters: str, links: Sequence[Link]) -> Topology | None:
+    """The topology, or None if the parameters are not of its form."""
+    try:
+        numbers = [tuple(int(number) for number in part.split(",")) for part in parameters.split(";")]
+    except ValueError:
+        return None
+    match kind, numbers:
+        case "TORUS", [dims]:
+            return Torus(dims, links[0])
+        case "FAT_TREE", [(levels,), down, up, cables] if len(down) == levels:
+            return FatTree(down, up, cables, tuple(links) * levels if len(links) == 1 else tuple(links))
+        case "DRAGONFLY", [(groups, blue), (chassis, black), (routers, green), (nodes,)]:
+            return Dragonfly(groups, chassis, routers, nodes, links[0], (blue, black, green))
+    return None

@@ -15,7 +15,8 @@ Kernels may remember (`Memory`): FCFS-ordered rules look only at new arrivals wh
 are kept, reservations move only where hosts came free. Each such saving is exact, and tests hold it to slow twins that
 know none of it (`tests/unit/policies/reference_policies.py`).
 
-Any other object with `reset` and `decide` is a policy too: `decide` gets a `ClusterView` and writes a `Plan`.
+Any other object with `reset` and `decide` is a policy too (`Kamelot` is one): `decide` gets a `ClusterView` and writes
+a `Plan`.
 `find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer;
 `check_policy` tries a policy on small made workloads.
 

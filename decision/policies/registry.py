@@ -2,7 +2,7 @@
 
 A specification is a name followed by options, all separated by commas: ``easy``, ``sjf+easy,allocation=contiguous``,
 ``fcfs,power=idle-timeout,idle_timeout=600``, ``pkg.mod:Class,depth=3``, ``./mine.py:Class``. The name is, in this
-order: of a form that somebody registered a loader for (``*.ckpt``), a preset, ``module:Class``,
+order: of a form that somebody registered a loader for (``*.ckpt``), a preset, ``kamelot``, ``module:Class``,
 ``./file.py:Class``, or the name of an entry point of an installed package.
 """
 
@@ -20,6 +20,7 @@ from decision.model.errors import ConfigError
 
 from .base import Policy
 from .composed import OPTIONS, ComposedPolicy
+from .kamelot import Kamelot
 from .presets import preset_names, split_name
 from .settings import make_with_options, nearest, refuse_unknown
 
@@ -27,6 +28,7 @@ ENTRY_POINTS = "decision.policies"
 
 Loader = Callable[[str, Mapping[str, Any]], Policy]
 _LOADERS: dict[str, Loader] = {}
+_CLASSES: dict[str, type] = {"kamelot": Kamelot}
 
 
 def register_loader(pattern: str, loader: Loader) -> None:
@@ -52,6 +54,8 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     if slots is not None:
         refuse_unknown(name, settings, OPTIONS)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
+    if name in _CLASSES:
+        return _instance(name, _CLASSES[name], settings)
     if ":" in name:
         return _instance(name, _find_class(name), settings)
     return _from_entry_point(name, settings)
@@ -117,7 +121,7 @@ def _in_words(error: Exception) -> str:
 def _from_entry_point(name: str, settings: Mapping[str, Any]) -> Policy:
     installed = entry_points(group=ENTRY_POINTS)
     if name not in installed.names:
-        known = [*preset_names(), *sorted(installed.names)]
+        known = [*preset_names(), *_CLASSES, *sorted(installed.names)]
         raise ConfigError(
             f"there is no policy {name!r}{nearest(name, known)} (decision policies lists them; yours is "
             f"module:Class or ./file.py:Class)"

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from decision.formats import write_platform, write_workload
-from decision.generate.clusters import TAURUS_SPEED, simple_cluster, taurus
+from decision.generate.clusters import TAURUS_SPEED, Wanted, grid5000_cluster, simple_cluster
+from decision.generate.grid5000 import CLUSTERS
 from decision.generate.week import in_flops, week_workload
 from decision.model.workload import Delay, Job, Workload
 
@@ -49,7 +50,8 @@ def toy() -> Workload:
 
 
 def make(folder: Path) -> None:
-    write_platform(folder / "platforms/taurus.xml", taurus(), TAURUS)
+    taurus = grid5000_cluster(Wanted(cluster=CLUSTERS["taurus"], power=True))
+    write_platform(folder / "platforms/taurus.xml", taurus, TAURUS)
     write_platform(folder / "platforms/cluster256.xml", simple_cluster(256), SIMPLE.format(hosts=256))
     write_platform(folder / "platforms/toy.xml", simple_cluster(4), SIMPLE.format(hosts=4))
     week = week_workload(np.random.default_rng(SEED))

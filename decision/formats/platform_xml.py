@@ -268,7 +268,7 @@ def _build(number: int, found: _Found, energy: bool) -> Host:
     sleep = found.properties.get("sleep_pstates")
     try:
         check_watts(_property(found, WATTAGE_OFF))
-        states = power_states(speeds, wattage, cores)
+        states = power_states(speeds, wattage, cores, old=WATTAGE[0] not in found.properties)
         sleeps = () if sleep is None else parse_sleep_states(sleep, len(speeds))
     except ConfigError:
         if energy:

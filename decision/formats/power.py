@@ -10,6 +10,7 @@ from decision.model.platform import PowerState, SleepState
 
 WATTAGE = ("wattage_per_state", "watt_per_state")  # present and old name
 WATTAGE_OFF = ("wattage_off", "watt_off")
+SLEEP_PSTATES = "sleep_pstates"
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _LONG_PREFIXES = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
@@ -38,13 +39,18 @@ def parse_speeds(text: str) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def parse_wattage(text: str) -> tuple[tuple[float, float, float], ...]:
+def parse_wattage(text: str, old_cores: int = 0) -> tuple[tuple[float, float, float], ...]:
     """Each pstate's watts (idle, epsilon, all cores) from ``95:95:190.7, 93:170``; without epsilon it is idle's.
+
+    Args:
+        text: the property's value.
+        old_cores: the host's cores if the property has its old name; its three numbers are then those of no core, of
+            one core and of all cores, and epsilon follows from them as SimGrid 3.24 to 3.27 made it.
 
     Raises:
         ConfigError: if a pstate has not two or three numbers, or one is negative or not finite.
     """
-    return tuple(_watts(part.strip()) for part in text.split(","))
+    return tuple(_watts(part.strip(), old_cores) for part in text.split(","))
 
 
 def check_watts(text: str | None) -> None:
@@ -66,11 +72,16 @@ def _numbers(text: str) -> list[float] | None:
     return values if all(0 <= value < math.inf for value in values) else None
 
 
-def _watts(text: str) -> tuple[float, float, float]:
+def _watts(text: str, old_cores: int) -> tuple[float, float, float]:
     watts = _numbers(text)
     if watts is None or len(watts) not in (2, 3):
         raise ConfigError(f"the power {text!r} is not Idle:AllCores or Idle:Epsilon:AllCores in watts")
-    return watts[0], watts[-2], watts[-1]
+    idle, middle, full = watts[0], watts[-2], watts[-1]
+    if old_cores == 1:
+        return idle, full, full
+    if old_cores and len(watts) == 3:
+        middle -= (full - middle) / (old_cores - 1)
+    return idle, middle, full
 
 
 @functools.lru_cache(maxsize=64)
@@ -101,8 +112,10 @@ def _sleep_state(text: str, nb_pstates: int) -> SleepState:
     return SleepState(sleep, off, on)
 
 
-def power_states(speeds: Sequence[float], wattage: str | None, cores: int = 1) -> tuple[PowerState, ...]:
-    """The pstates of a host of `speeds` (flop/s) whose power is `wattage`, or none.
+def power_states(
+    speeds: Sequence[float], wattage: str | None, cores: int = 1, old: bool = False
+) -> tuple[PowerState, ...]:
+    """The pstates of a host of `speeds` (flop/s) whose power is `wattage`, or none; `old` if it has its old name.
 
     A job computes on one core of each of its hosts. On a host of several cores it therefore reaches a load of
     one core, and the `full` power of a state is what the host draws then.
@@ -112,7 +125,7 @@ def power_states(speeds: Sequence[float], wattage: str | None, cores: int = 1) -
     """
     if wattage is None:
         return tuple(PowerState(speed) for speed in speeds)
-    watts = parse_wattage(wattage)
+    watts = parse_wattage(wattage, cores if old else 0)
     if len(watts) != len(speeds):
         raise ConfigError(f"{len(watts)} powers for {len(speeds)} pstates; give one per speed")
     return tuple(
@@ -130,9 +143,9 @@ def format_speed(speed: float) -> str:
     return f"{speed!r}f"
 
 
-def format_wattage(pstates: Sequence[PowerState]) -> str:
-    """The value of ``wattage_per_state`` for these pstates."""
-    return ", ".join(f"{p.idle!r}:{p.epsilon!r}:{p.full!r}" for p in pstates)
+def format_wattage(pstates: Sequence[PowerState], old: bool = False) -> str:
+    """The value of ``wattage_per_state`` for these pstates of one core; `old`: of ``watt_per_state``."""
+    return ", ".join(f"{p.idle!r}:{p.full if old else p.epsilon!r}:{p.full!r}" for p in pstates)
 
 
 def format_sleep_states(states: Sequence[SleepState]) -> str:

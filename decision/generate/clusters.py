@@ -1,10 +1,17 @@
-"""Clusters without network: equal hosts, with the power states of a measured Grid'5000 cluster or simpler ones."""
+"""Clusters of equal hosts, with the power states of a measured Grid'5000 server or simpler ones."""
+
+from textwrap import fill
+
+import msgspec
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
 
-TAURUS_SPEED = 12 * 11.77e9  # flop/s: a host of 12 cores, seen as one resource
+from .grid5000 import CLUSTERS, Cluster
 
-# Taurus (Grid'5000 Lyon, Dell R720, 2 x Xeon E5-2630): watts of a computing host at each frequency with its speed
+_TAURUS = CLUSTERS["taurus"]
+TAURUS_SPEED = _TAURUS.cores * _TAURUS.core_speed("measured")  # flop/s: a host of 12 cores, seen as one resource
+
+# Taurus (Grid'5000 Lyon, Dell R720, 2 x Xeon E5-2630): watts of a computing server at each frequency with its speed
 # relative to the first, the idle power, and what falling asleep and waking up take: the measurements published
 # with Batsim's energy platforms.
 _TAURUS_FREQUENCIES = (
@@ -29,28 +36,116 @@ _ON_SECONDS, _ON_WATTS = 151.52, 125.174
 _SLEEP_SPEED = 1e-3  # flop/s; nothing is computed asleep, but SimGrid wants a speed
 
 
-def taurus(nb_hosts: int = 16) -> Platform:
-    """Hosts like those of Grid'5000's taurus: 13 frequencies, one sleep state that takes time and energy to switch."""
-    computing = [_computing(round(TAURUS_SPEED * share, -7), watts) for share, watts in _TAURUS_FREQUENCIES]
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster of Grid'5000, and what is wanted of it."""
+
+    cluster: Cluster
+    flops: str = "measured"  # which speed a core has; or "theoretical"
+    servers: int | None = None  # without regard to how many there were; all that there were if absent
+    by_core: bool = False  # one host per core, not per server
+    power: bool = False  # with the power and sleep states of a server of taurus, the only one measured in all of them
+    network: bool = False  # with links; only the description says so
+
+    @property
+    def nb_servers(self) -> int:
+        """How many servers there will be."""
+        return self.servers or self.cluster.nodes
+
+
+def grid5000_cluster(wanted: Wanted) -> Platform:
+    """Servers like those of a cluster of Grid'5000.
+
+    By core, each host has the property `server` that names its server, and draws its share of the server's watts: the
+    sum is the server's when all its cores do the same. They are one machine: whoever switches one of them should
+    switch all of them at once.
+
+    Raises:
+        ConfigError: if the speed was not measured.
+    """
+    cores = wanted.cluster.cores
+    share = cores if wanted.by_core else 1  # hosts that a server is made of
+    speed = wanted.cluster.core_speed(wanted.flops) * cores / share
+    pstates, sleep, off = _taurus_power(speed, share) if wanted.power else ((PowerState(speed),), (), {})
+    hosts = [
+        (name, {**off, **properties})
+        for number in range(1, wanted.nb_servers + 1)
+        for name, properties in _hosts_of(f"{wanted.cluster.name}-{number}", cores if wanted.by_core else 0)
+    ]
+    return _platform(hosts, pstates, sleep)
+
+
+def describe_cluster(wanted: Wanted) -> str:
+    """What `grid5000_cluster` makes, with the source of every figure: several lines."""
+    cluster, number = wanted.cluster, wanted.nb_servers
+    there_were = "" if number == cluster.nodes else f" (there were {cluster.nodes})"
+    host = "core" if wanted.by_core else "server"
+    lines = [
+        f"{cluster.name} (Grid'5000, {cluster.site}, {cluster.year}): {number} servers{there_were} of {cluster.cores} "
+        f"cores ({cluster.cpus} x {cluster.cpu}), {cluster.network}; one host per {host}.",
+        f"Speed: {cluster.core_speed(wanted.flops) / 1e9:g} Gflop/s per core ({cluster.speed_source(wanted.flops)}).",
+    ]
+    if cluster.note:
+        lines.append(f"Note: {cluster.note}.")
+    if wanted.by_core:
+        lines.append("The property 'server' groups the cores of a server: they are one machine and switch together.")
+    if wanted.power:
+        lines += _power_description(cluster, wanted.by_core)
+    lines.append(_network_description(cluster) if wanted.network else "No network: messages take no time.")
+    return "\n".join(fill(line, 110) for line in lines)
+
+
+def _power_description(cluster: Cluster, by_core: bool) -> list[str]:
+    own = "as measured and published with Batsim's energy platforms"
+    borrowed = f"those of a server of taurus, {own}, for {cluster.name}'s were never published"
+    lines = [
+        f"Power at 13 frequencies, asleep, and while switching: {own if cluster is _TAURUS else borrowed}.",
+        "A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; 14 (off, 6.1 s) and 15 (on, 151.52 s) only "
+        "model the switches.",
+    ]
+    if by_core:
+        lines.append(f"A core draws 1/{cluster.cores} of what its server draws.")
+    return lines
+
+
+def _network_description(cluster: Cluster) -> str:
+    return (
+        f"Network: a link of {cluster.ethernet / 1e9:g} Gbit/s each way from each server to one switch that never "
+        "saturates; the latency is that of SimGrid's description of Grid'5000 (g5k.xml)."
+    )
+
+
+def _hosts_of(server: str, cores: int) -> list[tuple[str, dict[str, str]]]:
+    """Names and properties of a server's hosts: itself, or its cores with names that sort in their order."""
+    if cores == 0:
+        return [(server, {})]
+    return [(f"{server}-core-{core:02d}", {"server": server}) for core in range(cores)]
+
+
+def _taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]:
+    """Pstates, sleep states and further properties of a host that is one of `share` equal parts of a server."""
+
+    def watts(of_server: float) -> float:
+        return of_server if share == 1 else round(of_server / share, 6)
+
+    idle, asleep = watts(_IDLE_WATTS), watts(_SLEEP_WATTS)
+    computing = [
+        PowerState(speed if relative == 1 else round(speed * relative, -7), idle, idle, watts(full))
+        for relative, full in _TAURUS_FREQUENCIES
+    ]
     sleep = len(computing)
     pstates = (
         *computing,
-        _constant(_SLEEP_SPEED, _SLEEP_WATTS),
-        _constant(1 / _OFF_SECONDS, _OFF_WATTS),
-        _constant(1 / _ON_SECONDS, _ON_WATTS),
+        _constant(_SLEEP_SPEED, asleep),
+        _constant(1 / _OFF_SECONDS, watts(_OFF_WATTS)),
+        _constant(1 / _ON_SECONDS, watts(_ON_WATTS)),
     )
-    names = [f"taurus-{number}" for number in range(1, nb_hosts + 1)]
-    return _platform(names, pstates, (SleepState(sleep, sleep + 1, sleep + 2),), {"wattage_off": f"{_SLEEP_WATTS}"})
+    return pstates, (SleepState(sleep, sleep + 1, sleep + 2),), {"wattage_off": f"{asleep}"}
 
 
 def simple_cluster(nb_hosts: int, speed: float = TAURUS_SPEED) -> Platform:
     """Hosts with one pstate of `speed` flop/s that draw 95 W idle and 190.738 W computing, and never sleep."""
-    names = [f"node-{number:03d}" for number in range(nb_hosts)]
-    return _platform(names, (_computing(speed, _TAURUS_FREQUENCIES[0][1]),))
-
-
-def _computing(speed: float, watts: float) -> PowerState:
-    return PowerState(speed, _IDLE_WATTS, _IDLE_WATTS, watts)
+    state = PowerState(speed, _IDLE_WATTS, _IDLE_WATTS, _TAURUS_FREQUENCIES[0][1])
+    return _platform([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
 
 
 def _constant(speed: float, watts: float) -> PowerState:
@@ -58,15 +153,14 @@ def _constant(speed: float, watts: float) -> PowerState:
 
 
 def _platform(
-    names: list[str],
-    pstates: tuple[PowerState, ...],
-    sleep: tuple[SleepState, ...] = (),
-    properties: dict[str, str] | None = None,
+    hosts: list[tuple[str, dict[str, str]]], pstates: tuple[PowerState, ...], sleep: tuple[SleepState, ...] = ()
 ) -> Platform:
-    ordered = sorted(names, key=str.encode)  # Batsim's order of ids
+    """Equal hosts in Batsim's order of ids, from their names and properties."""
+    has_power = any(state.full for state in pstates)
+    ordered = sorted(hosts, key=lambda host: host[0].encode())
     return Platform(
         hosts=tuple(
-            Host(id=number, name=name, pstates=pstates, sleep=sleep, has_power=True, properties=properties or {})
-            for number, name in enumerate(ordered)
+            Host(id=number, name=name, pstates=pstates, sleep=sleep, has_power=has_power, properties=properties)
+            for number, (name, properties) in enumerate(ordered)
         )
     )

@@ -7,7 +7,7 @@ import pytest
 
 from decision.formats import load_platform, write_platform
 from decision.formats.power import format_speed, parse_speed
-from decision.model.errors import InputError
+from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform, PowerState, SleepState
 
 MASTER = '<host id="master_host" speed="1Gf"/>'
@@ -176,7 +176,7 @@ def test_two_sleep_states_may_share_their_switches(tmp_path: Path) -> None:
 
 def test_old_names_of_power_are_read_and_new_ones_win(tmp_path: Path) -> None:
     old = ("watt_per_state", "1:2:3")
-    assert load(tmp_path, host("a", old), energy=True).hosts[0].pstates == (PowerState(1e9, 1.0, 2.0, 3.0),)
+    assert load(tmp_path, host("a", old), energy=True).hosts[0].pstates == (PowerState(1e9, 1.0, 3.0, 3.0),)
     both = host("a", old, ("wattage_per_state", "4:5:6"))
     assert load(tmp_path, both, energy=True).hosts[0].pstates == (PowerState(1e9, 4.0, 5.0, 6.0),)
 
@@ -220,3 +220,38 @@ def test_a_written_platform_keeps_properties_and_a_comment(tmp_path: Path) -> No
     assert again.hosts[0].sleep == first.hosts[0].sleep
     assert again.hosts[0].properties["rack"] == "R&D"
     assert "made by hand" in (tmp_path / "again.xml").read_text()
+
+
+def test_power_has_the_names_of_the_simgrid_that_will_read_it(tmp_path: Path) -> None:
+    host_ = host("a", WATTS, ("sleep_pstates", "2:3:4"), ("wattage_off", "10"), **SLEEPER)
+    platform = load(tmp_path, host_, energy=True)
+    for version, names_ in (
+        ("3.24", {"watt_per_state", "watt_off"}),
+        ("3.27", {"watt_per_state", "watt_off"}),
+        ("3.28", {"wattage_per_state", "wattage_off"}),
+        ("4.0", {"wattage_per_state", "wattage_off"}),
+    ):
+        write_platform(tmp_path / "v.xml", platform, simgrid=version)
+        properties = load_platform(tmp_path / "v.xml", energy=True).hosts[0].properties
+        assert {key for key in properties if key.startswith("watt")} == names_, version
+
+
+def test_the_old_name_of_power_gives_what_one_core_draws(tmp_path: Path) -> None:
+    """Idle, one core, all cores until SimGrid 3.23; 3.24 to 3.27 made epsilon of them as tested here."""
+    for cores, old, full_at_one in (("1", "80:100:200", 200.0), ("4", "80:110:200", 110.0), ("2", "80:200", 140.0)):
+        (found,) = load(tmp_path, host("a", ("watt_per_state", old), core=cores), energy=True).hosts
+        assert found.pstates[0].idle == 80.0
+        assert found.pstates[0].full == pytest.approx(full_at_one)
+
+
+def test_an_old_file_draws_what_the_new_one_does_when_hosts_compute(tmp_path: Path) -> None:
+    platform = load(tmp_path, host("a", WATTS, **SLEEPER), energy=True)
+    write_platform(tmp_path / "old.xml", platform, simgrid="3.24")
+    (old,) = load_platform(tmp_path / "old.xml", energy=True).hosts
+    assert [(p.idle, p.full) for p in old.pstates] == [(p.idle, p.full) for p in platform.hosts[0].pstates]
+
+
+@pytest.mark.parametrize("version", ["3.x", "", "-4", "3.12", "2"])
+def test_a_version_that_is_none_is_refused(tmp_path: Path, version: str) -> None:
+    with pytest.raises(ConfigError, match=r"from 3\.13 on, such as 3\.24, 3\.28 or 4\.0"):
+        write_platform(tmp_path / "p.xml", load(tmp_path, host("a")), simgrid=version)

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from decision.formats.profiles import profile_fields, used_profiles
+from decision.formats.profiles import profile_fields
 from decision.model.platform import Host, Platform
-from decision.model.workload import Workload
+from decision.model.workload import Workload, used_profiles
 from decision.protocol import Config, Resource, SimulationBegins, SimulationBeginsData
 
 from .options import EngineOptions

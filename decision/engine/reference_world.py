@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from decision.formats.profiles import used_profiles
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import Platform
 from decision.model.record import HostState
-from decision.model.workload import Job, Profile, Workload
+from decision.model.workload import Job, Profile, Workload, used_profiles
 from decision.protocol import JobDescription
 
 from .options import EngineOptions

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from decision.formats.profiles import read_profile, used_profiles
+from decision.formats.profiles import read_profile
 from decision.model.errors import ConfigError
 from decision.model.hosts import intervals, parse_hosts
 from decision.model.record import FinalState
-from decision.model.workload import Composed, Job, Workload
+from decision.model.workload import Composed, Job, Workload, used_profiles
 from decision.policies import plan as p
 from decision.protocol import DecisionEvent, Message
 from decision.protocol import messages as m

@@ -1,4 +1,4 @@
-"""Files in and out: Batsim workloads and events, SWF logs, SimGrid platforms, Batsim's output files.
+"""Files in and out: Batsim workloads and events, SWF logs, OAR exports, SimGrid platforms, Batsim's output files.
 
 Readers return frozen facts of `decision.model`; whatever is wrong with a file is one `InputError` that names
 the file, the place in it and the mend. Writers write beside and rename, so that a file is whole or absent.
@@ -11,18 +11,22 @@ jobs on zero hosts, switches at zero speed.
 """
 
 from .events import load_events
+from .oar import load_oar
 from .outputs import write_run
 from .platform_write import write_platform
 from .platform_xml import load_platform
 from .swf import load_swf
+from .swf_write import write_swf
 from .workload_json import load_workload, write_workload
 
 __all__ = [
     "load_events",
+    "load_oar",
     "load_platform",
     "load_swf",
     "load_workload",
     "write_platform",
     "write_run",
+    "write_swf",
     "write_workload",
 ]

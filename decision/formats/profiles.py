@@ -2,11 +2,13 @@
 
 import difflib
 import graphlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Raw
+from numpy.typing import NDArray
 
 from decision.model.errors import InputError
 from decision.model.workload import (
@@ -18,6 +20,8 @@ from decision.model.workload import (
     ParallelHomogeneousTotal,
     Profile,
 )
+
+Floats = NDArray[np.float64]
 
 INT32_MAX = 2**31 - 1
 Int32 = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
@@ -129,19 +133,12 @@ def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:
         raise InputError(f"{path}: profiles contain themselves: {cycle}; break the cycle") from None
 
 
-def used_profiles(profiles: Mapping[str, Profile], names: Iterable[str]) -> set[str]:
-    """The named profiles and all that they are composed of."""
-    used: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in used:
-            continue
-        used.add(name)
-        profile = profiles[name]
-        if isinstance(profile, Composed):
-            waiting.extend(profile.sequence)
-    return used
+def delay_profiles(runtimes: Floats) -> tuple[list[str], dict[str, Profile]]:
+    """One delay profile per distinct run time (J,) in seconds: the name of each job's, and the profiles by name."""
+    distinct, which = np.unique(runtimes, return_inverse=True)
+    names = [f"delay{runtime:.17g}" for runtime in distinct.tolist()]
+    profiles: dict[str, Profile] = dict(zip(names, map(Delay, distinct.tolist()), strict=True))
+    return [names[i] for i in which.tolist()], profiles
 
 
 def profile_fields(profile: Profile) -> dict[str, Any]:

@@ -5,26 +5,29 @@ machines and have odd lines; those that no simulation could use are left out, co
 `Workload.dropped`.
 """
 
-import math
 import os
-import re
 from collections import Counter
-from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.errors import ConfigError, InputError
-from decision.model.workload import Delay, Job, Workload
+from decision.model.errors import InputError
+from decision.model.reshape import Filters, Walltimes, reshape
+from decision.model.workload import Job, Profile, Workload
 
 from .files import read_bytes
+from .profiles import INT32_MAX, delay_profiles
+from .swf_header import machine_size, origin, read_header, time_zone, unix_start
 
-Walltimes = Literal["requested", "runtime", "none"]
 Table = NDArray[np.float64]
 
 _FIELDS = 18
-_ID, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _TIME, _STATUS, _USER = 0, 1, 3, 4, 7, 8, 10, 11
+_ID, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _TIME, _STATUS = 0, 1, 3, 4, 7, 8, 10
+_USER = 11
+_EXTRA = {"group": 12, "executable": 13, "queue": 14}
 _PARTIAL = (2, 3, 4)  # status of the parts of a job that was checkpointed; the job has a line of its own
+_LONGEST_LINE = 1 << 20  # bytes
 
 
 def load_swf(
@@ -36,17 +39,17 @@ def load_swf(
     shift: bool = False,
     name: str = "w0",
 ) -> Workload:
-    """Read a log: one job per usable line, one delay profile per distinct run time.
+    """Read a log: one job per usable line, in order of submission, one delay profile per distinct run time.
 
-    A job's size is the number of processors requested, or allocated where that is unknown. A job that ran for
-    longer than its walltime is stopped at its walltime, as Batsim does.
+    A job's size is the number of processors requested, or allocated where that is unknown; its walltime is the
+    requested time, or the run time where that is unknown. A job that ran for longer than its walltime is stopped at
+    its walltime, as Batsim does. The options are those of `decision.model.reshape.Filters`.
 
     Args:
         path: the log.
         jobs: which of the usable jobs to keep, counted in order of submission; all if absent.
         nodes: hosts of the platform; by default the header's MaxProcs or MaxNodes, or else the largest job.
-        walltime: ``requested`` is the requested time, or the run time where unknown; ``runtime`` is the run time
-            (perfect estimates); ``none`` leaves jobs without.
+        walltime: ``requested`` as above; ``runtime`` is the run time (perfect estimates); ``none`` leaves jobs without.
         shift: let the first job kept come at 0 s.
         name: the workload's name, the part of job ids before ``!``.
 
@@ -54,32 +57,36 @@ def load_swf(
         InputError: if the file cannot be read or no job is left.
         ConfigError: if an option is out of range.
     """
-    _check_options(nodes, walltime, jobs)
-    data = read_bytes(path)
+    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, shift=shift)
+    data = read_bytes(path, _LONGEST_LINE)
+    _check_text(data, path)
     table, malformed = _parse(data)
-    nodes = nodes or _header_nodes(data)
-    kept, dropped = _sift(table, nodes)
-    kept = kept[np.argsort(kept[:, _SUBMIT], kind="stable")][jobs or slice(None)]
-    dropped.update({f"not {_FIELDS} numbers": malformed} if malformed else {})
-    if not len(kept):
-        raise InputError(f"{path}: no usable job{_why(dropped)}; choose other lines or another log")
-    if shift:
-        kept[:, _SUBMIT] -= kept[0, _SUBMIT]
-    return _workload(kept, str(path), name, nodes or int(_sizes(kept).max()), walltime, dropped)
+    table, dropped = _sift(table)
+    if malformed:
+        dropped[f"not {_FIELDS} numbers"] = malformed
+    header = read_header(data)
+    machine = nodes or machine_size(header)
+    jobs_read, profiles = _jobs(table[np.argsort(table[:, _SUBMIT], kind="stable")], name)
+    workload = Workload(
+        name=name,
+        jobs=jobs_read,
+        profiles=profiles,
+        nb_res=machine or int(_sizes(table).max(initial=1)),
+        path=str(path),
+        description=origin(header),
+        dropped=dict(dropped),
+        unix_start=unix_start(header),
+        time_zone=time_zone(header),
+    )
+    return reshape(workload, replace(filters, nodes=machine))
 
 
-def _check_options(nodes: int | None, walltime: str, jobs: slice | None) -> None:
-    if nodes is not None and nodes < 1:
-        raise ConfigError(f"nodes: must be at least 1; found {nodes}")
-    if walltime not in ("requested", "runtime", "none"):
-        raise ConfigError(f"walltime: must be requested, runtime or none; found {walltime!r}")
-    if jobs is not None and jobs.step not in (None, 1):
-        raise ConfigError(f"jobs: must be a range a:b without a step; found a step of {jobs.step}")
-
-
-def _why(dropped: Counter[str]) -> str:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
-    return f" (left out: {reasons})" if reasons else ""
+def _check_text(data: bytes, path: str | os.PathLike[str]) -> None:
+    if not data:
+        raise InputError(f"{path}: the file is empty")
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise InputError(f"{path}, line {line}: a byte 0, so this is no text; is it the right file?")
 
 
 def _parse(data: bytes) -> tuple[Table, int]:
@@ -106,21 +113,12 @@ def _is_row(line: bytes) -> bool:
         return False
 
 
-def _header_nodes(data: bytes) -> int | None:
-    """The machine's size as the header comments say, or None."""
-    for key in (b"MaxProcs", b"MaxNodes"):
-        found = re.search(rb"^\s*;\s*" + key + rb":\s*(\d+)", data, re.MULTILINE)
-        if found and int(found[1]) > 0:
-            return int(found[1])
-    return None
-
-
 def _sizes(table: Table) -> Table:
     requested = table[:, _REQUESTED]
     return np.where(requested > 0, requested, table[:, _ALLOCATED])
 
 
-def _sift(table: Table, nodes: int | None) -> tuple[Table, Counter[str]]:
+def _sift(table: Table) -> tuple[Table, Counter[str]]:
     """The usable lines, and how many others there are, each under the first reason that holds."""
     size = _sizes(table)
     reasons = {
@@ -129,10 +127,9 @@ def _sift(table: Table, nodes: int | None) -> tuple[Table, Counter[str]]:
         "with a negative submission time": table[:, _SUBMIT] < 0,
         "with an unknown or zero run time": table[:, _RUN] <= 0,
         "with an unknown or zero size": size < 1,
-        "with a fractional size or job number": (size % 1 != 0) | (table[:, _ID] % 1 != 0),
+        "with a fractional size or job number": (size != np.floor(size)) | (table[:, _ID] != np.floor(table[:, _ID])),
+        f"larger than {INT32_MAX} hosts": size > INT32_MAX,
     }
-    if nodes is not None:
-        reasons[f"larger than {nodes} hosts"] = size > nodes
     usable = np.ones(len(table), bool)
     dropped: Counter[str] = Counter()
     for reason, bad in reasons.items():
@@ -156,35 +153,51 @@ def _drop(usable: NDArray[np.bool_], bad: NDArray[np.bool_], reason: str, droppe
         usable &= ~bad
 
 
-def _workload(kept: Table, path: str, name: str, nodes: int, walltime: str, dropped: Counter[str]) -> Workload:
-    runtimes, which = np.unique(kept[:, _RUN], return_inverse=True)
-    names = [f"delay{runtime:.17g}" for runtime in runtimes.tolist()]
+def _jobs(table: Table, name: str) -> tuple[tuple[Job, ...], dict[str, Profile]]:
+    """Each line's job, and the profiles of all."""
+    profile_names, profiles = delay_profiles(table[:, _RUN])
     jobs = tuple(
         Job(
-            id=f"{name}!{number:.0f}",
+            id=f"{name}!{number}",
             submit_time=submit,
-            size=int(size),
-            walltime=limit,
-            profile=names[profile],
-            user=f"{user:.0f}" if user >= 0 else "",
+            size=size,
+            walltime=walltime,
+            profile=profile,
+            user=user,
+            extra=extra,
         )
-        for number, submit, size, limit, profile, user in zip(
-            kept[:, _ID].tolist(),
-            kept[:, _SUBMIT].tolist(),
-            _sizes(kept).tolist(),
-            _walltimes(kept, walltime).tolist(),
-            which.tolist(),
-            kept[:, _USER].tolist(),
+        for number, submit, size, walltime, profile, user, extra in zip(
+            _texts(table[:, _ID]),
+            table[:, _SUBMIT].tolist(),
+            _sizes(table).astype(np.int64).tolist(),
+            _walltimes(table).tolist(),
+            profile_names,
+            _labels(table[:, _USER]),
+            _extras(table),
             strict=True,
         )
     )
-    profiles = {key: Delay(runtime) for key, runtime in zip(names, runtimes.tolist(), strict=True)}
-    return Workload(name=name, jobs=jobs, profiles=profiles, nb_res=nodes, path=path, dropped=dict(dropped))
+    return jobs, profiles
 
 
-def _walltimes(table: Table, policy: str) -> Table:
-    if policy == "none":
-        return np.full(len(table), math.inf)
-    if policy == "runtime":
-        return table[:, _RUN]
+def _texts(numbers: Table) -> list[str]:
+    return [f"{number:.0f}" for number in numbers.tolist()]
+
+
+def _labels(numbers: Table) -> list[str]:
+    """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
+    distinct, which = np.unique(numbers, return_inverse=True)
+    labels = [text if number >= 0 else "" for number, text in zip(distinct.tolist(), _texts(distinct), strict=True)]
+    return [labels[i] for i in which.tolist()]
+
+
+def _extras(table: Table) -> list[dict[str, str] | None]:
+    """Each job's group, executable and queue, as far as they are known; jobs with the same share one."""
+    columns = {name: _labels(table[:, column]) for name, column in _EXTRA.items()}
+    rows = list(zip(*columns.values(), strict=True))
+    extras = {row: {name: text for name, text in zip(_EXTRA, row, strict=True) if text} or None for row in set(rows)}
+    return [extras[row] for row in rows]
+
+
+def _walltimes(table: Table) -> Table:
     return np.where(table[:, _TIME] > 0, table[:, _TIME], table[:, _RUN])

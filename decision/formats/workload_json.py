@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Meta, Raw
 
 from decision.model.errors import InputError
-from decision.model.workload import Job, Parallel, Profile, Workload
+from decision.model.workload import Job, Parallel, Profile, Workload, used_profiles
 
 from .files import read_bytes, write_files
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found, split_error
-from .profiles import INT32_MAX, Int32, check_sequences, profile_fields, read_profile, used_profiles
+from .profiles import INT32_MAX, Int32, check_sequences, profile_fields, read_profile
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -36,6 +36,8 @@ class _File(msgspec.Struct):
     jobs: list[_Job]
     profiles: dict[str, Raw]
     description: Any = ""
+    unix_start_time: Any = None
+    time_zone: Any = None
 
 
 class _Sources(msgspec.Struct):
@@ -45,9 +47,13 @@ class _Sources(msgspec.Struct):
 _FILE = msgspec.json.Decoder(_File)
 _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
+_KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
+_LAST_DATE = 253_402_300_799  # the end of the year 9999, in seconds since 1970
 
 
-def load_workload(path: str | os.PathLike[str], name: str = "w0", keep_source: bool = False) -> Workload:
+def load_workload(
+    path: str | os.PathLike[str], name: str = "w0", keep_source: bool = False, keep_extra: bool = False
+) -> Workload:
     """Read a Batsim workload.
 
     Jobs keep the file's order. Profiles that no job uses are left out, as Batsim does.
@@ -56,6 +62,7 @@ def load_workload(path: str | os.PathLike[str], name: str = "w0", keep_source: b
         path: the JSON file.
         name: the workload's name, the part of job ids before ``!``.
         keep_source: keep each job's and profile's JSON as Batsim forwards it (see `Job.source`).
+        keep_extra: keep what Batsim does not know: such fields of jobs in `Job.extra`, the JSON of profiles.
 
     Raises:
         InputError: if Batsim would refuse the file; one line with file, job or profile, and field.
@@ -68,32 +75,50 @@ def load_workload(path: str | os.PathLike[str], name: str = "w0", keep_source: b
     ids = _full_ids(file.jobs, name, where)
     return Workload(
         name=name,
-        jobs=_jobs(file.jobs, ids, profiles, where, _job_sources(data, ids) if keep_source else None),
+        jobs=_jobs(
+            file.jobs,
+            ids,
+            profiles,
+            where,
+            _job_sources(data, ids) if keep_source else None,
+            _job_extras(data) if keep_extra else None,
+        ),
         profiles={key: profile for key, profile in profiles.items() if key in used},
         nb_res=file.nb_res,
         path=where,
         description=file.description if isinstance(file.description, str) else "",
-        profile_sources={key: compact(file.profiles[key]) for key in profiles if key in used} if keep_source else {},
+        unix_start=_seconds(file.unix_start_time),
+        time_zone=_seconds(file.time_zone) or 0.0,
+        profile_sources={key: compact(file.profiles[key]) for key in used} if keep_source or keep_extra else {},
     )
 
 
 def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
     """Write a workload as Batsim's JSON, one job and one profile per line.
 
+    Fields of jobs and profiles that only their sources know are kept. What says when 0 s was is written as
+    ``unix_start_time`` and ``time_zone`` (seconds), which Batsim ignores.
+
     Raises:
         ConfigError: if the file cannot be written.
     """
-    write_files({Path(path): _lines(workload)})
+    write_files({Path(path): workload_lines(workload)})
 
 
-def _lines(workload: Workload) -> Iterator[bytes]:
-    head = {"description": workload.description} if workload.description else {}
-    yield _ENCODER.encode({**head, "nb_res": workload.nb_res})[:-1] + b',\n"jobs":[\n'
+def workload_lines(workload: Workload) -> Iterator[bytes]:
+    """The content of the file that `write_workload` writes."""
+    yield _ENCODER.encode(_head(workload))[:-1] + b',\n"jobs":[\n'
     yield b",\n".join(_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
     yield b'\n],\n"profiles":{\n'
-    profiles = workload.profiles.items()
-    yield b",\n".join(_ENCODER.encode(key) + b":" + _ENCODER.encode(profile_fields(p)) for key, p in profiles)
+    yield b",\n".join(_ENCODER.encode(name) + b":" + profile_json(workload, name) for name in workload.profiles)
     yield b"\n}}\n"
+
+
+def _head(workload: Workload) -> dict[str, Any]:
+    head: dict[str, Any] = {"description": workload.description} if workload.description else {}
+    if workload.unix_start is not None:
+        head |= {"unix_start_time": workload.unix_start, "time_zone": workload.time_zone}
+    return {**head, "nb_res": workload.nb_res}
 
 
 def job_json(job: Job) -> bytes:
@@ -196,6 +221,7 @@ def _jobs(
     profiles: Mapping[str, Profile],
     path: str,
     sources: Sequence[bytes] | None,
+    extras: Sequence[Mapping[str, Any] | None] | None,
 ) -> tuple[Job, ...]:
     names = {name: name for name in profiles}  # one string per profile, not one per job
     widths = {name: len(p.flops) for name, p in profiles.items() if isinstance(p, Parallel)}
@@ -210,7 +236,8 @@ def _jobs(
                 size=job.res,
                 walltime=job.walltime if job.walltime > 0 else _no_walltime(job, full, path),
                 profile=names[job.profile],
-                user=job.user if isinstance(job.user, str) else _user(job.user),
+                user=label(job.user),
+                extra=extras[index] if extras else None,
                 source=sources[index] if sources else None,
             )
         )
@@ -224,8 +251,17 @@ def _no_walltime(job: _Job, full: str, path: str) -> float:
     raise InputError(f"{path}: job {full!r}, field 'walltime': {reason}; found {job.walltime:g}")
 
 
-def _user(value: Any) -> str:
+def label(value: Any) -> str:
+    """A user or queue, which Batsim leaves to the decision process, as text; empty where it is neither."""
+    if isinstance(value, str):
+        return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def _seconds(value: Any) -> float | None:
+    """A date's part of the file's head, which Batsim does not read; None where it is something else."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if known and abs(value) <= _LAST_DATE else None
 
 
 def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:
@@ -240,3 +276,12 @@ def _job_sources(data: bytes, ids: Sequence[str]) -> list[bytes]:
         fields["id"] = Raw(_ENCODER.encode(full))
         sources.append(compact(_ENCODER.encode(fields)))
     return sources
+
+
+def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
+    """Each job's fields that Batsim does not know, and a user that is no name."""
+    extras: list[dict[str, Any] | None] = []
+    for fields in msgspec.json.decode(data)["jobs"]:
+        known = _KNOWN_FIELDS | {"user"} if label(fields.get("user")) else _KNOWN_FIELDS
+        extras.append({key: value for key, value in fields.items() if key not in known} or None)
+    return extras

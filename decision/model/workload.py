@@ -5,7 +5,7 @@ which a policy cannot see (the engine turns profiles into `decision.engine.truth
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -97,7 +97,24 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""  # the file it came from
     description: str = ""
     profile_sources: Mapping[str, bytes] = {}  # each profile's JSON as the file has it, where kept
-    dropped: Mapping[str, int] = {}  # lines of the source that were left out, by reason
+    dropped: Mapping[str, int] = {}  # jobs and lines of the source that were left out, by reason
+    unix_start: float | None = None  # when 0 s was, in seconds since 1970 (UTC), where that is known
+    time_zone: float = 0.0  # seconds that the machine's clock is ahead of UTC
+
+
+def used_profiles(profiles: Mapping[str, Profile], names: Iterable[str]) -> set[str]:
+    """The named profiles and all that they are composed of."""
+    used: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in used:
+            continue
+        used.add(name)
+        profile = profiles[name]
+        if isinstance(profile, Composed):
+            waiting.extend(profile.sequence)
+    return used
 
 
 class MachineEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decision.formats import load_events, load_workload, write_workload
-from decision.formats.profiles import used_profiles
 from decision.model.errors import InputError
 from decision.model.workload import (
     Composed,
@@ -21,6 +20,7 @@ from decision.model.workload import (
     ParallelHomogeneous,
     ParallelHomogeneousTotal,
     Workload,
+    used_profiles,
 )
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)

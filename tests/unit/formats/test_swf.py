@@ -119,7 +119,9 @@ def test_options_out_of_range_are_refused(tmp_path: Path, options: dict[str, Any
 
 
 def test_an_empty_range_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no usable job; choose other lines"):
+    with pytest.raises(
+        InputError, match=r"no usable job \(left out: 1 outside the range 5:9 of jobs\); choose other jobs"
+    ):
         load(tmp_path, line(1), jobs=slice(5, 9))
 
 

@@ -1,0 +1,108 @@
+"""Exports of the batch scheduler OAR: a table of jobs as CSV, or the JSON of ``oarstat`` and of OAR's REST API.
+
+Times are seconds since 1970, 0 where something has not happened. A resource is what OAR was told to schedule: on many
+clusters a core, not a host.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.model.errors import InputError
+from decision.model.reshape import check_jobs
+from decision.model.workload import Job, Workload
+
+from .oar_records import Record, csv_records, json_records
+from .profiles import delay_profiles
+
+_REASONS = ("that never started", "that did not end", "that ended when they started, or before", "without resources")
+
+
+class _Ran(NamedTuple):
+    """Jobs that ran, and why the others are left out."""
+
+    records: list[Record]
+    dropped: dict[str, int]
+
+
+def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
+    """Read an export: one job per record that ran, in order of submission, one delay profile per distinct run time.
+
+    The first submission is 0 s. A job's size is the number of its resources; the machine has as many as the jobs used.
+
+    A CSV file has a header with the columns ``job_id``, ``submission_time``, ``start_time``, ``stop_time`` and
+    ``resources`` (ids separated by spaces) or ``resource_count``; ``walltime`` (seconds), ``user`` and ``queue`` where
+    known. JSON is what ``oarstat -J``, ``oarstat --gantt ... -J`` and ``/oarapi/jobs/details.json`` print.
+
+    Args:
+        path: the export; ``.json`` or else CSV.
+        name: the workload's name, the part of job ids before ``!``.
+
+    Raises:
+        InputError: if the file cannot be read or no job ran; one line with file, line or job, and field.
+    """
+    read = json_records if Path(path).suffix.lower() == ".json" else csv_records
+    records = list(read(path))
+    _check_ids(records, path)
+    ran = _ran(records)
+    jobs = sorted(ran.records, key=lambda record: record.submission)
+    first = jobs[0].submission if jobs else 0.0
+    names, profiles = delay_profiles(np.array([job.stop - job.start for job in jobs], np.float64))
+    workload = Workload(
+        name=name,
+        jobs=tuple(_job(record, first, profile, name) for record, profile in zip(jobs, names, strict=True)),
+        profiles=profiles,
+        nb_res=_machine_size(jobs),
+        path=str(path),
+        dropped=ran.dropped,
+        unix_start=first,
+    )
+    check_jobs(workload)
+    return workload
+
+
+def _check_ids(records: Sequence[Record], path: str | os.PathLike[str]) -> None:
+    seen: set[str] = set()
+    for record in records:
+        if record.id in seen:
+            raise InputError(f"{path}{record.place}: job {record.id!r} is there twice; make ids unique")
+        seen.add(record.id)
+
+
+def _ran(records: Iterable[Record]) -> _Ran:
+    reasons = [(record, _why_not(record)) for record in records]
+    dropped = Counter(why for _, why in reasons if why)
+    return _Ran([record for record, why in reasons if not why], {why: dropped[why] for why in _REASONS if dropped[why]})
+
+
+def _why_not(record: Record) -> str:
+    """Why a job is left out; empty if it is not."""
+    wrong = (record.start <= 0, record.stop <= 0, record.stop <= record.start, record.size < 1)
+    return next((reason for reason, holds in zip(_REASONS, wrong, strict=True) if holds), "")
+
+
+def _job(record: Record, first: float, profile: str, name: str) -> Job:
+    return Job(
+        id=f"{name}!{record.id}",
+        submit_time=record.submission - first,
+        size=record.size,
+        walltime=record.walltime,
+        profile=profile,
+        user=record.user,
+        extra={"queue": record.queue} if record.queue else None,
+    )
+
+
+def _machine_size(records: Sequence[Record]) -> int:
+    """How many resources the jobs used; where they are not named, those of the largest job."""
+    named = len(set(_resources(records)))
+    return max(named, max((record.size for record in records), default=1))
+
+
+def _resources(records: Iterable[Record]) -> Iterator[str]:
+    for record in records:
+        yield from record.resources

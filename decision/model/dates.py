@@ -1,0 +1,104 @@
+"""Dates and a workload's seconds: what the machine's clock showed when a job was submitted.
+
+A workload's `unix_start` and `time_zone` fix the clock once for the whole of it: changes to and from summer time
+within a log are not followed, so that each day has 24 hours.
+"""
+
+import datetime
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from .demand import submit_times
+from .errors import ConfigError
+from .workload import Workload
+
+DAY = 86_400  # seconds
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_THURSDAY = 3  # 1970-01-01
+
+Ints = NDArray[np.int64]
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A time as a user writes it: seconds of the workload, or a date on the machine's clock."""
+
+    text: str
+    seconds: float | None = None
+    date: datetime.datetime | None = None
+
+    def of(self, workload: Workload) -> float:
+        """The moment in the workload's seconds.
+
+        Raises:
+            ConfigError: if it is a date and the workload does not say when it began.
+        """
+        if self.date is None:
+            return self.seconds or 0.0
+        if workload.unix_start is None:
+            raise ConfigError(f"{self.text}: {workload.path} does not say on which date it began; give seconds")
+        if self.date.tzinfo is not None:
+            return self.date.timestamp() - workload.unix_start
+        return self.date.replace(tzinfo=datetime.UTC).timestamp() - _clock(workload)
+
+
+def read_moment(text: str) -> Moment:
+    """A moment from seconds (``86400``) or an ISO date (``2016-05-10`` or ``2016-05-10T08:30``, with or without zone).
+
+    Raises:
+        ConfigError: if it is neither.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        return Moment(text, date=_date(text))
+    if not math.isfinite(seconds):
+        raise ConfigError(f"{text}: is no time; give seconds or a date like 2016-05-10T08:30")
+    return Moment(text, seconds)
+
+
+def _date(text: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{text}: is no time; give seconds or a date like 2016-05-10T08:30") from None
+
+
+def _clock(workload: Workload) -> float:
+    """What the machine's clock showed at 0 s, in seconds since 1970; 0 where nobody knows."""
+    return 0.0 if workload.unix_start is None else workload.unix_start + workload.time_zone
+
+
+def days(workload: Workload) -> Ints:
+    """The day on which each job is submitted, (J,), counted from 1970-01-01, or from 0 s where no date is known."""
+    return np.floor((submit_times(workload) + _clock(workload)) / DAY).astype(np.int64)
+
+
+def hours(workload: Workload) -> Ints:
+    """The hour of the day at which each job is submitted, (J,), from 0 to 23."""
+    return np.floor((submit_times(workload) + _clock(workload)) % DAY / 3600).astype(np.int64)
+
+
+def weekdays(workload: Workload) -> Ints:
+    """The weekday on which each job is submitted, (J,): 0 is Monday, or the first day where no date is known."""
+    return (days(workload) + (0 if workload.unix_start is None else _THURSDAY)) % 7
+
+
+def midnight(workload: Workload, day: int) -> float:
+    """When that day (see `days`) begins, in the workload's seconds."""
+    return day * DAY - _clock(workload)
+
+
+def day_name(workload: Workload, day: int) -> str:
+    """``2016-05-10``, or ``day0017`` (the first is 1) where no date is known."""
+    if workload.unix_start is None:
+        return f"day{day + 1:04d}"
+    return str(datetime.date(1970, 1, 1) + datetime.timedelta(days=day))
+
+
+def clock_text(workload: Workload, seconds: float) -> str:
+    """What the machine's clock showed then: ``1993-10-01 00:00:03``; the workload must know its `unix_start`."""
+    shown = datetime.datetime.fromtimestamp(_clock(workload) + seconds, datetime.UTC)
+    return shown.strftime("%Y-%m-%d %H:%M:%S")

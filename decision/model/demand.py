@@ -1,0 +1,87 @@
+"""What a workload asks of its machine: the run times of its jobs, and the offered load."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ConfigError
+from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload
+
+Floats = NDArray[np.float64]
+
+
+def runtimes(workload: Workload, speed: float | None = None) -> Floats:
+    """How long each job takes on hosts of `speed` flop/s if nothing stops it: (J,) seconds.
+
+    A delay takes its duration, a task its computation on the host that has most of it, and a composed profile the
+    sum of its parts. Communication counts for nothing: it depends on the network and on the other jobs.
+
+    Raises:
+        ConfigError: if a job computes and `speed` is not given, or does what only Batsim can simulate.
+    """
+    known: dict[tuple[str, int], float] = {}
+    for job in workload.jobs:
+        key = job.profile, job.size
+        if key not in known:
+            known[key] = _Seconds(workload, job.size, speed).of(job.profile)
+    return np.array([known[job.profile, job.size] for job in workload.jobs], np.float64)
+
+
+class _Seconds:
+    """Run times of a workload's profiles on `size` hosts."""
+
+    def __init__(self, workload: Workload, size: int, speed: float | None) -> None:
+        self._path = workload.path
+        self._profiles: Mapping[str, Profile] = workload.profiles
+        self._size = size
+        self._speed = speed
+
+    def of(self, name: str) -> float:
+        match self._profiles[name]:
+            case Delay(duration=duration):
+                return duration
+            case ParallelHomogeneous(flops=flops):
+                return self._computing(flops, name)
+            case ParallelHomogeneousTotal(flops=flops):
+                return self._computing(flops / self._size, name)
+            case Parallel(flops=amounts):
+                return self._computing(max(amounts), name)
+            case Composed(sequence=sequence, repeat=repeat):
+                return repeat * sum(self.of(part) for part in sequence)
+            case foreign:
+                reason = f"only Batsim knows how long a profile of type {foreign.type!r} takes"
+                raise ConfigError(f"{self._path}: profile {name!r}: {reason}; use delays or computations")
+
+    def _computing(self, flops: float, name: str) -> float:
+        if self._speed is None:
+            reason = "it computes, and how fast is not known; give the hosts' speed with --speed, like --speed 11.77Gf"
+            raise ConfigError(f"{self._path}: profile {name!r}: {reason}")
+        return flops / self._speed
+
+
+def sizes(workload: Workload) -> Floats:
+    """Hosts that each job asks for, (J,)."""
+    return np.array([job.size for job in workload.jobs], np.float64)
+
+
+def submit_times(workload: Workload) -> Floats:
+    """When each job is submitted, (J,) seconds."""
+    return np.array([job.submit_time for job in workload.jobs], np.float64)
+
+
+def walltimes(workload: Workload) -> Floats:
+    """Each job's walltime, (J,) seconds, inf where it has none."""
+    return np.array([job.walltime for job in workload.jobs], np.float64)
+
+
+def offered_load(workload: Workload, runtimes: Floats) -> float:
+    """``sum(size * min(runtime, walltime)) / (nb_res * (last submission - first submission))``.
+
+    The share of the machine's time that the jobs would take if they ran as fast as they come. It is nan where all
+    jobs come at once.
+    """
+    area = float((sizes(workload) * np.minimum(runtimes, walltimes(workload))).sum())
+    span = float(np.ptp(submit_times(workload))) if workload.jobs else 0.0
+    return area / (workload.nb_res * span) if span > 0 else math.nan

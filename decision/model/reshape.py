@@ -1,0 +1,157 @@
+"""Workloads from workloads: fewer jobs, other arrivals, other walltimes.
+
+Every job that is left out is counted by reason in `Workload.dropped`: kept and dropped are always all. These
+functions are part of the model so that whoever reads, makes or converts workloads has the same ones.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import compress
+from typing import Literal
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from . import dates
+from .dates import Moment
+from .demand import Floats, offered_load, runtimes, sizes, submit_times
+from .errors import ConfigError, InputError
+from .workload import Workload, used_profiles
+
+Walltimes = Literal["requested", "runtime", "none"]
+
+
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a workload, in the order in which it happens.
+
+    Raises:
+        ConfigError: if a value is out of range.
+    """
+
+    nodes: int | None = None  # leave out larger jobs; the workload is then for so many hosts
+    begin: Moment | None = None  # leave out jobs submitted before
+    end: Moment | None = None  # leave out jobs submitted then or later
+    jobs: slice | None = None  # keep these of the jobs still there, counted in order of submission
+    walltime: Walltimes = "requested"  # as they are, or the run time (perfect estimates), or none
+    load: float | None = None  # stretch or squeeze the arrivals to this offered load
+    shift: bool = False  # let `begin`, or else the first submission, be 0 s
+    speed: float | None = None  # flop/s of the hosts, for the run times of jobs that compute
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None and self.nodes < 1:
+            raise ConfigError(f"nodes: must be at least 1; found {self.nodes}")
+        if self.walltime not in ("requested", "runtime", "none"):
+            raise ConfigError(f"walltime: must be requested, runtime or none; found {self.walltime!r}")
+        if self.jobs is not None and self.jobs.step not in (None, 1):
+            raise ConfigError(f"jobs: must be a range a:b without a step; found a step of {self.jobs.step}")
+        if self.load is not None and not 0 < self.load < float("inf"):
+            raise ConfigError(f"load: must be above 0; found {self.load:g}")
+
+
+def reshape(workload: Workload, filters: Filters) -> Workload:
+    """The workload with all that `filters` ask for.
+
+    Raises:
+        InputError: if no job is left.
+        ConfigError: if a date is asked for and none is known, or a run time is needed and not known.
+    """
+    if filters.nodes is not None:
+        workload = at_most(workload, filters.nodes)
+    workload = _within(workload, filters.begin, filters.end)
+    if filters.jobs is not None:
+        workload = _range(workload, filters.jobs)
+    check_jobs(workload)
+    begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
+    if filters.walltime != "requested":
+        workload = _with_walltimes(workload, filters.walltime, filters.speed)
+    if filters.load is not None:
+        workload = at_load(workload, filters.load, filters.speed)
+    return beginning(workload, begin) if filters.shift else workload
+
+
+def check_jobs(workload: Workload) -> None:
+    """Refuse a workload without jobs. Raises InputError, with the reasons for which jobs were left out."""
+    if not workload.jobs:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in workload.dropped.items())
+        why = f" (left out: {reasons})" if reasons else ""
+        raise InputError(f"{workload.path}: no usable job{why}; choose other jobs or another file")
+
+
+def at_most(workload: Workload, nodes: int) -> Workload:
+    """The jobs of at most `nodes` hosts, for a machine of so many."""
+    return replace(_keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
+
+
+def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Workload:
+    if begin is not None:
+        workload = _keep(workload, submit_times(workload) >= begin.of(workload), f"submitted before {begin.text}")
+    if end is not None:
+        workload = _keep(workload, submit_times(workload) < end.of(workload), f"submitted from {end.text} on")
+    return workload
+
+
+def _range(workload: Workload, jobs: slice) -> Workload:
+    keep = np.zeros(len(workload.jobs), bool)
+    keep[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
+    first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
+    return _keep(workload, keep, f"outside the range {first}:{last} of jobs")
+
+
+def _keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
+    """The jobs that are to be kept and the profiles that they need; the others counted under `reason`."""
+    if keep.all():
+        return workload
+    jobs = tuple(compress(workload.jobs, keep.tolist()))
+    used = used_profiles(workload.profiles, {job.profile for job in jobs})
+    profiles = {name: profile for name, profile in workload.profiles.items() if name in used}
+    dropped = Counter(workload.dropped) + Counter({reason: len(keep) - len(jobs)})
+    return replace(workload, jobs=jobs, profiles=profiles, dropped=dict(dropped))
+
+
+def _with_walltimes(workload: Workload, policy: Walltimes, speed: float | None) -> Workload:
+    limits = runtimes(workload, speed) if policy == "runtime" else np.full(len(workload.jobs), np.inf)
+    pairs = zip(workload.jobs, limits.tolist(), strict=True)
+    return replace(workload, jobs=tuple(replace(job, walltime=limit) for job, limit in pairs))
+
+
+def at_load(workload: Workload, load: float, speed: float | None = None) -> Workload:
+    """The same jobs, further apart or closer together, such that their offered load is `load`.
+
+    The time since the first submission is multiplied by one factor for all, so days get longer or shorter too.
+
+    Args:
+        workload: the jobs.
+        load: offered load, as `decision.model.demand.offered_load` defines it.
+        speed: flop/s of the hosts, where jobs compute.
+
+    Raises:
+        ConfigError: if all jobs come at once or take no time.
+    """
+    now = offered_load(workload, runtimes(workload, speed))
+    if not now > 0:
+        raise ConfigError(f"load: the jobs of {workload.path} come all at once or take no time; no factor changes that")
+    times = submit_times(workload)
+    first = times.min()
+    return _submitted(workload, first + (times - first) * (now / load))
+
+
+def beginning(workload: Workload, seconds: float) -> Workload:
+    """The same jobs with a clock that shows 0 at `seconds`."""
+    unix_start = None if workload.unix_start is None else workload.unix_start + seconds
+    return replace(_submitted(workload, submit_times(workload) - seconds), unix_start=unix_start)
+
+
+def _submitted(workload: Workload, times: Floats) -> Workload:
+    pairs = zip(workload.jobs, times.tolist(), strict=True)
+    return replace(workload, jobs=tuple(replace(job, submit_time=at) for job, at in pairs))
+
+
+def by_day(workload: Workload) -> Iterator[tuple[str, Workload]]:
+    """Each day on which jobs are submitted: its name (see `dates.day_name`) and its jobs; 0 s is its midnight."""
+    day_of = dates.days(workload)
+    for day in np.unique(day_of).tolist():
+        name = dates.day_name(workload, day)
+        of_day = _keep(workload, day_of == day, f"not of {name}")
+        yield name, beginning(of_day, dates.midnight(workload, day))

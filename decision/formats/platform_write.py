@@ -1,47 +1,34 @@
 """SimGrid's platform files, written."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import indent
 from xml.sax.saxutils import quoteattr
 
-import msgspec
-
 from decision.model.platform import Host, Platform, PowerState
+from decision.model.topology import Flat
 
 from .files import write_files
+from .network import format_bandwidth, format_latency, zone_properties
 from .power import SLEEP_PSTATES, WATTAGE, WATTAGE_OFF, format_sleep_states, format_speed, format_wattage
 from .simgrid import BATSIM_SIMGRID, DOCTYPE, FIRST_WITHOUT_OLD_NAMES, FORMAT, simgrid_version
 
 
-class Switched(msgspec.Struct, frozen=True):
-    """Servers around one switch that never saturates: each has a full-duplex link of its own.
-
-    Hosts with the same `server` property are cores of one server and share its link, also for messages among them; any
-    other host is a server.
-    """
-
-    name: str  # of the zone
-    bandwidth: float  # bytes/s, each way
-    latency: float  # seconds from a server to the switch
-
-
 def write_platform(
-    path: str | os.PathLike[str],
-    platform: Platform,
-    comment: str = "",
-    simgrid: str = BATSIM_SIMGRID,
-    network: Switched | None = None,
+    path: str | os.PathLike[str], platform: Platform, comment: str = "", simgrid: str = BATSIM_SIMGRID
 ) -> None:
     """Write a platform: one <host> per host.
+
+    Where the topology is flat, the hosts are around one switch, each on a link of its own; but hosts with the same
+    `server` property are cores of one server and share its link, also for messages among them. Without a topology
+    messages take no time.
 
     Args:
         path: the XML file.
         platform: its hosts' power and sleep states become properties; their zone properties are not written.
         comment: where the platform comes from.
         simgrid: the version of SimGrid that will read the file.
-        network: what connects the hosts; without it messages take no time.
 
     Raises:
         ConfigError: if the file cannot be written, or there is no such version.
@@ -50,7 +37,8 @@ def write_platform(
     lines = ["<?xml version='1.0'?>", f'<!DOCTYPE platform SYSTEM "{DOCTYPE}">', f'<platform version="{FORMAT}">']
     if comment:
         lines.append(f"  <!--\n{indent(comment.replace('--', '- -'), '  ')}\n  -->")
-    lines += _unconnected(platform, old) if network is None else _switched(platform, network, old)
+    topology = platform.topology
+    lines += _switched(platform, topology, old) if isinstance(topology, Flat) else _unconnected(platform, old)
     lines += ["</platform>", ""]
     write_files({Path(path): ["\n".join(lines).encode()]})
 
@@ -63,37 +51,36 @@ def _unconnected(platform: Platform, old: bool) -> Iterator[str]:
     yield "  </zone>"
 
 
-def _switched(platform: Platform, network: Switched, old: bool) -> Iterator[str]:
-    """The hosts in a zone around a router; the master in a zone beside it, on a link like theirs."""
-    hosts = platform.hosts + platform.storage
-    servers = [host.properties.get("server", host.name) for host in hosts]
-    zone, switch = quoteattr(network.name), quoteattr(f"{network.name}_switch")
-    rate = f'bandwidth="{format_bandwidth(network.bandwidth)}" latency="{network.latency:g}s"'
-    link = f'    {{}}<link id={{}} {rate} sharing_policy="SPLITDUPLEX"/>'
+def _switched(platform: Platform, topology: Flat, old: bool) -> Iterator[str]:
+    """The hosts in a zone around a router, and the master in a zone beside it, by a link that takes no time."""
+    bandwidth = format_bandwidth(topology.link.bandwidth)
     yield '  <zone id="AS0" routing="Full">'
-    yield f'    <zone id={zone} routing="Cluster">'
-    for host in hosts:
-        yield from (f"  {line}" for line in _host_lines(host, "", old))
-    yield from (link.format("  ", quoteattr(f"{server}_link")) for server in dict.fromkeys(servers))
-    for host, server in zip(hosts, servers, strict=True):
-        up, down = quoteattr(f"{server}_link_UP"), quoteattr(f"{server}_link_DOWN")
-        yield f"      <host_link id={quoteattr(host.name)} up={up} down={down}/>"
-    yield f"      <router id={switch}/>"
+    yield '    <zone id="network" routing="Cluster">'
+    yield from (f"      {line}" for line in _property_lines(zone_properties(topology)))
+    yield from (f"  {line}" for host in platform.hosts + platform.storage for line in _host_lines(host, "", old))
+    yield from (f"      {line}" for line in _link_lines(platform, topology))
+    yield '      <router id="network_router"/>'
     yield "    </zone>"
     yield '    <zone id="head" routing="Full">'
     yield from (f"  {line}" for line in _host_lines(_master(platform), "", old))
     yield "    </zone>"
-    yield link.format("", '"head_link"')
-    yield f'    <zoneRoute src="head" dst={zone} gw_src={quoteattr(platform.master)} gw_dst={switch}>'
-    yield '      <link_ctn id="head_link" direction="UP"/>'
+    yield f'    <link id="head_link" bandwidth="{bandwidth}" latency="0s" sharing_policy="FATPIPE"/>'
+    ends = f'gw_src={quoteattr(platform.master)} gw_dst="network_router"'
+    yield f'    <zoneRoute src="head" dst="network" {ends}>'
+    yield '      <link_ctn id="head_link"/>'
     yield "    </zoneRoute>"
     yield "  </zone>"
 
 
-def format_bandwidth(bandwidth: float) -> str:
-    """Bytes per second with a unit: ``1.25GBps``."""
-    unit, name = next((u, n) for u, n in ((1e9, "G"), (1e6, "M"), (1.0, "")) if bandwidth >= u or u == 1)
-    return f"{bandwidth / unit:.12g}{name}Bps"
+def _link_lines(platform: Platform, topology: Flat) -> Iterator[str]:
+    """A full-duplex link for each server, and who uses it."""
+    servers = {host.name: host.properties.get("server", host.name) for host in platform.hosts + platform.storage}
+    rate = f'bandwidth="{format_bandwidth(topology.link.bandwidth)}" latency="{format_latency(topology.link.latency)}"'
+    for server in dict.fromkeys(servers.values()):
+        yield f'<link id={quoteattr(f"{server}_link")} {rate} sharing_policy="SPLITDUPLEX"/>'
+    for host, server in servers.items():
+        up, down = quoteattr(f"{server}_link_UP"), quoteattr(f"{server}_link_DOWN")
+        yield f"<host_link id={quoteattr(host)} up={up} down={down}/>"
 
 
 def _master(platform: Platform) -> Host:
@@ -108,8 +95,11 @@ def _host_lines(host: Host, place: str, old: bool) -> list[str]:
     properties = _written_properties(host, old)
     if not properties:
         return [f"{start}/>"]
-    lines = [f"      <prop id={quoteattr(key)} value={quoteattr(value)}/>" for key, value in properties.items()]
-    return [f"{start}>", *lines, "    </host>"]
+    return [f"{start}>", *(f"      {line}" for line in _property_lines(properties)), "    </host>"]
+
+
+def _property_lines(properties: Mapping[str, str]) -> Iterator[str]:
+    return (f"<prop id={quoteattr(key)} value={quoteattr(value)}/>" for key, value in properties.items())
 
 
 def _written_properties(host: Host, old: bool) -> dict[str, str]:

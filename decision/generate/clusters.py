@@ -5,8 +5,9 @@ from textwrap import fill
 import msgspec
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.model.topology import Flat, Link
 
-from .grid5000 import CLUSTERS, Cluster
+from .grid5000 import CLUSTERS, LATENCY, Cluster
 
 _TAURUS = CLUSTERS["taurus"]
 TAURUS_SPEED = _TAURUS.cores * _TAURUS.core_speed("measured")  # flop/s: a host of 12 cores, seen as one resource
@@ -44,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     servers: int | None = None  # without regard to how many there were; all that there were if absent
     by_core: bool = False  # one host per core, not per server
     power: bool = False  # with the power and sleep states of a server of taurus, the only one measured in all of them
-    network: bool = False  # with links; only the description says so
+    network: bool = False  # with links
 
     @property
     def nb_servers(self) -> int:
@@ -71,7 +72,8 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
         for number in range(1, wanted.nb_servers + 1)
         for name, properties in _hosts_of(f"{wanted.cluster.name}-{number}", cores if wanted.by_core else 0)
     ]
-    return _platform(hosts, pstates, sleep)
+    topology = Flat(len(hosts), Link(wanted.cluster.ethernet / 8, LATENCY)) if wanted.network else None
+    return _platform(hosts, pstates, sleep, topology)
 
 
 def describe_cluster(wanted: Wanted) -> str:
@@ -153,7 +155,10 @@ def _constant(speed: float, watts: float) -> PowerState:
 
 
 def _platform(
-    hosts: list[tuple[str, dict[str, str]]], pstates: tuple[PowerState, ...], sleep: tuple[SleepState, ...] = ()
+    hosts: list[tuple[str, dict[str, str]]],
+    pstates: tuple[PowerState, ...],
+    sleep: tuple[SleepState, ...] = (),
+    topology: Flat | None = None,
 ) -> Platform:
     """Equal hosts in Batsim's order of ids, from their names and properties."""
     has_power = any(state.full for state in pstates)
@@ -162,5 +167,6 @@ def _platform(
         hosts=tuple(
             Host(id=number, name=name, pstates=pstates, sleep=sleep, has_power=has_power, properties=properties)
             for number, (name, properties) in enumerate(ordered)
-        )
+        ),
+        topology=topology,
     )

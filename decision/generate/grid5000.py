@@ -242,7 +242,7 @@ _TABLE = (
 
 CLUSTERS = {cluster.name: cluster for cluster in _TABLE}
 
-LATENCY = 1e-4  # seconds from a node to its switch, as in SimGrid's description of Grid'5000
+LATENCY = 100 * 1e-6  # seconds from a node to its switch, as in SimGrid's description of Grid'5000
 
 
 def find_cluster(name: str) -> Cluster:

@@ -75,10 +75,10 @@ def grid5000(
           --simgrid 3.24 -o graphite.xml
     """
     from decision import __version__
-    from decision.formats.platform_write import Switched, write_platform
+    from decision.formats.platform_write import write_platform
     from decision.formats.simgrid import BATSIM_SIMGRID
     from decision.generate.clusters import Wanted, describe_cluster, grid5000_cluster
-    from decision.generate.grid5000 import CLUSTERS, LATENCY, find_cluster
+    from decision.generate.grid5000 import CLUSTERS, find_cluster
 
     from .tables import print_clusters, print_written
 
@@ -95,10 +95,9 @@ def grid5000(
         network=network,
     )
     platform = grid5000_cluster(wanted)
-    links = Switched(facts.name, facts.ethernet / 8, LATENCY) if network else None
     path = output or Path(f"{facts.name}.xml")
     comment = f"{describe_cluster(wanted)}\nMade by decision {__version__}."
-    write_platform(path, platform, comment, simgrid or BATSIM_SIMGRID, links)
+    write_platform(path, platform, comment, simgrid or BATSIM_SIMGRID)
     print_written(path, platform)
     if energy is None and not wanted.power:
         stderr().print("its power was never published; --energy taurus lends it that of taurus", highlight=False)

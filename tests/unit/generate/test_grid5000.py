@@ -3,10 +3,10 @@
 import pytest
 
 from decision.formats import load_platform, write_platform
-from decision.formats.platform_write import Switched
 from decision.generate.clusters import Wanted, describe_cluster, grid5000_cluster
-from decision.generate.grid5000 import CLUSTERS, find_cluster
+from decision.generate.grid5000 import CLUSTERS, LATENCY, find_cluster
 from decision.model.errors import ConfigError
+from decision.model.topology import Flat, Link
 
 # nodes, cores, Gflop/s of a core: measured, theoretical
 PUBLISHED = {
@@ -82,18 +82,22 @@ def test_the_description_names_the_source_of_each_figure():
 
 
 @pytest.mark.parametrize("by_core", [False, True])
-def test_a_network_changes_nothing_for_the_embedded_engine(tmp_path, by_core):
-    platform = grid5000_cluster(Wanted(cluster=CLUSTERS["orion"], by_core=by_core, power=True))
-    write_platform(tmp_path / "without.xml", platform)
-    write_platform(tmp_path / "with.xml", platform, network=Switched("orion", 1.25e9, 1e-4))
-    without, networked = (load_platform(tmp_path / f"{name}.xml", energy=True) for name in ("without", "with"))
-    assert networked.hosts == without.hosts
+def test_a_network_changes_nothing_for_the_embedded_engine_but_is_known(tmp_path, by_core):
+    kept = []
+    for network in (False, True):
+        wanted = Wanted(cluster=CLUSTERS["orion"], by_core=by_core, power=True, network=network)
+        write_platform(tmp_path / "p.xml", grid5000_cluster(wanted))
+        kept.append(load_platform(tmp_path / "p.xml", energy=True))
+    without, networked = kept
+    assert [(h.name, h.pstates, h.sleep, h.properties) for h in networked.hosts] == [
+        (h.name, h.pstates, h.sleep, h.properties) for h in without.hosts
+    ]
+    assert (without.topology, networked.topology) == (None, Flat(48 if by_core else 4, Link(1.25e9, LATENCY)))
 
 
 def test_cores_share_the_link_of_their_server(tmp_path):
-    platform = grid5000_cluster(Wanted(cluster=CLUSTERS["orion"], by_core=True))
-    write_platform(tmp_path / "p.xml", platform, network=Switched("orion", 1.25e9, 1e-4))
+    write_platform(tmp_path / "p.xml", grid5000_cluster(Wanted(cluster=CLUSTERS["orion"], by_core=True, network=True)))
     text = (tmp_path / "p.xml").read_text()
     assert text.count("<link id=") == 4 + 1  # the master's too
     assert text.count('up="orion-1_link_UP" down="orion-1_link_DOWN"') == 12
-    assert 'bandwidth="1.25GBps" latency="0.0001s"' in text
+    assert 'bandwidth="1.25GBps" latency="100us"' in text

@@ -30,6 +30,7 @@ class EngineName(StrEnum):
     EMBEDDED = "embedded"
     REFERENCE = "reference"
     BATSIM = "batsim"
+    DOCKER = "docker"
 
 
 class WalltimeName(StrEnum):
@@ -42,6 +43,7 @@ class WalltimeName(StrEnum):
 
 Engine = Annotated[EngineName, typer.Option("--engine", help="Who simulates.")]
 Batsim = Annotated[str, typer.Option("--batsim", help="Batsim's command, for --engine batsim.", metavar="PATH")]
+Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
 Jobs = Annotated[
     str | None, typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF)
 ]
@@ -59,6 +61,7 @@ def run(
     option: PolicySettings = None,
     engine: Engine = EngineName.EMBEDDED,
     batsim: Batsim = "batsim",
+    image: Image = "oarteam/batsim:latest",
     energy: EnergyOption = False,
     events: EventsOption = None,
     jobs: Jobs = None,
@@ -73,7 +76,8 @@ def run(
 
     Prints what came of it and writes Batsim's output files, out_jobs.csv and
     its companions, to FOLDER. With --engine batsim it starts Batsim itself on
-    a free port; the other engines need nothing installed.
+    a free port, with --engine docker it starts a published image of Batsim;
+    the other engines need nothing installed.
 
     Examples:
 
@@ -103,8 +107,9 @@ def run(
     print_dropped(case.workloads)
     announce_compilation()
     with working(policy) as show:
-        if engine is EngineName.BATSIM:
-            summary = run_there(case, choice, output, batsim, plot=plot, timeout=timeout)
+        if engine in (EngineName.BATSIM, EngineName.DOCKER):
+            container = image if engine is EngineName.DOCKER else None
+            summary = run_there(case, choice, output, batsim, image=container, plot=plot, timeout=timeout)
         else:
             reference = engine is EngineName.REFERENCE
             summary = run_here(case, choice, output, plot=plot, reference=reference, progress=show)

@@ -16,6 +16,7 @@ from decision.model.record import JobTable, RunRecord
 from decision.simulation import simulate
 
 from .agents import make_agent
+from .docker import docker_command
 from .inprocess import converse
 from .inputs import Case, Choice, workload_files, writable_folder
 from .launcher import run_batsim
@@ -74,17 +75,37 @@ def _simulate(case: Case, choice: Choice, reference: bool, progress: Progress | 
 
 
 def run_there(
-    case: Case, choice: Choice, output: Path, batsim: str, *, plot: bool = False, timeout: float = 0.0
+    case: Case,
+    choice: Choice,
+    output: Path,
+    batsim: str = "batsim",
+    *,
+    image: str | None = None,
+    plot: bool = False,
+    timeout: float = 0.0,
 ) -> Summary:
     """Run a policy on a Batsim that we start; Batsim writes ``output/out_*.csv``.
+
+    Args:
+        case: what is simulated.
+        choice: who decides.
+        output: folder for the files.
+        batsim: Batsim's command.
+        image: the Docker image that is run in the command's place.
+        plot: draw ``output/schedule.png`` too.
+        timeout: seconds to wait for one of Batsim's messages; 0 waits for ever.
 
     Raises:
         PeerError: if Batsim dies, with its own last words; and as `decision.drivers.launcher.run_batsim`.
     """
-    folder = writable_folder(output)
+    folder = writable_folder(output).absolute()
     agent = _agent(case, choice)
     prefix = str(folder / _FILES)
-    command = [_find(batsim), *_batsim_options(case, folder), "-e", prefix]
+    files = _input_files(case, folder)
+    start = [_find(batsim)] if image is None else docker_command(image, [file for _, file in files], folder)
+    command = [*start, *(str(word) for pair in files for word in pair), "-e", prefix]
+    if case.inputs.energy:
+        command.append("-E")
     run_batsim(agent, command, log=folder / "batsim.log", timeout=timeout)
     return _finish(case, choice, folder, read_jobs(prefix), read_joules(prefix), plot)
 
@@ -100,13 +121,12 @@ def _find(batsim: str) -> str:
     return found
 
 
-def _batsim_options(case: Case, folder: Path) -> list[str]:
-    options = ["-p", str(case.inputs.platform)]
-    for path in workload_files(case, folder):
-        options += ["-w", str(path)]
-    for path in case.inputs.events:
-        options += ["--events", str(path)]
-    return [*options, "-E"] if case.inputs.energy else options
+def _input_files(case: Case, folder: Path) -> list[tuple[str, Path]]:
+    """Batsim's options for its input files, each with its file."""
+    named = [("-p", case.inputs.platform)]
+    named += [("-w", path) for path in workload_files(case, folder)]
+    named += [("--events", path) for path in case.inputs.events]
+    return [(option, path.absolute()) for option, path in named]
 
 
 def _finish(case: Case, choice: Choice, folder: Path, jobs: JobTable, joules: float, plot: bool) -> Summary:

@@ -8,7 +8,9 @@ log: for comparisons that matter use a recorded log or a published model.
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.model.workload import Delay, Job, ParallelHomogeneous, Profile, Workload
+from decision.model.workload import Delay, ParallelHomogeneous, Profile, Workload
+
+from .jobs import workload_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,14 +40,8 @@ def week_workload(rng: np.random.Generator, nb_jobs: int = 1500, nb_hosts: int =
     users = _users(rng, nb_jobs)
     sizes = _sizes(rng, users, nb_hosts)
     runtimes, walltimes = _times(rng, users, sizes, load * nb_hosts * DAYS * DAY)
-    jobs = tuple(
-        Job(id=f"w0!{i:04d}", submit_time=at, size=size, walltime=limit, profile=f"d{run:.0f}", user=f"u{user:02d}")
-        for i, (at, size, limit, run, user) in enumerate(
-            zip(submit.tolist(), sizes.tolist(), walltimes.tolist(), runtimes.tolist(), users.tolist(), strict=True)
-        )
-    )
-    profiles: dict[str, Profile] = {f"d{run:.0f}": Delay(run) for run in np.unique(runtimes).tolist()}
-    return Workload(name="w0", jobs=jobs, profiles=profiles, nb_res=nb_hosts)
+    names = [f"u{user:02d}" for user in users.tolist()]
+    return workload_of(submit, sizes, runtimes, nb_hosts, walltimes=walltimes, users=names)
 
 
 def in_flops(workload: Workload, speed: float) -> Workload:

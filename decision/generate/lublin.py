@@ -1,0 +1,111 @@
+"""The workload model of Lublin and Feitelson (2003), in full.
+
+A job's size is one host, or a two-stage uniform on a logarithmic scale that is often rounded to a power of two. Its
+run time is e to a hyper-gamma (a short or a long gamma) whose mix depends on the size. Jobs arrive with gamma gaps
+under a daily cycle. Follows the authors' program (m_lublin99.c in the Parallel Workloads Archive), including what the
+paper leaves open: the mix is linear in the number of hosts (not in its logarithm), values above a limit are drawn
+again, times are whole seconds.
+
+It differs in two ways. Power-of-two sizes fit machines that are none. And the clock keeps its fractions: the program
+cuts its clock to whole seconds at each job but not its place in the day, so that its days begin half a second earlier
+for each job, an hour and a half after 10,000 jobs; ours stay at midnight.
+
+RLScheduler's traces are this model at 256 hosts: Lublin-1 with all defaults, Lublin-2 with both classes and
+``batch.size_medium_below=2.5``, ``interactive.size_high_below=0``.
+"""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.errors import ConfigError
+from decision.model.workload import Workload
+
+from .jobs import workload_of
+from .lublin_arrivals import arrivals, draw_below
+from .lublin_params import CLASSES, JobClass
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class LublinJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs in the order of their submission. All columns have length J."""
+
+    submit: Floats  # whole seconds from midnight of the first day
+    size: Ints  # hosts
+    runtime: Floats  # whole seconds, >= 1
+    kind: Ints  # which of the classes
+
+
+def lublin_workload(
+    rng: np.random.Generator,
+    nb_jobs: int,
+    nb_hosts: int,
+    classes: Mapping[str, JobClass] = CLASSES["whole"],
+) -> Workload:
+    """Jobs of the model with delay profiles and without walltimes; `queue` names the class where there are several.
+
+    Args:
+        rng: where all choices come from.
+        nb_jobs: how many jobs.
+        nb_hosts: hosts of the machine; no job is larger.
+        classes: parameters by name of the class, each with its own arrivals.
+
+    Raises:
+        ConfigError: if there is no job or no host, or the parameters hardly ever meet their limits.
+    """
+    jobs = lublin_jobs(rng, nb_jobs, nb_hosts, tuple(classes.values()))
+    queues = [{"queue": name} for name in classes]
+    extras = [queues[kind] for kind in jobs.kind.tolist()] if len(classes) > 1 else None
+    return workload_of(jobs.submit, jobs.size, jobs.runtime, nb_hosts, extras=extras)
+
+
+def lublin_jobs(rng: np.random.Generator, nb_jobs: int, nb_hosts: int, classes: tuple[JobClass, ...]) -> LublinJobs:
+    """The model's jobs as columns; see `lublin_workload`."""
+    if nb_jobs < 1 or nb_hosts < 1:
+        raise ConfigError(f"a workload needs at least one job and one host; found {nb_jobs} and {nb_hosts}")
+    submit = np.stack([arrivals(rng, jobs, nb_jobs) for jobs in classes])
+    first = np.argsort(submit, axis=None, kind="stable")[:nb_jobs]
+    kind = first // nb_jobs
+    size = np.empty(nb_jobs, np.int64)
+    runtime = np.empty(nb_jobs)
+    for number, jobs in enumerate(classes):
+        mine = kind == number
+        size[mine] = draw_sizes(rng, jobs, nb_hosts, int(mine.sum()))
+        runtime[mine] = draw_runtimes(rng, jobs, size[mine])
+    return LublinJobs(submit=submit.ravel()[first], size=size, runtime=runtime, kind=kind)
+
+
+def draw_sizes(rng: np.random.Generator, jobs: JobClass, nb_hosts: int, count: int) -> Ints:
+    """(count,) sizes in hosts."""
+    high = max(math.log2(nb_hosts) - jobs.size_high_below, 0.0)
+    low = min(jobs.size_low, high)
+    medium = max(high - jobs.size_medium_below, low)
+    below = rng.random(count) <= jobs.size_low_share
+    exponent = rng.uniform(np.where(below, low, medium), np.where(below, medium, high))
+    kind = rng.random(count)
+    rounded = kind <= jobs.serial + jobs.power_of_two
+    exponent[rounded] = np.minimum(np.floor(exponent[rounded] + 0.5), math.floor(math.log2(nb_hosts)))
+    sizes = np.minimum(np.floor(2**exponent + 0.5), nb_hosts)
+    return np.where(kind <= jobs.serial, 1, sizes).astype(np.int64)
+
+
+def draw_runtimes(rng: np.random.Generator, jobs: JobClass, sizes: Ints) -> Floats:
+    """(J,) run times in whole seconds of jobs with the given sizes."""
+    short = share_of_short(jobs, sizes)
+
+    def draw(places: Ints) -> Floats:
+        shorter = rng.random(len(places)) <= short[places]
+        shape = np.where(shorter, jobs.short_shape, jobs.long_shape)
+        return rng.gamma(shape, np.where(shorter, jobs.short_scale, jobs.long_scale))
+
+    return np.floor(np.exp(draw_below(jobs.longest, len(sizes), draw)))
+
+
+def share_of_short(jobs: JobClass, sizes: Ints) -> Floats:
+    """(J,) the probability that a job of each size is a short one."""
+    return np.clip(jobs.short_share + jobs.short_share_slope * sizes, 0.0, 1.0)

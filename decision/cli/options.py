@@ -51,8 +51,8 @@ TimeoutOption = Annotated[
 ]
 
 
-def read_settings(pairs: Iterable[str] | None) -> dict[str, str]:
-    """The policy's options from ``name=value`` pairs.
+def read_settings(pairs: Iterable[str] | None, option: str = "--option") -> dict[str, str]:
+    """Values by name from the ``name=value`` pairs of an option that may be repeated.
 
     Raises:
         ConfigError: for a pair without ``=`` or a name given twice.
@@ -61,9 +61,9 @@ def read_settings(pairs: Iterable[str] | None) -> dict[str, str]:
     for pair in pairs or ():
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise ConfigError(f"--option {pair!r}: write it as name=value")
+            raise ConfigError(f"{option} {pair!r}: write it as name=value")
         if name in settings:
-            raise ConfigError(f"--option {name}: given twice, as {settings[name]!r} and {value!r}")
+            raise ConfigError(f"{option} {name}: given twice, as {settings[name]!r} and {value!r}")
         settings[name] = value
     return settings
 

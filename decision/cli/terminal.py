@@ -8,10 +8,10 @@ from rich.console import Console
 @cache
 def stdout() -> Console:
     """The console of results."""
-    return Console()
+    return Console(emoji=False)
 
 
 @cache
 def stderr() -> Console:
     """The console of progress, notes and errors."""
-    return Console(stderr=True)
+    return Console(stderr=True, emoji=False)

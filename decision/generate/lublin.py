@@ -11,7 +11,7 @@ cuts its clock to whole seconds at each job but not its place in the day, so tha
 for each job, an hour and a half after 10,000 jobs; ours stay at midnight.
 
 RLScheduler's traces are this model at 256 hosts: Lublin-1 with all defaults, Lublin-2 with both classes and
-``batch.size_medium_below=2.5``, ``interactive.size_high_below=0``.
+``batch.size_medium_below=2.5``, ``interactive.size_high_below=0``, ``interactive.size_medium_below=2.3``.
 """
 
 import math

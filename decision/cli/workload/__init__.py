@@ -2,4 +2,7 @@
 
 import typer
 
+from .lublin import lublin
+
 app = typer.Typer(no_args_is_help=True, help="Make, convert and describe workloads.")
+app.command()(lublin)

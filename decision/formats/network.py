@@ -9,7 +9,7 @@ from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, To
 
 # What is no <cluster> of SimGrid's, such as a fat-tree whose levels differ, is a zone with two properties
 TOPOLOGY = "decision_topology"  # what a cluster has as "topology" and "topo_parameters"
-LINKS = "decision_links"  # one for all, or one for each level
+LINKS = "decision_links"  # of each level or of all, or of each host and the backbone
 
 _NUMBER = re.compile(r"\s*(\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
@@ -73,10 +73,11 @@ def topology_of_cluster(attributes: Mapping[str, str], nb_hosts: int) -> Topolog
     Raises:
         ConfigError: if SimGrid would not take them, or they are not of `nb_hosts` hosts.
     """
-    link = _link(attributes["bw"], attributes["lat"])
-    backbone = _link(attributes["bb_bw"], attributes.get("bb_lat", "0s")) if attributes.get("bb_bw") else None
     kind, parameters = attributes.get("topology", "FLAT"), attributes.get("topo_parameters", "")
-    return _topology(kind, parameters, [link], nb_hosts, backbone)
+    links = [_link(attributes["bw"], attributes["lat"])]
+    if kind == "FLAT" and attributes.get("bb_bw"):
+        links.append(_link(attributes["bb_bw"], attributes.get("bb_lat", "0s")))
+    return _topology(kind, parameters, links, nb_hosts)
 
 
 def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> Topology:
@@ -87,10 +88,19 @@ def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> Topology:
 
 
 def zone_properties(topology: Flat | FatTree) -> dict[str, str]:
-    """What says of a zone that it is this topology; a backbone is left out."""
-    links = topology.links if isinstance(topology, FatTree) else (topology.link,)
-    written = (f"{format_bandwidth(link.bandwidth)} {format_latency(link.latency)}" for link in links)
-    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), LINKS: ", ".join(written)}
+    """What says of a zone that it is this topology."""
+    links = (f"{format_bandwidth(link.bandwidth)} {format_latency(link.latency)}" for link in links_of(topology))
+    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), LINKS: ", ".join(links)}
+
+
+def links_of(topology: Topology) -> tuple[Link, ...]:
+    """One link of each level of a fat-tree; of another topology its one link, and the backbone where there is one."""
+    match topology:
+        case FatTree(links=links):
+            return links
+        case Flat(link=link, backbone=Link() as backbone):
+            return link, backbone
+    return (topology.link,)
 
 
 def format_topology(topology: Topology) -> tuple[str, str]:
@@ -113,11 +123,9 @@ def _link(bandwidth: str, latency: str = "") -> Link:
     return Link(parse_bandwidth(bandwidth), parse_latency(latency))
 
 
-def _topology(
-    kind: str, parameters: str, links: Sequence[Link], nb_hosts: int, backbone: Link | None = None
-) -> Topology:
+def _topology(kind: str, parameters: str, links: Sequence[Link], nb_hosts: int) -> Topology:
     if kind == "FLAT":
-        return Flat(nb_hosts, links[0], backbone)
+        return Flat(nb_hosts, *links[:2])
     if kind not in _FORMS:
         raise ConfigError(f"the topology {kind!r} is none of FLAT, {', '.join(_FORMS)}")
     topology = _build(kind, parameters, links)

@@ -4,8 +4,8 @@ Design
 ------
 A topology that SimGrid knows is one <cluster>: it loads fastest (1,000 hosts in 0.03 s, 3,456 in 0.3 s), and a fat-tree
 routes over every cable as real switches do (destination modulo k). Such a cluster has no router that another zone could
-enter by, except where it is flat; its first host is the gateway instead. SimGrid 3.28 and later take any numbers of
-hosts; before, those of a fat-tree had to begin at 0.
+enter by, and a router in a zone of hosts around a switch is one that no route leads to; so the first host is the
+gateway. SimGrid 3.28 and later take any numbers of hosts; before, those of a fat-tree had to begin at 0.
 
 Only a fat-tree whose levels have different links is no such cluster. It becomes zones in zones, down to a flat cluster
 for each switch: within a zone routes go from any part to any other, and up by a router. All cables from a subtree up
@@ -94,10 +94,9 @@ def star_zone(topology: Flat, hosts: Iterable[Leaf], head: Head) -> Iterator[str
         *(line for name in dict.fromkeys(leaf.link for leaf in leaves) for line in _link(name, topology.link)),
         *(_element("backbone", {"id": "backbone", **_rate(topology.backbone)}) if topology.backbone else ()),
         *(line for leaf in leaves for line in _host_link(leaf)),
-        *_element("router", {"id": _router(_NETWORK)}),
     ]
     zone = _element("zone", {"id": _NETWORK, "routing": "Cluster"}, network)
-    return _beside(zone, _router(_NETWORK), topology.link, head)
+    return _beside(zone, leaves[0].name, topology.link, head)
 
 
 def _beside(network: Lines, gateway: str, link: Link, head: Head) -> Iterator[str]:

@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
-from decision.model.workload import Delay, Workload
+from decision.model.workload import Workload
 
 from .modal import modal_estimates
 
@@ -18,20 +19,20 @@ Model = Callable[[Floats, np.random.Generator], Floats]
 ESTIMATES = "exact, factor:F, tsafrir or tsafrir:LONGEST"
 
 
-def apply_estimates(workload: Workload, model: str, rng: np.random.Generator) -> Workload:
+def apply_estimates(workload: Workload, model: str, rng: np.random.Generator, speed: float | None = None) -> Workload:
     """The workload with walltimes from a model of estimates.
 
     Args:
-        workload: jobs with delay profiles, whose run times are known.
+        workload: jobs whose run times are known (see `decision.model.demand.runtimes`).
         model: ``exact``, the run time; ``factor:F``, F times the run time; ``tsafrir``, modal estimates (Tsafrir,
             Etsion and Feitelson 2005), with ``tsafrir:LONGEST`` for the longest allowed in seconds.
         rng: where choices come from.
+        speed: flop/s of the hosts, where jobs compute.
 
     Raises:
         ConfigError: if there is no such model, a job's run time is unknown, or is above the longest estimate.
     """
-    runtimes = np.array([_runtime(workload, job.profile) for job in workload.jobs])
-    walltimes = read_model(model)(runtimes, rng).tolist()
+    walltimes = read_model(model)(runtimes(workload, speed), rng).tolist()
     jobs = tuple(
         msgspec.structs.replace(job, walltime=walltime, source=None)
         for job, walltime in zip(workload.jobs, walltimes, strict=True)
@@ -47,13 +48,13 @@ def read_model(text: str) -> Model:
     """
     name, colon, value = text.partition(":")
     if text == "exact":
-        return lambda runtimes, rng: runtimes.copy()
+        return lambda times, rng: times.copy()
     if name == "factor" and colon:
         factor = _number(text, value, least=1.0)
-        return lambda runtimes, rng: factor * runtimes
+        return lambda times, rng: factor * times
     if name == "tsafrir":
         longest = _number(text, value, least=3600.0) if colon else None
-        return lambda runtimes, rng: modal_estimates(runtimes, rng, longest)
+        return lambda times, rng: modal_estimates(times, rng, longest)
     raise ConfigError(f"--estimates {text}: write {ESTIMATES}")
 
 
@@ -65,10 +66,3 @@ def _number(text: str, value: str, least: float) -> float:
     if not least <= number < math.inf:
         raise ConfigError(f"--estimates {text}: must have a number of at least {least:g} after the colon")
     return number
-
-
-def _runtime(workload: Workload, name: str) -> float:
-    profile = workload.profiles[name]
-    if not isinstance(profile, Delay):
-        raise ConfigError(f"profile {name!r}: estimates need run times, which only delay profiles have")
-    return profile.duration

@@ -58,12 +58,7 @@ def load_swf(
         ConfigError: if an option is out of range.
     """
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, shift=shift)
-    data = read_bytes(path, _LONGEST_LINE)
-    _check_text(data, path)
-    table, malformed = _parse(data)
-    table, dropped = _sift(table)
-    if malformed:
-        dropped[f"not {_FIELDS} numbers"] = malformed
+    table, dropped, data = read_log(path)
     header = read_header(data)
     machine = nodes or machine_size(header)
     jobs_read, profiles = _jobs(table[np.argsort(table[:, _SUBMIT], kind="stable")], name)
@@ -71,7 +66,7 @@ def load_swf(
         name=name,
         jobs=jobs_read,
         profiles=profiles,
-        nb_res=machine or int(_sizes(table).max(initial=1)),
+        nb_res=machine or int(requested_sizes(table).max(initial=1)),
         path=str(path),
         description=origin(header),
         dropped=dict(dropped),
@@ -79,6 +74,21 @@ def load_swf(
         time_zone=time_zone(header),
     )
     return reshape(workload, replace(filters, nodes=machine))
+
+
+def read_log(path: str | os.PathLike[str]) -> tuple[Table, Counter[str], bytes]:
+    """The log's usable lines as rows of 18 numbers, how many others there are by reason, and the whole file.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    data = read_bytes(path, _LONGEST_LINE)
+    _check_text(data, path)
+    table, malformed = _parse(data)
+    table, dropped = _sift(table)
+    if malformed:
+        dropped[f"not {_FIELDS} numbers"] = malformed
+    return table, dropped, data
 
 
 def _check_text(data: bytes, path: str | os.PathLike[str]) -> None:
@@ -113,14 +123,14 @@ def _is_row(line: bytes) -> bool:
         return False
 
 
-def _sizes(table: Table) -> Table:
+def requested_sizes(table: Table) -> Table:
     requested = table[:, _REQUESTED]
     return np.where(requested > 0, requested, table[:, _ALLOCATED])
 
 
 def _sift(table: Table) -> tuple[Table, Counter[str]]:
     """The usable lines, and how many others there are, each under the first reason that holds."""
-    size = _sizes(table)
+    size = requested_sizes(table)
     reasons = {
         "with a field that is no finite number": ~np.isfinite(table).all(axis=1),
         "parts of a checkpointed job (status 2, 3 or 4)": np.isin(table[:, _STATUS], _PARTIAL),
@@ -169,10 +179,10 @@ def _jobs(table: Table, name: str) -> tuple[tuple[Job, ...], dict[str, Profile]]
         for number, submit, size, walltime, profile, user, extra in zip(
             _texts(table[:, _ID]),
             table[:, _SUBMIT].tolist(),
-            _sizes(table).astype(np.int64).tolist(),
+            requested_sizes(table).astype(np.int64).tolist(),
             _walltimes(table).tolist(),
             profile_names,
-            _labels(table[:, _USER]),
+            labels(table[:, _USER]),
             _extras(table),
             strict=True,
         )
@@ -184,7 +194,7 @@ def _texts(numbers: Table) -> list[str]:
     return [f"{number:.0f}" for number in numbers.tolist()]
 
 
-def _labels(numbers: Table) -> list[str]:
+def labels(numbers: Table) -> list[str]:
     """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
     labels = [text if number >= 0 else "" for number, text in zip(distinct.tolist(), _texts(distinct), strict=True)]
@@ -193,7 +203,7 @@ def _labels(numbers: Table) -> list[str]:
 
 def _extras(table: Table) -> list[dict[str, str] | None]:
     """Each job's group, executable and queue, as far as they are known; jobs with the same share one."""
-    columns = {name: _labels(table[:, column]) for name, column in _EXTRA.items()}
+    columns = {name: labels(table[:, column]) for name, column in _EXTRA.items()}
     rows = list(zip(*columns.values(), strict=True))
     extras = {row: {name: text for name, text in zip(_EXTRA, row, strict=True) if text} or None for row in set(rows)}
     return [extras[row] for row in rows]

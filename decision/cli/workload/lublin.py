@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..options import read_settings
-from .options import EstimatesOption, HostsOption, JobsOption, OutputOption, SeedOption, write_made
+from .making import EstimatesOption, HostsOption, JobsOption, OutputOption, SeedOption, write_made
 
 
 class Classes(StrEnum):

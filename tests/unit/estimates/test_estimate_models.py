@@ -92,12 +92,13 @@ def test_a_workload_gets_walltimes_and_keeps_the_rest() -> None:
     assert [(job.id, job.profile, job.source) for job in estimated.jobs] == [("w0!1", "p1", None), ("w0!2", "p2", None)]
 
 
-def test_run_times_that_depend_on_hosts_are_refused() -> None:
+def test_run_times_that_depend_on_hosts_need_their_speed() -> None:
     workload = Workload(
         name="w0",
         jobs=(Job(id="w0!1", submit_time=0, size=1, profile="p"),),
         profiles={"p": ParallelHomogeneous(1e9, 0)},
         nb_res=1,
     )
-    with pytest.raises(ConfigError, match="profile 'p': estimates need run times, which only delay profiles have"):
+    with pytest.raises(ConfigError, match="profile 'p': it computes, and how fast is not known"):
         apply_estimates(workload, "exact", rng())
+    assert apply_estimates(workload, "factor:2", rng(), speed=1e8).jobs[0].walltime == 20

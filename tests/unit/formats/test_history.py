@@ -1,0 +1,59 @@
+"""What predictors learn from: jobs and the times at which their run times became known."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from decision.estimates import PREDICTORS
+from decision.estimates.history import measure, predict_history
+from decision.formats.history import load_history
+from decision.model.errors import InputError
+
+
+def test_a_log_tells_run_times_after_waiting_and_running(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(
+        "; MaxProcs: 8\n"
+        "1 100 30 60 2 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1\n"
+        "2 200 -1 60 2 500 -1 -1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+    )
+    history = load_history(path)
+    assert history.user == ["7", ""]
+    assert history.size.tolist() == [4, 2]
+    assert history.walltime.tolist() == [90, math.inf]  # an unknown one is not made up from the run time
+    assert history.end.tolist() == [190, 260]
+    assert load_history(path, time_field=6).walltime.tolist() == [math.inf, 500]
+
+
+def test_a_workload_tells_run_times_after_running_until_the_walltime(tmp_path: Path) -> None:
+    jobs = [{"id": i, "subtime": 5, "res": 1, "walltime": wall, "profile": "p"} for i, wall in ((1, 100), (2, 30))]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 60}}}))
+    history = load_history(path)
+    assert history.end.tolist() == [65, 35]
+    assert history.runtime.tolist() == [60, 30]
+
+
+def test_a_missing_log_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing\.swf: cannot be read"):
+        load_history(tmp_path / "nothing.swf")
+
+
+def test_predictors_do_as_well_on_recorded_logs_as_they_did(shared: Path) -> None:
+    """Mean absolute errors in seconds: the regression beats the last two jobs, and both the users' walltimes."""
+    found = {}
+    for log, field in (("NASA-iPSC-1993-3.1-cln.swf", 9), ("theta_argonne.swf", 6)):
+        history = load_history(shared / "data" / log, field)
+        for name, make in PREDICTORS.items():
+            errors = measure(predict_history(history, make()), history.runtime)
+            found[log[:5], name] = errors.mean_absolute_error
+    assert math.isnan(found.pop(("NASA-", "walltime")))  # it has no walltimes
+    assert found == {
+        ("NASA-", "last2"): pytest.approx(898, rel=0.01),
+        ("NASA-", "regression"): pytest.approx(619, rel=0.02),
+        ("theta", "walltime"): pytest.approx(4040, rel=0.01),
+        ("theta", "last2"): pytest.approx(3644, rel=0.01),
+        ("theta", "regression"): pytest.approx(3094, rel=0.02),
+    }

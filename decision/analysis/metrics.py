@@ -9,7 +9,6 @@ hosts; batsim-py's stretch is w / walltime.
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -53,11 +52,7 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summar
 
 def only_ran(jobs: JobTable) -> JobTable:
     """The jobs that were not rejected."""
-    keep = np.flatnonzero(jobs.final_state != FinalState.REJECTED)
-    columns: dict[str, Any] = {name: getattr(jobs, name) for name in jobs.__struct_fields__}
-    for name, column in columns.items():
-        columns[name] = column[keep] if isinstance(column, np.ndarray) else [column[i] for i in keep]
-    return JobTable(**columns)
+    return jobs.take(np.flatnonzero(jobs.final_state != FinalState.REJECTED))
 
 
 def mean(values: Floats) -> float:

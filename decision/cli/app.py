@@ -15,6 +15,7 @@ from decision.model.errors import DecisionError
 from . import platform, workload
 from .batsim import batsim
 from .check_policy import check_policy
+from .experiment import experiment
 from .policies import policies
 from .replay import replay
 from .run import run
@@ -90,7 +91,7 @@ def decision(
     """
 
 
-for command in (run, showcase, serve, replay, policies, check_policy):
+for command in (run, showcase, serve, replay, policies, check_policy, experiment):
     app.command()(command)
 app.add_typer(platform.app, name="platform")
 app.add_typer(workload.app, name="workload")

@@ -9,6 +9,7 @@ from rich.table import Table
 from decision.analysis.metrics import Summary
 from decision.drivers.replay import Replay
 from decision.drivers.zmq_loop import Conversation
+from decision.experiments import Experiment, Outcome
 from decision.model.workload import Workload
 from decision.policies.presets import Entry
 
@@ -85,3 +86,28 @@ def print_catalogue(catalogue: Iterable[Entry]) -> None:
     for entry in catalogue:
         table.add_row(entry.name, f"{entry.summary} ({entry.paper})" if entry.paper else entry.summary)
     stdout().print(table)
+
+
+def print_experiments(experiments: Iterable[Experiment]) -> None:
+    """Experiments with one line each."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("what it compares")
+    for experiment in experiments:
+        table.add_row(experiment.name, experiment.summary)
+    stdout().print(table)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """An experiment's tables and what they say."""
+    for found in outcome.tables:
+        table = Table(
+            box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title=found.title, title_justify="left"
+        )
+        for header, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True):
+            words = any(cell[:1].isalpha() for cell in cells)
+            table.add_column(header, justify="left" if words else "right", no_wrap=True)
+        for row in found.rows:
+            table.add_row(*row)
+        stdout().print(table)
+    stdout().print(outcome.notes, highlight=False, markup=False, soft_wrap=True)

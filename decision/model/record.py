@@ -2,6 +2,7 @@
 
 import math
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -46,6 +47,13 @@ class JobTable(msgspec.Struct, kw_only=True):
     allocation: list[str]  # "0-3 7"
     energy: Floats  # joules on the job's hosts while it ran, -1 where energy was not simulated
     metadata: list[str]
+
+    def take(self, rows: Ints) -> "JobTable":
+        """The jobs of these rows, in this order."""
+        columns: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
+        for name, column in columns.items():
+            columns[name] = column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
+        return JobTable(**columns)
 
 
 class HostTable(msgspec.Struct, kw_only=True):

@@ -1,20 +1,18 @@
 """Topologies as SimGrid's platform files write them: bandwidths, latencies, and the parameters of clusters."""
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 
 from decision.model.errors import ConfigError
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
 
+from .units import PREFIXES, format_quantity, parse_quantity
+
 # What is no <cluster> of SimGrid's, such as a fat-tree whose levels differ, is a zone with two properties
 TOPOLOGY = "decision_topology"  # what a cluster has as "topology" and "topo_parameters"
 LINKS = "decision_links"  # of each level or of all, or of each host and the backbone
 
-_NUMBER = re.compile(r"\s*(\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
-_DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
-_BYTES = {f"{prefix}Bps": 1000.0**k for k, prefix in enumerate(_DECIMAL)}
+_BYTES = {f"{prefix}Bps": 1000.0**k for k, prefix in enumerate(PREFIXES)}
 _BYTES |= {f"{prefix}Bps": 1024.0**k for k, prefix in enumerate(_BINARY, 1)}
 _BANDWIDTHS = _BYTES | {unit.replace("B", "b"): bytes_ / 8 for unit, bytes_ in _BYTES.items()}
 _LATENCIES = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -33,38 +31,22 @@ def parse_bandwidth(text: str) -> float:
     Raises:
         ConfigError: if the number is missing, negative or not finite, or the unit unknown.
     """
-    return _quantity(text, _BANDWIDTHS, "Bps", "bandwidth", "MBps, GBps (bytes), Mbps or Gbps (bits)")
+    return parse_quantity(text, _BANDWIDTHS, "Bps", "bandwidth", "MBps, GBps (bytes), Mbps or Gbps (bits)")
 
 
 def parse_latency(text: str) -> float:
     """Seconds from ``50us``, ``1ms``, ``0s``; without a unit it is seconds. Raises as `parse_bandwidth`."""
-    return _quantity(text, _LATENCIES, "s", "latency", "s, ms, us or ns")
-
-
-def _quantity(text: str, units: Mapping[str, float], default: str, what: str, known: str) -> float:
-    match = _NUMBER.fullmatch(text.strip())
-    unit = units.get(match[2] or default) if match else None
-    if not match or unit is None or math.isinf(float(match[1]) * unit):
-        raise ConfigError(f"the {what} {text.strip()!r} is not a number and a unit such as {known}")
-    return float(match[1]) * unit
+    return parse_quantity(text, _LATENCIES, "s", "latency", "s, ms, us or ns")
 
 
 def format_bandwidth(bandwidth: float) -> str:
     """Bytes per second with the largest unit that keeps them exact: ``1.25GBps``."""
-    return _exact(bandwidth, {unit: _BYTES[unit] for unit in ("TBps", "GBps", "MBps", "kBps")}, "Bps")
+    return format_quantity(bandwidth, {unit: _BYTES[unit] for unit in ("TBps", "GBps", "MBps", "kBps")}, "Bps")
 
 
 def format_latency(latency: float) -> str:
     """Seconds with a unit that keeps them exact: ``50us``."""
-    return _exact(latency, {unit: _LATENCIES[unit] for unit in ("s", "ms", "us", "ns")}, "s")
-
-
-def _exact(value: float, units: Mapping[str, float], default: str) -> str:
-    for unit, size in units.items():
-        text = f"{value / size:.6g}"
-        if "e" not in text and float(text) >= 1 and float(text) * size == value:
-            return f"{text}{unit}"
-    return f"{value!r}{default}"
+    return format_quantity(latency, {unit: _LATENCIES[unit] for unit in ("s", "ms", "us", "ns")}, "s")
 
 
 def topology_of_cluster(attributes: Mapping[str, str], nb_hosts: int) -> Topology:

@@ -52,7 +52,7 @@ def _zone(platform: Platform, old: bool) -> Iterator[str]:
     head = Head(platform.master, _host_lines(_master(platform), "", old))
     if isinstance(platform.topology, Flat):
         return star_zone(platform.topology, _around(platform, old), head)
-    return cluster_zone(platform.topology, _members(platform, old), head)
+    return cluster_zone(platform.topology, _members(platform, old), head, old)
 
 
 def _unconnected(platform: Platform, old: bool) -> Iterator[str]:

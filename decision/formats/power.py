@@ -2,21 +2,21 @@
 
 import functools
 import math
-import re
 from collections.abc import Sequence
 
 from decision.model.errors import ConfigError
 from decision.model.platform import PowerState, SleepState
 
+from .units import PREFIXES, format_quantity, parse_quantity
+
 WATTAGE = ("wattage_per_state", "watt_per_state")  # present and old name
 WATTAGE_OFF = ("wattage_off", "watt_off")
 SLEEP_PSTATES = "sleep_pstates"
 
-_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _LONG_PREFIXES = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
-_UNITS = {f"{prefix}f": 1000.0**k for k, prefix in enumerate(_PREFIXES)}
+_UNITS = {f"{prefix}f": 1000.0**k for k, prefix in enumerate(PREFIXES)}
 _UNITS |= {f"{prefix}flops": 1000.0**k for k, prefix in enumerate(_LONG_PREFIXES)}
-_SPEED = re.compile(r"\s*(\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(.*)", re.DOTALL)
+_WRITTEN = {f"{prefix}f": _UNITS[f"{prefix}f"] for prefix in reversed(PREFIXES[1:5])}
 
 
 def parse_speed(text: str) -> float:
@@ -25,11 +25,7 @@ def parse_speed(text: str) -> float:
     Raises:
         ConfigError: if the number is missing, negative or not finite, or the unit unknown.
     """
-    match = _SPEED.fullmatch(text.strip())
-    unit = _UNITS.get(match[2] or "f") if match else None
-    if not match or unit is None or math.isinf(float(match[1]) * unit):
-        raise ConfigError(f"the speed {text.strip()!r} is not a number and a unit such as f, kf, Mf, Gf or Tf")
-    return float(match[1]) * unit
+    return parse_quantity(text, _UNITS, "f", "speed", "f, kf, Mf, Gf or Tf")
 
 
 @functools.lru_cache(maxsize=64)
@@ -136,11 +132,7 @@ def power_states(
 
 def format_speed(speed: float) -> str:
     """A speed in flop/s with the largest unit that keeps it exact: ``141.24Gf``."""
-    for prefix in reversed(_PREFIXES[1:5]):
-        text = f"{speed / _UNITS[prefix + 'f']:.6g}"
-        if "e" not in text and float(text) >= 1 and float(text) * _UNITS[prefix + "f"] == speed:
-            return f"{text}{prefix}f"
-    return f"{speed!r}f"
+    return format_quantity(speed, _WRITTEN, "f")
 
 
 def format_wattage(pstates: Sequence[PowerState], old: bool = False) -> str:

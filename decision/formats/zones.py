@@ -5,9 +5,10 @@ Design
 A topology that SimGrid knows is one <cluster>: it loads fastest (1,000 hosts in 0.03 s, 3,456 in 0.3 s), and a fat-tree
 routes over every cable as real switches do (destination modulo k). Such a cluster has no router that another zone could
 enter by, and a router in a zone of hosts around a switch is one that no route leads to; so the first host is the
-gateway. SimGrid 3.28 and later take any numbers of hosts; before, those of a fat-tree had to begin at 0.
+gateway.
 
-Only a fat-tree whose levels have different links is no such cluster. It becomes zones in zones, down to a flat cluster
+A fat-tree whose levels have different links is no such cluster; nor, before SimGrid 3.28, was one whose hosts are not
+numbered from 0, as ours never are because names must sort by number. It becomes zones in zones, down to a flat cluster
 for each switch: within a zone routes go from any part to any other, and up by a router. All cables from a subtree up
 are then one link of their summed bandwidth, as if traffic spread evenly over them.
 
@@ -77,10 +78,10 @@ class Members(msgspec.Struct, frozen=True):
         return _element("cluster", attributes | shape, prop_lines(self.properties))
 
 
-def cluster_zone(topology: FatTree | Torus | Dragonfly, members: Members, head: Head) -> Iterator[str]:
-    """The lines of a zone of equal hosts, and of Batsim's own."""
+def cluster_zone(topology: FatTree | Torus | Dragonfly, members: Members, head: Head, old: bool) -> Iterator[str]:
+    """The lines of a zone of equal hosts, and of Batsim's own; `old` SimGrid is that before 3.28."""
     link = links_of(topology)[0]
-    if isinstance(topology, FatTree) and len(set(topology.links)) > 1:
+    if isinstance(topology, FatTree) and (old or len(set(topology.links)) > 1):
         return _beside(_Tree(topology, members).zone(), _router(_NETWORK), link, head)
     return _beside(members.cluster(_NETWORK, topology), members.name(0), link, head)
 

@@ -5,7 +5,7 @@ from textwrap import fill
 import msgspec
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
-from decision.model.topology import Flat, Link
+from decision.model.topology import Flat, Link, Topology
 
 from .grid5000 import CLUSTERS, LATENCY, Cluster
 
@@ -66,14 +66,14 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
     cores = wanted.cluster.cores
     share = cores if wanted.by_core else 1  # hosts that a server is made of
     speed = wanted.cluster.core_speed(wanted.flops) * cores / share
-    pstates, sleep, off = _taurus_power(speed, share) if wanted.power else ((PowerState(speed),), (), {})
+    pstates, sleep, off = taurus_power(speed, share) if wanted.power else ((PowerState(speed),), (), {})
     hosts = [
         (name, {**off, **properties})
         for number in range(1, wanted.nb_servers + 1)
         for name, properties in _hosts_of(f"{wanted.cluster.name}-{number}", cores if wanted.by_core else 0)
     ]
     topology = Flat(len(hosts), Link(wanted.cluster.ethernet / 8, LATENCY)) if wanted.network else None
-    return _platform(hosts, pstates, sleep, topology)
+    return equal_hosts(hosts, pstates, sleep, topology)
 
 
 def describe_cluster(wanted: Wanted) -> str:
@@ -123,7 +123,7 @@ def _hosts_of(server: str, cores: int) -> list[tuple[str, dict[str, str]]]:
     return [(f"{server}-core-{core:02d}", {"server": server}) for core in range(cores)]
 
 
-def _taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]:
+def taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]:
     """Pstates, sleep states and further properties of a host that is one of `share` equal parts of a server."""
 
     def watts(of_server: float) -> float:
@@ -147,18 +147,18 @@ def _taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tup
 def simple_cluster(nb_hosts: int, speed: float = TAURUS_SPEED) -> Platform:
     """Hosts with one pstate of `speed` flop/s that draw 95 W idle and 190.738 W computing, and never sleep."""
     state = PowerState(speed, _IDLE_WATTS, _IDLE_WATTS, _TAURUS_FREQUENCIES[0][1])
-    return _platform([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
+    return equal_hosts([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
 
 
 def _constant(speed: float, watts: float) -> PowerState:
     return PowerState(speed, watts, watts, watts)
 
 
-def _platform(
+def equal_hosts(
     hosts: list[tuple[str, dict[str, str]]],
     pstates: tuple[PowerState, ...],
     sleep: tuple[SleepState, ...] = (),
-    topology: Flat | None = None,
+    topology: Topology | None = None,
 ) -> Platform:
     """Equal hosts in Batsim's order of ids, from their names and properties."""
     has_power = any(state.full for state in pstates)

@@ -2,7 +2,15 @@
 
 import typer
 
+from .dragonfly import dragonfly
+from .fat_tree import fat_tree
+from .flat import flat
 from .grid5000 import grid5000
+from .torus import torus
 
 app = typer.Typer(no_args_is_help=True, help="Make, check and look at SimGrid platforms.")
 app.command()(grid5000)
+app.command()(fat_tree)
+app.command()(torus)
+app.command()(dragonfly)
+app.command()(flat)

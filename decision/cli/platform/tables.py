@@ -30,6 +30,12 @@ def print_clusters(clusters: Iterable[Cluster]) -> None:
 def print_written(path: Path, platform: Platform) -> None:
     """What was written where."""
     speed = platform.hosts[0].pstates[0].speed / 1e9
-    power = "with power and sleep states" if platform.hosts[0].sleep else "without power"
+    power = (
+        "with power and sleep states"
+        if platform.hosts[0].sleep
+        else "with power"
+        if platform.has_power
+        else "without power"
+    )
     text = f"{path}: {len(platform.hosts):,} hosts of {speed:g} Gflop/s, {power}"
     stdout().print(text, highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,69 @@
+"""Platforms with a network: fat-trees, tori, dragonflies and flat clusters of equal hosts.
+
+Hosts are numbered from left to right and all numbers have as many digits, so that Batsim's order of ids, which is that
+of the names' bytes, is theirs too: of 1,000 hosts that of id 7 is node-1007.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform, PowerState, SleepState
+from decision.model.topology import Dragonfly, FatTree, Link, Topology, Torus
+
+from .clusters import equal_hosts
+
+
+def fat_tree(radix: int, pods: int, links: Sequence[Link]) -> FatTree:
+    """A fat-tree of switches with `radix` ports: whole with as many pods, and with fewer pruned.
+
+    Each pod has radix/2 switches L0, each of radix/2 hosts, and radix/2 switches L1, all connected; (radix/2)^2
+    switches L2 connect the pods, each by one link to every pod. After Al-Fares et al., "A Scalable, Commodity Data
+    Center Network Architecture"; pruned as in Lan et al. (see `decision.model.topology`).
+
+    Args:
+        radix: ports of each switch, an even number.
+        pods: 1 to `radix`.
+        links: from hosts to L0, from L0 to L1, from L1 to L2.
+
+    Raises:
+        ConfigError: if there is no such tree.
+    """
+    if radix < 2 or radix % 2:
+        raise ConfigError(f"the radix of a fat-tree is an even number of ports, half of them up; found {radix}")
+    if not 1 <= pods <= radix:
+        raise ConfigError(f"switches of {radix} ports connect 1 to {radix} pods; found {pods}")
+    half = radix // 2
+    return FatTree((half, half, pods), (1, half, half), (1, 1, 1), tuple(links))
+
+
+def networked(
+    topology: Topology,
+    pstates: tuple[PowerState, ...],
+    sleep: tuple[SleepState, ...] = (),
+    properties: Mapping[str, str] = {},
+) -> Platform:
+    """Equal hosts in a topology; their places are their ids."""
+    first = 10 ** len(str(topology.nb_hosts - 1))
+    names = (f"node-{first + place}" for place in range(topology.nb_hosts))
+    return equal_hosts([(name, dict(properties)) for name in names], pstates, sleep, topology)
+
+
+def describe_topology(topology: Topology) -> str:
+    """What the topology is, and how far apart its hosts are: one sentence."""
+    hosts = f"{topology.nb_hosts:,} hosts"
+    match topology:
+        case FatTree(down=(of_switch, switches, pods)):
+            return (
+                f"A fat-tree of {hosts} in {pods} pods of {switches} switches of {of_switch}: "
+                "2 hops within a switch, 4 within a pod, 6 across."
+            )
+        case FatTree(down=down):
+            return f"A fat-tree of {hosts} in {len(down)} levels: 2 to {2 * len(down)} hops."
+        case Torus(dims=dims):
+            return f"A torus of {hosts}, {' x '.join(map(str, dims))}: at most {sum(dim // 2 for dim in dims)} hops."
+        case Dragonfly(groups=groups, chassis=chassis, routers=routers, nodes=nodes):
+            return (
+                f"A dragonfly of {hosts} in {groups} groups of {chassis} chassis of {routers} routers of {nodes}: "
+                "2 hops within a router, at most 4 within a group and 7 across."
+            )
+    return f"A flat cluster of {hosts} around one switch: 2 hops."

@@ -170,12 +170,12 @@ def _cluster(node: Node, outer: Mapping[str, str], network: Node | None) -> Iter
     zone = {**outer, **properties} if flat else outer
     if node.tag == "cluster":
         network = network or node
-    for number in _radical(node):
+    for number in radical(node):
         name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
         yield _Found(name, node, dict(properties), zone, network)
 
 
-def _radical(node: Node) -> Iterator[int]:
+def radical(node: Node) -> Iterator[int]:
     """Host numbers from ``0-3,7``."""
     intervals = []
     for part in node.attributes["radical"].split(","):

@@ -23,11 +23,24 @@ class Node:
         self.line = line
         self.children: list[Node] = []
 
+    @property
+    def element(self) -> str:
+        """What the element is called in messages: ``<host> 'taurus-1'``."""
+        name = self.attributes.get("id", self.attributes.get("version"))
+        return f"<{self.tag}>" if name is None else f"<{self.tag}> {name!r}"
+
     def error(self, text: str) -> InputError:
         """An error that names the file, the line and the element."""
-        name = self.attributes.get("id", self.attributes.get("version"))
-        element = f"<{self.tag}>" if name is None else f"<{self.tag}> {name!r}"
-        return InputError(f"{self.path}, line {self.line}, {element}: {text}")
+        return ElementError(self, text)
+
+
+class ElementError(InputError):
+    """A fault of one element."""
+
+    def __init__(self, node: Node, text: str) -> None:
+        super().__init__(f"{node.path}, line {node.line}, {node.element}: {text}")
+        self.node = node
+        self.text = text  # the fault alone
 
 
 class _Tree:

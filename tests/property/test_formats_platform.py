@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decision.formats import load_platform, write_platform
+from decision.formats.platform_check import check_platform
 from decision.model.errors import InputError
 from decision.model.platform import Host, Platform, PowerState, SleepState
 
@@ -110,3 +111,20 @@ def test_no_text_makes_the_reader_fail_but_with_its_own_error(content: bytes, en
         assert [host.id for host in platform.hosts + platform.storage] == list(
             range(len(platform.hosts + platform.storage))
         )
+
+
+@same_folder
+@given(content=files.map(str.encode) | st.binary(max_size=60))
+def test_no_text_makes_the_linter_fail_but_with_the_readers_error(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "platform.xml"
+    path.write_bytes(content)
+    try:
+        findings = check_platform(path)
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        assert all(finding.problem and finding.mend and finding.line > 0 for finding in findings)
+        try:
+            load_platform(path, energy=True)
+        except InputError:
+            assert findings

@@ -2,6 +2,7 @@
 
 import typer
 
+from .check import check
 from .dragonfly import dragonfly
 from .fat_tree import fat_tree
 from .flat import flat
@@ -14,3 +15,4 @@ app.command()(fat_tree)
 app.command()(torus)
 app.command()(dragonfly)
 app.command()(flat)
+app.command()(check)

@@ -1,11 +1,12 @@
 """What commands about platforms print."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich import box
 from rich.table import Table
 
+from decision.formats.platform_check import Finding, grouped
 from decision.generate.grid5000 import Cluster
 from decision.model.platform import Platform
 
@@ -39,3 +40,13 @@ def print_written(path: Path, platform: Platform) -> None:
     )
     text = f"{path}: {len(platform.hosts):,} hosts of {speed:g} Gflop/s, {power}"
     stdout().print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def print_findings(path: Path, findings: Sequence[Finding]) -> None:
+    """One line and its mend for each finding; equal ones of many elements once."""
+    lines = []
+    for finding, number in grouped(findings):
+        more = f" (and {number - 1:,} more like it)" if number > 1 else ""
+        lines += [f"line {finding.line}, {finding.element}{more}: {finding.problem}", f"    {finding.mend}"]
+    count = f"{len(findings):,} finding{'s' * (len(findings) > 1)}" if findings else "no findings"
+    stdout().print("\n".join([*lines, f"{path}: {count}"]), highlight=False, markup=False, soft_wrap=True)

@@ -2,23 +2,25 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
 
-from decision.analysis.metrics import Summary
-from decision.drivers.replay import Replay
-from decision.drivers.zmq_loop import Conversation
-from decision.experiments import Experiment, Outcome
-from decision.model.workload import Workload
-from decision.policies.presets import Entry
-
 from .terminal import stderr, stdout
+
+if TYPE_CHECKING:  # a table of workloads needs no policies
+    from decision.analysis.metrics import Summary
+    from decision.drivers.replay import Replay
+    from decision.drivers.zmq_loop import Conversation
+    from decision.experiments import Experiment, Outcome
+    from decision.model.workload import Workload
+    from decision.policies.presets import Entry
 
 _COLUMNS = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
 
-def print_summaries(summaries: Mapping[str, Summary]) -> None:
+def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
     """One row per policy."""
     caption = "bounded slowdown: mean; runtimes under 10 s count as 10 s"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
@@ -30,7 +32,7 @@ def print_summaries(summaries: Mapping[str, Summary]) -> None:
     stdout().print(table)
 
 
-def _values(summary: Summary) -> tuple[float, ...]:
+def _values(summary: "Summary") -> tuple[float, ...]:
     return (
         summary.makespan,
         summary.mean_waiting_time,
@@ -49,15 +51,15 @@ def number(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def print_dropped(workloads: Iterable[Workload]) -> None:
-    """What was left out of each log, and why."""
+def print_dropped(workloads: Iterable["Workload"]) -> None:
+    """What was left out of each file, and why."""
     for workload in workloads:
         if workload.dropped:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in workload.dropped.items())
-            stderr().print(f"{workload.path}: lines left out: {reasons}", highlight=False, soft_wrap=True)
+            stderr().print(f"{workload.path}: left out: {reasons}", highlight=False, soft_wrap=True)
 
 
-def print_conversation(conversation: Conversation) -> None:
+def print_conversation(conversation: "Conversation") -> None:
     """What the decision process did."""
     stdout().print(
         f"answered {conversation.messages:,} messages in {conversation.deciding:.3f} s of deciding, "
@@ -66,7 +68,7 @@ def print_conversation(conversation: Conversation) -> None:
     )
 
 
-def print_replay(replay: Replay) -> None:
+def print_replay(replay: "Replay") -> None:
     """Whether a policy decides as was recorded."""
     if replay.difference is None:
         stdout().print(f"the same decisions in all {replay.messages:,} messages", highlight=False)
@@ -78,7 +80,7 @@ def print_replay(replay: Replay) -> None:
     stdout().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 
-def print_catalogue(catalogue: Iterable[Entry]) -> None:
+def print_catalogue(catalogue: Iterable["Entry"]) -> None:
     """Policies with one line each."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("policy", no_wrap=True)
@@ -88,7 +90,7 @@ def print_catalogue(catalogue: Iterable[Entry]) -> None:
     stdout().print(table)
 
 
-def print_experiments(experiments: Iterable[Experiment]) -> None:
+def print_experiments(experiments: Iterable["Experiment"]) -> None:
     """Experiments with one line each."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("experiment", no_wrap=True)
@@ -98,7 +100,7 @@ def print_experiments(experiments: Iterable[Experiment]) -> None:
     stdout().print(table)
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: "Outcome") -> None:
     """An experiment's tables and what they say."""
     for found in outcome.tables:
         table = Table(

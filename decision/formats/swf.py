@@ -101,26 +101,27 @@ def _check_text(data: bytes, path: str | os.PathLike[str]) -> None:
 
 def _parse(data: bytes) -> tuple[Table, int]:
     """All lines of numbers as a table of 18 columns, and how many lines are not that."""
-    lines = [line for line in data.splitlines() if line.strip() and not line.lstrip().startswith(b";")]
+    lines = [line for line in map(_decoded, data.splitlines()) if line and not line.startswith(";")]
+    table = np.concatenate([np.empty((0, _FIELDS)), *_tables(lines)])
+    return table, len(lines) - len(table)
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode("latin-1").strip()
+
+
+def _tables(lines: list[str]) -> list[Table]:
+    """The lines of 18 numbers; others are looked for by halves, since most logs have few of them or none."""
+    if not lines:
+        return []
     try:
-        return _table(lines), 0
+        table = np.loadtxt(lines, comments=None, ndmin=2)
     except ValueError:
-        good = [line for line in lines if _is_row(line)]
-        return _table(good), len(lines) - len(good)
-
-
-def _table(lines: list[bytes]) -> Table:
-    tokens = b" ".join(lines).split()
-    if len(tokens) != _FIELDS * len(lines):
-        raise ValueError("ragged")
-    return np.fromiter(map(float, tokens), np.float64, len(tokens)).reshape(-1, _FIELDS)
-
-
-def _is_row(line: bytes) -> bool:
-    try:
-        return len([float(token) for token in line.split()]) == _FIELDS
-    except ValueError:
-        return False
+        table = np.empty((0, 0))
+    if table.shape[1] == _FIELDS:
+        return [table]
+    half = len(lines) // 2
+    return [*_tables(lines[:half]), *_tables(lines[half:])] if half else []
 
 
 def requested_sizes(table: Table) -> Table:

@@ -142,7 +142,7 @@ def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
         fields["walltime"] = job.walltime
     if job.user:
         fields["user"] = job.user
-    return {**fields, **(job.extra or {})}
+    return {**fields, **job.extra} if job.extra else fields
 
 
 # ------------------------------------------------------------------------------------------------ reading

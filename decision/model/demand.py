@@ -21,12 +21,15 @@ def runtimes(workload: Workload, speed: float | None = None) -> Floats:
     Raises:
         ConfigError: if a job computes and `speed` is not given, or does what only Batsim can simulate.
     """
-    known: dict[tuple[str, int], float] = {}
+    delays = {name: profile.duration for name, profile in workload.profiles.items() if isinstance(profile, Delay)}
+    others: dict[tuple[str, int], float] = {}
     for job in workload.jobs:
-        key = job.profile, job.size
-        if key not in known:
-            known[key] = _Seconds(workload, job.size, speed).of(job.profile)
-    return np.array([known[job.profile, job.size] for job in workload.jobs], np.float64)
+        if job.profile not in delays and (job.profile, job.size) not in others:
+            others[job.profile, job.size] = _Seconds(workload, job.size, speed).of(job.profile)
+    if not others:
+        return np.array([delays[job.profile] for job in workload.jobs], np.float64)
+    seconds = (others.get((job.profile, job.size)) or delays.get(job.profile, 0.0) for job in workload.jobs)
+    return np.fromiter(seconds, np.float64, len(workload.jobs))
 
 
 class _Seconds:

@@ -81,7 +81,7 @@ def test_a_log_is_a_workload_and_its_lines_left_out_are_told(root, tmp_path):
         arguments = ["-p", root / "platforms" / "toy.xml", "-w", log, "--policy", "fcfs", "-o", tmp_path / engine]
         result = run(*arguments, "--engine", engine, "--batsim", STANDIN)
         assert result.exit_code == 0, result.stderr
-        assert "log.swf: lines left out: 1 with an unknown or zero run time" in result.stderr
+        assert "log.swf: left out: 1 with an unknown or zero run time" in result.stderr
     assert (tmp_path / "embedded" / "out_jobs.csv").read_text() == (tmp_path / "batsim" / "out_jobs.csv").read_text()
     assert [job["job_id"] for job in rows(tmp_path / "embedded" / "out_jobs.csv")] == ["1", "3"]
 

@@ -1,0 +1,136 @@
+"""Workloads from files to files: read, reshaped, given other profiles, and written with where they are from."""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from decision import __version__
+from decision.formats import load_oar, load_swf, load_workload
+from decision.formats.files import write_files
+from decision.formats.swf_write import swf_lines
+from decision.formats.workload_json import workload_lines
+from decision.generate.tasks import Tasks, as_tasks
+from decision.model.demand import offered_load, runtimes
+from decision.model.errors import ConfigError
+from decision.model.reshape import Filters, by_day, reshape
+from decision.model.workload import Workload
+
+Source = Literal["swf", "oar", "json"]
+
+_READERS: dict[Source, Callable[[Path], Workload]] = {
+    "swf": load_swf,
+    "oar": load_oar,
+    "json": partial(load_workload, keep_extra=True),
+}
+
+
+class Conversion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is converted, into what, and how."""
+
+    source: Path
+    format: Source
+    target: Path
+    to_swf: bool = False  # write a log; otherwise Batsim's JSON
+    filters: Filters = Filters()
+    tasks: Tasks | None = None  # None keeps the profiles
+    daily: bool = False  # a file per day: TARGET_2016-05-10.json
+    options: str = ""  # as the user wrote them, for the description
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was written."""
+
+    path: Path
+    workload: Workload
+    load: float  # offered load, nan where it is not known
+
+
+class Converted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a conversion came to."""
+
+    workload: Workload
+    files: list[Written]  # one, or one per day
+
+
+def load_any(path: Path) -> Workload:
+    """A workload from whatever its name says that it is: a log (.swf), an OAR export (.csv), or Batsim's JSON.
+
+    Raises:
+        InputError: if the file cannot be used.
+    """
+    kinds: dict[str, Source] = {".swf": "swf", ".csv": "oar"}
+    return _READERS[kinds.get(path.suffix.lower(), "json")](path)
+
+
+def convert(conversion: Conversion) -> Converted:
+    """Convert: all files are written or none.
+
+    Raises:
+        InputError: if the source cannot be used or no job is left.
+        ConfigError: if an option does not fit the source, or a file cannot be written.
+    """
+    if conversion.target.resolve() == conversion.source.resolve():
+        raise ConfigError(f"{conversion.target}: is the source itself; choose another file for --output")
+    workload = reshape(_READERS[conversion.format](conversion.source), conversion.filters)
+    if conversion.tasks is not None:
+        workload = as_tasks(workload, conversion.tasks)
+    digest = _sha256(conversion.source)
+    written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
+    write_files({each.path: _lines(each.workload, conversion) for each in written})
+    return Converted(workload=workload, files=written)
+
+
+def known_load(workload: Workload, speed: float | None) -> float:
+    """The offered load, nan where the run times are not known."""
+    try:
+        return offered_load(workload, runtimes(workload, speed))
+    except ConfigError:
+        return math.nan
+
+
+def _parts(workload: Workload, conversion: Conversion) -> Iterator[tuple[Path, Workload]]:
+    if not conversion.daily:
+        yield conversion.target, workload
+        return
+    for day, part in by_day(workload):
+        yield conversion.target.with_stem(f"{conversion.target.stem}_{day}"), part
+
+
+def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
+    if conversion.to_swf:
+        return swf_lines(workload, runtimes(workload, conversion.filters.speed))
+    return workload_lines(workload)
+
+
+def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> Written:
+    load = known_load(workload, conversion.filters.speed)
+    return Written(path=path, workload=_described(workload, conversion, digest, load), load=load)
+
+
+def _described(workload: Workload, conversion: Conversion, digest: str, load: float) -> Workload:
+    """The workload with a description of where it is from, in front of the description of the source itself."""
+    total = len(workload.jobs) + sum(workload.dropped.values())
+    lines = [
+        f"From {conversion.source.name} (sha256 {digest}) by decision {__version__}, "
+        + (f"options {conversion.options}." if conversion.options else "no options."),
+        f"{len(workload.jobs)} of {total} jobs; left out: {dropped_text(workload) or 'none'}.",
+    ]
+    if math.isfinite(load):
+        lines.append(f"Offered load {load:.4g} on {workload.nb_res} hosts.")
+    return replace(workload, description="\n".join([*lines, workload.description]).strip())
+
+
+def dropped_text(workload: Workload) -> str:
+    """How many jobs and lines were left out, by reason."""
+    return ", ".join(f"{count} {reason}" for reason, count in workload.dropped.items())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

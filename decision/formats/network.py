@@ -18,6 +18,8 @@ _BANDWIDTHS = _BYTES | {unit.replace("B", "b"): bytes_ / 8 for unit, bytes_ in _
 _LATENCIES = {"w": 604_800.0, "d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _LATENCIES["ps"] = 1e-12
 
+NOMINAL = (1.0, 2.5, 10.0, 25.0, 40.0, 50.0, 56.0, 100.0, 200.0, 400.0, 800.0)  # Gbit/s: rates that networks have
+
 _FORMS = {
     "TORUS": "4,4,2 (hosts in each dimension)",
     "FAT_TREE": "2;4,4;1,2;1,1 (levels; devices below each switch; switches above each device; parallel cables)",
@@ -40,7 +42,12 @@ def parse_latency(text: str) -> float:
 
 
 def format_bandwidth(bandwidth: float) -> str:
-    """Bytes per second with the largest unit that keeps them exact: ``1.25GBps``."""
+    """Bytes per second with the largest unit that keeps them exact: ``1.25GBps``.
+
+    What would look like a rate in bits, written in bytes by mistake, is written in bits: ``80Gbps`` for 10 GB/s.
+    """
+    if bandwidth / 1e9 in NOMINAL:
+        return f"{bandwidth * 8 / 1e9:g}Gbps"
     return format_quantity(bandwidth, {unit: _BYTES[unit] for unit in ("TBps", "GBps", "MBps", "kBps")}, "Bps")
 
 

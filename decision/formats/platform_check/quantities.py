@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from decision.formats.network import format_bandwidth, parse_bandwidth, parse_latency
+from decision.formats.network import NOMINAL, format_bandwidth, parse_bandwidth, parse_latency
 from decision.formats.power import parse_speed
 from decision.formats.xml_nodes import Node
 from decision.model.errors import ConfigError
@@ -27,7 +27,6 @@ _SPEEDS = ("host", "cluster", "cabinet", "peer")
 _NUMBER = re.compile(r"\s*\+?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*")
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(GBps|Gbps|Mbps)")
 
-_NOMINAL = (1.0, 2.5, 10.0, 25.0, 40.0, 50.0, 56.0, 100.0, 200.0, 400.0, 800.0)  # Gbit/s: rates that networks have
 _LONG = 1.0  # seconds of latency from which on something is wrong
 
 
@@ -79,10 +78,10 @@ def _check_bits(node: Node, name: str, text: str) -> Iterator[Finding]:
     if not match:
         return
     value = float(match[1]) / (1000 if match[2] == "Mbps" else 1)
-    if match[2] == "GBps" and value in _NOMINAL:
+    if match[2] == "GBps" and value in NOMINAL:
         mend = f"write {format_bandwidth(value / 8 * 1e9)} for {value:g} Gbit/s, or {value * 8:g}Gbps if it is meant"
         yield found(node, f'{name}="{text}" is {value * 8:g} Gbit/s; networks of {value:g} Gbit/s are common', mend)
-    elif match[2] != "GBps" and value not in _NOMINAL and value * 8 in _NOMINAL:
+    elif match[2] != "GBps" and value not in NOMINAL and value * 8 in NOMINAL:
         common = f"{text[:-3]}Bps"
         problem = f'{name}="{text}" is in bits; networks of {value * 8:g} Gbit/s, {common}, are common'
         yield found(node, problem, f"write {common} for bytes, or {format_bandwidth(value / 8 * 1e9)} if it is meant")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from decision.formats import write_platform
+from decision.formats.network import format_bandwidth, parse_bandwidth
 from decision.formats.platform_check import check_platform, grouped
 from decision.formats.simgrid import DOCTYPE
 from decision.generate.clusters import Wanted, grid5000_cluster
@@ -216,6 +217,13 @@ def test_a_mistake_is_found_once_where_it_is(tmp_path, text, line, element, prob
     assert (at, where) == (line, element)
     assert problem in wrong
     assert mend in what_to_do
+
+
+@pytest.mark.parametrize("gigabytes", [0.125, 1.0, 1.25, 2.5, 5.0, 10.0, 12.5, 25.0, 80.0, 100.0, 400.0, 1000.0])
+def test_what_we_write_is_never_taken_for_bits_in_bytes(tmp_path, gigabytes):
+    bandwidth = format_bandwidth(gigabytes * 1e9)
+    assert parse_bandwidth(bandwidth) == gigabytes * 1e9
+    assert check(tmp_path, cluster().replace("1.25GBps", bandwidth)) == []
 
 
 def test_all_mistakes_are_found_at_once_and_equal_ones_are_grouped(tmp_path):

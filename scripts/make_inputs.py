@@ -10,6 +10,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from decision.cli.workload.lublin import lublin
+from decision.cli.workload.preset import green, grid5000_like, predicted_runtimes, topology
+from decision.cli.workload.preset.grid5000_like import Cluster
+from decision.cli.workload.preset.predicted_runtimes import Half
 from decision.formats import write_platform, write_workload
 from decision.generate.clusters import TAURUS_SPEED, Wanted, grid5000_cluster, simple_cluster
 from decision.generate.grid5000 import CLUSTERS
@@ -62,6 +66,16 @@ def make(folder: Path) -> None:
         described = msgspec.structs.replace(workload, description=WEEK.format(what=what))
         write_workload(folder / f"workloads/{name}.json", described)
     write_workload(folder / "workloads/toy.json", toy())
+    make_papers_workloads(folder / "workloads")
+
+
+def make_papers_workloads(folder: Path) -> None:
+    """Small ones of those that `decision workload` makes; their descriptions say with which command."""
+    lublin(folder / "lublin_256.json", jobs=500)
+    predicted_runtimes(folder / "wl1_rnda.json", half=Half.A)
+    grid5000_like(Cluster.ORION, folder / "orion_days.json", days="0:14")
+    green(folder / "green.json", jobs=300)
+    topology(folder / "topology.json", jobs=500)
 
 
 if __name__ == "__main__":

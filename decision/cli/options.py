@@ -68,8 +68,8 @@ def read_settings(pairs: Iterable[str] | None, option: str = "--option") -> dict
     return settings
 
 
-def read_range(text: str | None) -> slice | None:
-    """A range of jobs from ``a:b``, ``a:`` or ``:b``.
+def read_range(text: str | None, option: str = "--jobs") -> slice | None:
+    """A range of jobs or days from ``a:b``, ``a:`` or ``:b``.
 
     Raises:
         ConfigError: if it is written otherwise.
@@ -78,5 +78,5 @@ def read_range(text: str | None) -> slice | None:
         return None
     first, colon, last = text.partition(":")
     if not colon or not all(part == "" or part.isdigit() for part in (first, last)):
-        raise ConfigError(f"--jobs {text!r}: write it as a:b, like 0:1000")
+        raise ConfigError(f"{option} {text!r}: write it as a:b, like 0:1000")
     return slice(int(first) if first else None, int(last) if last else None)

@@ -39,7 +39,7 @@ def workload_of(
     count = len(submit)
     width = len(str(max(count - 1, 0)))
     distinct, which = np.unique(runtimes, return_inverse=True)
-    names = [f"d{runtime:.17g}" for runtime in distinct.tolist()]
+    names = [f"d{runtime!r}".removesuffix(".0") for runtime in distinct.tolist()]
     columns = (
         submit.tolist(),
         sizes.tolist(),

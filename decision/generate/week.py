@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from decision.model.workload import Delay, ParallelHomogeneous, Profile, Workload
 
+from .habits import DAY_WEIGHTS, HOUR_WEIGHTS, times_of_area, zipf_users
 from .jobs import workload_of
 
 Floats = NDArray[np.float64]
@@ -18,13 +19,9 @@ Ints = NDArray[np.int64]
 DAY = 86_400  # seconds
 DAYS = 7
 
-_DAY_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.9, 0.35, 0.3)  # Monday to Sunday
-_HOUR_WEIGHTS = (2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 8, 11, 12, 12, 11, 9, 7, 5, 4, 4, 3, 3)  # from midnight
 _NB_USERS = 24
 _SIGMA_USER, _SIGMA_JOB = 0.8, 1.3  # spread of the logarithm of run times: between users, between a user's jobs
 _LONGEST = 12 * 3600.0  # seconds
-_TOO_SHORT = 0.03  # share of jobs whose walltime stops them
-_WALLTIMES = 60.0 * np.array([5, 10, 15, 30, 60, 120, 180, 240, 360, 480, 720, 1440, 2880])  # seconds
 
 
 def week_workload(rng: np.random.Generator, nb_jobs: int = 1500, nb_hosts: int = 16, load: float = 0.9) -> Workload:
@@ -37,7 +34,7 @@ def week_workload(rng: np.random.Generator, nb_jobs: int = 1500, nb_hosts: int =
         load: host-seconds that the jobs will run, relative to what the hosts offer in the seven days.
     """
     submit = _arrivals(rng, nb_jobs)
-    users = _users(rng, nb_jobs)
+    users = zipf_users(rng, _NB_USERS, nb_jobs)
     sizes = _sizes(rng, users, nb_hosts)
     runtimes, walltimes = _times(rng, users, sizes, load * nb_hosts * DAYS * DAY)
     names = [f"u{user:02d}" for user in users.tolist()]
@@ -56,16 +53,10 @@ def in_flops(workload: Workload, speed: float) -> Workload:
 
 def _arrivals(rng: np.random.Generator, nb_jobs: int) -> Floats:
     """Submission times in whole seconds, ascending: Monday to Sunday, counted from the first job."""
-    weights = np.outer(_DAY_WEIGHTS, _HOUR_WEIGHTS).ravel()
+    weights = np.outer(DAY_WEIGHTS, HOUR_WEIGHTS).ravel()
     hours = rng.choice(len(weights), nb_jobs, p=weights / weights.sum())
     times = np.sort(np.floor(3600 * (hours + rng.random(nb_jobs))))
     return times - times[0]
-
-
-def _users(rng: np.random.Generator, nb_jobs: int) -> Ints:
-    """A user for each job: few users submit most jobs (Zipf's law)."""
-    weights = 1 / np.arange(1, _NB_USERS + 1)
-    return rng.choice(_NB_USERS, nb_jobs, p=weights / weights.sum())
 
 
 def _sizes(rng: np.random.Generator, users: Ints, nb_hosts: int) -> Ints:
@@ -81,11 +72,4 @@ def _times(rng: np.random.Generator, users: Ints, sizes: Ints, area: float) -> t
     """Run times and walltimes in seconds, such that jobs run for `area` host-seconds in all."""
     medians = rng.normal(0.0, _SIGMA_USER, _NB_USERS)
     shape = np.exp(medians[users] + rng.normal(0.0, _SIGMA_JOB, len(users)))
-    factor = rng.uniform(1.1, 4.0, len(users))
-    factor[rng.random(len(users)) < _TOO_SHORT] = 0.5
-    scale = area / (shape * sizes).sum()
-    for _ in range(50):  # cutting run times loses area; scale again until the area is right
-        runtimes = np.clip(np.rint(shape * scale), 5.0, _LONGEST)
-        walltimes = _WALLTIMES[np.searchsorted(_WALLTIMES, np.minimum(runtimes * factor, _WALLTIMES[-1]))]
-        scale *= area / (np.minimum(runtimes, walltimes) * sizes).sum()
-    return runtimes, walltimes
+    return times_of_area(rng, shape, sizes, area, _LONGEST)

@@ -2,6 +2,7 @@
 
 import typer
 
+from . import preset
 from .from_json import from_json
 from .from_oar import from_oar
 from .from_swf import from_swf
@@ -16,3 +17,4 @@ app.command("from-json")(from_json)
 app.command("to-swf")(to_swf)
 app.command()(lublin)
 app.command()(predict)
+app.add_typer(preset.app, name="preset", help="Make the workloads of papers.")

@@ -36,10 +36,9 @@ def write_made(path: Path, workload: "Workload", origin: str, command: str) -> N
     """
     import msgspec
 
-    from decision import __version__
     from decision.formats import write_workload
 
-    description = f"{origin} Made, not recorded, by decision {__version__}: decision workload {command}"
+    description = f"{origin} Made, not recorded: decision workload {command}"
     write_workload(path, msgspec.structs.replace(workload, description=description))
     days = (workload.jobs[-1].submit_time - workload.jobs[0].submit_time) / 86_400
     stdout().print(

@@ -15,6 +15,7 @@ from decision.model.workload import Delay, ParallelHomogeneous
 REPOSITORY = Path(__file__).parents[3]
 SHIPPED = [f"platforms/{n}.xml" for n in ("taurus", "cluster256", "toy")]
 SHIPPED += [f"workloads/{n}.json" for n in ("taurus_week", "taurus_week_flops", "toy")]
+SHIPPED += [f"workloads/{n}.json" for n in ("lublin_256", "wl1_rnda", "orion_days", "green", "topology")]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_script_makes_the_shipped_files_again(name: str, made: Path) -> None:
     assert (made / name).read_text() == (REPOSITORY / name).read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name.endswith(".json")])
+def test_a_shipped_workload_says_where_it_is_from_and_runs_on_its_hosts(name: str) -> None:
+    workload = load_workload(REPOSITORY / name)
+    assert "Made" in workload.description
+    assert max(job.size for job in workload.jobs) <= workload.nb_res
 
 
 def test_taurus_sleeps_and_wakes_in_its_known_times() -> None:

@@ -1,0 +1,92 @@
+"""WL1 and WL2 of Takizawa, Nomura and Matsuba, who schedule with predicted run times (PPO).
+
+2,000 jobs of the Lublin-Feitelson model for 256 nodes: 80 % (WL1) or 20 % (WL2) of them on a single node, requested
+times of at most 6 h and 0.5 h on average, gaps of at most 0.5 h and 100 s on average. Run times are requested times
+multiplied by an accuracy: 1 (``100``), 0.5 (``050``), or random per job and 0.5 on average (``RND``). Jobs are used
+in two halves, a to learn from and b to test on.
+
+The paper does not say how the model was made to fit. Here the share of short jobs is what gives the mean time, and
+the scale of the gaps' gamma what gives the mean gap; longer gaps are cut. Sizes other than single nodes and the
+cycle of the day are the model's. ``RND`` is uniform in (0, 1), spread evenly.
+"""
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.reshape import Filters, reshape
+from decision.model.workload import Workload
+
+from ..jobs import workload_of
+from ..lublin import draw_sizes
+from ..lublin_arrivals import cycle, draw_below, through_the_day
+from ..lublin_params import WHOLE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+JOBS, HOSTS = 2000, 256
+SINGLE = {"WL1": 0.8, "WL2": 0.2}  # share of single-node jobs
+LONGEST, MEAN = 6 * 3600.0, 1800.0  # requested times, seconds
+LONGEST_GAP, MEAN_GAP = 1800.0, 100.0  # seconds
+
+_PARALLEL = msgspec.structs.replace(WHOLE, serial=0.0, power_of_two=WHOLE.power_of_two / (1 - WHOLE.serial))
+
+
+def predicted_runtimes(rng: np.random.Generator, name: str, accuracy: str, half: str = "") -> Workload:
+    """The workload ``WL1`` or ``WL2`` with the accuracy ``100``, ``050`` or ``RND``, or its half ``a`` or ``b``.
+
+    The same generator gives the same jobs and requested times for all accuracies. A half begins at 0 s.
+    """
+    sizes = _sizes(rng, SINGLE[name])
+    walltimes = _walltimes(rng, sizes)
+    submit = _arrivals(rng)
+    runtimes = walltimes * _accuracy(rng, accuracy)
+    whole = workload_of(submit, sizes, np.maximum(np.round(runtimes, 2), 0.01), HOSTS, walltimes=walltimes)
+    halves = {"a": slice(None, JOBS // 2), "b": slice(JOBS // 2, None)}
+    return reshape(whole, Filters(jobs=halves[half], shift=True)) if half else whole
+
+
+def _sizes(rng: np.random.Generator, single: float) -> Ints:
+    sizes = draw_sizes(rng, _PARALLEL, HOSTS, JOBS)
+    sizes[rng.permutation(JOBS)[: round(single * JOBS)]] = 1
+    return sizes
+
+
+def _walltimes(rng: np.random.Generator, sizes: Ints) -> Floats:
+    """Requested times in whole seconds: as many short ones, most likely of small jobs, as give the mean."""
+    jobs = WHOLE
+    short = _times(rng, jobs.short_shape, jobs.short_scale)
+    long = _times(rng, jobs.long_shape, jobs.long_scale)
+    order = np.argsort(rng.random(JOBS) - jobs.short_share_slope * sizes)  # who is short first when that share rises
+    totals = long.sum() - np.concatenate(([0.0], np.cumsum((long - short)[order])))
+    shortened = order[: np.abs(totals / JOBS - MEAN).argmin()]
+    long[shortened] = short[shortened]
+    return long
+
+
+def _times(rng: np.random.Generator, shape: float, scale: float) -> Floats:
+    return np.floor(np.exp(draw_below(math.log(LONGEST), JOBS, lambda places: rng.gamma(shape, scale, len(places)))))
+
+
+def _arrivals(rng: np.random.Generator) -> Floats:
+    """Submission times in whole seconds, the first at 0 s: the model's, with the scale that gives the mean gap."""
+    even, weights = rng.gamma(WHOLE.gap_shape * WHOLE.gap_all_day, 1.0, JOBS), cycle(WHOLE)
+
+    def gaps(scale: float) -> Floats:
+        times = through_the_day(np.cumsum(np.minimum(np.exp(np.minimum(scale * even, 20.0)), LONGEST_GAP)), weights)
+        return np.minimum(np.diff(times), LONGEST_GAP)
+
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaps(middle).mean() < MEAN_GAP else (low, middle)
+    return np.floor(np.concatenate(([0.0], np.cumsum(gaps(high)))))
+
+
+def _accuracy(rng: np.random.Generator, name: str) -> Floats:
+    if name == "RND":
+        return (rng.permutation(JOBS) + 0.5) / JOBS
+    return np.full(JOBS, {"100": 1.0, "050": 0.5}[name])

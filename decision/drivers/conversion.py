@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from decision import __version__
+from decision.estimates import apply_estimates
 from decision.formats import load_oar, load_swf, load_workload
 from decision.formats.files import write_files
 from decision.formats.swf_write import swf_lines
@@ -38,6 +40,8 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     target: Path
     to_swf: bool = False  # write a log; otherwise Batsim's JSON
     filters: Filters = Filters()
+    estimates: str | None = None  # a model that makes walltimes from run times; None keeps those of the filters
+    seed: int = 0  # of that model
     tasks: Tasks | None = None  # None keeps the profiles
     daily: bool = False  # a file per day: TARGET_2016-05-10.json
     options: str = ""  # as the user wrote them, for the description
@@ -77,13 +81,23 @@ def convert(conversion: Conversion) -> Converted:
     """
     if conversion.target.resolve() == conversion.source.resolve():
         raise ConfigError(f"{conversion.target}: is the source itself; choose another file for --output")
-    workload = reshape(_READERS[conversion.format](conversion.source), conversion.filters)
+    workload = _reshaped(_READERS[conversion.format](conversion.source), conversion)
     if conversion.tasks is not None:
         workload = as_tasks(workload, conversion.tasks)
     digest = _sha256(conversion.source)
     written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
     return Converted(workload=workload, files=written)
+
+
+def _reshaped(workload: Workload, conversion: Conversion) -> Workload:
+    filters = conversion.filters
+    if conversion.estimates is None:
+        return reshape(workload, filters)
+    if filters.walltime != "requested":
+        raise ConfigError("--estimates makes the walltimes, and so does --walltime; give one of them")
+    exact = reshape(workload, replace(filters, walltime="runtime"))  # so that --load counts whole run times
+    return apply_estimates(exact, conversion.estimates, np.random.default_rng(conversion.seed), filters.speed)
 
 
 def known_load(workload: Workload, speed: float | None) -> float:

@@ -6,6 +6,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.model.demand import runtimes, sizes, submit_times, walltimes
+from decision.model.workload import Workload
+
 from .predictors import Predictor
 
 Floats = NDArray[np.float64]
@@ -21,6 +24,28 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     submit: Floats  # seconds
     end: Floats  # seconds, when the run time became known
     runtime: Floats  # seconds, > 0
+
+
+def history_of(workload: Workload, speed: float | None = None) -> History:
+    """The history of a workload whose jobs never wait: each runs from its submission, until its walltime at most.
+
+    Args:
+        workload: the jobs.
+        speed: flop/s of the hosts, where jobs compute.
+
+    Raises:
+        ConfigError: if a run time is not known.
+    """
+    submit, limit = submit_times(workload), walltimes(workload)
+    runtime = np.minimum(runtimes(workload, speed), limit)
+    return History(
+        user=[job.user for job in workload.jobs],
+        size=sizes(workload).astype(np.int64),
+        walltime=limit,
+        submit=submit,
+        end=submit + runtime,
+        runtime=runtime,
+    )
 
 
 class Errors(msgspec.Struct, frozen=True, kw_only=True):

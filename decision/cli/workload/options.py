@@ -72,6 +72,17 @@ WalltimeOption = Annotated[
     WalltimeName,
     typer.Option("--walltime", help="As requested, the run time (perfect estimates), or none.", rich_help_panel=CHANGE),
 ]
+EstimatesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--estimates",
+        help="Walltimes made from the run times: exact, factor:F (F times as long), or tsafrir (few round values, as "
+        "users choose them; tsafrir:SECONDS, none longer than that).",
+        metavar="MODEL",
+        rich_help_panel=CHANGE,
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of --estimates tsafrir.", min=0, rich_help_panel=CHANGE)]
 LoadOption = Annotated[
     float | None,
     typer.Option(

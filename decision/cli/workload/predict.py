@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from .options import read_speed
+
 
 class PredictorName(StrEnum):
     """Who predicts."""
@@ -24,17 +26,24 @@ TimeField = Annotated[
     typer.Option("--time-field", help="The field of an SWF log that has the requested time.", min=1, max=18),
 ]
 
+SpeedOption = Annotated[
+    str | None, typer.Option("--speed", help="Speed of a host, for jobs that compute: 11.77Gf.", metavar="FLOPS")
+]
+
 
 def predict(
-    file: Annotated[Path, typer.Argument(help="An SWF log, or Batsim's JSON.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="An SWF log (.swf), an OAR export (.csv), or Batsim's JSON.", metavar="FILE")
+    ],
     predictor: PredictorOption = None,
     time_field: TimeField = 9,
+    speed: SpeedOption = None,
 ) -> None:
     """Predict each job's run time as a scheduler could, and show the errors.
 
     A predictor learns of a run time when the job has ended, and predicts at most
-    the walltime. A job ends its waiting and run time after its submission; where
-    the waiting time is unknown, it is taken to be none.
+    the walltime. A log's job ends its waiting and run time after its submission;
+    where the waiting time is unknown, it is taken to be none.
 
       walltime    what the user asked for
 
@@ -51,13 +60,15 @@ def predict(
 
       decision workload predict theta.swf --time-field 6 --predictor last2
     """
+    from decision.drivers.conversion import load_any
     from decision.estimates import PREDICTORS
-    from decision.estimates.history import measure, predict_history
+    from decision.estimates.history import history_of, measure, predict_history
     from decision.formats.history import load_history
 
     from .prediction_table import print_errors
 
-    history = load_history(file, time_field)
+    is_log = file.suffix.lower() == ".swf"
+    history = load_history(file, time_field) if is_log else history_of(load_any(file), read_speed(speed))
     names = [name.value for name in predictor or PredictorName]
     errors = {name: measure(predict_history(history, PREDICTORS[name]()), history.runtime) for name in names}
     print_errors(errors, history)

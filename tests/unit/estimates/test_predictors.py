@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from decision.estimates import PREDICTORS, LastTwo, Regression
-from decision.estimates.history import History, measure, predict_history
+from decision.estimates.history import History, history_of, measure, predict_history
+from decision.model.workload import Delay, Job, Workload
 
 INF = math.inf
 
@@ -83,6 +84,16 @@ def test_the_regression_learns_users_hours_and_sizes() -> None:
 def test_nothing_is_predicted_before_the_first_end_of_a_log_without_walltimes() -> None:
     log = history(("a", 0, 10, 5, INF), ("a", 5, 20, 5, INF), ("a", 30, 40, 5, INF))
     assert np.isinf(predict_history(log, Regression())).tolist() == [True, True, False]
+
+
+def test_jobs_of_a_workload_run_from_their_submission_until_their_walltime() -> None:
+    jobs = tuple(
+        Job(id=f"w0!{wall}", submit_time=5, size=3, walltime=wall, profile="p", user="u") for wall in (100, 30)
+    )
+    log = history_of(Workload(name="w0", jobs=jobs, profiles={"p": Delay(60.0)}, nb_res=4))
+    assert (log.user, log.size.tolist()) == (["u", "u"], [3, 3])
+    assert log.end.tolist() == [65, 35]
+    assert log.runtime.tolist() == [60, 30]
 
 
 def test_errors_are_counted_by_hand() -> None:

@@ -1,6 +1,5 @@
 """What predictors learn from: jobs and the times at which their run times became known."""
 
-import json
 import math
 from pathlib import Path
 
@@ -25,15 +24,6 @@ def test_a_log_tells_run_times_after_waiting_and_running(tmp_path: Path) -> None
     assert history.walltime.tolist() == [90, math.inf]  # an unknown one is not made up from the run time
     assert history.end.tolist() == [190, 260]
     assert load_history(path, time_field=6).walltime.tolist() == [math.inf, 500]
-
-
-def test_a_workload_tells_run_times_after_running_until_the_walltime(tmp_path: Path) -> None:
-    jobs = [{"id": i, "subtime": 5, "res": 1, "walltime": wall, "profile": "p"} for i, wall in ((1, 100), (2, 30))]
-    path = tmp_path / "w.json"
-    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 60}}}))
-    history = load_history(path)
-    assert history.end.tolist() == [65, 35]
-    assert history.runtime.tolist() == [60, 30]
 
 
 def test_a_missing_log_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from itertools import chain
 import msgspec
 
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Host, Platform
+from decision.model.platform import MAX_HOSTS, Host, Platform
 from decision.model.topology import Topology
 
 from .network import TOPOLOGY, topology_of_cluster, topology_of_zone
@@ -27,7 +27,6 @@ from .power import (
 from .xml_nodes import Node, read_xml
 
 _ROLES = ("", "compute_node", "storage", "master")
-_MAX_HOSTS = 1_000_000
 
 _PROFILE_FILES = ("speed_file", "availability_file", "state_file")
 _NETWORK = ("sharing_policy", "bb_bw", "bb_lat", "bb_sharing_policy", "limiter_link", "loopback_bw", "loopback_lat")
@@ -183,8 +182,8 @@ def radical(node: Node) -> Iterator[int]:
         if not first.isdecimal() or (dash and not last.isdecimal()) or max(len(first), len(last)) > 9:
             raise node.error(f"radical: {part!r} is neither a number nor an interval like 0-15")
         intervals.append(range(int(first), int(last if dash else first) + 1))
-    if sum(map(len, intervals)) > _MAX_HOSTS:
-        raise node.error(f"radical: more than {_MAX_HOSTS} hosts; make it shorter")
+    if sum(map(len, intervals)) > MAX_HOSTS:
+        raise node.error(f"radical: more than {MAX_HOSTS} hosts; make it shorter")
     return chain.from_iterable(intervals)
 
 

@@ -4,8 +4,7 @@ Design
 ------
 A topology that SimGrid knows is one <cluster>: it loads fastest (1,000 hosts in 0.03 s, 3,456 in 0.3 s), and a fat-tree
 routes over every cable as real switches do (destination modulo k). Such a cluster has no router that another zone could
-enter by, and a router in a zone of hosts around a switch is one that no route leads to; so the first host is the
-gateway.
+enter by, except where it is flat; its first host is the gateway instead.
 
 A fat-tree whose levels have different links is no such cluster; nor, before SimGrid 3.28, was one whose hosts are not
 numbered from 0, as ours never are because names must sort by number. It becomes zones in zones, down to a flat cluster
@@ -95,9 +94,10 @@ def star_zone(topology: Flat, hosts: Iterable[Leaf], head: Head) -> Iterator[str
         *(line for name in dict.fromkeys(leaf.link for leaf in leaves) for line in _link(name, topology.link)),
         *(_element("backbone", {"id": "backbone", **_rate(topology.backbone)}) if topology.backbone else ()),
         *(line for leaf in leaves for line in _host_link(leaf)),
+        *_element("router", {"id": _router(_NETWORK)}),
     ]
     zone = _element("zone", {"id": _NETWORK, "routing": "Cluster"}, network)
-    return _beside(zone, leaves[0].name, topology.link, head)
+    return _beside(zone, _router(_NETWORK), topology.link, head)
 
 
 def _beside(network: Lines, gateway: str, link: Link, head: Head) -> Iterator[str]:

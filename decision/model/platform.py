@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import ConfigError
 from .topology import Topology
 
+MAX_HOSTS = 1_000_000  # more of them are a mistake
+
 
 class PowerState(msgspec.Struct, frozen=True):
     """One pstate of a host: its speed and what it draws at three loads (SimGrid's host energy model).

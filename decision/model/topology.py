@@ -7,9 +7,9 @@ Annealing": hosts of one switch are 2 apart.
 Design
 ------
 Each distance is arithmetic on places, so that it works on arrays of any shape and no matrix of all pairs is kept: 4,096
-hosts would make one of 16 million entries. The distances are those of SimGrid's own routes, which are shortest paths.
-Links belong to the topology, because a platform that is written again needs them. Rejected: a general graph, in which
-distances need a search, and in which nobody could tell what a pod is.
+hosts would make one of 16 million entries. They are shortest paths; SimGrid's routes are as long, but for a case of
+`Dragonfly`. Links belong to the topology, because a platform that is written again needs them. Rejected: a general
+graph, in which distances need a search, and in which nobody could tell what a pod is.
 """
 
 from math import prod
@@ -148,7 +148,8 @@ class Dragonfly(msgspec.Struct, frozen=True):
 
     Routers of a chassis are all connected, and so are those of one number in a group's chassis. Group i reaches
     group j by a link from router j of its first chassis to router i of the other's, which is why there can be no more
-    groups than routers in a chassis.
+    groups than routers in a chassis. Within a group SimGrid's own route between routers of different numbers is one hop
+    off where it leaves another chassis than the first; distances here are the shortest.
     """
 
     groups: int

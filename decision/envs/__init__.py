@@ -1,0 +1,41 @@
+"""Gymnasium environments; importing this package registers ``decision/DBF-v0``.
+
+::
+
+    import gymnasium, decision.envs
+
+    env = gymnasium.make("decision/DBF-v0", workload="log.swf", head=16, tail=4)
+    envs = gymnasium.make_vec("decision/DBF-v0", 64, "vector_entry_point", workload="log.swf", head=16, tail=4)
+
+Design
+------
+There is no second simulator: a step runs the embedded engine (`decision.engine`) and the cycles and observations of a
+deployed policy (`decision.features`), so that what was learned is what will run. `trace` lets a workload go on for
+ever, `episode` is the compiled loop, `batch` runs many side by side, `vector` and `single` are Gymnasium's faces of it,
+`sb3` that of Stable-Baselines3, and `evaluate` runs heuristics over the same episodes.
+
+All arrays are made once, with room for the worst that an episode can come to, so that nothing in a step allocates or
+comes up to Python. Environments are told to a kernel by the addresses of their arrays: one call steps any number.
+A saved state is the choices made since the episode began; making them again is quicker than writing all arrays.
+
+Rejected: numba's parallel loops (one of their threading layers stops the process when two threads of Python enter, and
+a learner evaluates while it trains); processes (copies); a key ``episode`` in the info, which Gymnasium's and
+Stable-Baselines3's wrappers use for themselves.
+"""
+
+import gymnasium
+
+from .batch import Outputs
+from .episode import METRICS
+from .evaluate import evaluate
+from .setup import Setup, equal_hosts, make_setup
+from .single import DbfEnv
+from .vector import DbfVectorEnv
+
+gymnasium.register(
+    "decision/DBF-v0",
+    entry_point="decision.envs.single:DbfEnv",
+    vector_entry_point="decision.envs.vector:DbfVectorEnv",
+)
+
+__all__ = ["METRICS", "DbfEnv", "DbfVectorEnv", "Outputs", "Setup", "equal_hosts", "evaluate", "make_setup"]

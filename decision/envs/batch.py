@@ -1,0 +1,261 @@
+"""Many environments side by side, stepped by one call per thread that holds no lock of Python's."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.bundle import bundle_at
+from decision.engine.arrays import Rows, Sim, Truth, grow_sim, new_rows, new_sim
+from decision.features.cycles import Cycles, new_cycles
+from decision.features.observe import Encoding
+from decision.jit import kernel
+from decision.model.platform import Platform
+from decision.policies.draws import first_word
+from decision.policies.plan import PlanArrays, new_plan
+from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
+
+from .episode import (
+    FIRST,
+    N_NUMBERS,
+    N_TOTALS,
+    STEPS,
+    TERMINATED,
+    TRUNCATED,
+    Episode,
+    Rules,
+    World,
+    is_over,
+    look,
+    measure,
+    restart,
+    step,
+    to_next_cycle,
+)
+from .trace import Trace
+
+Addresses = NDArray[np.int64]  # (N, fields of World) of one environment's bundles each
+
+
+class Outputs(NamedTuple):
+    """Where a step of N environments is written: arrays of the caller's, C-contiguous."""
+
+    observation: NDArray[np.float32]  # (N, D)
+    mask: NDArray[np.int8]  # (N, A) 1 where an action is valid
+    reward: NDArray[np.float32]  # (N,)
+    terminated: NDArray[np.bool_]  # (N,)
+    truncated: NDArray[np.bool_]  # (N,)
+
+
+def new_outputs(envs: int, width: int, actions: int) -> Outputs:
+    """Arrays for N environments with observations of `width` numbers."""
+    return Outputs(
+        np.empty((envs, width), np.float32),
+        np.empty((envs, actions), np.int8),
+        np.empty(envs, np.float32),
+        np.empty(envs, np.bool_),
+        np.empty(envs, np.bool_),
+    )
+
+
+class Batch:
+    """N environments of one trace on one platform.
+
+    Args:
+        envs: N.
+        trace: the jobs.
+        platform: the hosts.
+        rules: what an episode is.
+        encoding: what is observed.
+        threads: that step them.
+    """
+
+    def __init__(
+        self, envs: int, trace: Trace, platform: Platform, rules: Rules, encoding: Encoding, threads: int
+    ) -> None:
+        self.rules, self.encoding, self.trace = rules, encoding, trace
+        facts, pstates = platform_facts(platform, energy=False)
+        rows = new_rows(0, energy=False)
+        self.worlds = [new_world(facts, pstates, rows, trace, rules) for _ in range(envs)]
+        self.addresses = np.array([[bundle.address for bundle in world] for world in self.worlds])
+        self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
+        self._pool = ThreadPoolExecutor(len(self._bounds) - 2) if len(self._bounds) > 2 else None
+
+    def seed(self, seeds: Sequence[int]) -> None:
+        """Begin the random numbers of each environment anew."""
+        for world, seed in zip(self.worlds, seeds, strict=True):
+            world.episode.word[0] = first_word(seed % 2**63, 0)
+
+    def reset(self, first: NDArray[np.int64], chosen: NDArray[np.bool_], out: Outputs) -> None:
+        """New episodes in the `chosen` (N,) environments, from rows `first` (N,) of the trace, random ones where -1."""
+        self._in_parts(reset_some, first, chosen, *out)
+
+    def step(self, actions: NDArray[np.int64], autoreset: bool, out: Outputs, final: NDArray, metrics: NDArray) -> None:
+        """One choice in each environment.
+
+        Args:
+            actions: (N,).
+            autoreset: whether an environment whose episode ends begins the next one at once; its last observation is
+                then in `final` (N, D), else nothing happens in it any more.
+            out: is written.
+            final: is written where an episode ended.
+            metrics: likewise, (N, K).
+        """
+        self._in_parts(step_some, actions, autoreset, *out, final, metrics)
+
+    def _in_parts(self, function: Any, *arguments: Any) -> None:
+        """Call a kernel for a part of the environments per thread; the caller's thread takes the first."""
+        shared: tuple[Any, ...] = (self.addresses, self.rules, self.encoding)
+        parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
+        futures = [self._pool.submit(function, *shared, *part, *arguments) for part in parts[1:] if self._pool]
+        function(*shared, *parts[0], *arguments)
+        for future in futures:
+            future.result()
+
+    def state(self) -> dict[str, NDArray]:
+        """All that `restore` needs: where each episode began, what was chosen since, and the random numbers to come."""
+        number = np.stack([world.episode.number for world in self.worlds])
+        steps = int(number[:, STEPS].max())
+        return {
+            "first": number[:, FIRST].copy(),
+            "steps": number[:, STEPS].copy(),
+            "actions": np.stack([world.episode.actions[:steps] for world in self.worlds]),
+            "word": np.concatenate([world.episode.word for world in self.worlds]),
+        }
+
+    def restore(self, state: dict[str, NDArray], out: Outputs) -> None:
+        """Make the choices of a saved state again; then everything is as it was."""
+        self.reset(state["first"].astype(np.int64), np.ones(len(self.worlds), np.bool_), out)
+        self._in_parts(replay_some, state["actions"].astype(np.int64), state["steps"].astype(np.int64), *out)
+        for world, word in zip(self.worlds, state["word"], strict=True):
+            world.episode.word[0] = word
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool:
+            self._pool.shutdown()
+
+
+def default_threads() -> int:
+    """As many as this process may use cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def new_world(facts: PlatformFacts, pstates: NDArray[np.int32], rows: Rows, trace: Trace, rules: Rules) -> World:
+    """One environment's arrays, with room for all that an episode can come to: nothing grows."""
+    state = _roomy_state(facts, pstates, trace, rules)
+    own = trace.truth._replace(workload_end=trace.truth.workload_end.copy())
+    steps = rules.jobs + 2 * rules.arrivals + 2  # each arrival and each end begins one cycle at most
+    return World(
+        state=state,
+        facts=facts,
+        truth=own,
+        sim=_roomy_sim(own, len(pstates), rules),
+        rows=rows,
+        plan=new_plan(state),
+        cycles=new_cycles(state),
+        episode=Episode(
+            number=np.zeros(N_NUMBERS, np.int64),
+            total=np.zeros(N_TOTALS),
+            word=np.zeros(1, np.uint64),
+            actions=np.zeros(steps, np.int32),
+            runtime=trace.runtime,
+        ),
+    )
+
+
+def _roomy_state(facts: PlatformFacts, pstates: NDArray[np.int32], trace: Trace, rules: Rules) -> ClusterState:
+    """A job of s out of H hosts has at most min(s, H - s + 1) intervals of them. Pages never used cost nothing."""
+    hosts = len(pstates)
+    size = trace.truth.size[: trace.jobs].astype(np.int64)
+    intervals = int(np.minimum(size, hosts - size + 1).max()) * (rules.jobs + hosts) + 16 * hosts + 1024
+    running = 4 * hosts + 64
+    return new_state(facts, pstates, rules.arrivals)._replace(
+        interval_first=np.zeros(intervals, np.int32),
+        interval_last=np.zeros(intervals, np.int32),
+        running=np.zeros(running, np.int32),
+        expected_end=np.zeros(running),
+        ended=np.zeros(running, np.int32),
+    )
+
+
+def _roomy_sim(truth: Truth, hosts: int, rules: Rules) -> Sim:
+    """Every host may end a job and begin another at one instant, and all jobs may come."""
+    jobs = rules.arrivals
+    return grow_sim(new_sim(truth, hosts, 0, jobs), jobs, jobs + 16 * hosts + 1024)
+
+
+_state_at, _facts_at, _truth_at, _sim_at = (bundle_at(kind) for kind in (ClusterState, PlatformFacts, Truth, Sim))
+_rows_at, _plan_at, _cycles_at, _episode_at = (bundle_at(kind) for kind in (Rows, PlanArrays, Cycles, Episode))
+
+
+@kernel
+def _world(row):
+    """The environment whose bundles are at these addresses."""
+    return World(
+        _state_at(row[0]),
+        _facts_at(row[1]),
+        _truth_at(row[2]),
+        _sim_at(row[3]),
+        _rows_at(row[4]),
+        _plan_at(row[5]),
+        _cycles_at(row[6]),
+        _episode_at(row[7]),
+    )
+
+
+@kernel
+def _begin(world, rules, encoding, first):
+    restart(world, rules, first)
+    to_next_cycle(world, rules, encoding.head + encoding.tail)
+
+
+@kernel
+def _tell(world, encoding, observation, mask, terminated, truncated):
+    """Write what an environment has come to, into the first places."""
+    terminated[0] = world.episode.number[TERMINATED] == 1
+    truncated[0] = world.episode.number[TRUNCATED] == 1 and not terminated[0]
+    look(world, encoding, observation, mask)
+
+
+@kernel
+def reset_some(addresses, rules, encoding, begin, end, first, chosen, observation, mask, reward, term, trunc):
+    """New episodes in the chosen ones of the environments begin .. end - 1."""
+    for i in range(begin, end):
+        world = _world(addresses[i])
+        if chosen[i]:
+            _begin(world, rules, encoding, first[i])
+        _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])
+        reward[i] = 0.0
+
+
+@kernel
+def step_some(
+    addresses, rules, encoding, begin, end, actions, autoreset, observation, mask, reward, term, trunc, final, metrics
+):
+    """A step of the environments begin .. end - 1."""
+    for i in range(begin, end):
+        world = _world(addresses[i])
+        reward[i] = 0.0
+        if not is_over(world):
+            reward[i] = step(world, rules, encoding, actions[i])
+        _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])
+        if is_over(world):
+            measure(world, metrics[i])
+            if autoreset:
+                final[i] = observation[i]
+                _begin(world, rules, encoding, -1)
+                look(world, encoding, observation[i], mask[i])
+
+
+@kernel
+def replay_some(addresses, rules, encoding, begin, end, actions, steps, observation, mask, reward, term, trunc):
+    """Make choices (N, S) again, the first steps[i] of each row."""
+    for i in range(begin, end):
+        world = _world(addresses[i])
+        for k in range(steps[i]):
+            reward[i] = step(world, rules, encoding, actions[i, k])
+        _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])

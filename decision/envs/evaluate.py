@@ -1,0 +1,91 @@
+"""Learned choices and heuristics over the same episodes, with the same metrics."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.policies.composed import ComposedPolicy
+from decision.policies.registry import find_policy
+from decision.policies.slots import Power
+
+from .batch import Batch, new_outputs
+from .episode import METRICS, measure, restart, run_composed
+from .setup import Setup
+
+ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
+
+TOGETHER = 128  # episodes that are stepped side by side
+
+
+def evaluate(
+    policy: str | ComposedPolicy | ChooseAll, setup: Setup, episodes: int = 100, seed: int = 0
+) -> dict[str, NDArray[np.float64]]:
+    """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
+
+    Args:
+        policy: a composed policy or its name; or a function from observations (n, D) f32 and masks (n, A) i8 to
+            actions (n,).
+        setup: of the environment.
+        episodes: E.
+        seed: of the episodes' first jobs, and of the policy.
+
+    Returns:
+        For each of METRICS an array (E,). A heuristic gets no rewards, and sees all of the queue.
+
+    Raises:
+        ConfigError: if the policy is neither, or switches hosts off.
+    """
+    first = first_jobs(setup, episodes, seed)
+    chosen = find_policy(policy) if isinstance(policy, str) else policy
+    if isinstance(chosen, ComposedPolicy):
+        table = _run_heuristic(chosen, setup, first, seed)
+    elif callable(chosen):
+        table = _run_choices(chosen, setup, first)
+    else:
+        raise ConfigError(f"policy {policy} is neither a heuristic of this package nor a function of observations")
+    return {name: table[:, k] for k, name in enumerate(METRICS)}
+
+
+def first_jobs(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
+    """With which job of the trace each episode begins, (E,)."""
+    return np.random.default_rng(seed).integers(setup.trace.jobs, size=episodes)
+
+
+def _run_choices(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(E, K)"""
+    chunks = [first[at : at + TOGETHER] for at in range(0, len(first), TOGETHER)]
+    return np.concatenate([_run_together(choose, setup, chunk) for chunk in chunks])
+
+
+def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> NDArray[np.float64]:
+    envs, encoder = len(first), setup.encoder
+    batch = Batch(envs, setup.trace, setup.platform, setup.rules, encoder.encoding, 1)
+    out = new_outputs(envs, *encoder.shape, encoder.actions)
+    final, metrics = np.zeros_like(out.observation), np.zeros((envs, len(METRICS)))
+    batch.reset(first, np.ones(envs, np.bool_), out)
+    while not (out.terminated | out.truncated).all():
+        actions = np.ascontiguousarray(choose(out.observation, out.mask), np.int64)
+        batch.step(actions, False, out, final, metrics)
+    return metrics
+
+
+def _run_heuristic(policy: ComposedPolicy, setup: Setup, first: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    """(E, K)"""
+    if policy.config.power != Power.NEVER:
+        raise ConfigError(f"policy {policy.name} switches hosts off, which environments do not simulate; let it not")
+    world = Batch(1, setup.trace, setup.platform, setup.rules, setup.encoder.encoding, 1).worlds[0]
+    metrics = np.zeros((len(first), len(METRICS)))
+    policy.reset(setup.platform, seed)
+    for row, job in zip(metrics, first.tolist(), strict=True):
+        _run_episode(world, setup.rules, policy.config, policy.memory_for(world.state), job, row)
+    return metrics
+
+
+@kernel
+def _run_episode(world, rules, config, memory, first, metrics):
+    restart(world, rules, first)
+    run_composed(world, rules, config, memory)
+    measure(world, metrics)

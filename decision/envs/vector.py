@@ -1,0 +1,161 @@
+"""`DbfVectorEnv`: N clusters stepped by compiled code, into arrays that the caller may own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from .batch import Batch, Outputs, default_threads, new_outputs
+from .episode import METRICS
+from .setup import Setup, make_setup
+
+Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
+Step = tuple[Observation, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+
+class DbfVectorEnv(VectorEnv):
+    """N environments as `DbfEnv`, side by side; environment i with seed s + i does what one with that seed does.
+
+    An episode that ends is followed by the next one in the same step (`AutoresetMode.SAME_STEP`): the observation
+    returned is the new episode's first, ``info["final_obs"]`` (N, D) has the last of the old one where
+    ``info["_final_obs"]`` (N,). ``info["metrics"]`` then is a dict of arrays (N,) f64, one for each of
+    `decision.envs.METRICS`, valid where ``info["_metrics"]`` (N,); ``info["final_info"]`` has the same.
+    ``info["action_mask"]`` (N, A) i8 goes with the observations returned.
+
+    Args:
+        num_envs: N.
+        threads: that step them; by default as many as there are cores. No lock of Python's is held meanwhile.
+        dict_observation: whether observations are dicts of ``observation`` and ``action_mask``.
+        options: of `decision.envs.make_setup`, or a finished ``setup``.
+
+    Raises:
+        ConfigError: for options that make no sense.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        setup: Setup | None = None,
+        threads: int | None = None,
+        dict_observation: bool = False,
+        **options: Any,
+    ) -> None:
+        self.num_envs, self.setup = num_envs, setup or make_setup(**options)
+        self.encoder, self._as_dict = self.setup.encoder, dict_observation
+        self.single_observation_space = observation_space(self.encoder.shape, self.encoder.actions, dict_observation)
+        self.single_action_space = spaces.Discrete(self.encoder.actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._batch = Batch(
+            num_envs,
+            self.setup.trace,
+            self.setup.platform,
+            self.setup.rules,
+            self.encoder.encoding,
+            threads or default_threads(),
+        )
+        self._mask = np.ones((num_envs, self.encoder.actions), np.int8)
+        self._final = np.zeros((num_envs, *self.encoder.shape), np.float32)
+        self._metrics = np.zeros((num_envs, len(METRICS)))
+        self._everywhere = np.ones(num_envs, np.bool_)
+        self._seeded = False
+
+    def new_outputs(self) -> Outputs:
+        """Arrays for `out` of `reset` and `step`."""
+        return new_outputs(self.num_envs, *self.encoder.shape, self.encoder.actions)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+        out: Outputs | None = None,
+    ) -> tuple[Observation, dict[str, Any]]:
+        """New episodes.
+
+        Args:
+            seed: of environment 0, the next numbers for the others; or one for each. Without it their random numbers
+                go on.
+            options: ``first``: the job of the trace with which each episode begins, random where -1;
+                ``reset_mask`` (N,): only these environments.
+            out: where observations and masks are written; new arrays without it.
+        """
+        super().reset(seed=seed if isinstance(seed, int) else None)
+        self._seed(seed)
+        options = options or {}
+        first = np.broadcast_to(np.asarray(options.get("first", -1), np.int64), (self.num_envs,))
+        chosen = np.broadcast_to(np.asarray(options.get("reset_mask", True), np.bool_), (self.num_envs,))
+        out = out or self.new_outputs()
+        self._batch.reset(np.ascontiguousarray(first), np.ascontiguousarray(chosen), out)
+        return self._observation(out), self._info(out)
+
+    def _seed(self, seed: int | Sequence[int | None] | None) -> None:
+        if isinstance(seed, (int, np.integer)):
+            self._batch.seed([int(seed) + i for i in range(self.num_envs)])
+        elif seed is not None or not self._seeded:
+            given = [None] * self.num_envs if seed is None else seed
+            drawn = self.np_random.integers(2**31, size=self.num_envs)
+            self._batch.seed([int(d if s is None else s) for s, d in zip(given, drawn, strict=True)])
+        self._seeded = True
+
+    def step(self, actions: NDArray[np.integer[Any]], out: Outputs | None = None) -> Step:
+        """One choice in each environment.
+
+        Args:
+            actions: (N,): a slot of the window, or `encoder.window`, Fwd.
+            out: where everything is written; new arrays without it.
+        """
+        out = out or self.new_outputs()
+        self._batch.step(np.ascontiguousarray(actions, np.int64), True, out, self._final, self._metrics)
+        info = self._info(out)
+        over = out.terminated | out.truncated
+        if over.any():
+            self._tell_ends(info, over)
+        return self._observation(out), out.reward, out.terminated, out.truncated, info
+
+    def _info(self, out: Outputs) -> dict[str, Any]:
+        self._mask = out.mask
+        return {"action_mask": out.mask, "_action_mask": self._everywhere}
+
+    def _tell_ends(self, info: dict[str, Any], over: NDArray[np.bool_]) -> None:
+        metrics = {name: np.where(over, self._metrics[:, k], 0.0) for k, name in enumerate(METRICS)}
+        final = np.where(over[:, None], self._final, np.float32(0.0))
+        info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
+        info |= {"final_info": {"metrics": metrics, "_metrics": over}, "_final_info": over}
+
+    def _observation(self, out: Outputs) -> Observation:
+        return {"observation": out.observation, "action_mask": out.mask} if self._as_dict else out.observation
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions are valid now, (N, A)."""
+        return self._mask.astype(np.bool_)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """All that `set_state` needs, in environments of the same options, to go on from here exactly."""
+        return self._batch.state()
+
+    def set_state(
+        self, state: dict[str, NDArray[Any]], out: Outputs | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Go on from where `get_state` was called; returns the observations and masks of then."""
+        out = out or self.new_outputs()
+        self._batch.restore(state, out)
+        self._seeded = True
+        return self._observation(out), self._info(out)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """End the threads."""
+        self._batch.close()
+
+
+def observation_space(shape: tuple[int], actions: int, as_dict: bool) -> spaces.Space[Any]:
+    """Numbers in [0, 1], with the mask beside them where observations are dicts."""
+    box = spaces.Box(0.0, 1.0, shape, np.float32)
+    return spaces.Dict({"observation": box, "action_mask": spaces.MultiBinary(actions)}) if as_dict else box

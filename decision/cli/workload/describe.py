@@ -18,11 +18,7 @@ PlotOption = Annotated[
 ]
 
 
-def describe(file: FileArgument, speed: SpeedOption = None, plot: if TYPE_CHECKING:
-    from decision.model.demand import Floats
-    from decision.model.workload import Workload
-
-PlotOption = None) -> None:
+def describe(file: FileArgument, speed: SpeedOption = None, plot: PlotOption = None) -> None:
     """Say what a workload is like: sizes, run times, estimates, arrivals, users.
 
     FILE is a log (.swf), an export of OAR as a table (.csv), or Batsim's JSON.

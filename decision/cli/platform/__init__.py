@@ -7,6 +7,7 @@ from .dragonfly import dragonfly
 from .fat_tree import fat_tree
 from .flat import flat
 from .grid5000 import grid5000
+from .show import show
 from .torus import torus
 
 app = typer.Typer(no_args_is_help=True, help="Make, check and look at SimGrid platforms.")
@@ -16,3 +17,4 @@ app.command()(torus)
 app.command()(dragonfly)
 app.command()(flat)
 app.command()(check)
+app.command()(show)

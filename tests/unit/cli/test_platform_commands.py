@@ -1,0 +1,100 @@
+"""``decision platform ...``: what users see of making, checking and showing platforms."""
+
+import pytest
+from typer.testing import CliRunner
+
+from decision.cli.app import app
+from decision.formats import load_platform
+from decision.generate.grid5000 import CLUSTERS
+
+
+def cli(*arguments):
+    return CliRunner().invoke(app, ["platform", *map(str, arguments)], env={"COLUMNS": "120"})
+
+
+@pytest.mark.parametrize("command", ["grid5000", "check", "show"])
+def test_every_command_explains_itself_with_an_example(command):
+    result = cli(command, "--help")
+    assert result.exit_code == 0
+    assert f"decision platform {command}" in result.stdout
+
+
+def test_without_a_name_all_clusters_are_listed():
+    shown = cli("grid5000").stdout
+    for facts in CLUSTERS.values():
+        assert facts.name in shown
+        assert f"{facts.theoretical / 1e9:g}" in shown
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_every_cluster_is_made_loads_and_has_no_findings(tmp_path, name):
+    path = tmp_path / "p.xml"
+    made = cli("grid5000", name, "--flops", "theoretical", "--energy", "taurus", "-o", path)
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert len(load_platform(path, energy=True).hosts) == CLUSTERS[name].nodes
+    checked = cli("check", path)
+    assert (checked.exit_code, checked.stdout.replace("\n", "")) == (0, f"{path}: no findings")
+
+
+def test_only_taurus_has_power_unless_it_is_lent(tmp_path):
+    path = tmp_path / "p.xml"
+    assert cli("grid5000", "taurus", "-o", path).stderr == ""
+    assert load_platform(path, energy=True).has_power
+    assert "--energy taurus lends it" in cli("grid5000", "gros", "-o", path).stderr
+    assert not load_platform(path, energy=True).has_power
+    refused = cli("grid5000", "gros", "--energy", "own", "-o", path)
+    assert (refused.exit_code, "its power was never published" in refused.stderr) == (2, True)
+
+
+def test_names_and_cores_can_be_chosen(tmp_path):
+    path = tmp_path / "p.xml"
+    options = ("--granularity", "core", "--hosts", 2, "--energy", "taurus", "--simgrid", "3.24", "--no-network")
+    assert cli("grid5000", "orion", *options, "-o", path).exit_code == 0
+    platform = load_platform(path, energy=True)
+    assert len(platform.hosts) == 24
+    assert platform.topology is None
+    assert {"server", "watt_per_state", "watt_off"} <= platform.hosts[0].properties.keys()
+    assert cli("check", path, "--simgrid", "3.24").exit_code == 0
+    newer = cli("check", path, "--simgrid", "4.0")
+    assert newer.exit_code == 2
+    assert "(and 23 more like it): SimGrid 4.0 no longer reads 'watt_off'" in newer.stdout.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("grid5000", "gross"),
+        ("grid5000", "paradoxe"),
+        ("grid5000", "gros", "--simgrid", "new"),
+        ("check", "absent.xml"),
+        ("show", "absent.xml"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    result = cli(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_show_prints_hosts_pstates_and_links_and_draws(tmp_path):
+    pytest.importorskip("matplotlib")
+    path, picture = tmp_path / "p.xml", tmp_path / "p.png"
+    cli("grid5000", "taurus", "-o", path)
+    result = cli("show", path, "--plot", picture)
+    assert result.exit_code == 0
+    for text in ("taurus-[1-16]", "0-15", "141.24", "190.738", "151.52", "taurus-[1-16]_link", "1.25GBps", "2 hops"):
+        assert text in result.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_host_whose_power_is_wrong_is_shown_without_it(tmp_path, root):
+    text = (root / "platforms/toy.xml").read_text().replace("95.0:95.0:190.738", "95.0:oops", 1)
+    (tmp_path / "p.xml").write_text(text)
+    result = cli("show", tmp_path / "p.xml")
+    assert result.exit_code == 0
+    assert "power is left out where it is wrong" in result.stderr
+    assert "line 11, <host> 'node-000'" in result.stderr
+    assert "node-[001-003]" in result.stdout

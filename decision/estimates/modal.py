@@ -91,11 +91,11 @@ def histogram(nb_jobs: int, longest: float, rng: np.random.Generator) -> tuple[F
 def _head_values(longest: float) -> Floats:
     """At most 20 popular values, seconds: the longest first, the others ascending."""
     values = [float(value) for value in _POPULAR if value < longest]
-    for step in _ROUND:
-        for multiple in range(int(longest // step), 0, -1):
-            value = float(multiple * step)
-            if len(values) < _HEAD - 1 and value < longest and value not in values:
-                values.append(value)
+    for value in (float(step * multiple) for step in _ROUND for multiple in range(int(longest // step), 0, -1)):
+        if len(values) == _HEAD - 1:
+            break
+        if value < longest and value not in values:
+            values.append(value)
     return np.array([longest, *sorted(values)])
 
 

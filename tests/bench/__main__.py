@@ -42,6 +42,7 @@ BENCHMARKS = {
         measures.process("conservative"), "s", "at most 2", "batsched conservative_bf 64.9"
     ),
     "engine-million": Benchmark(measures.million, "s", "at most 60, 2 GB", ""),
+    "workload-lublin": Benchmark(measures.lublin, "s", "at most 5", ""),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

@@ -94,6 +94,13 @@ def startup(swf: Path | None) -> list[float]:
         return [_wall_seconds(command, here) for _ in range(4)][1:]
 
 
+def lublin(swf: Path | None) -> list[float]:
+    """Wall-clock seconds of `decision workload lublin` for 100,000 jobs with modal estimates."""
+    with tempfile.TemporaryDirectory() as name:
+        command = [sys.executable, "-m", "decision", "workload", "lublin", "--jobs", "100000", "--estimates", "tsafrir"]
+        return [_wall_seconds([*command, "-o", "lublin.json"], Path(name)) for _ in range(REPEAT)]
+
+
 def _wall_seconds(command: list[str], folder: Path) -> float:
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, cwd=folder)

@@ -10,6 +10,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from decision.cli.platform.dragonfly import dragonfly
+from decision.cli.platform.fat_tree import fat_tree
+from decision.cli.platform.torus import torus
 from decision.cli.workload.lublin import lublin
 from decision.cli.workload.preset import green, grid5000_like, predicted_runtimes, topology
 from decision.cli.workload.preset.grid5000_like import Cluster
@@ -67,6 +70,15 @@ def make(folder: Path) -> None:
         write_workload(folder / f"workloads/{name}.json", described)
     write_workload(folder / "workloads/toy.json", toy())
     make_papers_workloads(folder / "workloads")
+    make_networks(folder / "platforms")
+
+
+def make_networks(folder: Path) -> None:
+    """One of each of those that `decision platform` makes with switches; a comment says with which command."""
+    fat_tree(radix=4, output=folder / "fat_tree16.xml")
+    fat_tree(radix=20, pods=10, output=folder / "fat_tree1000.xml")
+    torus(dims="4x4x4", output=folder / "torus64.xml")
+    dragonfly(groups=4, chassis=2, routers=4, nodes=2, output=folder / "dragonfly64.xml")
 
 
 def make_papers_workloads(folder: Path) -> None:

@@ -31,4 +31,5 @@ def format_quantity(value: float, units: Mapping[str, float], default: str) -> s
         text = f"{value / size:.6g}"
         if "e" not in text and float(text) >= 1 and float(text) * size == value:
             return f"{text}{unit}"
-    return f"{value!r}{default}"
+    short = f"{value:g}"
+    return f"{short if float(short) == value else repr(value)}{default}"

@@ -72,4 +72,4 @@ def describe_topology(topology: Topology) -> str:
                 f"A dragonfly of {hosts} in {groups} groups of {chassis} chassis of {routers} routers of {nodes}: "
                 "2 hops within a router, at most 4 within a group and 7 across."
             )
-    return f"A flat cluster of {hosts} around one switch: 2 hops."
+    return f"A flat cluster of {hosts} around one switch: {topology.distance(0, 1)} hops."

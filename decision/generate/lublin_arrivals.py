@@ -32,11 +32,16 @@ def arrivals(rng: np.random.Generator, jobs: JobClass, count: int) -> Floats:
 
 
 def cycle(jobs: JobClass) -> Floats:
-    """(48,) how busy each half hour of the day is, from midnight; 1 on average."""
+    """(48,) how busy each half hour of the day is, from midnight; 1 on average.
+
+    Raises:
+        ConfigError: if no half hour is.
+    """
     edges = np.arange(_BUCKETS + 1, dtype=np.float64) + (_FIRST - 0.5)
     weights = np.diff(_gamma_cdf(edges, jobs.cycle_shape, jobs.cycle_scale))
-    weights = np.roll(weights, _FIRST - 1)
-    return weights / weights.mean()
+    if not weights.sum() > 0:
+        raise ConfigError("cycle_shape and cycle_scale leave all arrivals outside the day; change one of them")
+    return np.roll(weights, _FIRST - 1) / weights.mean()
 
 
 def through_the_day(even: Floats, weights: Floats) -> Floats:

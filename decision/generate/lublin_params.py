@@ -15,7 +15,9 @@ from msgspec import Meta
 from decision.model.errors import ConfigError
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-Positive = Annotated[float, Meta(gt=0.0)]
+Positive = Annotated[float, Meta(gt=0.0, le=1e6)]
+Exponent = Annotated[float, Meta(ge=0.0, le=50.0)]  # a logarithm that does not overflow
+Slope = Annotated[float, Meta(ge=-1e6, le=1e6)]
 
 
 class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,25 +28,25 @@ class JobClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     serial: Share  # share of jobs on one host
     power_of_two: Share  # share of jobs on more than one host whose number is a power of two
-    size_low: float  # log2 of the smallest parallel size
-    size_high_below: float = 0.0  # how far the largest size's log2 is below that of the hosts
-    size_medium_below: float  # how far the log2 of the size where the density changes is below that of the largest
+    size_low: Exponent  # log2 of the smallest parallel size
+    size_high_below: Exponent = 0.0  # how far the largest size's log2 is below that of the hosts
+    size_medium_below: Exponent  # how far the log2 of the size where the density changes is below that of the largest
     size_low_share: Share  # share of the parallel jobs below that size
 
     short_shape: Positive  # of the gamma of the logarithm of short run times
     short_scale: Positive
     long_shape: Positive  # of that of long ones
     long_scale: Positive
-    short_share: float  # share of short jobs among the smallest, before it is cut to [0, 1]
-    short_share_slope: float  # what each host of a job adds to that
-    longest: Positive = 12.0  # logarithm of the longest run time, seconds
+    short_share: Slope  # share of short jobs among the smallest, before it is cut to [0, 1]
+    short_share_slope: Slope  # what each host of a job adds to that
+    longest: Exponent = 12.0  # logarithm of the longest run time, seconds
 
     gap_shape: Positive  # of the gamma of the logarithm of times between jobs in rush hours
     gap_scale: Positive
     gap_all_day: Positive  # what the shape is multiplied with to hold for the whole day
-    longest_gap: Positive = 13.0  # logarithm of the longest time between jobs, seconds, before the day's cycle
+    longest_gap: Exponent = 13.0  # logarithm of the longest time between jobs, seconds, before the day's cycle
     cycle_shape: Positive  # of the gamma of arrivals over the half hours of a day that begins at half past five
-    cycle_scale: Positive
+    cycle_scale: Annotated[float, Meta(ge=0.2, le=1e6)]
 
 
 WHOLE = JobClass(

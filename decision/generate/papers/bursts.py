@@ -18,7 +18,7 @@ SEQUENTIAL = 300.0  # seconds; closer submissions are sequential
 _FEWEST = (2, 3, 4, 5, 8)  # submissions of a day of each group, such that its share can fall into the group's fifth
 _SPREAD, _FURTHEST = 0.8, 2.5  # of the logarithm of submissions per day; and its bound, in standard deviations
 _MOST_APART = 240  # submissions of a day that are not sequential: a day has room for 288
-_MOST = tuple(int(0.9 * _MOST_APART / (1 - (g + 1) / 5)) if g < 4 else 10_000 for g in range(5))  # submissions of a day
+_MOST = (270, 360, 540, 1080, 10_000)  # submissions of a day of each group, so that no more need be apart
 _MOST_BUSY = 0.5  # share of a day's time that bursts may last
 
 
@@ -102,7 +102,6 @@ def _seconds(rng: np.random.Generator, day: Ints, counts: Ints, follows: Flags) 
     free = room - np.bincount(day, gaps)
     hours = np.concatenate(([0.0], np.cumsum(HOUR_WEIGHTS))) / sum(HOUR_WEIGHTS)
     begins = np.floor(np.interp(rng.random(len(day)), hours, np.arange(25) / 24) * free[day])
-    begins[follows] = 0.0  # they take the beginning of their burst, which is the largest so far
     starts = _sorted_within(day, begins, follows)
     passed = np.cumsum(gaps + apart)
     return (starts + passed - (passed - gaps - apart)[first][day]).astype(np.int64)

@@ -54,7 +54,7 @@ def test_times_between_jobs_are_those_of_the_published_trace(recorded: Floats) -
 
 def test_the_published_trace_loses_half_a_second_of_its_day_with_each_job(recorded: Floats) -> None:
     """Given back, its hours are those of the model: 0.05 apart as it is, within what chance does to 89 days then."""
-    hours = drawn(count=1_000_000).submit % DAY
+    hours = arrivals(np.random.default_rng(0), WHOLE, 300_000) % DAY
     regained = recorded[:, 1] + 0.5 * np.arange(len(recorded))
     assert distance(regained % DAY, hours) < 0.025 < 0.045 < distance(recorded[:, 1] % DAY, hours)
 
@@ -89,7 +89,7 @@ def test_the_second_trace_is_the_model_with_two_classes(shared: Path, kind: str)
 
 @pytest.mark.parametrize("jobs", [WHOLE, BATCH, INTERACTIVE])
 def test_the_mean_logarithm_of_run_times_is_that_of_the_hyper_gamma(jobs: JobClass) -> None:
-    unlimited = msgspec.structs.replace(jobs, longest=60.0)
+    unlimited = msgspec.structs.replace(jobs, longest=50.0)
     made = drawn(classes=(unlimited,))
     short = share_of_short(jobs, made.size)
     mean = short * jobs.short_shape * jobs.short_scale + (1 - short) * jobs.long_shape * jobs.long_scale
@@ -171,6 +171,8 @@ def test_the_same_seed_gives_the_same_jobs() -> None:
     [
         ({"seriel": "1"}, "--set seriel: there is no such parameter, perhaps 'serial' is meant"),
         ({"batch.serial": "1"}, "--set batch.serial: there is no class 'batch' here; choose from whole"),
+        ({"size_low": "nan"}, "--set size_low=nan: Expected `float` >= 0.0"),
+        ({"cycle_scale": "1e-9"}, "--set cycle_scale=1e-9: Expected `float` >= 0.2"),
         ({"serial": "1.5"}, "--set serial=1.5: Expected `float` <= 1.0"),
     ],
 )
@@ -179,6 +181,10 @@ def test_a_wrong_parameter_is_named(settings: dict[str, str], message: str) -> N
         with_settings(CLASSES["whole"], settings)
 
 
-def test_parameters_that_never_meet_their_limit_are_refused() -> None:
-    with pytest.raises(ConfigError, match="hardly ever below their limit"):
-        lublin_workload(np.random.default_rng(0), 10, 8, with_settings(CLASSES["whole"], {"longest": "1e-9"}))
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"longest": "1e-9"}, "hardly ever below their limit"), ({"cycle_shape": "1e6"}, "outside the day")],
+)
+def test_parameters_that_allow_no_job_are_refused(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        lublin_workload(np.random.default_rng(0), 10, 8, with_settings(CLASSES["whole"], settings))

@@ -77,6 +77,7 @@ def test_days_of_grid5000_have_their_published_figures(name: str, seed: int) -> 
     workload = grid5000_days(rng(seed), trace)
     assert workload.nb_res == {"orion": 48, "graphite": 64, "econome": 352}[name]
     assert len(workload.jobs) == pytest.approx(trace.jobs, rel=0.05)
+    assert (np.diff(submit_times(workload)) >= 0).all()
     by_day: dict[int, list[float]] = {}
     area = 0.0
     for job in workload.jobs:

@@ -15,13 +15,16 @@ from decision.model.errors import DecisionError
 from . import platform, workload
 from .batsim import batsim
 from .check_policy import check_policy
+from .evaluate import evaluate
 from .experiment import experiment
 from .policies import policies
 from .replay import replay
 from .run import run
 from .serve import serve
+from .show import show
 from .showcase import showcase
 from .terminal import stderr, stdout
+from .train import train
 
 
 class Commands(TyperGroup):
@@ -91,7 +94,7 @@ def decision(
     """
 
 
-for command in (run, showcase, serve, replay, policies, check_policy, experiment):
+for command in (run, showcase, serve, replay, policies, check_policy, experiment, train, evaluate, show):
     app.command()(command)
 app.add_typer(platform.app, name="platform")
 app.add_typer(workload.app, name="workload")

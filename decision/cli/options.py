@@ -1,6 +1,7 @@
 """Options that several commands share, and how their values are read."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,17 @@ import typer
 from decision.model.errors import ConfigError
 
 INPUT = "Input"
+SWF = "Logs in the Standard Workload Format"
 DEFAULT_TIMEOUT = 300.0  # seconds
+
+
+class WalltimeName(StrEnum):
+    """Where the walltimes of a log's jobs come from."""
+
+    REQUESTED = "requested"
+    RUNTIME = "runtime"
+    NONE = "none"
+
 
 PlatformOption = Annotated[
     Path,
@@ -20,6 +31,9 @@ WorkloadOption = Annotated[
     typer.Option(
         "--workload", "-w", help="Batsim's JSON, or .swf; may be repeated.", metavar="FILE", rich_help_panel=INPUT
     ),
+]
+LogOption = Annotated[
+    Path, typer.Option("--workload", "-w", help="Batsim's JSON, or .swf.", metavar="FILE", rich_help_panel=INPUT)
 ]
 EventsOption = Annotated[
     list[Path] | None,
@@ -43,6 +57,15 @@ PolicyOption = Annotated[
 PolicySettings = Annotated[
     list[str] | None,
     typer.Option("--option", "-O", help="An option of the policy; may be repeated.", metavar="NAME=VALUE"),
+]
+JobsOption = Annotated[
+    str | None, typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF)
+]
+NodesOption = Annotated[
+    int | None, typer.Option("--nodes", help="Leave out jobs larger than this.", min=1, rich_help_panel=SWF)
+]
+WalltimeOption = Annotated[
+    WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a policy that draws at random.", min=0)]
 TimeoutOption = Annotated[

@@ -10,18 +10,20 @@ from .options import (
     DEFAULT_TIMEOUT,
     EnergyOption,
     EventsOption,
+    JobsOption,
+    NodesOption,
     OutputOption,
     PlatformOption,
     PolicyOption,
     PolicySettings,
     SeedOption,
     TimeoutOption,
+    WalltimeName,
+    WalltimeOption,
     WorkloadOption,
     read_range,
     read_settings,
 )
-
-SWF = "Logs in the Standard Workload Format"
 
 
 class EngineName(StrEnum):
@@ -33,24 +35,9 @@ class EngineName(StrEnum):
     DOCKER = "docker"
 
 
-class WalltimeName(StrEnum):
-    """Where the walltimes of a log's jobs come from."""
-
-    REQUESTED = "requested"
-    RUNTIME = "runtime"
-    NONE = "none"
-
-
 Engine = Annotated[EngineName, typer.Option("--engine", help="Who simulates.")]
 Batsim = Annotated[str, typer.Option("--batsim", help="Batsim's command, for --engine batsim.", metavar="PATH")]
 Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
-Jobs = Annotated[
-    str | None, typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF)
-]
-Nodes = Annotated[
-    int | None, typer.Option("--nodes", help="Leave out jobs larger than this.", min=1, rich_help_panel=SWF)
-]
-Walltime = Annotated[WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)]
 Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule, FOLDER/schedule.png.")]
 
 
@@ -64,9 +51,9 @@ def run(
     image: Image = "oarteam/batsim:latest",
     energy: EnergyOption = False,
     events: EventsOption = None,
-    jobs: Jobs = None,
-    nodes: Nodes = None,
-    walltime: Walltime = WalltimeName.REQUESTED,
+    jobs: JobsOption = None,
+    nodes: NodesOption = None,
+    walltime: WalltimeOption = WalltimeName.REQUESTED,
     seed: SeedOption = 0,
     output: OutputOption = Path("out"),
     plot: Plot = False,

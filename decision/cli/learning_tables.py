@@ -1,0 +1,154 @@
+"""What the commands about learning print."""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+from rich import box
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from decision.formats.files import write_files
+from decision.learn.checkpoint import Manifest
+
+from .tables import number
+from .terminal import stderr, stdout
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@contextmanager
+def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]], None]]:
+    """Show on stderr how a training goes; the yielded function is told steps, steps/s and the curves' newest values.
+
+    Shows nothing where stderr is no terminal.
+    """
+    columns = (
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+    )
+    waiting = "-"
+    with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as bar:
+        task = bar.add_task("collecting", total=steps)
+
+        def show(done: int, rate: float, row: Mapping[str, float]) -> None:
+            nonlocal waiting
+            waiting = number(row["waiting_time"]) if "waiting_time" in row else waiting
+            text = f"{rate:,.0f} steps/s, reward {row['reward']:.3f}, waiting {waiting} s"
+            bar.update(task, completed=min(done, steps), description=text)
+
+        yield show
+
+
+def print_curve(path: Path, parts: int = 8) -> None:
+    """A training's curve in a few rows, each the mean over a part of it."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in ("steps", "episodes", "reward", "wait\ns", "queue\njobs", "util.\n%", "entropy\nnats"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for part in _split(rows, parts):
+        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part))
+    stdout().print(table)
+
+
+def _split(rows: list[dict[str, str]], parts: int) -> Iterator[list[dict[str, str]]]:
+    bounds = sorted({round(len(rows) * k / parts) for k in range(parts + 1)})
+    for begin, end in pairwise(bounds):
+        yield rows[begin:end]
+
+
+def _curve_cells(rows: list[dict[str, str]]) -> Iterator[str]:
+    episodes = [int(row["episodes"]) for row in rows]
+    yield f"{sum(episodes):,}"
+    yield f"{sum(float(row['reward']) for row in rows) / len(rows):.4f}"
+    for name, scale in (("waiting_time", 1), ("queue_length", 1), ("utilization", 100)):
+        total = sum(n * float(row[name]) for n, row in zip(episodes, rows, strict=True) if n)
+        yield number(scale * total / sum(episodes)) if sum(episodes) else "-"
+    yield f"{sum(float(row['entropy']) for row in rows) / len(rows):.3f}"
+
+
+_COMPARED = (
+    ("waiting_time", "wait\ns", 1.0),
+    ("queue_length", "queue\njobs", 1.0),
+    ("utilization", "util.\n%", 100.0),
+    ("job_load", "job load\nMcore s", 1e-6),
+    ("bounded_slowdown", "bounded\nslowdown", 1.0),
+)
+
+Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]
+
+
+def print_comparison(metrics: Metrics) -> None:
+    """One row per policy, by waiting time: means over the episodes."""
+    caption = "mean over the episodes, and half of its 95 % confidence interval"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    table.add_column("policy", overflow="fold")
+    for _, header, _ in _COMPARED:
+        table.add_column(header, justify="right", no_wrap=True)
+    for policy in sorted(metrics, key=lambda policy: float(metrics[policy]["waiting_time"].mean())):
+        table.add_row(policy, *(_interval(metrics[policy][name] * scale) for name, _, scale in _COMPARED))
+    stdout().print(table)
+
+
+def _interval(values: "NDArray[np.float64]") -> str:
+    if len(values) == 1:
+        return number(float(values[0]))
+    return f"{number(float(values.mean()))} ± {number(float(1.96 * values.std(ddof=1)) / len(values) ** 0.5)}"
+
+
+def write_metrics(path: Path, metrics: Metrics) -> None:
+    """A row per policy and episode."""
+    names = list(next(iter(metrics.values())))
+    lines = [",".join(("policy", "episode", *names))]
+    for policy, columns in metrics.items():
+        rows = zip(*(columns[name].tolist() for name in names), strict=True)
+        lines += [",".join((_quoted(policy), str(k), *map(repr, row))) for k, row in enumerate(rows)]
+    write_files({path: ["\n".join((*lines, "")).encode()]})
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if "," in text else text
+
+
+def print_manifest(manifest: Manifest) -> None:
+    """A checkpoint's manifest, one line per fact."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _manifest_rows(manifest):
+        table.add_row(name, escape(value))
+    stdout().print(table)
+
+
+def _manifest_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    config = manifest.config
+    yield "algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.learn.steps:,} steps, seed {config.seed}"
+    yield "made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"
+    yield "encoder", _listed(manifest.encoder)
+    yield "platform", f"{manifest.platform.name}, {manifest.nb_hosts} hosts, sha256 {manifest.platform.sha256[:16]}"
+    for workload in manifest.workloads:
+        yield "workload", f"{workload.name}, sha256 {workload.sha256[:16]}"
+    for section in ("env", "network", "learn"):
+        yield section, _listed(to_builtins(getattr(config, section)))
+    if manifest.scores:
+        yield "last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_plain(value)}" for name, value in values.items())
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

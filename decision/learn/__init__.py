@@ -1,0 +1,60 @@
+"""Learning schedulers: networks, PPO, checkpoints, and learned policies where policies run.
+
+Design
+------
+`ppo` is the algorithm on one page; `collector` lets a policy act in many environments side by side; `training` puts
+both in turn, with curves, checkpoints and a state from which a stopped run goes on bit by bit. A rollout is collected
+while the learner still works on the one before it, so the policy that acts is one update old. It is old by exactly
+one, however fast either is, so a seed still gives one result; PPO's ratios are to the policy that acted. Rejected:
+actors that take whatever weights are newest, which learn the same in no two runs.
+
+Networks get features that are computed once per observation with numpy (`Network.prepare`): sorting a cluster's cores
+costs as much as the whole network, and a rollout is learned from several times.
+
+torch is imported by those modules only that compute with it. `checkpoint` and `config` do not, so that a checkpoint
+can be shown without; importing this package makes ``*.ckpt`` a policy's name (`decision.policies.find_policy`), and
+torch is loaded when one is named. A learned policy runs torch on one row in one thread: the forward pass written
+again in numpy would save a tenth of a millisecond, and would be the network a second time.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from decision.model.errors import ConfigError
+from decision.policies.base import Policy
+from decision.policies.registry import register_loader
+from decision.policies.settings import refuse_unknown
+
+__all__ = ["load_policy", "with_torch"]
+
+
+def load_policy(path: str, options: Mapping[str, Any]) -> Policy:
+    """The policy of a checkpoint.
+
+    Raises:
+        ConfigError: if torch is not installed, or there are options: it has none.
+        InputError: if the file is no checkpoint that this package can use.
+    """
+    refuse_unknown(path, options, ())
+    policy: Policy = with_torch("deploy").learned_policy(Path(path))
+    return policy
+
+
+def with_torch(module: str) -> ModuleType:
+    """A module of this package that computes with torch.
+
+    Raises:
+        ConfigError: if what it needs is not installed.
+    """
+    try:
+        return import_module(f"{__name__}.{module}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "gymnasium"):
+            raise
+        raise ConfigError(f"learned policies need {error.name}: pip install 'decision[learn]'") from None
+
+
+register_loader("*.ckpt", load_policy)

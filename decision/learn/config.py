@@ -1,0 +1,165 @@
+"""What is learned, with which network and how: frozen structs, presets in TOML, and ``--set`` last."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from decision.model.errors import ConfigError, InputError
+from decision.policies.settings import nearest
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Weight = Annotated[float, msgspec.Meta(ge=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class EnvConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The environment decision/DBF-v0; `decision.envs` says what each means."""
+
+    head: Annotated[int, msgspec.Meta(ge=0)] = 16  # jobs of the window from the queue's head
+    tail: Annotated[int, msgspec.Meta(ge=0)] = 4  # and from its tail
+    cluster: Literal["cores", "pools"] = "cores"  # how the cluster is seen: each core, or pools that fit any size
+    jobs: Count = 1000  # placed jobs that end an episode
+    idle_weight: Share = 1 / 3  # w1 of the reward
+    queue_weight: Share = 1 / 3  # w2
+    waiting_weight: Share = 1 / 3  # w3
+
+
+class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An actor and a critic; `decision.learn.networks` has the kinds."""
+
+    kind: Literal["mlp", "jobs"] = "jobs"
+    hidden: tuple[Count, ...] = (32,)  # widths of mlp's layers; the one width of jobs
+
+
+class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347); `decision.learn.ppo` follows it."""
+
+    steps: Count = 2_000_000  # environment steps in all
+    envs: Count = 64  # environments side by side
+    rollout: Count = 128  # steps of each environment between two updates
+    epochs: Count = 4  # times that an update goes over a rollout
+    minibatch: Count = 1024  # steps
+    lr: Positive = 3e-4  # Adam's
+    lr_schedule: Literal["constant", "linear"] = "linear"  # linear: to 0 at the last step
+    discount: Share = 0.99
+    gae_lambda: Share = 0.95
+    clip: Positive = 0.2
+    value_clip: Weight = 0.0  # how far a value may move from the rollout's within an update; 0: as far as it will
+    value_weight: Weight = 0.5
+    entropy: Weight = 0.01
+    max_gradient: Positive = 0.5  # norm
+    target_kl: Weight = 0.0  # an update ends when it has moved the policy further than this; 0: never
+    normalise_advantages: bool = True
+    reward_scale: Positive = 1.0
+    overlap: bool = True  # collect the next rollout, with the policy from before the update, while the update runs
+    threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that torch computes with; 0: one per core, half with overlap
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
+
+
+class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of a training run but its inputs."""
+
+    env: EnvConfig = EnvConfig()
+    network: NetworkConfig = NetworkConfig()
+    learn: PpoConfig = PpoConfig()
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+def preset_names() -> list[str]:
+    """Names of the presets that the package carries."""
+    return sorted(p.name.removesuffix(".toml") for p in _presets().iterdir() if p.name.endswith(".toml"))
+
+
+def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainConfig:
+    """A preset with changes.
+
+    Args:
+        preset: a preset's name, or a TOML file ``mine.toml``.
+        changes: ``section.key=value``, like ``learn.lr=1e-4``, in order.
+        more: top-level values, last: ``seed=3``.
+
+    Raises:
+        ConfigError: if there is no such preset or key, or a value does not fit.
+        InputError: if the file cannot be used.
+    """
+    tree = _read_preset(preset)
+    for change in changes:
+        _apply(tree, change)
+    return _convert(tree | more, preset)
+
+
+def differences(one: TrainConfig, other: TrainConfig) -> list[str]:
+    """Keys whose values differ, as ``learn.lr: 0.0003 and 0.0001``."""
+    first, second = _flat(msgspec.to_builtins(one)), _flat(msgspec.to_builtins(other))
+    return [f"{key}: {value} and {second[key]}" for key, value in first.items() if value != second[key]]
+
+
+def _presets() -> Any:
+    return files("decision.learn") / "presets"
+
+
+def _read_preset(name: str) -> dict[str, Any]:
+    if name.endswith(".toml"):
+        return _parse(name, _read_text(Path(name)))
+    known = preset_names()
+    if name not in known:
+        raise ConfigError(f"there is no preset {name!r}{nearest(name, known)} (there are {', '.join(known)})")
+    return _parse(name, (_presets() / f"{name}.toml").read_text())
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); check the path") from None
+
+
+def _parse(name: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}: {error}; write it as TOML") from None
+
+
+def _apply(tree: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    section, dot, name = key.partition(".")
+    if not (equals and dot and section and name):
+        raise ConfigError(f"--set {change!r}: write it as section.key=value, like learn.lr=1e-4")
+    valid = _flat(msgspec.to_builtins(TrainConfig()))
+    if key not in valid:
+        raise ConfigError(f"--set {change!r}: there is no {key}{nearest(key, valid)}")
+    tree.setdefault(section, {})[name] = _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text.replace('_', '')}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _convert(tree: Mapping[str, Any], where: str) -> TrainConfig:
+    try:
+        config = msgspec.convert(tree, TrainConfig)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$.")
+        raise ConfigError(f"{where}: {place.rstrip('`') or 'the file'}: {message[0].lower()}{message[1:]}") from None
+    if config.env.head + config.env.tail == 0:
+        raise ConfigError(f"{where}: env.head and env.tail are both 0: the window needs a job")
+    if config.network.kind == "jobs" and len(config.network.hidden) != 1:
+        raise ConfigError(f"{where}: network.hidden is {list(config.network.hidden)}: the network jobs has one width")
+    return config
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat

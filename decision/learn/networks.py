@@ -1,0 +1,206 @@
+"""Actors and critics.
+
+`JobsNetwork` sees DBF's observation as what it is, a set of jobs beside a cluster: one small network is shared by all
+jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
+grow with the window's. `Mlp` is the paper's: one vector, two networks.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .config import NetworkConfig
+
+Floats = NDArray[np.float32]
+
+_QUANTILES = 16
+_JOB = 8  # features of a job
+_ROUNDING = 1e-6  # shares of cores are whole numbers of cores to within this
+_SHARPNESS = 1000.0  # a time of a thousandth of the longest is told apart from none
+
+
+class Layout(NamedTuple):
+    """What stands where in an observation: first the cluster, then the window's jobs with four numbers each."""
+
+    cluster: int  # numbers about the cluster
+    window: int  # jobs: actions 0 to window - 1 start them, action `window` goes forward
+    by_core: bool  # whether they are the remaining times of cores, or else shares of the cores in pools of such times
+
+
+class Network(nn.Module):
+    """Observations to the logits of actions and to values.
+
+    `prepare` is computed once per observation, outside of what is learned.
+    """
+
+    def prepare(self, observation: Floats) -> Floats:
+        """(n, D) observations to the (n, F) features that `forward` takes."""
+        return observation
+
+    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, F) features and the (n, A) mask of valid actions to (n, A) logits, any where masked, and (n,) values."""
+        raise NotImplementedError
+
+    def actor(self, features: Tensor, mask: Tensor) -> Tensor:
+        """The logits alone."""
+        raise NotImplementedError
+
+    def value(self, features: Tensor) -> Tensor:
+        """The values alone."""
+        raise NotImplementedError
+
+
+class Mlp(Network):
+    """Two perceptrons with the same hidden layers, orthogonally initialised.
+
+    Args:
+        inputs: numbers in an observation.
+        actions: how many there are.
+        hidden: widths of the layers.
+    """
+
+    def __init__(self, inputs: int, actions: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.policy = _perceptron((inputs, *hidden, actions), last_gain=0.01)
+        self.critic = _perceptron((inputs, *hidden, 1), last_gain=1.0)
+
+    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values."""
+        return self.policy(features), self.value(features)
+
+    def actor(self, features: Tensor, mask: Tensor) -> Tensor:
+        """The logits alone."""
+        return self.policy(features)
+
+    def value(self, features: Tensor) -> Tensor:
+        """The values alone."""
+        return self.critic(features).squeeze(-1)
+
+
+class JobsNetwork(Network):
+    """One network shared by the window's jobs, with a summary of the cluster and of all jobs.
+
+    Args:
+        layout: of the observation.
+        width: of every layer.
+    """
+
+    def __init__(self, layout: Layout, width: int) -> None:
+        super().__init__()
+        self.layout = layout
+        self.nb_cluster = (_QUANTILES if layout.by_core else layout.cluster) + 2
+        self.cluster = _linear(self.nb_cluster, width)
+        self.job = _linear(_JOB, width)
+        self.context = _linear(3 * width, width)
+        self.job_again = _linear(width, width)
+        self.context_again = _linear(width, width)
+        self.score = _linear(width, 1, gain=0.01)
+        self.forward_score = _linear(width, 1, gain=0.01)
+        self.critic = _perceptron((width, width, 1), last_gain=1.0)
+
+    def prepare(self, observation: Floats) -> Floats:
+        """Times on a logarithmic scale; when as many cores as a job needs will be free, if no other job starts."""
+        n, (cluster, window, by_core) = len(observation), self.layout
+        jobs = observation[:, cluster:].reshape(n, window, 4)
+        size, run = jobs[..., 0], jobs[..., 1]
+        summarise = _by_core if by_core else _by_pool
+        times, free, ready = summarise(observation[:, :cluster], size)
+        out = np.empty((n, self.nb_cluster + window * _JOB), np.float32)
+        out[:, : self.nb_cluster - 2] = times
+        out[:, self.nb_cluster - 2] = free
+        out[:, self.nb_cluster - 1] = _log_scale(ready[:, 0])
+        features = out[:, self.nb_cluster :].reshape(n, window, _JOB)
+        features[..., 0] = size
+        features[..., 1] = _log_scale(size)
+        features[..., 2:4] = _log_scale(jobs[..., 1:3])
+        features[..., 4] = jobs[..., 3]
+        features[..., 5] = size <= free[:, None] + _ROUNDING
+        features[..., 6] = _log_scale(ready)
+        features[..., 7] = run <= ready[:, :1]  # it ends before the first of the queue could start
+        return out
+
+    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values."""
+        jobs, context = self._look(features)
+        return self._logits(jobs, context, mask), self.critic(context).squeeze(-1)
+
+    def actor(self, features: Tensor, mask: Tensor) -> Tensor:
+        """The logits alone."""
+        return self._logits(*self._look(features), mask)
+
+    def value(self, features: Tensor) -> Tensor:
+        """The values alone."""
+        return self.critic(self._look(features)[1]).squeeze(-1)
+
+    def _look(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """What is thought of each job, (n, M, width), and of all, (n, width)."""
+        cluster = torch.relu(self.cluster(features[:, : self.nb_cluster]))
+        jobs = features[:, self.nb_cluster :].unflatten(1, (self.layout.window, _JOB))
+        jobs = torch.relu(self.job(jobs) + cluster.unsqueeze(1))
+        context = torch.cat([cluster, jobs.mean(1), jobs.amax(1)], 1)
+        return jobs, torch.relu(self.context(context))
+
+    def _logits(self, jobs: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        """Scores of the jobs that can start: in a busy cluster they are few, and the rest need not be computed."""
+        row, slot = mask[:, :-1].nonzero(as_tuple=True)
+        place = row * self.layout.window + slot
+        startable = self.job_again(jobs.flatten(0, 1).index_select(0, place))
+        again = torch.relu(startable + self.context_again(context).index_select(0, row))
+        scores = context.new_zeros(jobs.shape[0] * jobs.shape[1])
+        scores = scores.index_copy(0, place, self.score(again).squeeze(-1).to(scores.dtype))
+        return torch.cat([scores.view(jobs.shape[:2]), self.forward_score(context)], 1)
+
+
+def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None) -> Network:
+    """The network of a config, with weights from torch's generator.
+
+    Raises:
+        ValueError: if the network needs a layout and the environment has none.
+    """
+    if config.kind == "mlp":
+        return Mlp(inputs, actions, config.hidden)
+    if layout is None:
+        raise ValueError("the network jobs needs observations of a cluster and a window of jobs")
+    return JobsNetwork(layout, config.hidden[0])
+
+
+def _by_core(remaining: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
+    """From the (n, cores) remaining times: some of them, in order, the share that is free, when jobs could start."""
+    cores = remaining.shape[1]
+    ordered = np.sort(remaining, axis=1)
+    needed = np.clip(np.rint(size * cores).astype(np.int64) - 1, 0, cores - 1)
+    some = np.linspace(0, cores - 1, _QUANTILES).astype(np.int64)
+    free = (ordered <= 0).mean(axis=1, dtype=np.float32)
+    return _log_scale(ordered[:, some]), free, np.take_along_axis(ordered, needed, axis=1)
+
+
+def _by_pool(pools: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
+    """The same from shares: of free cores, and of cores that are free within 2, 4, 8 ... times the shortest time."""
+    last = pools.shape[1] - 1
+    within = pools.cumsum(axis=1)
+    pool = (within[:, None, :] < size[..., None] - _ROUNDING).sum(axis=2)
+    ready = np.where(pool == 0, 0.0, 2.0 ** (np.minimum(pool, last) - last))
+    return pools, pools[:, 0], ready.astype(np.float32)
+
+
+def _log_scale(share: Floats) -> Floats:
+    """[0, 1] to [0, 1]; more than 1 goes on slowly."""
+    return np.log1p(_SHARPNESS * share) / np.float32(np.log1p(_SHARPNESS))
+
+
+def _perceptron(widths: tuple[int, ...], last_gain: float) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths[:-1]):
+        layers += [_linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers, _linear(widths[-2], widths[-1], last_gain))
+
+
+def _linear(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,133 @@
+"""PPO against known answers: advantages by hand, environments whose best policy is known, runs that repeat."""
+
+import numpy as np
+import pytest
+import torch
+from runs import SMALL, curve, task
+from toys import Corridor, TwoQueues
+
+from decision.learn.config import PpoConfig
+from decision.learn.ppo import Rollout, advantages, log_probs
+from decision.learn.training import train
+from decision.model.errors import ConfigError
+
+LEARNING = PpoConfig(
+    steps=100_000, envs=32, rollout=64, minibatch=512, lr=3e-3, discount=0.95, entropy=0.001, threads=1
+)
+
+
+def rollout(reward, value, next_value, ended):
+    columns = [torch.tensor([x]).T for x in (reward, value, next_value)]
+    nothing = torch.zeros(len(reward), 1)
+    return Rollout(nothing, nothing, nothing, nothing, columns[1], columns[0], columns[2], torch.tensor([ended]).T)
+
+
+def test_advantages_are_those_worked_out_by_hand():
+    # discount 0.5, lambda 0.5; an episode terminates after the second step, the fourth one is cut off by the rollout
+    r = rollout([1.0, 2.0, 0.0, 4.0], [1.0, 2.0, 3.0, 4.0], [2.0, 0.0, 4.0, 8.0], [False, True, False, False])
+    # deltas: 1 + 1 - 1 = 1; 2 + 0 - 2 = 0; 0 + 2 - 3 = -1; 4 + 4 - 4 = 4
+    assert advantages(r, 0.5, 0.5).flatten().tolist() == [1 + 0.25 * 0, 0, -1 + 0.25 * 4, 4]
+
+
+def test_a_truncated_episode_counts_on_what_would_have_come():
+    cut = rollout([1.0], [0.0], [10.0], [True])
+    over = rollout([1.0], [0.0], [0.0], [True])
+    assert advantages(cut, 0.9, 0.95).item() == pytest.approx(10.0)
+    assert advantages(over, 0.9, 0.95).item() == pytest.approx(1.0)
+
+
+def test_with_lambda_1_the_advantage_is_the_discounted_return_less_the_value():
+    rng = np.random.default_rng(0)
+    reward, value = rng.random(20), rng.random(21)
+    r = rollout(list(reward), list(value[:20]), list(value[1:]), [False] * 20)
+    expected = [sum(0.9 ** (k - t) * reward[k] for k in range(t, 20)) + 0.9 ** (20 - t) * value[20] for t in range(20)]
+    assert advantages(r, 0.9, 1.0).flatten().tolist() == pytest.approx(np.array(expected) - value[:20])
+
+
+def test_masked_actions_have_no_probability():
+    logits = torch.tensor([[5.0, 1.0, 1.0]])
+    probability = log_probs(logits, torch.tensor([[False, True, True]])).exp()
+    assert probability.tolist() == [[0.0, 0.5, 0.5]]
+
+
+def test_ppo_learns_to_serve_the_dear_queue_first(tmp_path):
+    rows = curve(TwoQueues(32), tmp_path, ppo=LEARNING)
+    best = _cost(lambda length: np.where(length[:, 1] > 0, 1, np.where(length[:, 0] > 0, 0, 2)))
+    longest = _cost(lambda length: np.where(length.any(axis=1), length.argmax(axis=1), 2))
+    last = np.mean([float(row["cost"]) for row in rows[-5:] if row["cost"]])
+    assert last < 1.05 * best < 0.8 * longest
+
+
+def _cost(choose):
+    """Of an episode under a rule that looks at the lengths."""
+    envs = TwoQueues(256)
+    envs.reset(seed=1)
+    costs = []
+    for _ in range(500):
+        _, _, _, _, info = envs.step(choose(envs._length))
+        costs.extend(info["metrics"]["cost"][info["_metrics"]])
+    return np.mean(costs)
+
+
+def test_ppo_walks_the_corridor(tmp_path):
+    rows = curve(Corridor(32), tmp_path, ppo=LEARNING, metrics=())
+    best = (1 - 0.01 * (Corridor.CELLS - 1)) / Corridor.CELLS
+    assert float(rows[-1]["reward"]) > 0.9 * best
+
+
+def _fields(config):
+    return {name: getattr(config, name) for name in config.__struct_fields__}
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_the_same_seed_gives_the_same_curve_and_another_one_another(tmp_path, overlap):
+    ppo = PpoConfig(**{**_fields(SMALL), "overlap": overlap})
+    first, again = (curve(TwoQueues(8), tmp_path / name, ppo=ppo) for name in "ab")
+    assert first == again
+    assert curve(TwoQueues(8), tmp_path / "c", ppo=ppo, seed=1) != first
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, overlap):
+    ppo = PpoConfig(**{**_fields(SMALL), "overlap": overlap})
+    curve(TwoQueues(8), tmp_path / "whole", ppo=ppo)
+    stops = iter([False, True, True])
+    for _ in range(3):
+        train(task(TwoQueues(8), tmp_path / "parts", ppo=ppo), resume=True, stop=lambda: next(stops, False))
+    for name in ("progress.csv", "toy.ckpt"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_rows_that_came_after_the_saved_state_are_made_again(tmp_path):
+    curve(TwoQueues(8), tmp_path / "whole")
+    stops = iter([False, True])
+    train(task(TwoQueues(8), tmp_path / "killed"), stop=lambda: next(stops))
+    with (tmp_path / "killed" / "progress.csv").open("a") as log:
+        log.write("3,1,2,3\n4,half a li")
+    train(task(TwoQueues(8), tmp_path / "killed"), resume=True)
+    whole = (tmp_path / "whole" / "progress.csv").read_bytes()
+    assert (tmp_path / "killed" / "progress.csv").read_bytes() == whole
+
+
+def test_a_folder_with_a_run_is_not_written_over(tmp_path):
+    curve(TwoQueues(8), tmp_path)
+    with pytest.raises(ConfigError, match="go on with --resume"):
+        train(task(TwoQueues(8), tmp_path))
+
+
+def test_a_run_goes_on_only_with_what_it_began_with(tmp_path):
+    curve(TwoQueues(8), tmp_path)
+    with pytest.raises(ConfigError, match=r"another learn\.lr: 0\.003 and 0\.001"):
+        train(task(TwoQueues(8), tmp_path, ppo=PpoConfig(**{**_fields(SMALL), "lr": 1e-3})), resume=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"value_clip": 0.2}, {"target_kl": 1e-4}, {"normalise_advantages": False}, {"precision": "bfloat16"}],
+    ids=lambda options: next(iter(options)),
+)
+def test_each_option_changes_what_is_learned_and_stays_finite(tmp_path, options):
+    plain = curve(TwoQueues(8), tmp_path / "plain")
+    changed = curve(TwoQueues(8), tmp_path / "changed", ppo=PpoConfig(**{**_fields(SMALL), **options}))
+    assert changed != plain
+    assert all(np.isfinite(float(row["policy_loss"])) for row in changed)

@@ -1,0 +1,78 @@
+"""Configs: presets, files and changes, and mistakes in them named."""
+
+import pytest
+
+from decision.learn.config import TrainConfig, differences, load_config, preset_names
+from decision.model.errors import ConfigError, InputError
+
+
+def test_every_preset_can_be_read():
+    assert set(preset_names()) >= {"dbf-paper", "dbf-compact"}
+    for name in preset_names():
+        assert isinstance(load_config(name), TrainConfig)
+
+
+def test_the_papers_preset_says_what_the_paper_says():
+    config = load_config("dbf-paper")
+    assert config.network.kind == "mlp"
+    assert config.network.hidden == (1024, 512, 256)
+    learn = config.learn
+    assert (learn.lr, learn.clip, learn.discount, learn.minibatch) == (3e-4, 0.2, 0.99, 128)
+    assert (config.env.idle_weight, config.env.queue_weight, config.env.waiting_weight) == (1 / 3, 1 / 3, 1 / 3)
+    assert config.env.jobs == 1000
+
+
+def test_changes_come_last_and_the_later_one_counts():
+    config = load_config("dbf-compact", ["learn.lr=1e-4", "env.head=9", "env.head=10", "network.hidden=[48]"], seed=7)
+    assert (config.learn.lr, config.env.head, config.network.hidden, config.seed) == (1e-4, 10, (48,), 7)
+
+
+def test_a_preset_can_be_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[learn]\nlr = 0.5\n")
+    assert load_config(str(path)).learn.lr == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("learn.lr", "write it as section.key=value"),
+        ("lr=1", "write it as section.key=value"),
+        ("learn.lrr=1", r"there is no learn.lrr; did you mean learn.lr\?"),
+        ("learn.lr=fast", "learn.lr: expected `float`, got `str`"),
+        ("learn.envs=0", "learn.envs: expected `int` >= 1"),
+        ("learn.discount=2", "learn.discount: expected `float` <= 1"),
+        ("network.kind=cnn", "network.kind: invalid enum value 'cnn'"),
+        ("network.hidden=[8,8]", "the network jobs has one width"),
+    ],
+)
+def test_a_wrong_change_is_named(change, says):
+    with pytest.raises(ConfigError, match=says):
+        load_config("dbf-compact", [change])
+
+
+def test_a_window_needs_a_job():
+    with pytest.raises(ConfigError, match=r"env\.head and env\.tail are both 0"):
+        load_config("dbf-compact", ["env.head=0", "env.tail=0"])
+
+
+def test_a_misspelt_preset_is_told_the_nearest():
+    with pytest.raises(ConfigError, match=r"did you mean dbf-paper\?"):
+        load_config("dbf-papier")
+
+
+def test_a_broken_file_is_named_with_the_place(tmp_path):
+    (tmp_path / "mine.toml").write_text("[learn\n")
+    (tmp_path / "typo.toml").write_text("[lern]\n")
+    with pytest.raises(InputError, match=r"mine\.toml: .*line 1"):
+        load_config(str(tmp_path / "mine.toml"))
+    with pytest.raises(ConfigError, match="unknown field `lern`"):
+        load_config(str(tmp_path / "typo.toml"))
+    with pytest.raises(InputError, match=r"none\.toml: cannot be read"):
+        load_config(str(tmp_path / "none.toml"))
+
+
+def test_differences_name_the_key_and_both_values():
+    one, other = load_config("dbf-compact"), load_config("dbf-compact", ["learn.epochs=5"])
+    assert differences(one, other) == [f"learn.epochs: {one.learn.epochs} and 5"]
+    assert differences(one, one) == []

@@ -1,0 +1,85 @@
+"""Networks: what they see and what they must not depend on."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from decision.learn.config import NetworkConfig  # noqa: E402 - after the skip
+from decision.learn.networks import JobsNetwork, Layout, make_network  # noqa: E402
+
+CORES = Layout(cluster=8, window=3, by_core=True)
+POOLS = Layout(cluster=4, window=3, by_core=False)
+EVERYTHING = torch.ones(6, 4, dtype=torch.bool)
+
+
+def observation(cluster, *jobs):
+    return np.array([[*cluster, *(x for job in jobs for x in job)]], np.float32)
+
+
+def features(layout, seen):
+    network = JobsNetwork(layout, 8)
+    out = network.prepare(seen)
+    return out[0, : network.nb_cluster], out[0, network.nb_cluster :].reshape(layout.window, -1)
+
+
+def test_a_job_sees_when_as_many_cores_as_it_needs_will_be_free():
+    # three cores free, then one at 0.1, two at 0.2, two at 0.5; jobs of 4, 3 and 8 cores
+    cluster = [0, 0.5, 0.2, 0, 0.1, 0, 0.2, 0.5]
+    jobs = [(4 / 8, 0.05, 0.0, 1), (3 / 8, 0.3, 0.0, 1), (1.0, 0.3, 0.0, 1)]
+    summary, seen = features(CORES, observation(cluster, *jobs))
+    scale = np.log1p(1000 * np.array([0.1, 0.0, 0.5])) / np.log(1001)
+    assert seen[:, 6] == pytest.approx(scale, abs=1e-6)
+    assert seen[:, 5].tolist() == [0, 1, 0]  # fits now
+    assert seen[:, 7].tolist() == [1, 0, 0]  # ends before the first job could start, at 0.1
+    assert summary[-2] == 3 / 8
+
+
+def test_pools_tell_the_same_more_coarsely():
+    # a quarter free, a quarter within 1/4 of the longest time, a quarter within 1/2, a quarter later
+    jobs = [(0.5, 0.2, 0.0, 1), (0.25, 0.3, 0.0, 1), (1.0, 0.3, 0.0, 1)]
+    summary, seen = features(POOLS, observation([0.25] * 4, *jobs))
+    scale = np.log1p(1000 * np.array([0.25, 0.0, 1.0])) / np.log(1001)
+    assert seen[:, 6] == pytest.approx(scale, abs=1e-6)
+    assert seen[:, 5].tolist() == [0, 1, 0]
+    assert seen[:, 7].tolist() == [1, 0, 0]
+    assert summary[-2] == 0.25
+
+
+@pytest.mark.parametrize("layout", [CORES, POOLS], ids=["cores", "pools"])
+def test_jobs_that_change_places_change_their_logits_places_and_nothing_else(layout):
+    rng = np.random.default_rng(0)
+    network = JobsNetwork(layout, 8)
+    seen = rng.random((5, network.nb_cluster + 3 * 8), np.float32)
+    swapped = seen.copy()
+    begin = network.nb_cluster
+    swapped[:, begin : begin + 8], swapped[:, begin + 16 :] = seen[:, begin + 16 :], seen[:, begin : begin + 8]
+    with torch.inference_mode():
+        (logits, value), (other_logits, other_value) = (
+            network(torch.from_numpy(x), EVERYTHING[:5]) for x in (seen, swapped)
+        )
+    assert torch.allclose(logits[:, [2, 1, 0, 3]], other_logits, atol=1e-5)
+    assert torch.allclose(value, other_value, atol=1e-5)
+    assert not torch.equal(logits[:, 0], logits[:, 2])
+
+
+@pytest.mark.parametrize("kind", ["mlp", "jobs"])
+def test_the_actor_alone_says_what_the_network_says(kind):
+    network = make_network(NetworkConfig(kind=kind, hidden=(16,)), 20, 4, CORES)
+    seen = torch.from_numpy(network.prepare(np.random.default_rng(0).random((6, 20), np.float32)))
+    assert torch.equal(network.actor(seen, EVERYTHING), network(seen, EVERYTHING)[0])
+    assert torch.equal(network.value(seen), network(seen, EVERYTHING)[1])
+    assert network(seen, EVERYTHING)[0].shape == (6, 4)
+    assert network(seen, EVERYTHING)[1].shape == (6,)
+
+
+def test_weights_do_not_grow_with_the_window():
+    wide = JobsNetwork(CORES._replace(window=128), 32)
+    assert sum(p.numel() for p in wide.parameters()) == sum(p.numel() for p in JobsNetwork(CORES, 32).parameters())
+
+
+def test_what_is_masked_changes_no_other_logit():
+    network = JobsNetwork(CORES, 8)
+    seen = torch.from_numpy(network.prepare(np.random.default_rng(0).random((6, 20), np.float32)))
+    mask = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)) < 0.5
+    assert torch.allclose(network.actor(seen, mask)[mask], network.actor(seen, EVERYTHING)[mask], atol=1e-6)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import decision.learn  # noqa: F401 - makes *.ckpt the name of a policy
 from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState

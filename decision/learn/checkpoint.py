@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import write_files
 from decision.model.errors import InputError
 
 from .config import TrainConfig
@@ -69,14 +69,22 @@ def read_checkpoint(path: Path) -> tuple[Manifest, bytes]:
     return _decode(path, parts[_MANIFEST]), parts[_WEIGHTS]
 
 
+def read_packed(path: Path) -> bytes:
+    """The content of a file that may be a zip, which readers of other inputs refuse. Raises InputError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+
+
 def file_facts(path: Path) -> InputFacts:
     """Name and hash of a file. Raises InputError."""
-    return InputFacts(name=path.name, sha256=hashlib.sha256(read_bytes(path)).hexdigest())
+    return InputFacts(name=path.name, sha256=hashlib.sha256(read_packed(path)).hexdigest())
 
 
 def _read(path: Path) -> Mapping[str, bytes]:
     try:
-        with zipfile.ZipFile(BytesIO(read_bytes(path))) as zipped:
+        with zipfile.ZipFile(BytesIO(read_packed(path))) as zipped:
             return {name: zipped.read(name) for name in (_MANIFEST, _WEIGHTS)}
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError):
         raise InputError(f"{path}: this is no checkpoint of decision; decision train makes them") from None

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 
-from .checkpoint import Manifest, write_checkpoint
+from .checkpoint import Manifest, read_packed, write_checkpoint
 from .collector import Collected, Collector, VectorEnv
 from .config import PpoConfig, TrainConfig, differences
 from .logs import CsvLog, EventLog
@@ -222,7 +222,7 @@ def _saved_state(task: Task, resume: bool) -> dict[str, Any] | None:
         return None
     if not resume:
         raise ConfigError(f"{task.folder} holds a run: go on with --resume, or choose another folder")
-    state = load(str(path), read_bytes(path))
+    state = load(str(path), read_packed(path))
     _check_same(task, _manifest(state))
     return state
 

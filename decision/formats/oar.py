@@ -1,4 +1,4 @@
-"""Exports of the batch scheduler OAR: a table of jobs as CSV, or the JSON of ``oarstat`` and of OAR's REST API.
+"""Exports of the batch scheduler OAR: a table of jobs as CSV, or JSON.
 
 Times are seconds since 1970, 0 where something has not happened. A resource is what OAR was told to schedule: on many
 clusters a core, not a host.
@@ -36,7 +36,8 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
 
     A CSV file has a header with the columns ``job_id``, ``submission_time``, ``start_time``, ``stop_time`` and
     ``resources`` (ids separated by spaces) or ``resource_count``; ``walltime`` (seconds), ``user`` and ``queue`` where
-    known. JSON is what ``oarstat -J``, ``oarstat --gantt ... -J`` and ``/oarapi/jobs/details.json`` print.
+    known. JSON has the same fields, or those of OAR's commands: it is what ``oarstat --gantt "FROM, TO" -J`` prints;
+    that of ``oarstat -J`` and of the REST API serves too where it has stop times and resources.
 
     Args:
         path: the export; ``.json`` or else CSV.

@@ -101,7 +101,7 @@ def _jobs(content: Any, path: str | os.PathLike[str]) -> Iterator[tuple[str, Any
     elif isinstance(content, list):
         yield from (("", fields) for fields in content)
     else:
-        raise InputError(f"{path}: must be an object or a list of jobs, as oarstat -J prints it{found(content)}")
+        raise InputError(f"{path}: must be jobs by id, or a list of jobs{found(content)}")
 
 
 def _record(fields: Fields, path: str | os.PathLike[str], place: str) -> Record:

@@ -6,12 +6,12 @@ from_oar = conversion(
     "oar",
     """Turn an export of the scheduler OAR into Batsim's JSON.
 
-    FILE is what oarstat -J or oarstat --gantt "FROM, TO" -J or the REST API's
-    /jobs/details.json printed (.json), or a table in CSV with the columns
-    job_id, submission_time, start_time, stop_time (seconds since 1970), and
-    resources (ids with spaces between) or resource_count; walltime (seconds),
-    user and queue where they are known. A job's size is the number of its
-    resources, and the first submission is 0 s.
+    FILE is what oarstat --gantt "FROM, TO" -J printed (.json; OAR's other JSON
+    serves where it has stop times and resources), or a table in CSV with the
+    columns job_id, submission_time, start_time, stop_time (seconds since 1970),
+    and resources (ids with spaces between) or resource_count; walltime
+    (seconds), user and queue where they are known. A job's size is the number
+    of its resources, and the first submission is 0 s.
 
     Examples:
 

@@ -43,6 +43,9 @@ BENCHMARKS = {
     ),
     "engine-million": Benchmark(measures.million, "s", "at most 60, 2 GB", ""),
     "workload-lublin": Benchmark(measures.lublin, "s", "at most 5", ""),
+    "workload-swf": Benchmark(measures.from_swf(100_000, 1_024), "s", "at most 2", ""),
+    "workload-swf-memory": Benchmark(measures.from_swf_memory, "MB", "at most 500", ""),
+    "workload-mira": Benchmark(measures.from_swf(22_508, 49_152), "s", "at most 1", ""),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

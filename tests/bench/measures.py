@@ -11,7 +11,8 @@ from pathlib import Path
 from decision.drivers.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
-from decision.formats import write_platform, write_workload
+from decision.formats import write_platform, write_swf, write_workload
+from decision.model.demand import runtimes
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Role
@@ -99,6 +100,30 @@ def lublin(swf: Path | None) -> list[float]:
     with tempfile.TemporaryDirectory() as name:
         command = [sys.executable, "-m", "decision", "workload", "lublin", "--jobs", "100000", "--estimates", "tsafrir"]
         return [_wall_seconds([*command, "-o", "lublin.json"], Path(name)) for _ in range(REPEAT)]
+
+
+def from_swf(nb_jobs: int, nb_hosts: int) -> Callable[[Path | None], list[float]]:
+    """Wall-clock seconds of `decision workload from-swf` for a log of so many jobs, in a process of its own."""
+
+    def measure(swf: Path | None) -> list[float]:
+        with tempfile.TemporaryDirectory() as name:
+            log = swf.absolute() if swf else _log(Path(name) / "log.swf", nb_jobs, nb_hosts)
+            command = [sys.executable, "-m", "decision", "workload", "from-swf", str(log), "-o", "log.json"]
+            return [_wall_seconds(command, Path(name)) for _ in range(REPEAT)]
+
+    return measure
+
+
+def _log(path: Path, nb_jobs: int, nb_hosts: int) -> Path:
+    jobs = made(nb_jobs, nb_hosts, load=0.9, seed=5)
+    write_swf(path, jobs, runtimes(jobs))
+    return path
+
+
+def from_swf_memory(swf: Path | None) -> list[float]:
+    """Most megabytes of any program that was started so far; the last is `decision workload from-swf`, 100,000 jobs."""
+    from_swf(100_000, 1_024)(swf)
+    return [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
 
 
 def _wall_seconds(command: list[str], folder: Path) -> float:

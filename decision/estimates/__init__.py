@@ -9,7 +9,9 @@ Models and predictors are arrays and numbers in, numbers out; they know neither 
 generators, converters and policies can all use them. A predictor is told of a job's run time only at the job's end
 (`history` sees to that): an offline fit over the whole log would look better and could not be deployed. Predictions
 never exceed the walltime, at which the job would be killed. A neural predictor was left out: Tsafrir's two lines and
-a regression of nine weights are what the papers compare with, and they cost microseconds.
+a regression of nine weights are what the papers compare with, and they cost microseconds. Mean absolute errors in
+seconds, held by a test: on NASA-iPSC, which has no walltimes, 898 for the last two jobs and 619 for the regression; on
+Theta 4,040 for walltimes, 3,644 for the last two jobs and 3,094 for the regression.
 """
 
 from .models import ESTIMATES, apply_estimates, read_model

@@ -24,8 +24,9 @@ def apply_estimates(workload: Workload, model: str, rng: np.random.Generator, sp
 
     Args:
         workload: jobs whose run times are known (see `decision.model.demand.runtimes`).
-        model: ``exact``, the run time; ``factor:F``, F times the run time; ``tsafrir``, modal estimates (Tsafrir,
-            Etsion and Feitelson 2005), with ``tsafrir:LONGEST`` for the longest allowed in seconds.
+        model: ``exact``, the run time (Batsim then reports that the walltime was reached); ``factor:F``, F times the
+            run time; ``tsafrir``, modal estimates (Tsafrir, Etsion and Feitelson 2005), with ``tsafrir:LONGEST`` for
+            the longest allowed in seconds.
         rng: where choices come from.
         speed: flop/s of the hosts, where jobs compute.
 

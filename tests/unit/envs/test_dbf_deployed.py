@@ -1,0 +1,77 @@
+"""The same choices make the same schedule in the environment, on the embedded engine, and through Batsim's messages."""
+
+import numpy as np
+import pytest
+from env_toys import busy, scrambled, setup
+
+from decision.drivers import agent as agents
+from decision.drivers import trials
+from decision.drivers.inprocess import converse
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.reference import ReferenceEngine
+from decision.envs import DbfVectorEnv, Setup
+from decision.features import CyclePolicy
+from decision.model.errors import ConfigError
+from decision.model.record import RunRecord
+from decision.simulation import simulate
+
+NB_JOBS = 150
+
+
+def choose(observation: np.ndarray, mask: np.ndarray) -> int:
+    return int(scrambled(observation, mask)[0])
+
+
+def in_environment(made: Setup) -> dict[str, tuple[float, str]]:
+    """Start and hosts of each job: all that the environment's own state says."""
+    envs = DbfVectorEnv(1, setup=made)
+    observation, info = envs.reset(options={"first": 0})
+    state, ids = envs._batch.worlds[0].state, made.trace.ids
+    starts: dict[str, tuple[float, str]] = {}
+    while len(starts) < made.rules.jobs:
+        observation, _, terminated, truncated, info = envs.step(scrambled(observation, info["action_mask"]))
+        if terminated | truncated:
+            break
+        for job in np.flatnonzero(state.alloc_first[: state.count[0]] >= 0):
+            begin = state.alloc_first[job]
+            spans = slice(begin, begin + state.alloc_count[job])
+            hosts = zip(state.interval_first[spans].tolist(), state.interval_last[spans].tolist(), strict=True)
+            text = " ".join(str(first) if first == last else f"{first}-{last}" for first, last in hosts)
+            starts[ids[job]] = (float(state.start_time[job]), text)
+    return starts
+
+
+def in_record(record: RunRecord) -> dict[str, tuple[float, str]]:
+    jobs = record.jobs
+    rows = zip(jobs.id, jobs.start_time.tolist(), jobs.allocation, strict=True)
+    return {job: (start, hosts) for job, start, hosts in rows}
+
+
+@pytest.mark.parametrize("encoder", ["dbf", "dbf-pools"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_schedule_is_the_same_everywhere(encoder, seed, monkeypatch):
+    jobs = busy(NB_JOBS, 16, seed)
+    made = setup(jobs, encoder=encoder, jobs=None, online=False)
+    policy = CyclePolicy(made.encoder, choose)
+    simulated = in_record(simulate(made.platform, [jobs], policy))
+    assert len(simulated) == NB_JOBS
+    monkeypatch.setattr(agents, "find_policy", lambda name, options: CyclePolicy(made.encoder, choose))
+    for engine in (EmbeddedEngine, ReferenceEngine):
+        told = converse(engine(made.platform, [jobs]), agents.Agent("dbf", {}))
+        assert in_record(told) == simulated
+    played = in_environment(made)
+    assert len(played) > NB_JOBS - 5, "the last ones start after the environment's last step"
+    assert played == {job: simulated[job] for job in played}
+
+
+def test_the_policy_keeps_the_rules_of_all_policies(monkeypatch):
+    encoder = setup(busy(50, 16), encoder="dbf-pools", max_runtime=1000.0).encoder
+    monkeypatch.setattr(trials, "find_policy", lambda spec, settings: CyclePolicy(encoder, choose))
+    assert trials.try_policy("dbf", {}) == []
+
+
+def test_a_platform_of_another_size_is_refused_unless_the_encoder_takes_any():
+    larger = setup(busy(50, 32)).platform
+    with pytest.raises(ConfigError, match="has 32 hosts, but the policy's observations are of 16"):
+        CyclePolicy(setup(busy(50, 16)).encoder, choose).reset(larger, 0)
+    CyclePolicy(setup(busy(50, 16), encoder="dbf-pools").encoder, choose).reset(larger, 0)

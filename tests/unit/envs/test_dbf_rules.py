@@ -1,0 +1,160 @@
+"""DBF as the paper has it: known answers, and the slow twin in plain Python at every step."""
+
+import numpy as np
+import pytest
+from dbf_reference import Reference
+from env_toys import busy, scrambled, setup, workload
+
+from decision.envs import DbfEnv
+
+FWD_OF_TWO = 2  # with two slots
+
+
+def small(*jobs: tuple[float, int, float, float], head: int = 2, tail: int = 0, **options) -> DbfEnv:
+    """An environment of 4 cores in which just these jobs come."""
+    options = {"jobs": len(jobs), "online": False, "max_runtime": 100.0} | options
+    return DbfEnv(setup=setup(workload(4, *jobs), head=head, tail=tail, **options))
+
+
+def test_an_observation_is_cores_then_slots():
+    env = small((0, 3, 50, 50), (10, 2, 20, 20), (20, 1, 100, 1))
+    env.reset(options={"first": 0})
+    observation, reward, *_ = env.step(0)
+    assert reward == 0
+    assert observation == pytest.approx([0.5, 0.5, 0.5, 0] + [0] * 8)
+    observation, *_ = env.step(FWD_OF_TWO)
+    assert observation == pytest.approx([0.4, 0.4, 0.4, 0, 0.5, 0.2, 0, 1, 0, 0, 0, 0])
+    observation, *_ = env.step(FWD_OF_TWO)
+    assert observation == pytest.approx([0.3, 0.3, 0.3, 0, 0.5, 0.2, 0.1, 1, 0.25, 1.0, 0, 1])
+    assert env.action_masks().tolist() == [False, True, True]
+
+
+def test_a_reward_is_the_papers_equation():
+    env = small((0, 3, 50, 50), (0, 2, 20, 20), (30, 2, 20, 20), weights=(0.5, 0.3, 0.2))
+    env.reset(options={"first": 0})
+    env.step(0)
+    assert env.step(FWD_OF_TWO)[1] == pytest.approx(-0.5 / 4), "one core idle, nobody waits"
+    assert env.step(FWD_OF_TWO)[1] == pytest.approx(-0.5 / 4 - 0.3), "the longest queue so far, and no wait yet"
+    assert env.step(FWD_OF_TWO)[1] == pytest.approx(-0.5 / 4 - 0.3 - 0.2), "30 s waited are the most so far"
+    assert env.step(0)[1] == 0
+    assert env.step(1)[1] == pytest.approx(-0.5 / 2 - 0.3 / 2 - 0.2 * 20 / 70), "an empty slot ends the cycle, too"
+
+
+def test_jobs_that_arrive_together_are_seen_one_after_the_other():
+    env = small((5, 1, 10, 10), (5, 2, 10, 10), (5, 4, 10, 10), head=2, tail=1)
+    observation, _ = env.reset(options={"first": 0})
+    present = [observation[7::4].tolist()]
+    for _ in range(2):
+        observation, *_ = env.step(3)
+        present.append(observation[7::4].tolist())
+    assert present == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+
+
+def test_jobs_that_end_together_begin_one_cycle():
+    env = small((0, 1, 10, 10), (0, 1, 10, 10), (0, 4, 10, 10), (50, 1, 10, 10), head=4)
+    env.reset(options={"first": 0})
+    for action in (0, 4, 0, 4, 4):
+        observation, *_ = env.step(action)
+    assert observation[:4].tolist() == [0, 0, 0, 0]
+    assert env.action_masks().tolist() == [True, False, False, False, False]
+    observation, *_ = env.step(4)
+    assert observation[4 + 4 + 3] == 1, "the next cycle is the next arrival's"
+
+
+def test_the_window_is_the_first_and_the_last_jobs_and_no_job_twice():
+    jobs = [(0, 4, 100, 100)] + [(i, 1 + i % 3, 10 * i, 5) for i in range(1, 7)]
+    env = small(*jobs, head=2, tail=3)
+    env.reset(options={"first": 0})
+    env.step(0)
+    seen = []
+    for _ in range(6):
+        observation, *_ = env.step(5)
+        seen.append((observation[5::4] * 10).round().astype(int).tolist())
+    assert seen == [
+        [1, 0, 0, 0, 0],
+        [1, 2, 0, 0, 0],
+        [1, 2, 3, 0, 0],
+        [1, 2, 4, 3, 0],
+        [1, 2, 5, 4, 3],
+        [1, 2, 6, 5, 4],
+    ]
+
+
+@pytest.mark.parametrize("action", [-1, 1, 3, 10**9])
+def test_an_invalid_choice_does_what_fwd_does(action):
+    jobs = ((0, 3, 50, 50), (10, 2, 20, 20), (20, 1, 100, 1))
+    told = []
+    for choice in (action, FWD_OF_TWO):
+        env = small(*jobs)
+        env.reset(options={"first": 0})
+        env.step(0)
+        env.step(FWD_OF_TWO)
+        told.append(env.step(choice))
+    (one, *rest, _), (other, *others, _) = told
+    assert np.array_equal(one, other)
+    assert rest == others
+
+
+def test_an_episode_ends_when_enough_jobs_are_placed():
+    env = small(*[(10 * i, 1, 5, 5) for i in range(5)], jobs=3, online=True)
+    env.reset(options={"first": 4})
+    placed = 0
+    while placed < 3:
+        placed += bool(env.action_masks()[0])
+        assert env.step(0)[2] == (placed == 3)
+
+
+def test_the_trace_begins_again_after_a_mean_gap():
+    env = small((0, 1, 5, 5), (10, 2, 5, 5), (40, 3, 5, 5), jobs=10, online=True)
+    env.reset(options={"first": 1})
+    sizes, times = [], []
+    for _ in range(6):
+        observation, *_ = env.step(2)
+        sizes.append(round(float(observation[8]) * 4))
+        times.append(float(observation[6]) * 100)
+    assert sizes == [3, 3, 3, 3, 3, 3], "the second job that waits is the one of three cores"
+    assert times == pytest.approx([30, 50, 60, 90, 100, 100]), "20 s after the last comes the first again"
+
+
+def test_an_episode_is_given_up_when_nothing_is_placed():
+    env = small((0, 1, 5, 5), (10, 2, 5, 5), jobs=3, online=True)
+    env.reset()
+    ends = [env.step(2)[2:4] for _ in range(12)]
+    assert ends.index((False, True)) == 10, "with the twelfth arrival"
+    assert ends[-1] == (False, True)
+
+
+def test_an_episode_in_which_nothing_can_happen_any_more_is_truncated():
+    env = small((0, 1, 5, 5), (10, 2, 5, 5))
+    env.reset(options={"first": 0})
+    assert [env.step(2)[2:4] for _ in range(2)] == [(False, False), (False, True)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("head", "tail"), [(3, 0), (3, 2), (0, 3)])
+def test_every_step_is_that_of_the_slow_twin(seed, head, tail):
+    jobs = busy(120, 8, seed)
+    env = DbfEnv(setup=setup(jobs, head=head, tail=tail, jobs=None, online=False))
+    twin = Reference(jobs, 8, head, tail, 120)
+    seen, (observation, info) = twin.play(), env.reset(options={"first": 0})
+    expected, mask, _ = next(seen)
+    rng, steps = np.random.default_rng(seed), 0
+    while True:
+        assert observation == pytest.approx(expected, abs=1e-6)
+        assert info["action_mask"].tolist() == mask
+        action = int(scrambled(observation, info["action_mask"])[0]) if rng.random() < 0.8 else head + tail
+        observation, reward, terminated, truncated, info = env.step(action)
+        steps += 1
+        try:
+            expected, mask, paid = seen.send(action)
+        except StopIteration:
+            break
+        assert reward == pytest.approx(paid, abs=1e-6)
+    assert (terminated, truncated) == (twin.placed == 120, twin.placed < 120)
+    metrics, seconds = info["metrics"], twin.now - jobs.jobs[0].submit_time
+    assert metrics["length"] == steps
+    assert metrics["duration"] == pytest.approx(seconds)
+    assert metrics["utilization"] == pytest.approx(twin.integrals["used"] / seconds / 8)
+    assert metrics["waiting_time"] == pytest.approx(twin.integrals["queued"] / twin.arrived)
+    assert metrics["queue_length"] == pytest.approx(twin.integrals["queued"] / seconds)
+    assert metrics["job_load"] == pytest.approx(twin.integrals["load"] / seconds)

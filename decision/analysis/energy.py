@@ -45,6 +45,14 @@ class _Stays(NamedTuple):
     state: Ints  # HostState: IDLE (whether or not a job runs), SWITCHING_ON, SWITCHING_OFF, SLEEPING
 
 
+class _Uses(NamedTuple):
+    """Jobs on hosts, by host and start. Columns of length n."""
+
+    host: Ints
+    start: Floats  # seconds
+    runtime: Floats  # seconds
+
+
 def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
     """Split the energy of a run.
 
@@ -60,11 +68,7 @@ def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
     if record.pstates is None or not jobs.id:
         return EnergySplit(total=math.nan, computing=math.nan, idle=math.nan, switching=math.nan, sleeping=math.nan)
     first, last = float(record.jobs.submit_time.min()), float((jobs.start_time + jobs.runtime).max())
-    stays = _stays(record.pstates, (*platform.hosts, *platform.storage), first, last)
-    seconds = stays.end - stays.begin
-    computes = stays.state == HostState.IDLE
-    seconds[computes] -= _busy(stays, jobs)[computes]
-    joules = np.bincount(stays.state, weights=seconds * stays.watts, minlength=len(HostState))
+    joules = _joules(_stays(record.pstates, (*platform.hosts, *platform.storage), first, last), _uses(jobs))
     return EnergySplit(
         total=record.joules,
         computing=float(jobs.energy.sum()),
@@ -72,6 +76,37 @@ def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
         switching=float(joules[HostState.SWITCHING_ON] + joules[HostState.SWITCHING_OFF]),
         sleeping=float(joules[HostState.SLEEPING]),
     )
+
+
+def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Floats:
+    """Joules by what hosts did, as in `split_energy`, from the beginning to each of the times.
+
+    Args:
+        record: the run, in which energy was simulated.
+        platform: its hosts, with what they draw.
+        times: (n,) seconds, ascending.
+
+    Returns:
+        (n, 6) joules in each HostState; what is not idle, switching or asleep was computing.
+    """
+    if record.pstates is None or record.energy is None:
+        return np.full((len(times), len(HostState)), math.nan)
+    uses = _uses(only_ran(record.jobs))
+    stays = _stays(record.pstates, (*platform.hosts, *platform.storage), 0.0, float(times[-1]))
+    ends = ((stays._replace(begin=np.minimum(stays.begin, t), end=np.minimum(stays.end, t))) for t in times)
+    joules = np.array([_joules(until, uses) for until in ends])
+    total = np.interp(times, record.energy.time, np.asarray(record.energy.energy, float), left=0.0)
+    joules[:, HostState.COMPUTING] = total - joules.sum(axis=1)
+    return joules
+
+
+def _joules(stays: _Stays, uses: _Uses) -> Floats:
+    """Joules of the stays by state, (6,); while a job runs on it a host is not idle."""
+    seconds = stays.end - stays.begin
+    computes = stays.state == HostState.IDLE
+    seconds[computes] -= _busy(stays, uses)[computes]
+    joules: Floats = np.bincount(stays.state, weights=seconds * stays.watts, minlength=len(HostState)).astype(float)
+    return joules
 
 
 def _stays(table: PstateTable, hosts: tuple[Host, ...], first: float, last: float) -> _Stays:
@@ -110,16 +145,19 @@ def _pairs(sets: list[str]) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(len(hosts)), lengths), np.concatenate(hosts) if hosts else np.zeros(0, np.int64)
 
 
-def _busy(stays: _Stays, jobs: JobTable) -> Floats:
-    """Seconds of each stay in which a job runs on the host."""
+def _uses(jobs: JobTable) -> _Uses:
     job, host = _pairs(jobs.allocation)
     order = np.lexsort((jobs.start_time[job], host))
-    start, runtime, host = jobs.start_time[job[order]], jobs.runtime[job[order]], host[order]
+    return _Uses(host[order], jobs.start_time[job[order]], jobs.runtime[job[order]])
+
+
+def _busy(stays: _Stays, uses: _Uses) -> Floats:
+    """Seconds of each stay in which a job runs on the host."""
     everyone = np.unique(stays.host)
     busy = np.zeros(len(stays.host))
-    for stay, at in zip(_groups(stays.host, everyone), _groups(host, everyone), strict=True):
-        busy[stay] = _busy_until(start[at], runtime[at], stays.end[stay])
-        busy[stay] -= _busy_until(start[at], runtime[at], stays.begin[stay])
+    for stay, at in zip(_groups(stays.host, everyone), _groups(uses.host, everyone), strict=True):
+        busy[stay] = _busy_until(uses.start[at], uses.runtime[at], stays.end[stay])
+        busy[stay] -= _busy_until(uses.start[at], uses.runtime[at], stays.begin[stay])
     return busy
 
 

@@ -1,8 +1,7 @@
 """Pictures of a schedule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +15,8 @@ from decision.model.hosts import parse_intervals
 from decision.model.record import Floats, JobTable
 
 from .metrics import only_ran, utilization
+from .runs import Run, last_end
+from .series import queue_over_time, utilization_over_time
 
 _UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 _JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb")
@@ -24,7 +25,7 @@ _BUSY, _MEAN, _WAITING = "#4477aa", "#222222", "#cc6677"
 
 
 def draw_schedule(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None:
-    """Write a PNG with three views over one time axis: which host ran what, how many were busy, how many jobs waited.
+    """Write a picture with three views over one clock: which host ran what, how many were busy, how many jobs waited.
 
     Args:
         jobs: the run's jobs; rejected ones are left out.
@@ -38,22 +39,26 @@ def draw_schedule(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None
     ran = only_ran(jobs)
     ends = ran.start_time + ran.runtime
     last = float(ends.max(initial=1.0))  # seconds
-    unit, unit_name = _time_unit(last)
-    figure = Figure(figsize=(11, 7.5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
+    unit, unit_name = time_unit(last)
+    figure = new_figure(11, 7.5)
     gantt, busy, waiting = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1, 1))
     figure.suptitle(f"{title}: {len(ran.id):,} jobs on {nb_hosts:,} hosts", fontsize=14)
     _draw_gantt(gantt, ran, ends, nb_hosts, unit)
-    _draw_busy(busy, ran, ends, nb_hosts, unit)
+    _draw_busy(busy, ran, nb_hosts, unit)
     _draw_waiting(waiting, ran, unit)
     waiting.set_xlim(0, 1.01 * last / unit)
     waiting.set_xlabel(f"simulated time ({unit_name})")
-    _save(figure, path)
+    save(figure, path)
 
 
-def _time_unit(longest: float) -> tuple[float, str]:
+def time_unit(longest: float) -> tuple[float, str]:
     """The unit in seconds, and its name, that gives numbers easy to read up to `longest` seconds."""
     return next((unit, name) for least, unit, name in _UNITS if longest >= least)
+
+
+def clock(runs: Sequence[Run]) -> tuple[float, str]:
+    """The unit of time, in seconds and by name, that suits all the runs."""
+    return time_unit(last_end(runs))
 
 
 def _draw_gantt(axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:
@@ -77,10 +82,10 @@ def _rectangles(jobs: JobTable, ends: Floats) -> Iterator[list[tuple[float, floa
             yield [(start, low), (end, low), (end, high), (start, high)]
 
 
-def _draw_busy(axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: float) -> None:
-    times, busy = _steps((jobs.start_time, jobs.size), (ends, -jobs.size))
+def _draw_busy(axes: Axes, jobs: JobTable, nb_hosts: int, unit: float) -> None:
+    times, share = utilization_over_time(jobs, nb_hosts)
     mean = utilization(jobs, nb_hosts)
-    axes.fill_between(times / unit, busy, step="post", color=_BUSY, alpha=0.7, linewidth=0)
+    axes.fill_between(times / unit, share * nb_hosts, step="post", color=_BUSY, alpha=0.7, linewidth=0)
     axes.axhline(mean * nb_hosts, color=_MEAN, linewidth=1, linestyle="--")
     axes.set_ylim(0, nb_hosts * 1.05)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -89,8 +94,7 @@ def _draw_busy(axes: Axes, jobs: JobTable, ends: Floats, nb_hosts: int, unit: fl
 
 
 def _draw_waiting(axes: Axes, jobs: JobTable, unit: float) -> None:
-    one = np.ones(len(jobs.id), np.int64)
-    times, waiting = _steps((jobs.submit_time, one), (jobs.start_time, -one))
+    times, waiting = queue_over_time(jobs)
     axes.fill_between(times / unit, waiting, step="post", color=_WAITING, alpha=0.7, linewidth=0)
     axes.set_ylim(0, max(1, waiting.max(initial=0)) * 1.05)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -98,15 +102,24 @@ def _draw_waiting(axes: Axes, jobs: JobTable, unit: float) -> None:
     axes.set_title("queue", loc="left", fontsize=10)
 
 
-def _steps(*changes: tuple[Floats, Any]) -> tuple[Floats, Any]:
-    """A step function from (times, amounts by which it changes then): its times and its values from each on."""
-    times = np.concatenate([when for when, _ in changes])
-    amounts = np.concatenate([by for _, by in changes])
-    at, where = np.unique(times, return_inverse=True)
-    return at, np.cumsum(np.bincount(where, weights=amounts, minlength=len(at)))
+def new_figure(width: float, height: float) -> Figure:
+    """An empty picture of a size in inches, drawn without any screen."""
+    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
-def _save(figure: Figure, path: Path) -> None:
+def panel_width(panels: int) -> float:
+    """Inches for panels side by side: at most a wide screen's."""
+    return min(max(6.5, 5.2 * panels), 22.0)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture in the format that the path's suffix names.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
     try:
         figure.savefig(path)
     except OSError as error:

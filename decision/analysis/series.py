@@ -21,6 +21,16 @@ class Steps(NamedTuple):
         return float((self.values * np.diff(edges)).sum()) / (end - begin)
 
 
+PIECES = 200  # of a run: thousands of jumps become a line that can be read
+
+
+def averaged(steps: Steps) -> Steps:
+    """Averages over `PIECES` equal pieces of the time between the first and the last jump."""
+    edges = np.linspace(steps.times[0], steps.times[-1], PIECES + 1)
+    areas = np.append(0.0, np.cumsum(steps.values[:-1] * np.diff(steps.times)))
+    return Steps(edges[:-1], np.diff(np.interp(edges, steps.times, areas)) / np.diff(edges))
+
+
 def utilization_over_time(jobs: JobTable, nb_hosts: int) -> Steps:
     """The share of the hosts that run jobs, in [0, 1]; `jobs` are those that ran, as below."""
     times, busy = _steps(jobs.start_time, jobs.start_time + jobs.runtime, jobs.size)

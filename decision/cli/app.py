@@ -13,6 +13,7 @@ from decision.drivers.signals import Interrupted
 from decision.model.errors import DecisionError
 
 from . import platform, workload
+from .analyse import analyse
 from .batsim import batsim
 from .check_policy import check_policy
 from .evaluate import evaluate
@@ -94,7 +95,7 @@ def decision(
     """
 
 
-for command in (run, showcase, serve, replay, policies, check_policy, experiment, train, evaluate, show):
+for command in (run, showcase, serve, replay, policies, check_policy, analyse, experiment, train, evaluate, show):
     app.command()(command)
 app.add_typer(platform.app, name="platform")
 app.add_typer(workload.app, name="workload")

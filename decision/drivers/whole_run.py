@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from decision.analysis.batsim_files import read_jobs, read_joules
+from decision.analysis.extras import require_matplotlib
 from decision.analysis.metrics import Summary, summarise
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
@@ -137,8 +138,7 @@ def _finish(case: Case, choice: Choice, folder: Path, jobs: JobTable, joules: fl
 
 
 def _draw(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None:
-    try:
-        from decision.analysis.plots import draw_schedule
-    except ImportError as error:
-        raise ConfigError(f"pictures need matplotlib ({error}): pip install 'decision[analysis]'") from None
+    require_matplotlib()
+    from decision.analysis.plots import draw_schedule
+
     draw_schedule(jobs, nb_hosts, path, title)

@@ -13,8 +13,8 @@ plots = pytest.importorskip("decision.analysis.plots")
 def drawn(monkeypatch, tmp_path):
     """Draws, and gives the figure that was saved and its file."""
     kept = []
-    save = plots._save
-    monkeypatch.setattr(plots, "_save", lambda figure, path: (kept.append(figure), save(figure, path)))
+    save = plots.save
+    monkeypatch.setattr(plots, "save", lambda figure, path: (kept.append(figure), save(figure, path)))
 
     def draw(jobs, nb_hosts):
         plots.draw_schedule(jobs, nb_hosts, tmp_path / "schedule.png", "easy on toy")

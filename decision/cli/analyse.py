@@ -1,0 +1,63 @@
+"""``decision analyse``: pictures and a page of runs that are over."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class PictureFormat(StrEnum):
+    """How pictures are written."""
+
+    PNG = "png"
+    SVG = "svg"
+
+
+def analyse(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folder or prefix of a run's files; a folder of folders is all runs in it.", metavar="RUN..."
+        ),
+    ],
+    platform: Annotated[
+        Path | None,
+        typer.Option("--platform", "-p", help="Splits power by what hosts do.", metavar="FILE"),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for what is made.", metavar="FOLDER")] = Path(
+        "report"
+    ),
+    pictures: Annotated[PictureFormat, typer.Option("--format", help="Of the pictures.")] = PictureFormat.PNG,
+) -> None:
+    """Draw runs side by side and make one page of them.
+
+    Reads what decision run, decision showcase or Batsim (3 to 5) wrote. Writes
+    pictures and report.html, one file with all of them, a table, and Gantt
+    charts that can be zoomed; it needs no network.
+
+    Examples:
+
+      decision analyse out
+
+      decision analyse out/easy out/fcfs -p platforms/taurus.xml -o report
+    """
+    from decision.analysis.extras import require_matplotlib
+    from decision.analysis.runs import load_runs
+    from decision.drivers.inputs import writable_folder
+    from decision.formats import load_platform
+
+    from .progress import working
+    from .tables import print_summaries
+    from .terminal import stdout
+
+    require_matplotlib()
+    from decision.analysis.analyse import analyse as write
+    from decision.analysis.report import summaries_of
+
+    with working("drawing"):
+        hosts = None if platform is None else load_platform(platform, energy=True)
+        found = load_runs(runs)
+        files = write(found, writable_folder(output), pictures.value, hosts)
+    print_summaries(summaries_of(found))
+    stdout().print(f"{files[-1]} and {len(files) - 1} pictures beside it", highlight=False, soft_wrap=True)

@@ -5,9 +5,10 @@ import re
 from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
+from decision.model.dates import LAST_DATE
+
 _COMMENT = re.compile(rb"^[ \t]*;[ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_LAST_DATE = 253_402_300_799  # the end of the year 9999, in seconds since 1970
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _ORIGIN = ("Computer", "Installation", "Acknowledge")
 
 Header = Mapping[str, str]
@@ -33,7 +34,7 @@ def machine_size(header: Header) -> int | None:
 def unix_start(header: Header) -> float | None:
     """UnixStartTime in seconds since 1970, or None."""
     start = _number(header, "UnixStartTime")
-    return start if start is not None and 0 <= start <= _LAST_DATE else None
+    return start if start is not None and 0 <= start <= LAST_DATE else None
 
 
 def time_zone(header: Header) -> float:
@@ -59,7 +60,7 @@ def origin(header: Header) -> str:
 def _named_zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name) if name else None
-    except (OSError, ValueError):  # a name that is unknown here, or that is none
+    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
         return None
 
 

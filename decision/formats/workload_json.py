@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 from msgspec import Meta, Raw
 
+from decision.model.dates import LAST_DATE
 from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, used_profiles
 
@@ -48,7 +49,6 @@ _FILE = msgspec.json.Decoder(_File)
 _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
 _KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
-_LAST_DATE = 253_402_300_799  # the end of the year 9999, in seconds since 1970
 
 
 def load_workload(
@@ -261,7 +261,7 @@ def label(value: Any) -> str:
 def _seconds(value: Any) -> float | None:
     """A date's part of the file's head, which Batsim does not read; None where it is something else."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known and abs(value) <= _LAST_DATE else None
+    return float(value) if known and abs(value) <= LAST_DATE else None
 
 
 def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:

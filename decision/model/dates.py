@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .demand import submit_times
+from .demand import Floats, submit_times
 from .errors import ConfigError
 from .workload import Workload
 
 DAY = 86_400  # seconds
+LAST_DATE = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _THURSDAY = 3  # 1970-01-01
 
@@ -71,14 +72,27 @@ def _clock(workload: Workload) -> float:
     return 0.0 if workload.unix_start is None else workload.unix_start + workload.time_zone
 
 
+def _shown(workload: Workload) -> Floats:
+    """What the clock showed when each job was submitted, (J,) seconds since 1970, or since 0 s if no date is known.
+
+    Raises:
+        ConfigError: if a job comes later than any calendar goes.
+    """
+    shown = submit_times(workload) + _clock(workload)
+    if len(shown) and shown.max() > LAST_DATE:
+        reason = f"a job is submitted at {shown.max():.3g} s, after the year 9999"
+        raise ConfigError(f"{workload.path}: {reason}; are all times in seconds?")
+    return shown
+
+
 def days(workload: Workload) -> Ints:
     """The day on which each job is submitted, (J,), counted from 1970-01-01, or from 0 s where no date is known."""
-    return np.floor((submit_times(workload) + _clock(workload)) / DAY).astype(np.int64)
+    return np.floor(_shown(workload) / DAY).astype(np.int64)
 
 
 def hours(workload: Workload) -> Ints:
     """The hour of the day at which each job is submitted, (J,), from 0 to 23."""
-    return np.floor((submit_times(workload) + _clock(workload)) % DAY / 3600).astype(np.int64)
+    return np.floor(_shown(workload) % DAY / 3600).astype(np.int64)
 
 
 def weekdays(workload: Workload) -> Ints:
@@ -100,5 +114,5 @@ def day_name(workload: Workload, day: int) -> str:
 
 def clock_text(workload: Workload, seconds: float) -> str:
     """What the machine's clock showed then: ``1993-10-01 00:00:03``; the workload must know its `unix_start`."""
-    shown = datetime.datetime.fromtimestamp(_clock(workload) + seconds, datetime.UTC)
+    shown = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=_clock(workload) + seconds)
     return shown.strftime("%Y-%m-%d %H:%M:%S")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..options import WalltimeName
 from .options import (
     BandwidthOption,
     CommRatioOption,
@@ -21,7 +22,6 @@ from .options import (
     ShiftOption,
     SpeedOption,
     ToOption,
-    WalltimeName,
     WalltimeOption,
     given_options,
     read_filters,

@@ -8,7 +8,7 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from ..options import read_range
+from ..options import WalltimeName, read_range
 
 if TYPE_CHECKING:
     from decision.generate.tasks import Tasks
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 KEEP = "Which jobs"
 CHANGE = "What becomes of them"
 PROFILES = "What they do"
-
-
-class WalltimeName(StrEnum):
-    """What a job's walltime is."""
-
-    REQUESTED = "requested"
-    RUNTIME = "runtime"
-    NONE = "none"
 
 
 class ProfileName(StrEnum):

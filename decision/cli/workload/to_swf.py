@@ -2,6 +2,7 @@
 
 import typer
 
+from ..options import WalltimeName
 from .options import (
     DailyOption,
     FileArgument,
@@ -13,7 +14,6 @@ from .options import (
     ShiftOption,
     SpeedOption,
     ToOption,
-    WalltimeName,
     WalltimeOption,
     given_options,
     read_filters,

@@ -1,6 +1,7 @@
 """Logs in the Standard Workload Format: which lines become jobs, and which jobs."""
 
 import math
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,45 @@ def test_shifting_lets_the_first_job_come_at_zero(tmp_path: Path) -> None:
 )
 def test_hosts_are_those_of_the_header_or_of_the_largest_job(tmp_path: Path, header: str, hosts: int) -> None:
     assert load(tmp_path, line(1, allocated=2), header=header).nb_res == hosts
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "zone"),
+    [
+        ("; UnixStartTime: 749458803\n; TimeZone: -28800", 749_458_803.0, -28_800.0),
+        ("; UnixStartTime: 749458803 (approximately)\n; TimeZone: +3600", 749_458_803.0, 3600.0),
+        ("; UnixStartTime: 749458803\n; TimeZoneString: Utopia\n; TimeZone: 7200", 749_458_803.0, 7200.0),
+        ("; UnixStartTime: 749458803\n; TimeZoneString: ../passwd", 749_458_803.0, 0.0),
+        ("; UnixStartTime: 749458803\n; TimeZone: 99999999", 749_458_803.0, 0.0),
+        ("; UnixStartTime: unknown", None, 0.0),
+        ("; UnixStartTime: -1", None, 0.0),
+        ("; UnixStartTime: 9999999999999", None, 0.0),
+        ("; StartTime: Fri Oct 01", None, 0.0),
+    ],
+)
+def test_the_header_says_when_the_log_began(tmp_path: Path, header: str, start: float | None, zone: float) -> None:
+    workload = load(tmp_path, line(1), header=header)
+    assert (workload.unix_start, workload.time_zone) == (start, zone)
+
+
+@pytest.mark.skipif("Europe/Paris" not in zoneinfo.available_timezones(), reason="needs the database of time zones")
+@pytest.mark.parametrize(("start", "zone"), [(749_458_803, 3600.0), (760_000_000, 3600.0), (770_000_000, 7200.0)])
+def test_a_named_time_zone_knows_of_summer_time(tmp_path: Path, start: int, zone: float) -> None:
+    header = f"; UnixStartTime: {start}\n; TimeZoneString: Europe/Paris\n; TimeZone: 0"
+    assert load(tmp_path, line(1), header=header).time_zone == zone
+
+
+def test_the_machine_is_named_and_its_giver_thanked(tmp_path: Path) -> None:
+    header = "; Computer: iPSC/860\n;Installation: NASA\n; Acknowledge: Bill\n; Computer: other"
+    assert load(tmp_path, line(1), header=header).description == (
+        "Computer: iPSC/860; Installation: NASA; Acknowledge: Bill"
+    )
+
+
+def test_groups_executables_and_queues_are_kept(tmp_path: Path) -> None:
+    text = "1 0 -1 60 2 -1 -1 -1 -1 -1 1 5 6 7 0 -1 -1 -1"
+    (job,) = load(tmp_path, text).jobs
+    assert (job.user, job.extra) == ("5", {"group": "6", "executable": "7", "queue": "0"})
 
 
 def test_the_number_of_hosts_can_be_given(tmp_path: Path) -> None:

@@ -139,6 +139,12 @@ def test_the_clock_is_the_machines() -> None:
     assert [day_name(machine, day) for day in days(machine).tolist()] == ["1993-05-07", "1993-05-08"]
 
 
+@pytest.mark.parametrize("unix_start", [None, SEVEN_MAY_1993])
+def test_no_calendar_goes_beyond_the_year_9999(unix_start: float | None) -> None:
+    with pytest.raises(ConfigError, match=r"w\.json: a job is submitted at 1e\+300 s, after the year 9999"):
+        dict(by_day(workload((0.0, 1, 1.0), (1e300, 1, 1.0), unix_start=unix_start)))
+
+
 def test_each_day_begins_at_midnight() -> None:
     two_days = workload((3600.0, 1, 1.0), (80_000.0, 1, 1.0), (90_000.0, 2, 5.0), unix_start=SEVEN_MAY_1993 + 18_000)
     parts = dict(by_day(two_days))

@@ -18,7 +18,7 @@ from decision.cli.workload.preset import green, grid5000_like, predicted_runtime
 from decision.cli.workload.preset.grid5000_like import Cluster
 from decision.cli.workload.preset.predicted_runtimes import Half
 from decision.formats import write_platform, write_workload
-from decision.generate.clusters import TAURUS_SPEED, Wanted, grid5000_cluster, simple_cluster
+from decision.generate.clusters import TAURUS_SPEED, Wanted, describe_cluster, grid5000_cluster, simple_cluster
 from decision.generate.grid5000 import CLUSTERS
 from decision.generate.week import in_flops, week_workload
 from decision.model.workload import Delay, Job, Workload
@@ -59,6 +59,9 @@ def toy() -> Workload:
 def make(folder: Path) -> None:
     taurus = grid5000_cluster(Wanted(cluster=CLUSTERS["taurus"], power=True))
     write_platform(folder / "platforms/taurus.xml", taurus, TAURUS)
+    cores = Wanted(cluster=CLUSTERS["orion"], by_core=True, power=True)
+    described = f"{describe_cluster(cores)}\nMade by scripts/make_inputs.py."
+    write_platform(folder / "platforms/orion_cores.xml", grid5000_cluster(cores), described)
     write_platform(folder / "platforms/cluster256.xml", simple_cluster(256), SIMPLE.format(hosts=256))
     write_platform(folder / "platforms/toy.xml", simple_cluster(4), SIMPLE.format(hosts=4))
     week = week_workload(np.random.default_rng(SEED))

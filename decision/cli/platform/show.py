@@ -28,7 +28,7 @@ def show(
     """
     from decision.formats import load_platform
     from decision.formats.platform_links import read_links
-    from decision.model.errors import InputError
+    from decision.model.errors import ConfigError, InputError
 
     from ..terminal import stderr, stdout
     from .show_tables import print_platform
@@ -39,8 +39,10 @@ def show(
         loaded = load_platform(platform, master=master)
         stderr().print(f"power is left out where it is wrong: {error}", highlight=False, markup=False, soft_wrap=True)
     if plot is not None:
-        from decision.analysis.platform_plots import draw_platform
-
+        try:
+            from decision.analysis.platform_plots import draw_platform
+        except ImportError as error:
+            raise ConfigError(f"pictures need matplotlib ({error}): pip install 'decision[analysis]'") from None
         draw_platform(loaded, plot, platform.stem)
     print_platform(loaded, read_links(platform))
     if plot is not None:

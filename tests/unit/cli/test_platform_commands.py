@@ -96,5 +96,5 @@ def test_a_host_whose_power_is_wrong_is_shown_without_it(tmp_path, root):
     result = cli("show", tmp_path / "p.xml")
     assert result.exit_code == 0
     assert "power is left out where it is wrong" in result.stderr
-    assert "line 11, <host> 'node-000'" in result.stderr
+    assert "line 12, <host> 'node-000'" in result.stderr
     assert "node-[001-003]" in result.stdout

@@ -10,7 +10,13 @@ from decision.formats.platform_check import check_platform, grouped
 from decision.formats.simgrid import DOCTYPE
 from decision.generate.clusters import Wanted, grid5000_cluster
 from decision.generate.grid5000 import CLUSTERS
+from decision.generate.topologies import fat_tree, networked
 from decision.model.errors import ConfigError, InputError
+from decision.model.platform import PowerState
+from decision.model.topology import Dragonfly, Flat, Link, Torus
+
+PLATFORMS = Path(__file__).parents[3] / "platforms"
+LINK = Link(1.25e9, 1e-6)
 
 HEAD = f'<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "{DOCTYPE}">\n<platform version="4.1">\n'
 MASTER = '<zone id="head" routing="Full"><host id="master_host" speed="1Gf"/></zone>\n'
@@ -47,9 +53,28 @@ def test_what_is_right_has_no_findings(tmp_path):
     assert check(tmp_path, hosts(("wattage_per_state", "95:190"), ("wattage_off", "10"))) == []
 
 
-@pytest.mark.parametrize("name", ["taurus", "cluster256", "toy"])
-def test_shipped_platforms_have_no_findings(root, name):
-    assert check_platform(root / f"platforms/{name}.xml") == []
+@pytest.mark.parametrize("path", sorted(PLATFORMS.glob("*.xml")), ids=lambda path: path.stem)
+def test_shipped_platforms_have_no_findings(path):
+    assert check_platform(path) == []
+
+
+@pytest.mark.parametrize("simgrid", ["3.24", "3.32"])
+@pytest.mark.parametrize(
+    "topology",
+    [
+        fat_tree(4, 3, [LINK] * 3),
+        fat_tree(4, 4, [LINK, LINK, Link(5e9, 1e-6)]),
+        Torus((2, 3, 2), LINK),
+        Dragonfly(2, 2, 3, 2, LINK),
+        Flat(5, LINK),
+        Flat(5, LINK, LINK),
+    ],
+    ids=["tree", "uneven-tree", "torus", "dragonfly", "flat", "backbone"],
+)
+def test_made_networks_have_no_findings(tmp_path, topology, simgrid):
+    platform = networked(topology, (PowerState(1e9, 95.0, 95.0, 190.0),))
+    write_platform(tmp_path / "p.xml", platform, simgrid=simgrid)
+    assert check_platform(tmp_path / "p.xml", simgrid) == []
 
 
 @pytest.mark.parametrize("simgrid", ["3.24", "3.28", "4.0"])

@@ -13,7 +13,7 @@ from decision.model.platform import SleepState
 from decision.model.workload import Delay, ParallelHomogeneous
 
 REPOSITORY = Path(__file__).parents[3]
-SHIPPED = [f"platforms/{n}.xml" for n in ("taurus", "cluster256", "toy")]
+SHIPPED = [f"platforms/{n}.xml" for n in ("taurus", "orion_cores", "cluster256", "toy")]
 SHIPPED += [f"platforms/{n}.xml" for n in ("fat_tree16", "fat_tree1000", "torus64", "dragonfly64")]
 SHIPPED += [f"workloads/{n}.json" for n in ("taurus_week", "taurus_week_flops", "toy")]
 SHIPPED += [f"workloads/{n}.json" for n in ("lublin_256", "wl1_rnda", "orion_days", "green", "topology")]

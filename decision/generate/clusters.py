@@ -98,7 +98,7 @@ def describe_cluster(wanted: Wanted) -> str:
 
 def _power_description(cluster: Cluster, by_core: bool) -> list[str]:
     own = "as measured and published with Batsim's energy platforms"
-    borrowed = f"those of a server of taurus, {own}, for {cluster.name}'s were never published"
+    borrowed = f"those of a server of taurus, {own}; none of {cluster.name} are known"
     lines = [
         f"Power at 13 frequencies, asleep, and while switching: {own if cluster is _TAURUS else borrowed}.",
         "A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; 14 (off, 6.1 s) and 15 (on, 151.52 s) only "

@@ -41,7 +41,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
             return self.theoretical
         if self.measured is None:
             raise ConfigError(
-                f"{self.name}: no measured speed was published, only the theoretical {self.theoretical / 1e9:g} "
+                f"{self.name}: no measured speed is known, only the theoretical {self.theoretical / 1e9:g} "
                 "Gflop/s per core; choose --flops theoretical"
             )
         return self.measured

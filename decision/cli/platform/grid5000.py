@@ -57,9 +57,9 @@ def grid5000(
 ) -> None:
     """Write the platform of a cluster of Grid'5000, each figure with its source.
 
-    Only taurus was measured in all its power and sleep states. The others have
-    no power unless --energy taurus lends them that of taurus's servers, as
-    studies that simulate them do.
+    Only of taurus are power and sleep states known. The others have none
+    unless --energy taurus lends them those of its servers, as studies do that
+    simulate these clusters.
 
     With --granularity core each core is a host, and the property 'server' says
     which ones are one machine: they draw equal shares of its power, and should
@@ -100,7 +100,7 @@ def grid5000(
     write_platform(path, platform, comment, simgrid or BATSIM_SIMGRID)
     print_written(path, platform)
     if energy is None and not wanted.power:
-        stderr().print("its power was never published; --energy taurus lends it that of taurus", highlight=False)
+        stderr().print("no measurement of its power is known; --energy taurus lends it that of taurus", highlight=False)
 
 
 def _has_power(name: str, energy: Energy | None) -> bool:
@@ -113,5 +113,5 @@ def _has_power(name: str, energy: Energy | None) -> bool:
 
     own = name == "taurus"
     if energy is Energy.OWN and not own:
-        raise ConfigError(f"{name}: its power was never published; choose --energy taurus or --energy none")
+        raise ConfigError(f"{name}: no measurement of its power is known; choose --energy taurus or --energy none")
     return own if energy is None else energy is not Energy.NONE

@@ -48,16 +48,13 @@ def check_platform(
 
 def _check_head(path: str | os.PathLike[str], root: Node) -> Iterator[Finding]:
     """The DOCTYPE, which SimGrid's parser wants word for word, and the version."""
-    head = b" ".join(read_bytes(path).partition(b"<platform")[0].split())
-    if not any(
-        f'<!DOCTYPE platform SYSTEM "{url}">'.encode() in head.replace(b"'", b'"') for url in (DOCTYPE, OLD_DOCTYPE)
-    ):
+    head = b" ".join(read_bytes(path).partition(b"<platform")[0].split()).replace(b"'", b'"')
+    if not any(f'<!DOCTYPE platform SYSTEM "{url}">'.encode() in head for url in (DOCTYPE, OLD_DOCTYPE)):
         mend = f'write <!DOCTYPE platform SYSTEM "{DOCTYPE}"> before it'
         yield found(root, "SimGrid reads no file without its own DOCTYPE", mend)
-    if root.attributes.get("version") == "4":
-        yield found(
-            root, f"version 4 is of before SimGrid 3.16; the present one is {FORMAT}", f'write version="{FORMAT}"'
-        )
+    version = root.attributes.get("version")
+    if version in ("4", "4.0"):
+        yield found(root, f"version {version} is of before SimGrid 3.16", f'write version="{FORMAT}"')
 
 
 def _check_reading(path: str | os.PathLike[str], root: Node, master: str, known: set[str]) -> Iterator[Finding]:

@@ -42,21 +42,23 @@ def _neighbours(zone: Zone) -> dict[str, set[str]]:
 
 def _check_full(zone: Zone) -> Iterator[Finding]:
     """Full routing: a route of its own for each pair, except between two routers."""
-    members, reached = zone.members, _neighbours(zone)
-    everybody = set(members)
-    lacking = []
-    for name in members:
-        others = everybody - zone.routers.keys() if name in zone.routers else everybody
-        if len(reached[name] & others - {name}) < len(others - {name}):
-            lacking.append((name, next(iter(sorted(others - {name} - reached[name])))))
+    members, reached = set(zone.members), _neighbours(zone)
+    lacking = {}
+    for name in zone.members:
+        others = members - {name} - (zone.routers.keys() if name in zone.routers else set())
+        if not others <= reached[name]:
+            lacking[name] = min(others - reached[name])
     if lacking:
-        name, other = lacking[0]
+        name, other = next(iter(lacking.items()))
         problem = (
             f"{len(lacking)} of {len(members)} members do not reach all others: no route from {name!r} to {other!r}"
         )
-        yield found(
-            zone.node, problem, f'add a <{"zoneRoute" if zone.parts else "route"}>, or one with symmetrical="YES"'
-        )
+        mend = f'add a <{_route_of(zone)}>, or one with symmetrical="YES"'
+        yield found(zone.node, problem, mend)
+
+
+def _route_of(zone: Zone) -> str:
+    return "zoneRoute" if zone.parts else "route"
 
 
 def _check_searched(zone: Zone) -> Iterator[Finding]:
@@ -72,7 +74,7 @@ def _check_searched(zone: Zone) -> Iterator[Finding]:
     apart = [name for name in members if name not in seen]
     if apart:
         problem = f"{len(apart)} of {len(members)} members have no path to {members[0]!r}, such as {apart[0]!r}"
-        yield found(zone.node, problem, f"add a <{'zoneRoute' if zone.parts else 'route'}>")
+        yield found(zone.node, problem, f"add a <{_route_of(zone)}>")
 
 
 def _pairs(reached: dict[str, set[str]]) -> Iterator[tuple[str, str]]:

@@ -64,20 +64,15 @@ def _exists(zones: Zones, name: str) -> bool:
 
 def _check_links(zones: Zones, node: Node) -> Iterator[Finding]:
     for child in node.children:
-        if child.tag != "link_ctn":
+        name, direction = child.attributes.get("id", ""), child.attributes.get("direction", "NONE")
+        if child.tag != "link_ctn" or _exists(zones, name) or _exists(zones, f"{name}_{direction}"):
             continue
-        name = child.attributes.get("id", "")
-        direction = child.attributes.get("direction", "NONE")
-        if not _exists(zones, name if direction == "NONE" else f"{name}_{direction}") and not _exists(zones, name):
-            if name in zones.links:
-                problem = (
-                    f"{_route(node)}: the link has a direction each way, and the route does not say which it takes"
-                )
-                yield found(child, problem, 'add direction="UP" or direction="DOWN"')
-            else:
-                yield found(
-                    child, f"{_route(node)}: there is no such link", "add it before the routes, or correct the id"
-                )
+        if name in zones.links:
+            problem = "the link has a direction each way, and the route does not say which it takes"
+            mend = 'add direction="UP" or direction="DOWN"'
+        else:
+            problem, mend = "there is no such link", "add it before the routes, or correct the id"
+        yield found(child, f"{_route(node)}: {problem}", mend)
 
 
 # ------------------------------------------------------------------------------------------------ gateways

@@ -43,7 +43,7 @@ def test_only_taurus_has_power_unless_it_is_lent(tmp_path):
     assert "--energy taurus lends it" in cli("grid5000", "gros", "-o", path).stderr
     assert not load_platform(path, energy=True).has_power
     refused = cli("grid5000", "gros", "--energy", "own", "-o", path)
-    assert (refused.exit_code, "its power was never published" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "no measurement of its power is known" in refused.stderr) == (2, True)
 
 
 def test_names_and_cores_can_be_chosen(tmp_path):

@@ -91,10 +91,8 @@ def write_networked(topology: "Topology", command: str, shape: Mapping[str, obje
 
     platform = networked(topology, *_power(options.speed, options.power))
     description = describe_topology(topology)
-    written = {
-        key: value for key, value in {**shape, **options._asdict()}.items() if key != "output" and value is not None
-    }
-    given = " ".join(f"{key}={value}" for key, value in written.items())
+    written = {**shape, **options._asdict(), "output": None}
+    given = " ".join(f"{key}={value}" for key, value in written.items() if value is not None)
     comment = fill(f"{description} Made by decision {__version__}: platform {command}, {given}.", 110)
     write_platform(options.output, platform, comment, options.simgrid or BATSIM_SIMGRID)
     print_written(options.output, platform)
@@ -112,8 +110,9 @@ def _power(speed: str, power: str) -> "tuple[tuple[PowerState, ...], tuple[Sleep
     from decision.model.platform import PowerState
 
     flops = parse_speed(speed)
-    if flops < 1e9:
-        raise ConfigError(f"--speed {speed!r}: a host computes at 1 Gf or more")
+    least = 1e9 if power == "taurus" else 1.0  # the speeds of taurus's frequencies are rounded to 0.01 Gf
+    if flops < least:
+        raise ConfigError(f"--speed {speed!r}: at least {least:g} flop/s are needed")
     if power == "taurus":
         return taurus_power(flops, 1)
     if power == "none":

@@ -4,16 +4,16 @@ Design
 ------
 A topology that SimGrid knows is one <cluster>: it loads fastest (1,000 hosts in 0.03 s, 3,456 in 0.3 s), and a fat-tree
 routes over every cable as real switches do (destination modulo k). Such a cluster has no router that another zone could
-enter by, except where it is flat; its first host is the gateway instead. Batsim's own messages therefore take as long as
-from that host: microseconds that the embedded engine, which has no network, does not add to the end of a job.
+enter by, except where it is flat; its first host is the gateway instead. So Batsim's own messages take as long as from
+that host: microseconds that the embedded engine, which has no network, does not add to the end of a job.
 
 A fat-tree whose levels have different links is no such cluster; nor, before SimGrid 3.28, was one whose hosts are not
 numbered from 0, as ours never are because names must sort by number. It becomes zones in zones, down to a flat cluster
 for each switch: within a zone routes go from any part to any other, and up by a router. All cables from a subtree up
 are then one link of their summed bandwidth, as if traffic spread evenly over them.
 
-Rejected: routers joined by Floyd's or Dijkstra's routing, which send all traffic of a pod over the same core switch, and
-of which Floyd's takes a minute to load 3,456 hosts; and a route for each pair of hosts, half a million for 1,000.
+Rejected: routers joined by Floyd's or Dijkstra's routing, which send all traffic of a pod over the same core switch
+(Floyd's takes 2.2 s for 1,024 hosts, too, and grows with the cube of devices), and a route for each pair of hosts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -38,6 +38,7 @@ METRICS: dict[str, Metric] = {
         Metric("job_load", "host-seconds", "lower", "size x walltime of waiting jobs, time average"),
         Metric("throughput", "jobs/h", "higher", "jobs that ran per hour"),
         Metric("fairness", "", "higher", "Jain's index of users' mean bounded slowdowns"),
+        Metric("hops", "hops", "lower", "mean communication-hop cost of a job, where the topology is known"),
         Metric("energy", _JOULES, "lower", "energy of all hosts"),
         Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
@@ -86,6 +87,7 @@ def _of_jobs(record: RunRecord, platform: Platform, users: Mapping[str, str]) ->
         "job_load": m.mean_job_load(jobs),
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
+        "hops": m.mean(m.communication_hops(jobs, platform.distance)) if platform.topology else math.nan,
         "rejected": float(len(record.jobs.id) - len(jobs.id)),
     }
 

@@ -16,6 +16,7 @@ from . import platform, workload
 from .analyse import analyse
 from .batsim import batsim
 from .check_policy import check_policy
+from .compare import compare
 from .evaluate import evaluate
 from .experiment import experiment
 from .policies import policies
@@ -95,7 +96,20 @@ def decision(
     """
 
 
-for command in (run, showcase, serve, replay, policies, check_policy, analyse, experiment, train, evaluate, show):
+for command in (
+    run,
+    showcase,
+    compare,
+    serve,
+    replay,
+    policies,
+    check_policy,
+    analyse,
+    experiment,
+    train,
+    evaluate,
+    show,
+):
     app.command()(command)
 app.add_typer(platform.app, name="platform")
 app.add_typer(workload.app, name="workload")

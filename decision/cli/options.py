@@ -68,6 +68,9 @@ WalltimeOption = Annotated[
     WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a policy that draws at random.", min=0)]
+ProcessesOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", help="Simulations at a time; one per core if absent.", min=1)
+]
 TimeoutOption = Annotated[
     float,
     typer.Option("--timeout", help="Seconds to wait for the other end before giving up; 0 waits for ever.", min=0.0),

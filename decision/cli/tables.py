@@ -10,10 +10,12 @@ from rich.table import Table
 from .terminal import stderr, stdout
 
 if TYPE_CHECKING:  # a table of workloads needs no policies
+    from decision.analysis.comparison import Comparison
     from decision.analysis.metrics import Summary
     from decision.drivers.replay import Replay
     from decision.drivers.zmq_loop import Conversation
     from decision.experiments import Experiment, Outcome
+    from decision.experiments import Table as Found
     from decision.model.workload import Workload
     from decision.policies.presets import Entry
 
@@ -49,6 +51,23 @@ def number(value: float) -> str:
         return "-"
     digits = next(digits for digits, least in enumerate((1000, 100, 0)) if abs(value) >= least)
     return f"{value:,.{digits}f}"
+
+
+def print_comparison(comparison: "Comparison") -> None:
+    """One table per metric and workload, then how to read them."""
+    from decision.analysis.comparison_files import cells, heading, notes, tables
+
+    better = f"P(better)\n{comparison.baseline}"
+    for metric, workload, rows in tables(comparison):
+        table = Table(title=heading(metric, workload), box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+        table.add_column("policy", overflow="fold")
+        for header in ("runs", "IQM", "95 %", better, "95 %"):
+            table.add_column(header, justify="right", no_wrap=True)
+        table.add_column("")
+        for row in rows:
+            table.add_row(*cells(row))
+        stdout().print(table)
+    stdout().print("\n".join(notes(comparison)), highlight=False, markup=False)
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:
@@ -102,14 +121,21 @@ def print_experiments(experiments: Iterable["Experiment"]) -> None:
 
 def print_outcome(outcome: "Outcome") -> None:
     """An experiment's tables and what they say."""
-    for found in outcome.tables:
-        table = Table(
-            box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title=found.title, title_justify="left"
-        )
-        for header, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True):
-            words = any(cell[:1].isalpha() for cell in cells)
-            table.add_column(header, justify="left" if words else "right", no_wrap=True)
-        for row in found.rows:
-            table.add_row(*row)
+    tables = [_found(table) for table in outcome.tables]
+    if outcome.beside:
+        side_by_side = Table.grid(padding=(0, 2))
+        side_by_side.add_row(*tables)
+        tables = [side_by_side]
+    for table in tables:
         stdout().print(table)
-    stdout().print(outcome.notes, highlight=False, markup=False, soft_wrap=True)
+    stdout().print(outcome.notes, highlight=False, markup=False)
+
+
+def _found(found: "Found") -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title=found.title, title_justify="left")
+    for header, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True):
+        words = any(cell[:1].isalpha() for cell in cells)
+        table.add_column(header, justify="left" if words else "right", no_wrap=True)
+    for row in found.rows:
+        table.add_row(*row)
+    return table

@@ -53,12 +53,15 @@ def run_here(
         PolicyError: if the policy decides something impossible or nothing any more.
     """
     folder = writable_folder(output)
-    record = _simulate(case, choice, reference, progress)
+    record = simulate_here(case, choice, reference=reference, progress=progress)
     write_run(folder / _FILES, record)
     return _finish(case, choice, folder, record.jobs, record.joules, plot)
 
 
-def _simulate(case: Case, choice: Choice, reference: bool, progress: Progress | None) -> RunRecord:
+def simulate_here(
+    case: Case, choice: Choice, *, reference: bool = False, progress: Progress | None = None
+) -> RunRecord:
+    """Run a policy on our own engine and write nothing; arguments and errors as `run_here`."""
     options = EngineOptions(energy=case.inputs.energy)
     if reference or choice.policy.startswith(PREFIX):
         engine = ReferenceEngine if reference else EmbeddedEngine
@@ -103,7 +106,7 @@ def run_there(
     agent = _agent(case, choice)
     prefix = str(folder / _FILES)
     files = _input_files(case, folder)
-    start = [_find(batsim)] if image is None else docker_command(image, [file for _, file in files], folder)
+    start = [find_batsim(batsim)] if image is None else docker_command(image, [file for _, file in files], folder)
     command = [*start, *(str(word) for pair in files for word in pair), "-e", prefix]
     if case.inputs.energy:
         command.append("-E")
@@ -115,7 +118,8 @@ def _agent(case: Case, choice: Choice) -> Decider:
     return make_agent(choice.policy, choice.settings, platform=case.platform, seed=choice.seed)
 
 
-def _find(batsim: str) -> str:
+def find_batsim(batsim: str) -> str:
+    """The path of Batsim's executable. Raises ConfigError if there is no such command."""
     found = shutil.which(batsim)
     if found is None:
         raise ConfigError(f"--batsim {batsim}: there is no such command; give the path of Batsim's executable")

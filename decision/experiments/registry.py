@@ -21,6 +21,15 @@ class Outcome(NamedTuple):
 
     tables: tuple[Table, ...]
     notes: str  # what the tables say, for a person
+    beside: bool = False  # whether the tables stand side by side: the first column of the first names the rows of all
+
+
+class Means(NamedTuple):
+    """How an experiment of many parts does them."""
+
+    kept: Path  # folder of the parts that are finished
+    processes: int  # at a time
+    progress: Callable[[int, int], None]  # is told how many parts of how many are done
 
 
 class Experiment(NamedTuple):
@@ -29,15 +38,23 @@ class Experiment(NamedTuple):
     name: str
     summary: str
     module: str
+    in_parts: bool = False  # whether its function takes `Means`, too
 
-    def load(self) -> Callable[[Path], Outcome]:
-        """The experiment's function, from the folder with its inputs to what it found."""
-        run: Callable[[Path], Outcome] = importlib.import_module(self.module).run
-        return run
+    def run(self, data: Path, means: Means) -> Outcome:
+        """Run it on the folder with its inputs."""
+        module = importlib.import_module(self.module)
+        found: Outcome = module.run(data, means) if self.in_parts else module.run(data)
+        return found
 
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment("grid5000-2016", "what OAR really did on 32 hosts, and what we simulate", f"{__package__}.grid5000"),
+    Experiment(
+        "rlscheduler-table",
+        "RLScheduler's bounded slowdowns, by its simulator's rules and by the right ones",
+        f"{__package__}.rlscheduler",
+        in_parts=True,
+    ),
 )
 
 

@@ -67,7 +67,7 @@ def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]
     else:
         centres, size = _draw_blocks(axes, _blocks(platform))
     corners = centres[:, None, :] + np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * np.array(size) / 2
-    axes.add_collection(PolyCollection(list(corners), facecolors=colors, linewidths=0, zorder=3))
+    axes.add_collection(PolyCollection(list(corners), facecolors=colors, linewidths=0, snap=False, zorder=3))
     if len(centres) <= _LABELLED:
         for host, (x, y) in zip(platform.hosts, centres, strict=True):
             axes.text(x, y, str(host.id), ha="center", va="center", fontsize=7, color="white", zorder=4)
@@ -136,7 +136,8 @@ def _draw_tree(axes: Axes, platform: Platform, tree: FatTree) -> tuple[Floats, t
         label = f"{len(switches):,} switches L{level - 1}\nlinks below {link.bandwidth * 8 / 1e9:g} Gbit/s"
         axes.text(-0.02, switches[0, 1], label, ha="right", va="center", fontsize=8)
     places = np.asarray(platform.places) if platform.places else np.arange(len(platform.hosts))
-    return tree_hosts(tree)[places], (0.85 / tree.nb_hosts, 0.05)
+    gap = 0.15 if len(places) <= _LABELLED else 0.0  # narrower ones would be rounded away unevenly
+    return tree_hosts(tree)[places], ((1 - gap) / tree.nb_hosts, 0.05)
 
 
 def _marker(number: int) -> float:

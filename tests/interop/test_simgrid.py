@@ -5,10 +5,7 @@ Batsim 4.2.1 is built.
 """
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
@@ -52,15 +49,6 @@ for _name, _cluster in CLUSTERS.items():
     for _core, _power in ((False, False), (False, True), (True, True)):
         _wanted = Wanted(cluster=_cluster, flops=_flops, servers=4, by_core=_core, power=_power, network=True)
         MADE[f"{_name}{'-by-core' * _core}{'-energy' * _power}"] = partial(grid5000_cluster, _wanted)
-
-
-@pytest.fixture(scope="session")
-def python() -> str:
-    """A Python that has SimGrid's bindings: the tests' own, or the system's."""
-    for candidate in (sys.executable, shutil.which("python3", path=os.defpath)):
-        if candidate and subprocess.run([candidate, "-c", "import simgrid"], capture_output=True).returncode == 0:
-            return candidate
-    pytest.skip("needs SimGrid's bindings for Python: apt install python3-simgrid")
 
 
 def probe(python: str, platform: Platform, pairs: list[tuple[str, str]], tasks: list[Any]) -> dict[str, Any]:

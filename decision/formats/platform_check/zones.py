@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from decision.formats.platform_xml import radical
+from decision.formats.platform_elements import radical
 from decision.formats.xml_nodes import Node
 from decision.model.errors import InputError
 

@@ -16,7 +16,7 @@ from decision.estimates import apply_estimates
 from decision.formats import load_oar, load_swf, load_workload
 from decision.formats.files import write_files
 from decision.formats.swf_write import swf_lines
-from decision.formats.workload_json import workload_lines
+from decision.formats.workload_write import workload_lines
 from decision.generate.tasks import Tasks, as_tasks
 from decision.model.demand import offered_load, runtimes
 from decision.model.errors import ConfigError

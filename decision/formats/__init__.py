@@ -17,7 +17,8 @@ from .platform_write import write_platform
 from .platform_xml import load_platform
 from .swf import load_swf
 from .swf_write import write_swf
-from .workload_json import load_workload, write_workload
+from .workload_json import load_workload
+from .workload_write import write_workload
 
 __all__ = [
     "load_events",

@@ -54,6 +54,7 @@ def csv_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(rows)]
+        _check_columns(header, path)
         for row in rows:
             place = f", line {rows.line_num}"
             if len(row) not in (0, len(header)):
@@ -62,6 +63,14 @@ def csv_records(path: str | os.PathLike[str]) -> Iterator[Record]:
                 yield _record(dict(zip(header, row, strict=True)), path, place)
     except csv.Error as error:
         raise InputError(f"{path}, line {rows.line_num}: not CSV: {error}") from None
+
+
+def _check_columns(header: Sequence[str], path: str | os.PathLike[str]) -> None:
+    for names in (_ID, _SUBMISSION, _START, _STOP):
+        if not set(names) & set(header):
+            raise InputError(f"{path}, line 1: there is no column {names[0]!r}; the first line must name the columns")
+    if not set(_RESOURCES + _COUNT) & set(header):
+        raise InputError(f"{path}, line 1: there is neither a column 'resources' nor 'resource_count'; add one")
 
 
 def _text(data: bytes, path: str | os.PathLike[str]) -> str:
@@ -151,6 +160,8 @@ def _number(fields: Fields, names: Sequence[str], where: str, default: float | N
 
 def _id(fields: Fields, where: str) -> str:
     name, value = _find(fields, _ID)
+    if value is None:
+        raise InputError(f"{where}: the field {name!r} is missing; add it")
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
         raise InputError(f"{where}, field {name!r}: must be a whole number or text{found(value)}")
     if "!" in str(value):

@@ -1,4 +1,4 @@
-"""Batsim's workload files: jobs and profiles in one JSON object.
+"""Batsim's workload files read: jobs and profiles in one JSON object.
 
 Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
 absent where a job has none; fields that Batsim does not know are kept for the decision process).
@@ -7,20 +7,19 @@ absent where a job has none; fields that Batsim does not know are kept for the d
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import msgspec
 from msgspec import Meta, Raw
 
-from decision.model.dates import LAST_DATE
+from decision.model.dates import DAY, LAST_DATE
 from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, used_profiles
 
-from .files import read_bytes, write_files
+from .files import read_bytes
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found, split_error
-from .profiles import INT32_MAX, Int32, check_sequences, profile_fields, read_profile
+from .profiles import INT32_MAX, Int32, check_sequences, read_profile
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -72,6 +71,7 @@ def load_workload(
     file = _decode(data, where)
     profiles = _read_profiles(file.profiles, where)
     used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))
+    raw = file.profiles if keep_source or keep_extra else {}
     ids = _full_ids(file.jobs, name, where)
     return Workload(
         name=name,
@@ -87,65 +87,10 @@ def load_workload(
         nb_res=file.nb_res,
         path=where,
         description=file.description if isinstance(file.description, str) else "",
-        unix_start=_seconds(file.unix_start_time),
-        time_zone=_seconds(file.time_zone) or 0.0,
-        profile_sources={key: compact(file.profiles[key]) for key in used} if keep_source or keep_extra else {},
+        unix_start=_seconds(file.unix_start_time, 0.0, LAST_DATE),
+        time_zone=_seconds(file.time_zone, -DAY, DAY) or 0.0,
+        profile_sources={key: compact(source) for key, source in raw.items() if key in used},
     )
-
-
-def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
-    """Write a workload as Batsim's JSON, one job and one profile per line.
-
-    Fields of jobs and profiles that only their sources know are kept. What says when 0 s was is written as
-    ``unix_start_time`` and ``time_zone`` (seconds), which Batsim ignores.
-
-    Raises:
-        ConfigError: if the file cannot be written.
-    """
-    write_files({Path(path): workload_lines(workload)})
-
-
-def workload_lines(workload: Workload) -> Iterator[bytes]:
-    """The content of the file that `write_workload` writes."""
-    yield _ENCODER.encode(_head(workload))[:-1] + b',\n"jobs":[\n'
-    yield b",\n".join(_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
-    yield b'\n],\n"profiles":{\n'
-    yield b",\n".join(_ENCODER.encode(name) + b":" + profile_json(workload, name) for name in workload.profiles)
-    yield b"\n}}\n"
-
-
-def _head(workload: Workload) -> dict[str, Any]:
-    head: dict[str, Any] = {"description": workload.description} if workload.description else {}
-    if workload.unix_start is not None:
-        head |= {"unix_start_time": workload.unix_start, "time_zone": workload.time_zone}
-    return {**head, "nb_res": workload.nb_res}
-
-
-def job_json(job: Job) -> bytes:
-    """The job's JSON object as Batsim forwards it: the file's where it was kept, or else made from the job."""
-    return job.source or _ENCODER.encode(_job_fields(job, job.id))
-
-
-def profile_json(workload: Workload, name: str) -> bytes:
-    """A profile's JSON object as Batsim forwards it: the file's where it was kept, or else made from the profile."""
-    return workload.profile_sources.get(name) or _ENCODER.encode(profile_fields(workload.profiles[name]))
-
-
-def _written_id(job: Job, workload: str) -> str:
-    """Batsim takes an id that contains the workload's name for a full one."""
-    return job.id if workload in job.name else job.name
-
-
-def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {"id": written_id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
-    if math.isfinite(job.walltime):
-        fields["walltime"] = job.walltime
-    if job.user:
-        fields["user"] = job.user
-    return {**fields, **job.extra} if job.extra else fields
-
-
-# ------------------------------------------------------------------------------------------------ reading
 
 
 def _decode(data: bytes, path: str) -> _File:
@@ -258,10 +203,10 @@ def label(value: Any) -> str:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
-def _seconds(value: Any) -> float | None:
-    """A date's part of the file's head, which Batsim does not read; None where it is something else."""
+def _seconds(value: Any, least: float, most: float) -> float | None:
+    """A time in the file's head, which Batsim does not read; None where it is something else."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known and abs(value) <= LAST_DATE else None
+    return float(value) if known and least <= value <= most else None
 
 
 def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:

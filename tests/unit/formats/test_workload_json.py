@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from decision.formats import load_workload, write_workload
-from decision.formats.workload_json import job_json, profile_json
+from decision.formats.workload_write import job_json, profile_json
 from decision.model.workload import (
     Composed,
     Delay,

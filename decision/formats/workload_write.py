@@ -1,0 +1,68 @@
+"""Workloads as Batsim's JSON, and the JSON of a job or a profile as Batsim forwards it."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from decision.model.workload import Job, Workload
+
+from .files import write_files
+from .profiles import profile_fields
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
+    """Write a workload as Batsim's JSON, one job and one profile per line.
+
+    Fields of jobs and profiles that only their sources know are kept. What says when 0 s was is written as
+    ``unix_start_time`` and ``time_zone`` (seconds), which Batsim ignores.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    write_files({Path(path): workload_lines(workload)})
+
+
+def workload_lines(workload: Workload) -> Iterator[bytes]:
+    """The content of the file that `write_workload` writes."""
+    yield _ENCODER.encode(_head(workload))[:-1] + b',\n"jobs":[\n'
+    yield b",\n".join(_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
+    yield b'\n],\n"profiles":{\n'
+    yield b",\n".join(_ENCODER.encode(name) + b":" + profile_json(workload, name) for name in workload.profiles)
+    yield b"\n}}\n"
+
+
+def _head(workload: Workload) -> dict[str, Any]:
+    head: dict[str, Any] = {"description": workload.description} if workload.description else {}
+    if workload.unix_start is not None:
+        head |= {"unix_start_time": workload.unix_start, "time_zone": workload.time_zone}
+    return {**head, "nb_res": workload.nb_res}
+
+
+def job_json(job: Job) -> bytes:
+    """The job's JSON object as Batsim forwards it: the file's where it was kept, or else made from the job."""
+    return job.source or _ENCODER.encode(_job_fields(job, job.id))
+
+
+def profile_json(workload: Workload, name: str) -> bytes:
+    """A profile's JSON object as Batsim forwards it: the file's where it was kept, or else made from the profile."""
+    return workload.profile_sources.get(name) or _ENCODER.encode(profile_fields(workload.profiles[name]))
+
+
+def _written_id(job: Job, workload: str) -> str:
+    """Batsim takes an id that contains the workload's name for a full one."""
+    return job.id if workload in job.name else job.name
+
+
+def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"id": written_id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
+    if math.isfinite(job.walltime):
+        fields["walltime"] = job.walltime
+    if job.user:
+        fields["user"] = job.user
+    return {**fields, **job.extra} if job.extra else fields

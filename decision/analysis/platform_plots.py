@@ -62,13 +62,17 @@ def draw_platform(platform: Platform, path: Path, title: str) -> None:
 def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]) -> None:
     kind = {host.id: number for number, group in enumerate(groups) for host in group}
     colors = [_GROUP_COLORS[kind[host.id] % len(_GROUP_COLORS)] for host in platform.hosts]
+    few = len(platform.hosts) <= _LABELLED
     if isinstance(platform.topology, FatTree):
         centres, size = _draw_tree(axes, platform, platform.topology)
+        smooth = few  # many narrow boxes would blur into a pattern
     else:
         centres, size = _draw_blocks(axes, _blocks(platform))
+        smooth = True
     corners = centres[:, None, :] + np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * np.array(size) / 2
-    axes.add_collection(PolyCollection(list(corners), facecolors=colors, linewidths=0, snap=False, zorder=3))
-    if len(centres) <= _LABELLED:
+    boxes = PolyCollection(list(corners), facecolors=colors, linewidths=0, antialiaseds=smooth, snap=False, zorder=3)
+    axes.add_collection(boxes)
+    if few:
         for host, (x, y) in zip(platform.hosts, centres, strict=True):
             axes.text(x, y, str(host.id), ha="center", va="center", fontsize=7, color="white", zorder=4)
     axes.legend(handles=_legend(groups), loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)

@@ -8,4 +8,8 @@ Design
 Generators take a `numpy.random.Generator` and draw whole columns: a hundred thousand jobs take a tenth of a second.
 They make delay profiles; `tasks` turns those into computation, so that what jobs do is chosen in one place. Walltimes
 are the generator's where a paper says how users ask, and otherwise those of `decision.estimates`.
+
+`grid5000` is a table of published facts, each with its source, apart from `clusters`, which makes hosts of them. What
+nobody measured is refused, or borrowed from a named cluster where the user says so; rejected: estimates from similar
+processors, which would look like facts in the file.
 """

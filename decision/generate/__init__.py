@@ -1,7 +1,8 @@
 """Made inputs: platforms and workloads from a seed, as facts of the model. Nothing here reads or writes files.
 
 `lublin` is a published model of whole logs, `papers` are the workloads of papers, `week` is for demonstrations; all end
-in `jobs`, which makes a workload of columns.
+in `jobs`, which makes a workload of columns. `grid5000` are facts of clusters, `clusters` makes platforms of them, and
+`topologies` makes platforms of hosts in a fat-tree, torus or dragonfly.
 
 Design
 ------

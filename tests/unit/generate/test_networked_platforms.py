@@ -104,6 +104,11 @@ def test_a_command_writes_the_topology_that_it_is_told(arguments, topology, tmp_
     assert f"platform {arguments[0]}, {arguments[1].strip('-')[0]}" in (tmp_path / "p.xml").read_text()
 
 
+@pytest.mark.parametrize("command", ["fat-tree", "torus", "dragonfly", "flat"])
+def test_a_command_shows_an_example(command: str) -> None:
+    assert f"decision platform {command} --" in decision(command, "--help").stdout
+
+
 @pytest.mark.parametrize(
     ("power", "pstates", "sleeps"), [("none", 1, False), ("taurus", 16, True), ("50:60:70", 1, False)]
 )

@@ -1,4 +1,4 @@
-"""What a run comes to: metrics, Batsim's files read back, pictures.
+"""What a run comes to, and what a workload is like: metrics, figures, Batsim's files read back, pictures.
 
 Design
 ------

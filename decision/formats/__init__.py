@@ -8,6 +8,10 @@ Design
 Readers accept what Batsim 4.2.1 accepts and refuse what it refuses, so that a file that loads here also loads
 there. They are stricter only where Batsim would hang or crash later: composed profiles that contain themselves,
 jobs on zero hosts, switches at zero speed.
+
+A log of a real machine has odd lines: those that no simulation could use are left out and counted. A workload, an
+export or a platform was written by a program, so that one wrong value means that it is not what it seems, and the
+whole file is refused. Lines longer than any that such a file has are refused before they are in memory.
 """
 
 from .events import load_events

@@ -1,6 +1,6 @@
 """Learned choices and heuristics over the same episodes, with the same metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ TOGETHER = 128  # episodes that are stepped side by side
 
 
 def evaluate(
-    policy: str | ComposedPolicy | ChooseAll, setup: Setup, episodes: int = 100, seed: int = 0
+    policy: str | ComposedPolicy | ChooseAll,
+    setup: Setup,
+    episodes: int = 100,
+    seed: int = 0,
+    first: Sequence[int] | None = None,
 ) -> dict[str, NDArray[np.float64]]:
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
 
@@ -31,6 +35,7 @@ def evaluate(
         setup: of the environment.
         episodes: E.
         seed: of the episodes' first jobs, and of the policy.
+        first: the jobs of the trace with which episodes begin, instead of random ones.
 
     Returns:
         For each of METRICS an array (E,). A heuristic gets no rewards, and sees all of the queue.
@@ -38,19 +43,18 @@ def evaluate(
     Raises:
         ConfigError: if the policy is neither, or switches hosts off.
     """
-    first = first_jobs(setup, episodes, seed)
+    rows = _random_jobs(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
     if isinstance(chosen, ComposedPolicy):
-        table = _run_heuristic(chosen, setup, first, seed)
+        table = _run_heuristic(chosen, setup, rows, seed)
     elif callable(chosen):
-        table = _run_choices(chosen, setup, first)
+        table = _run_choices(chosen, setup, rows)
     else:
         raise ConfigError(f"policy {policy} is neither a heuristic of this package nor a function of observations")
     return {name: table[:, k] for k, name in enumerate(METRICS)}
 
 
-def first_jobs(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
-    """With which job of the trace each episode begins, (E,)."""
+def _random_jobs(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).integers(setup.trace.jobs, size=episodes)
 
 

@@ -1,0 +1,59 @@
+"""How fast environments step: random valid actions, chosen in compiled code, arrays reused."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from decision.jit import kernel
+
+from .inputs import workload
+
+ENVS = 128
+SECONDS = 2.0
+REPEAT = 7
+
+
+def dbf(window: int, tail: int) -> Callable[[Path | None], list[float]]:
+    """Steps per second of ENVS environments of 256 cores with all threads, after some to warm up."""
+
+    def measure(swf: Path | None) -> list[float]:
+        from decision.envs import DbfVectorEnv
+
+        envs = DbfVectorEnv(ENVS, workload=workload(swf), head=window - tail, tail=tail)
+        out, actions, words = envs.new_outputs(), np.zeros(ENVS, np.int64), np.arange(ENVS, dtype=np.uint64)
+        envs.reset(seed=0, out=out)
+        _steps_per_second(envs, out, actions, words)
+        rates = [_steps_per_second(envs, out, actions, words) for _ in range(REPEAT)]
+        envs.close()
+        return rates
+
+    return measure
+
+
+def _steps_per_second(envs, out, actions: np.ndarray, words: np.ndarray) -> float:
+    steps, began = 0, time.perf_counter()
+    while (spent := time.perf_counter() - began) < SECONDS:
+        for _ in range(50):
+            _choose(out.mask, actions, words)
+            envs.step(actions, out=out)
+        steps += 50 * ENVS
+    return steps / spent
+
+
+@kernel
+def _choose(masks, actions, words):
+    """One of the valid actions of each environment, at random."""
+    for i in range(len(actions)):
+        valid = 0
+        for action in range(masks.shape[1]):
+            valid += masks[i, action]
+        words[i] = words[i] * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        left = np.int64((words[i] >> np.uint64(33)) % np.uint64(valid))
+        for action in range(masks.shape[1]):
+            if masks[i, action]:
+                if left == 0:
+                    actions[i] = action
+                    break
+                left -= 1

@@ -1,0 +1,70 @@
+"""Heuristics and learned choices meet the same episodes, and are measured alike."""
+
+import numpy as np
+import pytest
+from env_toys import busy, first_valid, setup, workload
+
+from decision.analysis import metrics as m
+from decision.envs import METRICS, evaluate
+from decision.features import CyclePolicy
+from decision.model.errors import ConfigError
+from decision.policies import ComposedPolicy
+from decision.simulation import simulate
+
+
+def whole(jobs):
+    """One episode that is the whole workload, after which nothing waits."""
+    return setup(jobs, jobs=None, online=False, head=4, tail=0)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "sqf+first-fit", "lcfs+easy"])
+def test_a_heuristic_makes_the_schedule_of_a_simulation(policy):
+    jobs = busy(150)
+    made = whole(jobs)
+    told = {name: column[0] for name, column in evaluate(policy, made, first=[0]).items()}
+    record = simulate(made.platform, [jobs], policy)
+    waited = m.waiting_times(record.jobs)
+    until = record.jobs.start_time.max() - record.jobs.submit_time.min()
+    assert told["placed_waiting_time"] == pytest.approx(waited.mean())
+    assert told["waiting_time"] == pytest.approx(waited.mean()), "all have been placed"
+    assert told["bounded_slowdown"] == pytest.approx(m.bounded_slowdowns(record.jobs).mean())
+    assert told["duration"] == pytest.approx(until)
+    assert told["queue_length"] == pytest.approx(waited.sum() / until)
+    load = waited * record.jobs.size * record.jobs.walltime
+    assert told["job_load"] == pytest.approx(load.sum() / until)
+    assert told["arrived"] == 150
+
+
+def test_a_window_over_all_of_the_queue_that_takes_what_fits_is_first_fit():
+    made = setup(busy(200), head=200, tail=0)
+    learned, heuristic = evaluate(first_valid, made, 12), evaluate("fcfs+first-fit", made, 12)
+    per_arrival = {"arrived", "waiting_time"}  # the last instant may end before all of its arrivals are seen
+    for name in set(METRICS) - {"return", "length"} - per_arrival:
+        assert learned[name] == pytest.approx(heuristic[name]), name
+    assert (learned["return"] < 0).all()
+
+
+def test_episodes_depend_on_nothing_but_trace_number_and_seed():
+    made = setup()
+    few, many = evaluate("easy", made, 5, seed=3), evaluate("easy", made, 9, seed=3)
+    assert np.array_equal(few["waiting_time"], many["waiting_time"][:5])
+    assert not np.array_equal(few["waiting_time"], evaluate("easy", made, 5, seed=4)["waiting_time"])
+    assert np.array_equal(few["arrived"], evaluate(ComposedPolicy(backfill="easy"), made, 5, seed=3)["arrived"])
+
+
+def test_jobs_outside_of_the_window_are_counted():
+    jobs = workload(2, (0, 2, 100, 100), (0, 1, 10, 10), (0, 1, 10, 10), (50, 1, 10, 10))
+    made = setup(jobs, jobs=None, online=False, head=1, tail=0)
+    told = evaluate(first_valid, made, first=[0])
+    assert told["duration"] == 110
+    assert told["unseen_jobs"] == pytest.approx((1 * 50 + 2 * 50 + 0 * 10) / 110)
+    assert told["partial_time"] == pytest.approx(100 / 110)
+
+
+def test_what_is_neither_heuristic_nor_choice_is_refused():
+    with pytest.raises(ConfigError, match="switches hosts off"):
+        evaluate("easy,power=idle-timeout", setup(), 1)
+    with pytest.raises(ConfigError, match="did you mean easy"):
+        evaluate("eazy", setup(), 1)
+    with pytest.raises(ConfigError, match="neither a heuristic"):
+        evaluate(CyclePolicy(setup().encoder, first_valid), setup(), 1)

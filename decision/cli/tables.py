@@ -72,10 +72,11 @@ def print_comparison(comparison: "Comparison") -> None:
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:
     """What was left out of each file, and why."""
+    from decision.model.reshape import dropped_text
+
     for workload in workloads:
         if workload.dropped:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in workload.dropped.items())
-            stderr().print(f"{workload.path}: left out: {reasons}", highlight=False, soft_wrap=True)
+            stderr().print(f"{workload.path}: left out: {dropped_text(workload)}", highlight=False, soft_wrap=True)
 
 
 def print_conversation(conversation: "Conversation") -> None:

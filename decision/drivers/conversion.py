@@ -20,7 +20,7 @@ from decision.formats.workload_write import workload_lines
 from decision.generate.tasks import Tasks, as_tasks
 from decision.model.demand import offered_load, runtimes
 from decision.model.errors import ConfigError
-from decision.model.reshape import Filters, by_day, reshape
+from decision.model.reshape import Filters, by_day, dropped_text, reshape
 from decision.model.workload import Workload
 
 Source = Literal["swf", "oar", "json"]
@@ -100,14 +100,6 @@ def _reshaped(workload: Workload, conversion: Conversion) -> Workload:
     return apply_estimates(exact, conversion.estimates, np.random.default_rng(conversion.seed), filters.speed)
 
 
-def known_load(workload: Workload, speed: float | None) -> float:
-    """The offered load, nan where the run times are not known."""
-    try:
-        return offered_load(workload, runtimes(workload, speed))
-    except ConfigError:
-        return math.nan
-
-
 def _parts(workload: Workload, conversion: Conversion) -> Iterator[tuple[Path, Workload]]:
     if not conversion.daily:
         yield conversion.target, workload
@@ -123,8 +115,16 @@ def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
 
 
 def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> Written:
-    load = known_load(workload, conversion.filters.speed)
+    load = _known_load(workload, conversion.filters.speed)
     return Written(path=path, workload=_described(workload, conversion, digest, load), load=load)
+
+
+def _known_load(workload: Workload, speed: float | None) -> float:
+    """The offered load, nan where the run times are not known."""
+    try:
+        return offered_load(workload, runtimes(workload, speed))
+    except ConfigError:
+        return math.nan
 
 
 def _described(workload: Workload, conversion: Conversion, digest: str, load: float) -> Workload:
@@ -133,18 +133,16 @@ def _described(workload: Workload, conversion: Conversion, digest: str, load: fl
     lines = [
         f"From {conversion.source.name} (sha256 {digest}) by decision {__version__}, "
         + (f"options {conversion.options}." if conversion.options else "no options."),
-        f"{len(workload.jobs)} of {total} jobs; left out: {dropped_text(workload) or 'none'}.",
+        f"{len(workload.jobs):,} of {total:,} jobs; left out: {dropped_text(workload) or 'none'}.",
     ]
     if math.isfinite(load):
         lines.append(f"Offered load {load:.4g} on {workload.nb_res} hosts.")
     return replace(workload, description="\n".join([*lines, workload.description]).strip())
 
 
-def dropped_text(workload: Workload) -> str:
-    """How many jobs and lines were left out, by reason."""
-    return ", ".join(f"{count} {reason}" for reason, count in workload.dropped.items())
-
-
 def _sha256(path: Path) -> str:
+    """Of a file; what came through a pipe cannot be read again."""
+    if not path.is_file():
+        return "unknown"
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

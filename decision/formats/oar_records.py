@@ -13,6 +13,7 @@ from decision.model.errors import InputError
 
 from .files import read_bytes
 from .json_text import DECODE_ERRORS, explain_text, found
+from .profiles import INT32_MAX
 
 # OAR's commands and its REST API name the same things differently
 _ID = ("job_id", "Job_Id", "id")
@@ -133,8 +134,9 @@ def _record(fields: Fields, path: str | os.PathLike[str], place: str) -> Record:
 
 
 def _whole(count: float, where: str) -> int:
-    if count % 1:
-        raise InputError(f"{where}, field 'resource_count': must be a whole number; found {count:g}")
+    if count % 1 or count > INT32_MAX:
+        reason = f"must be a whole number of at most {INT32_MAX}"
+        raise InputError(f"{where}, field 'resource_count': {reason}; found {count:g}")
     return int(count)
 
 

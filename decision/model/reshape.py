@@ -74,9 +74,13 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
 def check_jobs(workload: Workload) -> None:
     """Refuse a workload without jobs. Raises InputError, with the reasons for which jobs were left out."""
     if not workload.jobs:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in workload.dropped.items())
-        why = f" (left out: {reasons})" if reasons else ""
+        why = f" (left out: {dropped_text(workload)})" if workload.dropped else ""
         raise InputError(f"{workload.path}: no usable job{why}; choose other jobs or another file")
+
+
+def dropped_text(workload: Workload) -> str:
+    """How many jobs and lines were left out, by reason: ``173 with an unknown or zero run time, 2 not 18 numbers``."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in workload.dropped.items())
 
 
 def at_most(workload: Workload, nodes: int) -> Workload:

@@ -63,8 +63,8 @@ def test_a_log_becomes_a_workload_that_says_where_it_is_from(log: Path) -> None:
 
 
 def test_there_is_a_file_for_each_day(log: Path) -> None:
-    code, shown, _ = run("from-swf", log, "-o", log.with_name("day.json"), "--daily", "--profile", "computation",
-                         "--speed", "1Gf")  # fmt: skip
+    profile = ("--profile", "computation", "--speed", "1Gf")
+    code, shown, _ = run("from-swf", log, "-o", log.with_name("day.json"), "--daily", *profile)
     assert code == 0
     first, second = (log.with_name(f"day_1993-05-{day}.json") for day in (10, 11))
     assert [text.partition(":")[0] for text in shown.splitlines()] == [str(first), str(second)]

@@ -27,6 +27,7 @@ from .show import show
 from .showcase import showcase
 from .terminal import stderr, stdout
 from .train import train
+from .view import view
 
 
 class Commands(TyperGroup):
@@ -105,6 +106,7 @@ for command in (
     policies,
     check_policy,
     analyse,
+    view,
     experiment,
     train,
     evaluate,

@@ -96,8 +96,8 @@ def run(
     with working(policy) as show:
         if engine in (EngineName.BATSIM, EngineName.DOCKER):
             container = image if engine is EngineName.DOCKER else None
-            summary = run_there(case, choice, output, batsim, image=container, plot=plot, timeout=timeout)
+            summary = run_there(case, choice, output, batsim, image=container, plot=plot, timeout=timeout, show=show)
         else:
             reference = engine is EngineName.REFERENCE
-            summary = run_here(case, choice, output, plot=plot, reference=reference, progress=show)
+            summary = run_here(case, choice, output, plot=plot, reference=reference, show=show)
     print_summaries({policy: summary})

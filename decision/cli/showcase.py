@@ -43,7 +43,7 @@ def showcase(
     summaries = {}
     for policy in POLICIES:
         with working(policy) as show:
-            summaries[policy] = run_here(case, Choice(policy=policy), output / policy, plot=True, progress=show)
+            summaries[policy] = run_here(case, Choice(policy=policy), output / policy, plot=True, show=show)
     stdout().print(f"{workload} on {platform}", highlight=False)
     print_summaries(summaries)
     stdout().print(f"Batsim's output files and schedule.png of each policy are in {output}/POLICY", highlight=False)

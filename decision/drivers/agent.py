@@ -68,6 +68,11 @@ class Agent:
         """Whether the simulation has ended."""
         return self._connection.ended
 
+    @property
+    def state(self) -> ClusterState | None:
+        """The cluster as Batsim tells it, to be read only; None before the first message."""
+        return self._state if hasattr(self, "_state") else None
+
     def summary(self) -> dict[str, float]:
         """How far the run is: time in seconds, jobs submitted, waiting and running."""
         if not self._names and not hasattr(self, "_facts"):

@@ -1,7 +1,5 @@
 """An engine and an agent in one process, through the protocol's own messages."""
 
-from collections.abc import Callable
-
 from decision.model.errors import PolicyError, RemoteProtocolError
 from decision.model.record import RunRecord
 from decision.protocol import Connection, Role
@@ -9,16 +7,14 @@ from decision.protocol import Connection, Role
 from .zmq_loop import Decider, Engine
 
 
-def converse(engine: Engine, agent: Decider, progress: Callable[[float], None] | None = None) -> RunRecord:
-    """Simulate with the agent's decisions; `progress` is told the simulated time in seconds.
+def converse(engine: Engine, agent: Decider) -> RunRecord:
+    """Simulate with the agent's decisions.
 
     Raises:
         PolicyError: if the agent decides something impossible.
     """
     connection = Connection(Role.BATSIM)
     while (question := engine.ask()) is not None:
-        if progress is not None:
-            progress(question.now)
         reply = agent.handle(connection.send(question))
         try:
             engine.answer(connection.receive(reply))

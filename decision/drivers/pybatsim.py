@@ -80,6 +80,15 @@ class PybatsimAgent:
         """Whether the simulation has ended."""
         return self._connection.ended
 
+    @property
+    def now(self) -> float:
+        """Simulated time of the last message, seconds."""
+        return float(self._mailbox.question.get("now", 0.0))
+
+    @property
+    def state(self) -> None:
+        """Nothing: pybatsim's schedulers keep their own books."""
+
     def handle(self, question: bytes) -> bytes:
         """Let the scheduler answer one of Batsim's messages.
 

@@ -2,7 +2,8 @@
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from decision.analysis.batsim_files import read_jobs, read_joules
@@ -15,6 +16,8 @@ from decision.formats import write_run
 from decision.model.errors import ConfigError
 from decision.model.record import JobTable, RunRecord
 from decision.simulation import simulate
+from decision.simulation.progress import Progress
+from decision.state.cluster import ClusterState
 
 from .agents import make_agent
 from .docker import docker_command
@@ -22,11 +25,12 @@ from .inprocess import converse
 from .inputs import Case, Choice, workload_files, writable_folder
 from .launcher import run_batsim
 from .pybatsim import PREFIX
+from .status import Telling, live_status
 from .zmq_loop import Decider
 
 _FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
 
-Progress = Callable[[float], None]
+Show = Callable[[float], None]  # is told the simulated time in seconds
 
 
 def run_here(
@@ -36,7 +40,7 @@ def run_here(
     *,
     plot: bool = False,
     reference: bool = False,
-    progress: Progress | None = None,
+    show: Show | None = None,
 ) -> Summary:
     """Run a policy on our own engine and write Batsim's output files to ``output/out_*.csv``.
 
@@ -46,14 +50,15 @@ def run_here(
         output: folder for the files.
         plot: draw ``output/schedule.png`` too.
         reference: simulate with the slow engine in plain Python.
-        progress: is told the simulated time, in seconds, every now and then.
+        show: is told the simulated time, in seconds, every now and then.
 
     Raises:
         ConfigError: if the inputs do not fit together or the files cannot be written.
         PolicyError: if the policy decides something impossible or nothing any more.
     """
     folder = writable_folder(output)
-    record = simulate_here(case, choice, reference=reference, progress=progress)
+    with _watched(folder, case, choice, show) as progress:
+        record = simulate_here(case, choice, reference=reference, progress=progress)
     write_run(folder / _FILES, record)
     return _finish(case, choice, folder, record.jobs, record.joules, plot)
 
@@ -61,11 +66,13 @@ def run_here(
 def simulate_here(
     case: Case, choice: Choice, *, reference: bool = False, progress: Progress | None = None
 ) -> RunRecord:
-    """Run a policy on our own engine and write nothing; arguments and errors as `run_here`."""
+    """Run a policy on our own engine and write nothing; as `run_here`, but `progress` is told more."""
     options = EngineOptions(energy=case.inputs.energy)
     if reference or choice.policy.startswith(PREFIX):
         engine = ReferenceEngine if reference else EmbeddedEngine
-        return converse(engine(case.platform, case.workloads, case.events, options), _agent(case, choice), progress)
+        agent = _agent(case, choice)
+        watched = agent if progress is None else Telling(agent, progress)
+        return converse(engine(case.platform, case.workloads, case.events, options), watched)
     return simulate(
         case.platform,
         case.workloads,
@@ -87,6 +94,7 @@ def run_there(
     image: str | None = None,
     plot: bool = False,
     timeout: float = 0.0,
+    show: Show | None = None,
 ) -> Summary:
     """Run a policy on a Batsim that we start; Batsim writes ``output/out_*.csv``.
 
@@ -98,6 +106,7 @@ def run_there(
         image: the Docker image that is run in the command's place.
         plot: draw ``output/schedule.png`` too.
         timeout: seconds to wait for one of Batsim's messages; 0 waits for ever.
+        show: is told the simulated time, in seconds, every now and then.
 
     Raises:
         PeerError: if Batsim dies, with its own last words; and as `decision.drivers.launcher.run_batsim`.
@@ -110,8 +119,23 @@ def run_there(
     command = [*start, *(str(word) for pair in files for word in pair), "-e", prefix]
     if case.inputs.energy:
         command.append("-E")
-    run_batsim(agent, command, log=folder / "batsim.log", timeout=timeout)
+    with _watched(folder, case, choice, show) as progress:
+        run_batsim(Telling(agent, progress), command, log=folder / "batsim.log", timeout=timeout)
     return _finish(case, choice, folder, read_jobs(prefix), read_joules(prefix), plot)
+
+
+@contextmanager
+def _watched(folder: Path, case: Case, choice: Choice, show: Show | None) -> Iterator[Progress]:
+    """What is to be told of the run goes into its folder and to `show`."""
+    jobs = sum(len(workload.jobs) for workload in case.workloads)
+    with live_status(folder, choice.policy, jobs, case.platform) as tell:
+
+        def both(now: float, state: ClusterState | None) -> None:
+            tell(now, state)
+            if show is not None:
+                show(now)
+
+        yield both
 
 
 def _agent(case: Case, choice: Choice) -> Decider:

@@ -11,6 +11,7 @@ import zmq
 from decision.model.errors import PolicyError, RemoteProtocolError
 from decision.model.record import RunRecord
 from decision.protocol import Connection, Message, Role
+from decision.state.cluster import ClusterState
 
 from .recorder import Recorder
 from .signals import stop_on_signals
@@ -26,6 +27,14 @@ class Decider(Protocol):
     @property
     def finished(self) -> bool:
         """Whether the simulation has ended."""
+
+    @property
+    def now(self) -> float:
+        """Simulated time of the last message, seconds."""
+
+    @property
+    def state(self) -> ClusterState | None:
+        """What it knows of the cluster, to be read only; None where it does not know or will not say."""
 
     def handle(self, question: bytes) -> bytes:
         """Decide.

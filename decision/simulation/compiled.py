@@ -1,17 +1,16 @@
 """A composed policy on the engine, compiled; Python only lets arrays grow and tells of progress."""
 
-from collections.abc import Callable
-
 from decision.engine import arrays as a
 from decision.engine.embedded import EmbeddedEngine
 from decision.policies.composed import ComposedPolicy
 
 from .episode import PAUSE, UNCARRIED, run_episode
+from .progress import Progress
 
 STRETCH = 4096  # decisions between two signs of life
 
 
-def run_compiled(engine: EmbeddedEngine, policy: ComposedPolicy, progress: Callable[[float], None] | None) -> None:
+def run_compiled(engine: EmbeddedEngine, policy: ComposedPolicy, progress: Progress | None) -> None:
     """Run to the end.
 
     Raises:
@@ -37,4 +36,4 @@ def run_compiled(engine: EmbeddedEngine, policy: ComposedPolicy, progress: Calla
         if code != PAUSE and engine.resume(code) == a.DONE:
             return
         if progress:
-            progress(float(engine.state.now[0]))
+            progress(float(engine.state.now[0]), engine.state)

@@ -1,7 +1,6 @@
 """A policy in Python on the engine: the same steps as the compiled loop, one call each per decision."""
 
 import time
-from collections.abc import Callable
 
 from decision.engine import arrays as a
 from decision.engine.embedded import EmbeddedEngine
@@ -9,11 +8,12 @@ from decision.policies.base import Policy
 
 from .decider import make_decider
 from .names import JobNames
+from .progress import Progress
 
-STRETCH = 256  # decisions between two signs of life
+STRETCH = 16  # decisions between two signs of life
 
 
-def run_python(engine: EmbeddedEngine, policy: Policy, progress: Callable[[float], None] | None) -> float:
+def run_python(engine: EmbeddedEngine, policy: Policy, progress: Progress | None) -> float:
     """Run to the end; returns the seconds spent in the policy.
 
     Raises:
@@ -31,5 +31,5 @@ def run_python(engine: EmbeddedEngine, policy: Policy, progress: Callable[[float
         code = engine.advance()
         decisions += 1
         if progress and decisions % STRETCH == 0:
-            progress(float(engine.state.now[0]))
+            progress(float(engine.state.now[0]), engine.state)
     return spent

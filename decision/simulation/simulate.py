@@ -1,7 +1,7 @@
 """A whole run: platform, workloads and a policy in, a `RunRecord` out."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
@@ -15,9 +15,8 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
 
 from .compiled import run_compiled
+from .progress import Progress
 from .python_loop import run_python
-
-Progress = Callable[[float], None]
 
 
 def simulate(
@@ -41,7 +40,7 @@ def simulate(
         events: what happens to the platform from outside.
         engine_options: Batsim's options.
         seed: of the policy.
-        progress: is told the simulated time, in seconds, every now and then.
+        progress: is told how far the run is, every now and then.
 
     Raises:
         ConfigError: if the inputs do not fit together.

@@ -1,0 +1,80 @@
+"""The picture of a run in the terminal."""
+
+import io
+import time
+
+import msgspec
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from decision.cli.app import app
+from decision.cli.live import frame
+from decision.drivers.status import STATUS, Status
+
+
+def status(**changes) -> Status:
+    values = {
+        "policy": "easy",
+        "pid": 1,
+        "written": time.time(),
+        "jobs": 1500,
+        "now": 90_061.0,
+        "submitted": 400,
+        "waiting": 30,
+        "running": 5,
+        "hosts": "CCCI",
+        "watts": 667.0,
+    }
+    return Status(**(values | changes))
+
+
+def drawn(picture, width=80) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(picture)
+    return console.export_text()
+
+
+def test_clock_queue_hosts_and_power_are_shown():
+    text = drawn(frame(status(), [0, 15, 30], 80))
+    assert "1 d 01:01:01" in text
+    assert "400 of 1,500 submitted, 365 over" in text
+    assert "30 waiting, 5 running" in text
+    assert "0.67 kW" in text
+    assert " ▄█" in text
+    assert "■■■■" in text
+    assert "3 computing" in text and "1 idle" in text
+
+
+def test_large_clusters_get_a_cell_for_several_hosts():
+    text = drawn(frame(status(hosts="C" * 3000 + "I" * 1000), [0], 80))
+    assert text.count("■") == 1000 + 2  # four hosts a cell, and the legend's two
+    assert "3,000 computing" in text
+
+
+@pytest.mark.parametrize("width", [30, 60, 200])
+def test_nothing_is_wider_than_the_terminal(width):
+    text = drawn(frame(status(hosts="CISNFU" * 40), list(range(500)), width), width)
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_run_that_says_nothing_any_more_is_told_apart():
+    assert "no sign of life for 60 s" in drawn(frame(status(written=time.time() - 60), [0], 80))
+
+
+def test_no_power_is_shown_where_the_platform_says_none():
+    assert "unknown" in drawn(frame(status(watts=None), [0], 80))
+
+
+def test_the_command_says_what_is_missing(tmp_path):
+    for folder, message in ((tmp_path, "no run there"), (tmp_path / "no", "no such folder")):
+        result = CliRunner().invoke(app, ["view", str(folder)])
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+
+
+def test_the_command_shows_a_run_that_goes(tmp_path):
+    (tmp_path / STATUS).write_bytes(msgspec.json.encode(status()))
+    result = CliRunner().invoke(app, ["view", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "30 waiting, 5 running" in result.output

@@ -88,7 +88,9 @@ def services(root) -> dict[str, list[str]]:
     text = (root / "docker/compose.yaml").read_text()
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text).replace("/inputs/", f"{root}/")
     blocks = dict(re.findall(r"^  (\w+):\n((?:    .*\n)+)", text, re.MULTILINE))
-    return {name: re.findall(r"^      - (--?\S+|serve)$", block, re.MULTILINE) for name, block in blocks.items()}
+    commands = {name: re.findall(r"^      - (--?\S+|serve)$", block, re.MULTILINE) for name, block in blocks.items()}
+    (analyse,) = re.findall(r"^    command: \[(.*)\]$", blocks["analyse"], re.MULTILINE)
+    return commands | {"analyse": [word.strip('" ') for word in analyse.split(",")]}
 
 
 def test_the_services_talk_outside_containers_as_inside(root, tmp_path):
@@ -104,7 +106,9 @@ def test_the_services_talk_outside_containers_as_inside(root, tmp_path):
         printed, _ = server.communicate(timeout=60)
     assert server.returncode == 0
     assert printed.startswith("answered 2,991 messages")
-    assert (tmp_path / "out_jobs.csv").is_file()
+    analyse = [re.sub("^(--output=)?/data", rf"\1{tmp_path}", word) for word in words["analyse"]]
+    subprocess.run([BIN / "decision", *analyse], check=True, timeout=300, capture_output=True)
+    assert (tmp_path / "report" / "report.html").is_file()
 
 
 @pytest.mark.parametrize(

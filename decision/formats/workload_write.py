@@ -56,7 +56,8 @@ def profile_json(workload: Workload, name: str) -> bytes:
 
 def _written_id(job: Job, workload: str) -> str:
     """Batsim takes an id that contains the workload's name for a full one."""
-    return job.id if workload in job.name else job.name
+    name = job.name
+    return job.id if workload in name else name
 
 
 def _job_fields(job: Job, written_id: str) -> dict[str, Any]:

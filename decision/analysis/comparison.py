@@ -85,7 +85,7 @@ def _scores(outcomes: Sequence[Outcome], workloads: Sequence[str], name: str, me
     columns = [[outcome.metrics[metric.name] for outcome in of if outcome.workload == w] for w in workloads]
     scores = np.array(columns).T
     if np.isnan(scores).any():
-        advice = "; simulate energy" if "energy" in metric.name or metric.name == "switches" else ""
+        advice = "; simulate energy with --energy" if "energy" in metric.name or metric.name == "switches" else ""
         raise ConfigError(f"metric {metric.name} has no value in some run of {name}{advice}; choose other metrics")
     return scores
 

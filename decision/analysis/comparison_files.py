@@ -104,9 +104,9 @@ def _line(row: Row) -> str:
 def cells(row: Row) -> list[str]:
     """A row as texts: contender, runs, IQM and interval, probability of improvement and interval, mark."""
     chance = row.improvement
-    better = (
-        ["", ""] if row.verdict == "baseline" else [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
-    )
+    better = ["baseline", ""]
+    if row.verdict != "baseline":
+        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
     return [row.contender, str(row.runs), figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
 
 

@@ -105,7 +105,7 @@ def simulate(run: Run) -> Result:
         DecisionError: of the kind that the run failed with; the message names the run.
     """
     try:
-        case = _case(run.inputs, run.window)
+        case = _case(run)
         record = _run_batsim(case, run) if run.engine == "batsim" else _run_here(case, run)
     except DecisionError as error:
         raise type(error)(f"{_name(run)}: {error}") from None
@@ -169,8 +169,9 @@ def find_baseline(plan: Plan, name: str | None) -> str:
 
 def _runs(plan: Plan) -> list[Run]:
     """All runs, those of one window together."""
+    name = functools.cache(digest)
     return [
-        _run(plan, workload, engine, window, Choice(policy=policy, settings=plan.settings, seed=seed))
+        _run(plan, workload, engine, window, Choice(policy=policy, settings=plan.settings, seed=seed), name)
         for workload in plan.workloads
         for window in _windows(plan, workload)
         for seed in range(plan.seeds)
@@ -179,7 +180,14 @@ def _runs(plan: Plan) -> list[Run]:
     ]
 
 
-def _run(plan: Plan, workload: Path, engine: EngineName, window: tuple[int, int] | None, choice: Choice) -> Run:
+def _run(
+    plan: Plan,
+    workload: Path,
+    engine: EngineName,
+    window: tuple[int, int] | None,
+    choice: Choice,
+    name: Callable[[Path], str],
+) -> Run:
     files = [plan.platform, workload]
     own = Path(re.split("[:,]", choice.policy)[0])  # ./mine.py:Class, run.ckpt
     if own.is_file():
@@ -194,7 +202,7 @@ def _run(plan: Plan, workload: Path, engine: EngineName, window: tuple[int, int]
         batsim=batsim,
         window=window,
         timeout=plan.timeout,
-        digests=tuple(map(_digest, files)),
+        digests=tuple(map(name, files)),
     )
 
 
@@ -202,14 +210,11 @@ def _inputs(plan: Plan, workload: Path) -> Inputs:
     return Inputs(platform=plan.platform, workloads=(workload,), energy=plan.energy, swf=plan.swf)
 
 
-_digest = functools.cache(digest)
-
-
 def _windows(plan: Plan, workload: Path) -> Sequence[tuple[int, int] | None]:
     """The windows of a workload, first job and number of jobs; None is all of it."""
     if not plan.windows:
         return [None]
-    jobs = len(_whole_case(_inputs(plan, workload)).workloads[0].jobs)
+    jobs = len(load(_inputs(plan, workload)).workloads[0].jobs)
     if jobs < plan.length:
         raise ConfigError(f"{workload}: has {jobs} jobs, too few for windows of {plan.length}")
     starts = np.random.default_rng(plan.draw).integers(0, jobs - plan.length + 1, plan.windows)
@@ -217,15 +222,16 @@ def _windows(plan: Plan, workload: Path) -> Sequence[tuple[int, int] | None]:
 
 
 @functools.lru_cache(maxsize=8)
-def _whole_case(inputs: Inputs) -> Case:
+def _whole_case(inputs: Inputs, digests: tuple[str, ...]) -> Case:
+    """What is simulated, read once in each process for the same content."""
     return load(inputs)
 
 
-def _case(inputs: Inputs, window: tuple[int, int] | None) -> Case:
-    case = _whole_case(inputs)
-    if window is None:
+def _case(run: Run) -> Case:
+    case = _whole_case(run.inputs, run.digests[:2])
+    if run.window is None:
         return case
-    return msgspec.structs.replace(case, workloads=[cut(case.workloads[0], *window)])
+    return msgspec.structs.replace(case, workloads=[cut(case.workloads[0], *run.window)])
 
 
 def cut(workload: Workload, first: int, length: int) -> Workload:

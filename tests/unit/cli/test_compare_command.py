@@ -1,0 +1,66 @@
+"""``decision compare`` and ``decision experiment`` as a user meets them."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from decision.analysis.measures import METRICS
+from decision.cli import app as application
+
+
+@pytest.fixture
+def compare(root):
+    def run(*arguments):
+        files = ["-p", str(root / "platforms/toy.xml"), "-w", str(root / "workloads/toy.json")]
+        return CliRunner().invoke(application.app, ["compare", *files, *arguments], env={"COLUMNS": "100"})
+
+    return run
+
+
+def test_policies_are_compared_and_files_written(compare, tmp_path):
+    options = ("--policy", "easy", "--policy", "fcfs", "--windows", "4", "--length", "4", "-j", "1")
+    result = compare(*options, "-o", str(tmp_path / "x"))
+    assert result.exit_code == 0, result.output
+    assert "bounded_slowdown on toy, lower is better" in result.stdout
+    assert "utilization on toy, higher is better" in result.stdout
+    assert re.search(r"^ easy +4 .* baseline", result.stdout, re.MULTILINE)
+    assert re.search(r"^ fcfs +4 .*\d to \d", result.stdout, re.MULTILINE)
+    assert "runtimes under 10 s count as 10 s" in result.stdout
+    files = {file.name for file in (tmp_path / "x").iterdir()}
+    assert files == {"comparison.csv", "comparison.md", "comparison.json", "runs.csv", "runs"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--policy", "easy", "--metric", "waiting"), "there is no metric 'waiting'"),
+        (("--policy", "easy", "--baseline", "fcfs"), "--baseline fcfs: is not compared"),
+        (("--policy", "eesy"), "there is no policy 'eesy'; did you mean easy?"),
+        (("--policy", "easy", "--metric", "energy"), "simulate energy with --energy"),
+        (("--policy", "easy", "--windows", "1"), "too few for windows of 1024"),
+    ],
+)
+def test_a_mistake_is_one_line(compare, tmp_path, options, message):
+    result = compare(*options, "-o", str(tmp_path))
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+
+
+def test_the_help_names_every_metric(compare):
+    text = CliRunner().invoke(application.app, ["compare", "--help"], env={"COLUMNS": "100"}).stdout
+    listed = re.search(r"Metrics: (.*?)\.\s", text, re.DOTALL)[1].replace("with --energy also", ",")
+    assert {name.strip() for name in re.split("[,;]", listed) if name.strip()} == set(METRICS)
+
+
+def test_the_experiments_are_listed():
+    result = CliRunner().invoke(application.app, ["experiment"], env={"COLUMNS": "100"})
+    assert "rlscheduler-table" in result.stdout and "grid5000-2016" in result.stdout
+
+
+def test_an_experiment_without_its_data_says_what_it_needs(tmp_path):
+    arguments = ["experiment", "rlscheduler-table", "--data", str(tmp_path), "-o", str(tmp_path)]
+    result = CliRunner().invoke(application.app, arguments)
+    assert result.exit_code == 2
+    assert "lublin_256.swf: cannot be read" in " ".join(result.stderr.split())

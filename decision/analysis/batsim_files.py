@@ -30,6 +30,7 @@ from decision.model.record import (
 Place = str | os.PathLike[str]
 Columns = dict[str, Sequence[str]]
 
+_SIX_DIGITS = 5.1e-6  # relative error of a number with six digits, and a little
 _ADVICE = "give the folder or the prefix of what Batsim or decision wrote"
 
 
@@ -95,7 +96,8 @@ def read_joules(place: Place) -> float:
 def read_run(place: Place) -> RunRecord:
     """All that Batsim wrote about a run; `place` as in `find_run`.
 
-    Tables of files that are not there are empty or None. Times in machine states and pstate changes have six digits.
+    Tables of files that are not there are empty or None. Batsim writes the times of machine states and pstate changes
+    with six digits; those of pstate changes are read from the energy file, which has them all.
 
     Raises:
         InputError: if a file cannot be read or is no such file.
@@ -107,12 +109,13 @@ def read_run(place: Place) -> RunRecord:
         return _figure(files.schedule, figures, name)
 
     nb_hosts = int(figure("nb_computing_machines"))
+    energy = _energy(files.consumed_energy)
     return RunRecord(
         nb_hosts=nb_hosts,
         jobs=_jobs(files.jobs),
         host_states=_host_states(files.machine_states, nb_hosts),
-        energy=_energy(files.consumed_energy),
-        pstates=_pstates(files.pstate_changes) if files.consumed_energy.is_file() else None,
+        energy=energy,
+        pstates=None if energy is None else _pstates(files.pstate_changes, energy),
         time_in_state=np.array([figure(f"time_{state.name.lower()}") for state in HostState]),
         joules=figure("consumed_joules"),
         nb_switches=int(figure("nb_machine_switches")),
@@ -216,15 +219,23 @@ def _energy(path: Path) -> EnergyTable | None:
         raise InputError(f"{path}: not the energy of a run ({error})") from None
 
 
-def _pstates(path: Path) -> PstateTable | None:
+def _pstates(path: Path, energy: EnergyTable) -> PstateTable | None:
     if not path.is_file():
         return None
     columns = _columns(path)
     try:
         return PstateTable(
-            time=_numbers(columns["time"]),
+            time=_exact(_numbers(columns["time"]), energy),
             hosts=list(columns["machine_id"]),
             pstate=_numbers(columns["new_pstate"]).astype(np.int64),
         )
     except (KeyError, ValueError) as error:
         raise InputError(f"{path}: not the pstate changes of a run ({error})") from None
+
+
+def _exact(rounded: Floats, energy: EnergyTable) -> Floats:
+    """Times of pstate changes as the energy file has them; its first ones are pstates at the beginning, not changes."""
+    exact = energy.time[np.array(energy.event) == "p"]
+    exact = np.concatenate([np.zeros(max(0, len(rounded) - len(exact))), exact])
+    same = len(exact) == len(rounded) and np.allclose(exact, rounded, rtol=_SIX_DIGITS, atol=0)
+    return exact if same else rounded

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -56,9 +56,10 @@ def markdown(comparison: Comparison) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """How to read the tables, one line each."""
-    runs = min(len(group) for group in _by_cell(comparison.outcomes).values())
+    runs = comparison.rows[0].runs
     lines = [
-        "IQM: interquartile mean of the runs; intervals: 95 %, stratified bootstrap (Agarwal et al. 2021)",
+        f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, stratified "
+        "bootstrap (Agarwal et al. 2021)",
         f"P(better): probability that a run is better than one of {comparison.baseline}; "
         "▲ ▼: its interval is above or below one half",
     ]
@@ -67,7 +68,7 @@ def notes(comparison: Comparison) -> list[str]:
     if any(row.workload == ALL for row in comparison.rows):
         lines.append(f"{ALL}: scores as multiples of {comparison.baseline}'s IQM on the same workload")
     if runs < LEAST_RUNS:
-        lines.append(f"only {runs} per workload: with fewer than {LEAST_RUNS} runs nothing is marked")
+        lines.append(f"with fewer than {LEAST_RUNS} runs nothing is marked")
     return lines
 
 
@@ -84,7 +85,10 @@ def heading(metric: str, workload: str) -> str:
 
 
 def figure(value: float) -> str:
-    """A number with its thousands apart, or four digits."""
+    """A number of four digits, or with its thousands apart; millions and more as M, G or T."""
+    for least, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if abs(value) >= least:
+            return f"{value / least:#.4g} {letter}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
 
 
@@ -92,8 +96,7 @@ def _tables(comparison: Comparison) -> list[str]:
     lines = []
     for metric, workload, rows in tables(comparison):
         lines += [f"### {heading(metric, workload)}", ""]
-        lines += [f"| policy | runs | IQM | 95 % | P(better than {comparison.baseline}) | 95 % | |"]
-        lines += ["|---|--:|--:|--:|--:|--:|---|", *map(_line, rows), ""]
+        lines += ["| policy | IQM | 95 % | P(better) | 95 % | |", "|---|--:|--:|--:|--:|---|", *map(_line, rows), ""]
     return lines
 
 
@@ -102,12 +105,12 @@ def _line(row: Row) -> str:
 
 
 def cells(row: Row) -> list[str]:
-    """A row as texts: contender, runs, IQM and interval, probability of improvement and interval, mark."""
+    """A row as texts: contender, IQM and interval, probability of improvement and interval, mark."""
     chance = row.improvement
     better = ["baseline", ""]
     if row.verdict != "baseline":
         better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
-    return [row.contender, str(row.runs), figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
+    return [row.contender, figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
 
 
 def _interval(estimate: Estimate) -> str:
@@ -147,10 +150,3 @@ def _csv(rows: Iterable[Mapping[str, object]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _by_cell(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
-    groups: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault((outcome.workload, outcome.contender), []).append(outcome)
-    return groups

@@ -57,8 +57,7 @@ def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
     """Split the energy of a run.
 
     Joules of a state are ``sum(watts of the pstate * seconds in it)``; a host is idle in a computing pstate while no
-    job runs on it. All are nan where energy was not simulated. Batsim's files give the times of pstate changes with
-    six digits only, so that for a run that was read back the parts add up to the total no better than that.
+    job runs on it. All are nan where energy was not simulated.
 
     Args:
         record: the run.
@@ -125,13 +124,13 @@ def _stays(table: PstateTable, hosts: tuple[Host, ...], first: float, last: floa
 
 def _draw(host: Host, code: int, before: int, after: int) -> tuple[float, HostState]:
     """Watts of a host without a job, and what it does, by its row of the table and the pstates around it."""
-    if code == _SWITCHING_ON:
+    if code == _SWITCHING_ON and before in host.sleep_pstates:
         return host.pstates[_sleep(host, before).switch_on].full, HostState.SWITCHING_ON
     if code == _SWITCHING_OFF:
         return host.pstates[_sleep(host, after).switch_off].full, HostState.SWITCHING_OFF
-    power = host.pstates[code]
+    power = host.pstates[code if code >= 0 else before]  # from one computing pstate to another it takes no time
     watts = power.idle if power.speed > 0 else power.full  # a pstate without speed is always at full load
-    return watts, HostState.IDLE if host.is_computing_pstate(code) else HostState.SLEEPING
+    return watts, HostState.SLEEPING if code in host.sleep_pstates else HostState.IDLE
 
 
 def _sleep(host: Host, pstate: int) -> SleepState:

@@ -57,11 +57,10 @@ def print_comparison(comparison: "Comparison") -> None:
     """One table per metric and workload, then how to read them."""
     from decision.analysis.comparison_files import cells, heading, notes, tables
 
-    better = f"P(better)\n{comparison.baseline}"
     for metric, workload, rows in tables(comparison):
         table = Table(title=heading(metric, workload), box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-        table.add_column("policy", overflow="fold")
-        for header in ("runs", "IQM", "95 %", better, "95 %"):
+        table.add_column("policy", overflow="fold", min_width=12)
+        for header in ("IQM", "95 %", "P(better)", "95 %"):
             table.add_column(header, justify="right", no_wrap=True)
         table.add_column("")
         for row in rows:

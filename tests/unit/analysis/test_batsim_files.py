@@ -52,6 +52,7 @@ def test_a_whole_run_is_read_back(root):
     )
     assert record.host_states.counts[0].tolist() == [0, 0, 14, 2, 0, 0]  # 14 hosts fall asleep
     assert (record.pstates.time[2], record.pstates.hosts[2], record.pstates.pstate[2]) == (6.1, "2-15", 1)
+    assert record.pstates.time[7] == 1033.645  # the file of pstate changes says 1033.64
     assert (record.energy.energy[1], record.energy.event[1]) == (9784.4, "p")
     assert record.time_in_state[HostState.SWITCHING_OFF] == 372.1
 

@@ -48,6 +48,14 @@ def test_a_run_that_ends_while_a_host_falls_asleep_counts_the_switch_so_far():
     assert (split.idle, split.switching) == (100 * 29, 50 * 1)
 
 
+def test_a_host_that_cannot_sleep_may_still_change_its_speed():
+    slow = PowerState(5e8, 60.0, 60.0, 90.0)
+    one = Platform(hosts=(Host(id=0, name="n0", pstates=(COMPUTE, slow)),))
+    changes = [(0.0, "0", 0), (20.0, "0", -1), (20.0, "0", 1)]
+    split = split_energy(record(job_table((0.0, 1, 0.0, 10.0, "0"), (0.0, 1, 40.0, 10.0, "0")), changes), one)
+    assert (split.idle, split.switching) == (100 * 10 + 60 * 20, 0)
+
+
 def test_without_energy_there_is_nothing_to_split():
     split = split_energy(record(job_table((0.0, 1, 0.0, 30.0, "0")), None), TWO)
     assert math.isnan(split.total) and math.isnan(split.waste)
@@ -57,7 +65,7 @@ def test_the_parts_of_a_recorded_run_add_up_to_batsims_total(root):
     folder = root / "tests" / "golden" / "sessions" / "energy_sleep"
     split = split_energy(read_run(folder), load_platform(folder / "platform.xml", energy=True))
     parts = split.computing + split.idle + split.switching + split.sleeping
-    assert parts == pytest.approx(split.total, rel=1e-6)  # the file has the times of changes with six digits
+    assert parts == pytest.approx(split.total, rel=1e-9)
     assert min(split.computing, split.idle, split.switching, split.sleeping) > 0.02 * split.total
 
 

@@ -1,7 +1,8 @@
 """Pictures of what jobs got, for runs side by side: load over time, waiting times, slowdowns."""
 
 from collections.abc import Callable, Sequence
-from itertools import cycle
+from itertools import cycle, product
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +12,12 @@ from matplotlib.figure import Figure
 from decision.model.record import Floats, Ints, JobTable
 
 from .metrics import bounded_slowdowns, waiting_times
-from .plots import clock, new_figure, panel_width
+from .plots import clock, new_figure, side_by_side
 from .runs import Run
 from .series import Steps, averaged, queue_over_time, utilization_over_time
 
 RUN_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+_STYLES = ("-", "--", ":")  # when the colours are used up
 # From which on, in seconds, and what it is called
 _LENGTHS = ((0.0, "< 1 min"), (60.0, "1-10 min"), (600.0, "10-60 min"), (3600.0, "1-6 h"), (21_600.0, "> 6 h"))
 _SLOWDOWNS = ((1.0, "1-1.1"), (1.1, "1.1-2"), (2.0, "2-10"), (10.0, "10-100"), (100.0, "100-1000"), (1000.0, "> 1000"))
@@ -28,9 +30,10 @@ def load_over_time(runs: Sequence[Run]) -> Figure:
     figure = new_figure(11, 6)
     top, bottom = figure.subplots(2, 1, sharex=True)
     unit, unit_name = clock(runs)
-    for run, color in zip(runs, cycle(RUN_COLORS), strict=False):
-        _draw_steps(top, averaged(utilization_over_time(run.jobs, run.record.nb_hosts)), unit, color, run.name)
-        _draw_steps(bottom, queue_over_time(run.jobs), unit, color, run.name)
+    for run, (style, color) in zip(runs, cycle(product(_STYLES, RUN_COLORS)), strict=False):
+        looks: dict[str, Any] = {"color": color, "linestyle": style, "label": run.name}
+        _draw_steps(top, averaged(utilization_over_time(run.jobs, run.record.nb_hosts)), unit, looks)
+        _draw_steps(bottom, queue_over_time(run.jobs), unit, looks)
     top.set_ylim(0, 1.05)
     top.set_ylabel("utilization")
     top.set_title("share of the hosts that run jobs, averaged over 200ths of the time", loc="left", fontsize=10)
@@ -39,12 +42,12 @@ def load_over_time(runs: Sequence[Run]) -> Figure:
     bottom.set_title("queue", loc="left", fontsize=10)
     bottom.set_xlabel(f"simulated time ({unit_name})")
     bottom.set_xlim(left=0)
-    top.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    figure.legend(*top.get_legend_handles_labels(), loc="outside right upper", frameon=False)
     return figure
 
 
-def _draw_steps(axes: Axes, steps: Steps, unit: float, color: str, label: str) -> None:
-    axes.step(steps.times / unit, steps.values, where="post", color=color, linewidth=1.2, label=label)
+def _draw_steps(axes: Axes, steps: Steps, unit: float, looks: dict[str, Any]) -> None:
+    axes.step(steps.times / unit, steps.values, where="post", linewidth=1.2, **looks)
 
 
 def waits_by_size_and_length(runs: Sequence[Run]) -> Figure:
@@ -53,9 +56,8 @@ def waits_by_size_and_length(runs: Sequence[Run]) -> Figure:
     nb_sizes = int(np.ceil(np.log2(largest))) + 1
     cells = [_wait_cells(run.jobs, nb_sizes) for run in runs]
     top = max(_LEAST_WAIT * 10, *(float(np.nanmax(means, initial=0.0)) for means, _ in cells))
-    figure = new_figure(panel_width(len(runs)), 4.2)
-    panels = figure.subplots(1, len(runs), sharey=True, squeeze=False)[0]
-    for axes, run, (means, counts) in zip(panels, runs, cells, strict=True):
+    figure, panels = side_by_side(len(runs), 4.2)
+    for (axes,), run, (means, counts) in zip(panels, runs, cells, strict=True):
         image = axes.imshow(
             np.maximum(means, _LEAST_WAIT), origin="lower", aspect="auto", cmap="YlOrRd", norm=LogNorm(_LEAST_WAIT, top)
         )
@@ -63,9 +65,9 @@ def waits_by_size_and_length(runs: Sequence[Run]) -> Figure:
         axes.set_xticks(range(nb_sizes), [_size_range(i) for i in range(nb_sizes)], rotation=45, fontsize=8)
         axes.set_yticks(range(len(_LENGTHS)), [name for _, name in _LENGTHS])
         axes.set_xlabel("hosts")
+        axes.set_ylabel("runtime")
         axes.set_title(run.name, fontsize=11)
-    panels[0].set_ylabel("runtime")
-    figure.colorbar(image, ax=list(panels), label="mean waiting time (s)")
+    figure.colorbar(image, ax=[axes for (axes,) in panels], label="mean waiting time (s)", fraction=0.03, aspect=40)
     return figure
 
 

@@ -20,6 +20,7 @@ from .series import queue_over_time, utilization_over_time
 
 _UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 _JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb")
+_ACROSS = 3  # runs in a row
 _CROWD = 500  # rectangles from which on outlines would hide the narrow ones
 _BUSY, _MEAN, _WAITING = "#4477aa", "#222222", "#cc6677"
 
@@ -109,9 +110,25 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def panel_width(panels: int) -> float:
-    """Inches for panels side by side: at most a wide screen's."""
-    return min(max(6.5, 5.2 * panels), 22.0)
+def side_by_side(count: int, height: float, stacked: int = 1) -> tuple[Figure, list[list[Axes]]]:
+    """A figure with panels for `count` runs on one clock, three in a row, each as so many axes, one below the other.
+
+    Args:
+        count: runs, at least one.
+        height: of a run's panels together, inches.
+        stacked: axes of a run.
+    """
+    across = min(count, _ACROSS)
+    down = -(-count // across)
+    figure = new_figure(max(6.5, 5.2 * across), height * down)
+    grid = figure.subplots(stacked * down, across, sharex=True, squeeze=False)
+    panels = [[grid[stacked * (i // across) + row, i % across] for row in range(stacked)] for i in range(down * across)]
+    for unused in panels[count:]:
+        for axes in unused:
+            axes.remove()
+    for panel in panels[:count]:
+        panel[-1].tick_params(labelbottom=True)
+    return figure, panels[:count]
 
 
 def save(figure: Figure, path: Path) -> None:

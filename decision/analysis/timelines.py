@@ -13,7 +13,7 @@ from decision.model.platform import Platform
 from decision.model.record import Floats, HostState
 
 from .energy import energy_over_time
-from .plots import clock, new_figure, panel_width
+from .plots import clock, side_by_side
 from .runs import Run, last_end
 from .series import PIECES, Steps, averaged
 
@@ -26,14 +26,14 @@ STATE_COLORS = {
     HostState.UNAVAILABLE: "#222222",
 }
 _WAITED, _RAN, _LEFT = "#ddaa33", "#4477aa", "#cfdcec"
+_TOTAL = "#777777"  # power of all hosts, whatever they do
 
 
 def reservation_timeline(runs: Sequence[Run]) -> Figure:
     """Each job's wait, run and what its walltime would have left it, in order of submission."""
-    figure = new_figure(panel_width(len(runs)), 6)
-    panels = figure.subplots(1, len(runs), sharey=True, sharex=True, squeeze=False)[0]
+    figure, panels = side_by_side(len(runs), 6)
     unit, unit_name = clock(runs)
-    for axes, run in zip(panels, runs, strict=True):
+    for (axes,), run in zip(panels, runs, strict=True):
         jobs = run.jobs.take(np.argsort(run.jobs.submit_time, kind="stable"))
         end = jobs.start_time + jobs.runtime
         planned = np.where(np.isfinite(jobs.walltime), jobs.start_time + jobs.walltime, end)
@@ -44,8 +44,8 @@ def reservation_timeline(runs: Sequence[Run]) -> Figure:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlim(0, 1.01 * last_end(runs) / unit)
         axes.set_xlabel(f"simulated time ({unit_name})")
+        axes.set_ylabel("job, in order of submission")
         axes.set_title(run.name, fontsize=11)
-    panels[0].set_ylabel("job, in order of submission")
     names = ((_WAITED, "waits"), (_RAN, "runs"), (_LEFT, "reserved by its walltime, not used"))
     handles = [Patch(color=color, label=name) for color, name in names]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
@@ -66,38 +66,38 @@ def hosts_and_power(runs: Sequence[Run], platform: Platform | None) -> Figure:
         runs: in which energy was simulated.
         platform: what hosts draw; splits the power by state where it is known.
     """
-    figure = new_figure(panel_width(len(runs)), 5.5)
-    grid = figure.subplots(2, len(runs), sharex=True, sharey="row", squeeze=False)
+    figure, panels = side_by_side(len(runs), 5.5, stacked=2)
     unit, unit_name = clock(runs)
-    for (top, bottom), run in zip(grid.T, runs, strict=True):
+    for (top, bottom), run in zip(panels, runs, strict=True):
         table = run.record.host_states
         counts = [averaged(Steps(table.time, table.counts[:, state].astype(float))) for state in STATE_COLORS]
-        _stack(top, counts[0].times / unit, [count.values for count in counts])
+        _stack(top, counts[0].times / unit, [count.values for count in counts], list(STATE_COLORS.values()))
         edges = np.linspace(0.0, float(table.time[-1]), PIECES + 1)
-        _stack(bottom, edges[:-1] / unit, list(_kilowatts(run, platform, edges)))
+        power = _kilowatts(run, platform, edges)
+        _stack(bottom, edges[:-1] / unit, power, list(STATE_COLORS.values()) if len(power) > 1 else [_TOTAL])
         top.set_ylim(0, run.record.nb_hosts)
         top.yaxis.set_major_locator(MaxNLocator(integer=True))
+        top.set_ylabel("hosts")
         top.set_title(f"{run.name}: {run.record.joules / 1e6:,.0f} MJ", fontsize=11)
+        bottom.set_xlim(0, last_end(runs) / unit)
         bottom.set_xlabel(f"simulated time ({unit_name})")
-    grid[1, 0].set_xlim(0, last_end(runs) / unit)
-    grid[0, 0].set_ylabel("hosts")
-    grid[1, 0].set_ylabel("power (kW)")
+        bottom.set_ylabel("power (kW)")
     handles = [Patch(color=color, label=state.name.lower().replace("_", " ")) for state, color in STATE_COLORS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles) if len(runs) > 1 else 3, fontsize=8)
     return figure
 
 
-def _kilowatts(run: Run, platform: Platform | None, edges: Floats) -> Floats:
-    """Mean power between the edges (seconds), by state as in the colours; without platform all is in the first."""
+def _kilowatts(run: Run, platform: Platform | None, edges: Floats) -> list[Floats]:
+    """Mean power between the edges (seconds): by state as in the colours, or only of all where no platform is known."""
     energy = run.record.energy
     if platform is not None:
         joules = energy_over_time(run.record, platform, edges)[:, list(STATE_COLORS)]
+    elif energy is not None:
+        joules = np.interp(edges, energy.time, np.asarray(energy.energy, float), left=0.0)[:, np.newaxis]
     else:
-        joules = np.zeros((len(edges), len(STATE_COLORS)))
-        if energy is not None:
-            joules[:, 0] = np.interp(edges, energy.time, np.asarray(energy.energy, float), left=0.0)
-    return np.diff(joules, axis=0).T / np.diff(edges) / 1e3
+        joules = np.zeros((len(edges), 1))
+    return list(np.diff(joules, axis=0).T / np.diff(edges) / 1e3)
 
 
-def _stack(axes: Axes, times: Floats, layers: Sequence[Floats]) -> None:
-    axes.stackplot(times, *layers, colors=STATE_COLORS.values(), step="post", linewidth=0)
+def _stack(axes: Axes, times: Floats, layers: Sequence[Floats], colors: Sequence[str]) -> None:
+    axes.stackplot(times, *layers, colors=colors, step="post", linewidth=0)

@@ -1,4 +1,13 @@
-"""Gymnasium environments; importing this package registers ``decision/DBF-v0``.
+"""Gymnasium environments; importing this package registers them.
+
+``decision/DBF-v0`` is deep backfilling (`DbfEnv`). Two others are those of learned schedulers that it is compared with;
+`decision.features` has their choices and observations, and both are paid at the end of an episode alone:
+
+- ``decision/RLScheduler-v0``: which of 128 jobs is next; minus the mean bounded slowdown of 256 jobs.
+- ``decision/Inspector-v0`` (SchedInspector): whether the next job of an order, ``base="sjf"`` or ``"f1"``, is accepted
+  (0) or refused (1); by what share the mean bounded slowdown of 128 jobs is lower than if nothing was refused.
+
+In both no job comes after those of the episode, unless ``online=True``.
 
 ::
 
@@ -32,10 +41,16 @@ from .setup import Setup, equal_hosts, make_setup
 from .single import DbfEnv
 from .vector import DbfVectorEnv
 
-gymnasium.register(
-    "decision/DBF-v0",
-    entry_point="decision.envs.single:DbfEnv",
-    vector_entry_point="decision.envs.vector:DbfVectorEnv",
-)
+for _name, _options in {
+    "DBF": {},
+    "RLScheduler": {"encoder": "rlscheduler", "head": 128, "jobs": 256, "online": False},
+    "Inspector": {"encoder": "inspector", "jobs": 128, "online": False},
+}.items():
+    gymnasium.register(
+        f"decision/{_name}-v0",
+        entry_point="decision.envs.single:DbfEnv",
+        vector_entry_point="decision.envs.vector:DbfVectorEnv",
+        kwargs=_options,
+    )
 
 __all__ = ["METRICS", "DbfEnv", "DbfVectorEnv", "Outputs", "Setup", "equal_hosts", "evaluate", "make_setup"]

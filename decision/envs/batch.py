@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from decision.bundle import bundle_at
 from decision.engine.arrays import Rows, Sim, Truth, grow_sim, new_rows, new_sim
+from decision.features.choices import MOST_REFUSALS
 from decision.features.cycles import Cycles, new_cycles
 from decision.features.observe import Encoding
 from decision.jit import kernel
@@ -28,12 +29,11 @@ from .episode import (
     Episode,
     Rules,
     World,
+    begin_episode,
     is_over,
     look,
     measure,
-    restart,
     step,
-    to_next_cycle,
 )
 from .trace import Trace
 
@@ -148,7 +148,7 @@ def new_world(facts: PlatformFacts, pstates: NDArray[np.int32], rows: Rows, trac
     """One environment's arrays, with room for all that an episode can come to: nothing grows."""
     state = _roomy_state(facts, pstates, trace, rules)
     own = trace.truth._replace(workload_end=trace.truth.workload_end.copy())
-    steps = rules.jobs + 2 * rules.arrivals + 2  # each arrival and each end begins one cycle at most
+    steps = rules.jobs + (2 + MOST_REFUSALS) * rules.arrivals + 2  # arrivals, ends and refusals begin cycles
     return World(
         state=state,
         facts=facts,
@@ -208,12 +208,6 @@ def _world(row):
 
 
 @kernel
-def _begin(world, rules, encoding, first):
-    restart(world, rules, first)
-    to_next_cycle(world, rules, encoding.head + encoding.tail)
-
-
-@kernel
 def _tell(world, encoding, observation, mask, terminated, truncated):
     """Write what an environment has come to, into the first places."""
     terminated[0] = world.episode.number[TERMINATED] == 1
@@ -227,7 +221,7 @@ def reset_some(addresses, rules, encoding, begin, end, first, chosen, observatio
     for i in range(begin, end):
         world = _world(addresses[i])
         if chosen[i]:
-            _begin(world, rules, encoding, first[i])
+            begin_episode(world, rules, encoding, first[i])
         _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])
         reward[i] = 0.0
 
@@ -247,7 +241,7 @@ def step_some(
             measure(world, metrics[i])
             if autoreset:
                 final[i] = observation[i]
-                _begin(world, rules, encoding, -1)
+                begin_episode(world, rules, encoding, -1)
                 look(world, encoding, observation[i], mask[i])
 
 

@@ -11,7 +11,8 @@ from decision.bundle import F8, I4, I8, U8, Bundle
 from decision.engine.arrays import ASK, Rows, Sim, Truth
 from decision.engine.rewind import rewind
 from decision.engine.server import advance, load_reply
-from decision.features.cycles import FREE, LENGTH, Cycles, act, begin_decision, forget, show_arrival
+from decision.features.choices import DBF, INSPECT, act, open_cycle
+from decision.features.cycles import FREE, LENGTH, Cycles, begin_decision, forget, show_arrival
 from decision.features.observe import observe
 from decision.jit import kernel
 from decision.policies.decide import decide
@@ -45,7 +46,8 @@ LOAD = 9  # core-seconds of requested work in the queue
 WAITING = 10  # seconds waited so far by the jobs in the queue
 MOST_QUEUED = 11  # jobs: the longest queue so far
 MOST_WAITING = 12  # seconds: the largest WAITING so far
-N_TOTALS = 13
+BASE = 13  # mean bounded slowdown of the inspected order, had nothing been refused
+N_TOTALS = 14
 
 METRICS = (
     "return",
@@ -99,12 +101,26 @@ class World(NamedTuple):
 
 
 @kernel
-def restart(world, rules, first):
+def begin_episode(world, rules, encoding, first):
     """A new episode from row `first` of the trace, or from a random one (-1), up to its first choice."""
-    number, total = world.episode.number, world.episode.total
     if first < 0:
         first = np.int64(uniform(world.episode.word[0]) * rules.trace_jobs)
         world.episode.word[0] = next_word(world.episode.word[0])
+    restart(world, rules, first)
+    _to_next_choice(world, rules, encoding)
+    if encoding.kind == INSPECT:
+        while not is_over(world):
+            step(world, rules, encoding, 0)
+        base = _mean_slowdown(world)
+        restart(world, rules, first)
+        world.episode.total[BASE] = base
+        _to_next_choice(world, rules, encoding)
+
+
+@kernel
+def restart(world, rules, first):
+    """A new episode from row `first` of the trace: an idle cluster just before the first arrival."""
+    number, total = world.episode.number, world.episode.total
     number[:] = 0
     number[FIRST] = first
     total[:] = 0.0
@@ -120,14 +136,16 @@ def step(world, rules, encoding, action):
     episode = world.episode
     episode.actions[episode.number[STEPS]] = action
     episode.number[STEPS] += 1
-    job = act(world.state, world.cycles, world.plan, encoding, action)
-    if job >= 0:
-        _place(world, rules, job)
-        return 0.0
-    reward = -_penalty(world, rules)
+    planned, reward = world.plan.count[0], 0.0
+    goes_on = act(world.state, world.cycles, world.plan, encoding, action)
+    _place_planned(world, rules, planned)
+    if not goes_on and not is_over(world):
+        if encoding.kind == DBF:
+            reward = -_penalty(world, rules)
+        _to_next_choice(world, rules, encoding)
+    if is_over(world) and encoding.kind != DBF:
+        reward = _score(world, encoding)
     episode.total[RETURN] += reward
-    if not _show_arrival(world, rules):
-        to_next_cycle(world, rules, encoding.head + encoding.tail)
     return reward
 
 
@@ -144,16 +162,29 @@ def look(world, encoding, observation, mask):
 
 
 @kernel
-def to_next_cycle(world, rules, window):
-    """Let time pass until there is something to choose, or the episode is over."""
-    while world.episode.number[TRUNCATED] == 0:
-        if not _to_next_question(world, window):
-            world.episode.number[TRUNCATED] = 1
-        elif begin_decision(world.state, world.cycles):
+def _to_next_choice(world, rules, encoding):
+    """Go from cycle to cycle until there is something to choose, or the episode is over."""
+    while _to_next_cycle(world, rules, encoding.head + encoding.tail):
+        planned = world.plan.count[0]
+        asks = open_cycle(world.state, world.cycles, world.plan, encoding)
+        _place_planned(world, rules, planned)
+        if asks or is_over(world):
+            return
+
+
+@kernel
+def _to_next_cycle(world, rules, window):
+    """Show the next arrival of this instant, or let time pass; False where nothing can happen any more."""
+    if _show_arrival(world, rules):
+        return True
+    while _to_next_question(world, window):
+        if begin_decision(world.state, world.cycles):
             _note_queue(world)
-            return
-        elif _show_arrival(world, rules):
-            return
+            return True
+        if _show_arrival(world, rules):
+            return True
+    world.episode.number[TRUNCATED] = 1
+    return False
 
 
 @kernel
@@ -164,10 +195,10 @@ def run_composed(world, rules, config, memory):
         world.episode.number[STEPS] += 1
         decide(world.state, world.facts, config, memory, world.plan)
         for at in range(world.plan.count[0]):
-            if world.plan.kind[at] == START and not is_over(world):
+            if world.plan.kind[at] == START:
                 world.cycles.number[LENGTH] -= 1
                 world.cycles.number[FREE] -= world.state.size[world.plan.job[at]]
-                _place(world, rules, world.plan.job[at])
+        _place_planned(world, rules, 0)
         if is_over(world):
             return
         if not _to_next_question(world, 2**62):
@@ -227,8 +258,15 @@ def _note_queue(world):
 
 
 @kernel
+def _place_planned(world, rules, begin):
+    """The jobs leave the queue that the plan starts from its action `begin` on, up to the last of the episode."""
+    for at in range(begin, world.plan.count[0]):
+        if world.plan.kind[at] == START and not is_over(world):
+            _place(world, rules, world.plan.job[at])
+
+
+@kernel
 def _place(world, rules, job):
-    """A job leaves the queue."""
     state, number, total = world.state, world.episode.number, world.episode.total
     waited = state.now[0] - state.submit_time[job]
     run = world.episode.runtime[number[FIRST] + job]
@@ -253,6 +291,18 @@ def _penalty(world, rules):
     queued = number[LENGTH] / total[MOST_QUEUED] if total[MOST_QUEUED] > 0.0 else 0.0
     waiting = total[WAITING] / total[MOST_WAITING] if total[MOST_WAITING] > 0.0 else 0.0
     return rules.idle_weight * idle + rules.queue_weight * queued + rules.waiting_weight * waiting
+
+
+@kernel
+def _score(world, encoding):
+    """What RLScheduler is paid at the end: less slowdown; SchedInspector: less than the order that it inspects."""
+    own, base = _mean_slowdown(world), world.episode.total[BASE]
+    return (base - own) / max(base, own, 1.0) if encoding.kind == INSPECT else -own
+
+
+@kernel
+def _mean_slowdown(world):
+    return world.episode.total[SLOWDOWN] / max(world.episode.number[PLACED], 1)
 
 
 @kernel

@@ -42,6 +42,7 @@ def make_setup(
     pools: int = 20,
     max_runtime: float | None = None,
     max_wait: float | None = None,
+    base: str = "sjf",
     jobs: int | None = 1000,
     online: bool = True,
     weights: Sequence[float] = EQUAL,
@@ -51,12 +52,14 @@ def make_setup(
     Args:
         workload: the jobs, or a file of them (``.swf`` or Batsim's JSON).
         platform: the hosts, or a file of them; without it, as many equal hosts as the workload was made for.
-        encoder: ``dbf``, ``dbf-pools``, or a finished one, which has what follows up to `max_wait`.
+        encoder: ``dbf``, ``dbf-pools``, ``rlscheduler``, ``inspector``, or a finished one, which has what follows up
+            to `base`.
         head: window slots for the first jobs of the queue.
         tail: and for the last.
         pools: with ``dbf-pools``: how many numbers describe the cluster.
         max_runtime: seconds that count as 1; by default the longest walltime of the workload.
-        max_wait: likewise for waiting; by default as `max_runtime`.
+        max_wait: likewise for waiting; by default as `max_runtime` with DBF, else 12 hours.
+        base: with ``inspector``: the order that is inspected, ``sjf`` or ``f1``.
         jobs: how many an episode places; None for all of the workload.
         online: whether jobs go on to arrive, the trace beginning again at its end; if not, only `jobs` come.
         weights: w1, w2 and w3 of the reward, for idle cores, queue length and waiting time.
@@ -74,7 +77,7 @@ def make_setup(
     cores = len(platform.hosts)
     if isinstance(encoder, str):
         window = {"head": head, "tail": tail, "pools": pools, "max_runtime": max_runtime, "max_wait": max_wait}
-        encoder = make_encoder(cores, [workload], name=encoder, **window)  # type: ignore[arg-type]
+        encoder = make_encoder(cores, [workload], name=encoder, base=base, **window)  # type: ignore[arg-type]
     encoder.check_cores(cores, platform.path or "the platform")
     rules = _make_rules(len(workload.jobs), jobs, online, weights)
     return Setup(platform, make_trace(workload, platform, rules.arrivals), rules, encoder)

@@ -1,10 +1,9 @@
-"""Schedule cycling: the instants at which a learned scheduler looks at the cluster, and what its choices do.
+"""Schedule cycling: the instants at which a learned scheduler looks at the cluster, and what it sees then.
 
 DBF (Wang, Harwood and Rodriguez, Deep Back-Filling, HPCC 2022, section III-B): a cycle begins at each arrival and each
-completion. In it one job of the window after the other is chosen and starts, until something else is chosen: Fwd, an
-empty slot, a job that does not fit. Batsim tells all of an instant at once, so the cycles of one decision are: one
-where jobs have ended, with the queue as it was before the arrivals, and then one for each arrival, with no later
-arrival in sight. Ours is only that hosts which come or go begin a cycle as a completion does.
+completion. Batsim tells all of an instant at once, so the cycles of one decision are: one where jobs have ended, with
+the queue as it was before the arrivals, and then one for each arrival, with no later arrival in sight. Ours is only
+that hosts which come or go begin a cycle as a completion does, and the instant that was asked for.
 
 What a decision starts is in its plan and not yet in the state; `Cycles` is the cluster as if it were.
 """
@@ -23,7 +22,10 @@ LENGTH = 1  # of the queue as it is seen
 NEXT = 2  # where in the state's queue the next arrival to be shown is
 FREE = 3  # hosts that this decision leaves free so far
 LAST_SWITCHES = 4  # SWITCHES of the state when `until` was last made anew
-N_NUMBERS = 5
+COMMITTED = 5  # number of the job that starts next, whenever it fits; -1 where none was chosen
+N_NUMBERS = 6
+
+EARLY = 1e-3  # seconds: a call may come so much before its time, by rounding
 
 
 class Cycles(Bundle):
@@ -32,20 +34,30 @@ class Cycles(Bundle):
     number: I8  # (N_NUMBERS,)
     queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: number[LENGTH]]
     until: F8  # (H,) seconds: expected end of the job there; -inf where the host is free, inf where it is away
+    refused: I4  # (J,) how often each job's start was refused
+    call: F8  # (1,) seconds: when a cycle was asked for, inf where none was
 
 
 def new_cycles(state: ClusterState) -> Cycles:
     """Before the first decision about this state."""
     number = np.zeros(N_NUMBERS, np.int64)
-    number[LAST_SWITCHES] = -1
-    return Cycles(number=number, queue=np.zeros(len(state.size), np.int32), until=np.zeros(nb_hosts(state)))
+    number[[LAST_SWITCHES, COMMITTED]] = -1
+    return Cycles(
+        number=number,
+        queue=np.zeros(len(state.size), np.int32),
+        until=np.zeros(nb_hosts(state)),
+        refused=np.zeros(len(state.size), np.int32),
+        call=np.full(1, np.inf),
+    )
 
 
 def with_room(cycles: Cycles, state: ClusterState) -> Cycles:
     """The same cycles, between two decisions, with room for every job of `state`."""
     if len(cycles.queue) >= len(state.size):
         return cycles
-    return cycles._replace(queue=np.zeros(len(state.size), np.int32))
+    refused = np.zeros(len(state.size), np.int32)
+    refused[: len(cycles.refused)] = cycles.refused
+    return cycles._replace(queue=np.zeros(len(state.size), np.int32), refused=refused)
 
 
 @kernel
@@ -53,6 +65,8 @@ def forget(cycles):
     """As `new_cycles`, for another run."""
     cycles.number[:] = 0
     cycles.number[LAST_SWITCHES] = -1
+    cycles.number[COMMITTED] = -1
+    cycles.call[0] = np.inf
 
 
 @kernel
@@ -60,6 +74,9 @@ def begin_decision(state, cycles):
     """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
     number, count = cycles.number, state.count
     moved = number[LAST_SWITCHES] != count[SWITCHES] and number[LAST_SWITCHES] >= 0
+    called = state.now[0] > cycles.call[0] - EARLY
+    if called:
+        cycles.call[0] = np.inf
     _follow_hosts(state, cycles)
     old = count[N_QUEUED]
     while old > 0 and state.queue[old - 1] >= number[SHOWN]:
@@ -70,7 +87,7 @@ def begin_decision(state, cycles):
     number[LENGTH] = old
     number[NEXT] = old
     number[FREE] = count[N_FREE]
-    return count[N_ENDED] > 0 or moved
+    return count[N_ENDED] > 0 or moved or called
 
 
 @kernel
@@ -81,32 +98,19 @@ def show_arrival(state, cycles):
         return -1
     job = state.queue[number[NEXT]]
     cycles.queue[number[LENGTH]] = job
+    cycles.refused[job] = 0
     number[LENGTH] += 1
     number[NEXT] += 1
     return job
 
 
 @kernel
-def act(state, cycles, plan, encoding, action):
-    """Start the job that was chosen; returns its number, or -1 where the choice ends the cycle.
-
-    Slots 0 .. head - 1 of the window are the first of the queue, the `tail` slots after them the last, the newest
-    first; any other `action` is Fwd.
-    """
-    at = place_of(cycles, encoding, action)
-    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE]:
-        return -1
-    job = cycles.queue[at]
-    _start(state, cycles, plan, job)
-    cycles.number[LENGTH] -= 1
-    for i in range(at, cycles.number[LENGTH]):
-        cycles.queue[i] = cycles.queue[i + 1]
-    return job
-
-
-@kernel
 def place_of(cycles, encoding, slot):
-    """Where in the queue the job of a slot is; -1 where it is empty. No job is in two slots."""
+    """Where in the queue the job of a slot is; -1 where it is empty or there is no such slot.
+
+    Slots 0 .. head - 1 of the window are the first jobs of the queue, the `tail` slots after them the last ones, the
+    newest first. No job is in two slots.
+    """
     head, length = encoding.head, cycles.number[LENGTH]
     if slot < 0 or slot >= head + encoding.tail:
         return -1
@@ -117,14 +121,18 @@ def place_of(cycles, encoding, slot):
 
 
 @kernel
-def _start(state, cycles, plan, job):
-    """Plan to start a job on the free hosts with the lowest ids."""
+def start_at(state, cycles, plan, at):
+    """Plan to start the job at a place of the queue, which fits, on the free hosts with the lowest ids."""
+    number, job = cycles.number, cycles.queue[at]
     action = add(plan, START, job)
     take_lowest(plan, action, state.size[job])
     end = state.now[0] + state.walltime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
-    cycles.number[FREE] -= state.size[job]
+    number[FREE] -= state.size[job]
+    number[LENGTH] -= 1
+    for i in range(at, number[LENGTH]):
+        cycles.queue[i] = cycles.queue[i + 1]
 
 
 @kernel

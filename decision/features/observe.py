@@ -5,6 +5,10 @@ of its job over the longest allowed runtime, 0 where it is free (the paper's; 1 
 "dbf-pools" has shares of all cores by remaining time, whatever their number: those that are free, and then pools of
 twice the time each, up to the longest allowed runtime. Then come four numbers for each slot of the window: cores over
 all cores, requested runtime over the longest, time waited over the longest wait, and 1 where there is a job at all.
+
+"rlscheduler" is the window alone, with 1 where the job could start now in place of the last number. "inspector" is of
+the one job that is next: time waited, requested runtime, cores; then the share of free cores, 1 where it could start
+now, how often it was refused, and what a refusal adds to the slowdowns of all jobs that wait.
 """
 
 import math
@@ -12,11 +16,16 @@ from typing import NamedTuple
 
 from decision.jit import kernel
 from decision.policies.plan import START
+from decision.policies.slots import PolicyConfig
 from decision.state.cluster import N_RUNNING
 
+from .choices import DBF, INSPECT, MOST_REFUSALS, PAUSE, PICK, first_in_order
 from .cycles import FREE, LENGTH
 
 JOB_FEATURES = 4
+INSPECTED = 7  # numbers of "inspector"
+SHORTEST = 10.0  # seconds: shorter jobs count as this long in a slowdown
+MANY = 128  # jobs of a sequence, whose slowdowns count as 1
 
 
 class Encoding(NamedTuple):
@@ -27,14 +36,22 @@ class Encoding(NamedTuple):
     pools: int  # 0 for one number per core
     max_runtime: float  # seconds
     max_wait: float  # seconds
+    kind: int = DBF  # what choices do
+    base: PolicyConfig = PolicyConfig()  # the order, with INSPECT
 
 
 @kernel
 def observe(state, cycles, plan, encoding, observation, mask):
     """Write the observation (D,) f32 and the mask of valid actions (A,) i8.
 
-    Fwd is masked where nothing runs and a job could start: nothing but another arrival would end that wait.
+    With DBF Fwd is masked where nothing runs and a job could start: nothing but another arrival would end that wait.
     """
+    if encoding.kind == INSPECT:
+        _inspected(state, cycles, encoding, observation, mask)
+        return
+    if encoding.kind == PICK:
+        _window(state, cycles, encoding, observation, mask)
+        return
     if encoding.pools == 0:
         width = _cores(state, cycles, encoding, observation)
     else:
@@ -110,8 +127,8 @@ def _slot(state, cycles, encoding, job, slot, out, mask):
     out[begin] = size / len(cycles.until)
     out[begin + 1] = min(state.walltime[job] / encoding.max_runtime, 1.0)
     out[begin + 2] = min((state.now[0] - state.submit_time[job]) / encoding.max_wait, 1.0)
-    out[begin + 3] = 1.0
-    mask[slot] = can
+    out[begin + 3] = can or encoding.kind == DBF
+    mask[slot] = can or encoding.kind == PICK
     return can
 
 
@@ -121,3 +138,23 @@ def _empty_slots(begin, end, out, mask):
         out[i] = 0.0
     for slot in range(begin, end):
         mask[slot] = 0
+
+
+@kernel
+def _inspected(state, cycles, encoding, out, mask):
+    """The seven numbers of SchedInspector; all are 0 where no job waits."""
+    out[:] = 0.0
+    mask[:] = 1
+    out[3] = cycles.number[FREE] / len(cycles.until)
+    if cycles.number[LENGTH] == 0:
+        return
+    job, delay = cycles.queue[first_in_order(state, cycles, encoding)], 0.0
+    for i in range(cycles.number[LENGTH]):
+        delay += PAUSE / max(state.walltime[cycles.queue[i]], SHORTEST)
+    out[0] = min((state.now[0] - state.submit_time[job]) / encoding.max_wait, 1.0)
+    out[1] = min(state.walltime[job] / encoding.max_runtime, 1.0)
+    out[2] = state.size[job] / len(cycles.until)
+    out[4] = state.size[job] <= cycles.number[FREE]
+    out[5] = cycles.refused[job] / MOST_REFUSALS
+    out[6] = min(delay / (PAUSE / SHORTEST * MANY), 1.0)
+    mask[1] = cycles.refused[job] < MOST_REFUSALS

@@ -10,7 +10,8 @@ from decision.policies.base import Plan
 from decision.state.cluster import ClusterState
 from decision.state.view import ClusterView
 
-from .cycles import Cycles, act, begin_decision, new_cycles, show_arrival, with_room
+from .choices import DBF, act, open_cycle
+from .cycles import Cycles, begin_decision, new_cycles, show_arrival, with_room
 from .encoder import Encoder
 from .observe import observe
 
@@ -23,7 +24,7 @@ class CyclePolicy:
     Args:
         encoder: what `choose` reads.
         choose: from an observation (D,) f32 and the mask of valid actions (A,) i8 to an action. The arrays are the
-            same from call to call. It is not asked where the only valid action is Fwd.
+            same from call to call. It is not asked where DBF's only valid action is Fwd.
         name: for messages.
     """
 
@@ -59,13 +60,13 @@ class CyclePolicy:
             self._cycle(state, cycles, plan)
 
     def _cycle(self, state: ClusterState, cycles: Cycles, plan: Plan) -> None:
-        while True:
+        goes_on = open_cycle(state, cycles, plan.arrays, self._encoding)
+        while goes_on:
             observe(state, cycles, plan.arrays, self._encoding, self._observation, self._mask)
-            if not self._mask[:-1].any():
+            if self._encoding.kind == DBF and not self._mask[:-1].any():
                 return
             action = int(self.choose(self._observation, self._mask))
-            if act(state, cycles, plan.arrays, self._encoding, action) < 0:
-                return
+            goes_on = act(state, cycles, plan.arrays, self._encoding, action)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

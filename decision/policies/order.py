@@ -48,7 +48,7 @@ def sort_queue(state, config, memory):
             memory.sorted[length] = job
             length += 1
     for i in range(0 if changes else kept, length):
-        memory.key[memory.sorted[i]] = _rank(state, config, memory.sorted[i])
+        memory.key[memory.sorted[i]] = rank_of(state, config, memory.sorted[i])
     _sort(memory.sorted, memory.spare, memory.key, 1 if changes else kept, length)
     memory.counts[ORDERED] = state.count[N_JOBS]
     memory.counts[N_SORTED] = length
@@ -65,7 +65,7 @@ def _drop_gone(jobs, length, job_state):
 
 
 @kernel
-def _rank(state, config, job):
+def rank_of(state, config, job):
     """The job's number in the order; nan (0 / 0) counts as last."""
     order = config.order
     size, walltime, submit = np.float64(state.size[job]), state.walltime[job], state.submit_time[job]

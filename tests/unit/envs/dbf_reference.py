@@ -1,5 +1,6 @@
 """The paper's environment in plain Python, read from its text: jobs as tuples, time as a list of events."""
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
@@ -35,6 +36,8 @@ class Reference:
     now: float = 0.0
     longest: int = 0
     longest_wait: float = 0.0
+    call: float = math.inf  # when a cycle was asked for
+    slowdowns: list[float] = field(default_factory=list)
     integrals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("used", "queued", "load"), 0.0))
 
     def play(self) -> Generator[Seen, int, None]:
@@ -44,14 +47,16 @@ class Reference:
         arrivals = [Waiting(j.submit_time, j.size, j.walltime, self._run(j)) for j in jobs]
         self.now, self.reward, self.arrived = arrivals[0].submit, 0.0, 0
         self.longest_run = max(job.walltime for job in arrivals)
-        while arrivals or self.ends:
-            self._pass_time(min([job.submit for job in arrivals[:1]] + [end for end, _ in self.ends]))
+        while arrivals or self.ends or self.call < math.inf:
+            self._pass_time(min([self.call] + [job.submit for job in arrivals[:1]] + [end for end, _ in self.ends]))
+            called = self.call == self.now
+            self.call = math.inf if called else self.call
             over = [cores for end, cores in self.ends if end == self.now]
             self.ends = [(end, cores) for end, cores in self.ends if end > self.now]
             for cores in over:
                 for core in cores:
                     self.until[core] = 0.0
-            if over:
+            if over or called:
                 yield from self._cycle()
             while arrivals and arrivals[0].submit == self.now:
                 self.queue.append(arrivals.pop(0))
@@ -89,6 +94,7 @@ class Reference:
         self.ends.append((self.now + job.run, cores))
         self.queue = [other for other in self.queue if other is not job]
         self.placed += 1
+        self.slowdowns.append(max(1.0, (self.now - job.submit + job.run) / max(job.run, 10.0)))
 
     def _window(self) -> list[Waiting | None]:
         first, rest = self.queue[: self.head], self.queue[self.head :]

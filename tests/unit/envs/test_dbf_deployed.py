@@ -47,7 +47,7 @@ def in_record(record: RunRecord) -> dict[str, tuple[float, str]]:
     return {job: (start, hosts) for job, start, hosts in rows}
 
 
-@pytest.mark.parametrize("encoder", ["dbf", "dbf-pools"])
+@pytest.mark.parametrize("encoder", ["dbf", "dbf-pools", "rlscheduler", "inspector"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_schedule_is_the_same_everywhere(encoder, seed, monkeypatch):
     jobs = busy(NB_JOBS, 16, seed)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from decision.features import cycles as c
+from decision.features.choices import act
 from decision.features.observe import Encoding, observe
 from decision.model.platform import Host, Platform, PowerState
 from decision.policies.plan import clear, new_plan
@@ -38,7 +39,9 @@ class Cluster:
         return int(c.show_arrival(self.state, self.cycles))
 
     def act(self, action: int) -> int:
-        return int(c.act(self.state, self.cycles, self.plan, PER_CORE, action))
+        before, goes_on = self.plan.count[0], act(self.state, self.cycles, self.plan, PER_CORE, action)
+        assert goes_on == (self.plan.count[0] > before)
+        return int(self.plan.job[before]) if goes_on else -1
 
     def finish(self) -> None:
         carry_out(self.state, self.facts, self.plan)

@@ -6,6 +6,9 @@ Metrics are computed from a `JobTable`, whether our engine left it or Batsim's `
 the figures of both mean the same. Each metric's docstring has its formula, because programs that use the same word
 (makespan, slowdown, utilization) compute different things; `measures` is the list of them by name.
 
+Comparisons keep to one set of published statistics (`statistics`), so that a verdict means the same here as elsewhere;
+rejected: paired tests, which tell more apart but which nobody else reports for such runs.
+
 Pictures are drawn with matplotlib alone, from the step functions of `series`. Rejected: drawing with evalys 4.0.7,
 which takes 91 s for the Gantt chart of 10,000 jobs on 256 hosts (ours takes 2 s), fails in part of its plots, and
 cannot put several runs on one clock. evalys reads the files that we write. Runs are drawn side by side from `Run`s, so

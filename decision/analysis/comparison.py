@@ -1,5 +1,6 @@
 """Many runs of several policies, boiled down: how good each is, how sure that is, and whether it beats a baseline."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -25,7 +26,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     contender: str  # the policy, with its engine where several are compared
     first_job: int  # of the window, in order of submission
     seed: int  # of the policy
-    metrics: dict[str, float]  # by name, see `decision.analysis.measures`
+    metrics: dict[str, float]  # by name, those that have a value; see `decision.analysis.measures`
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +83,9 @@ def compare(outcomes: Sequence[Outcome], metrics: Sequence[Metric], baseline: st
 def _scores(outcomes: Sequence[Outcome], workloads: Sequence[str], name: str, metric: Metric) -> Floats:
     """(runs, workloads) of a contender."""
     of = [outcome for outcome in outcomes if outcome.contender == name]
-    columns = [[outcome.metrics[metric.name] for outcome in of if outcome.workload == w] for w in workloads]
+    columns = [
+        [outcome.metrics.get(metric.name, math.nan) for outcome in of if outcome.workload == w] for w in workloads
+    ]
     scores = np.array(columns).T
     if np.isnan(scores).any():
         advice = "; simulate energy with --energy" if "energy" in metric.name or metric.name == "switches" else ""

@@ -139,7 +139,7 @@ def _run_cells(outcome: Outcome) -> Mapping[str, object]:
         "policy": outcome.contender,
         "first_job": outcome.first_job,
         "seed": outcome.seed,
-        **outcome.metrics,
+        **{name: outcome.metrics.get(name) for name in METRICS},
     }
 
 

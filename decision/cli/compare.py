@@ -122,12 +122,13 @@ def compare(
     from decision.analysis.comparison import compare as boil_down
     from decision.analysis.comparison_files import write_comparison
     from decision.analysis.measures import find_metric
-    from decision.drivers.comparing import Plan, find_baseline, run_comparison
+    from decision.drivers.comparing import run_comparison
+    from decision.drivers.comparison_plan import Plan, find_baseline, read_workloads
     from decision.drivers.inputs import SwfOptions
     from decision.drivers.side_by_side import available_cores
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison
+    from .tables import print_comparison, print_dropped
     from .terminal import stdout
 
     plan = Plan(
@@ -147,6 +148,7 @@ def compare(
     )
     metrics = [find_metric(name) for name in dict.fromkeys(metric or DEFAULT_METRICS)]
     against = find_baseline(plan, baseline)
+    print_dropped(read_workloads(plan))
     announce_compilation()
     with counting("runs") as show:
         outcomes = run_comparison(plan, output, processes=jobs or available_cores(), progress=show)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from decision.analysis import metrics
-from decision.drivers.comparing import cut
+from decision.drivers.comparison_plan import cut
 from decision.drivers.kept import Result, digest
 from decision.formats import load_swf
 from decision.generate.clusters import simple_cluster

@@ -13,6 +13,6 @@ Pictures are drawn with matplotlib alone, from the step functions of `series`. R
 which takes 91 s for the Gantt chart of 10,000 jobs on 256 hosts (ours takes 2 s), fails in part of its plots, and
 cannot put several runs on one clock. evalys reads the files that we write. Runs are drawn side by side from `Run`s, so
 that one run is the case of a list of one. `report` puts all into one HTML file: its charts are drawn on canvas by a
-script of its own, for which 10,000 jobs are 10 ms; rejected: SVG elements (one for each piece of a job, which a browser
-moves in seconds) and a plotting library in the page (megabytes, or a network).
+script of its own, for which 10,000 jobs are 10 ms; rejected: SVG, which needs an element for each piece of a job,
+and a plotting library in the page (megabytes, or a network).
 """

@@ -21,6 +21,7 @@ POLICIES = [
     ("wfp3+first-fit", {}),
     ("easy", {"power": "idle-timeout", "idle_timeout": "120"}),
     ("conservative", {"power": "keep-awake", "keep_awake": "2"}),
+    ("kamelot", {"reaction": "1.5"}),
 ]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.experiments.grid5000 import MEASURED_ON, MODELS, SEEDS, compare, run
+from decision.experiments.grid5000 import MEASURED_ON, MODELS, SEEDS, compare, run, simulated
 from decision.experiments.oar_records import Delays, measure_delays, read_case, read_record
 from decision.model.errors import InputError
 
@@ -85,6 +85,13 @@ def test_without_them_every_job_seems_to_wait_less(cases, delays, seed):
 
 def test_a_model_without_delays_takes_none(cases):
     assert compare(cases[3], KAMELOT, Delays(9.0, 9.0)) == compare(cases[3], KAMELOT, Delays())
+
+
+@pytest.mark.parametrize(("seed", "first"), [(0, 42), (1, 14), (2, 5), (3, 45), (4, 33)])
+def test_the_first_jobs_get_exactly_the_hosts_that_oar_gave_them(cases, delays, seed, first):
+    real, jobs = cases[seed].real, simulated(cases[seed], DELAYED, delays)
+    order = np.argsort(real.start_time, kind="stable")[:first]
+    assert [jobs.allocation[job] for job in order] == [real.allocation[job] for job in order]
 
 
 def test_the_table_has_a_row_for_reality_and_each_model(data):

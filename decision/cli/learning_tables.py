@@ -79,12 +79,12 @@ def _curve_cells(rows: list[dict[str, str]]) -> Iterator[str]:
     yield f"{sum(float(row['entropy']) for row in rows) / len(rows):.3f}"
 
 
-_COMPARED = (
-    ("waiting_time", "wait\ns", 1.0),
-    ("queue_length", "queue\njobs", 1.0),
-    ("utilization", "util.\n%", 100.0),
-    ("job_load", "job load\nMcore s", 1e-6),
-    ("bounded_slowdown", "bounded\nslowdown", 1.0),
+_COMPARED = (  # metric, header, scale, whether with its interval
+    ("waiting_time", "wait\ns", 1.0, True),
+    ("queue_length", "queue\njobs", 1.0, True),
+    ("utilization", "util.\n%", 100.0, False),
+    ("job_load", "job load\nMcore s", 1e-6, False),
+    ("bounded_slowdown", "bounded\nslowdown", 1.0, False),
 )
 
 Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]
@@ -94,18 +94,20 @@ def print_comparison(metrics: Metrics) -> None:
     """One row per policy, by waiting time: means over the episodes."""
     caption = "mean over the episodes, and half of its 95 % confidence interval"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
-    table.add_column("policy", overflow="fold")
-    for _, header, _ in _COMPARED:
+    table.add_column("policy", overflow="fold", min_width=16)
+    for _, header, _, _ in _COMPARED:
         table.add_column(header, justify="right", no_wrap=True)
     for policy in sorted(metrics, key=lambda policy: float(metrics[policy]["waiting_time"].mean())):
-        table.add_row(policy, *(_interval(metrics[policy][name] * scale) for name, _, scale in _COMPARED))
+        cells = (_cell(metrics[policy][name] * scale, interval) for name, _, scale, interval in _COMPARED)
+        table.add_row(policy, *cells)
     stdout().print(table)
 
 
-def _interval(values: "NDArray[np.float64]") -> str:
-    if len(values) == 1:
-        return number(float(values[0]))
-    return f"{number(float(values.mean()))} ± {number(float(1.96 * values.std(ddof=1)) / len(values) ** 0.5)}"
+def _cell(values: "NDArray[np.float64]", interval: bool) -> str:
+    mean = number(float(values.mean()))
+    if not interval or len(values) == 1:
+        return mean
+    return f"{mean} ± {number(float(1.96 * values.std(ddof=1)) / len(values) ** 0.5)}"
 
 
 def write_metrics(path: Path, metrics: Metrics) -> None:

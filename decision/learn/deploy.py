@@ -48,12 +48,12 @@ def learned_policy(path: Path) -> CyclePolicy:
         ConfigError: if its encoder is of another version than ours.
     """
     encoder, network = learned_network(path)
-    torch.set_num_threads(1)  # one row is too little work to share, and threads that wait keep cores busy
     return CyclePolicy(encoder, Greedy(network), path.name)
 
 
 def learned_network(path: Path) -> tuple[Encoder, Network]:
-    """Encoder and network of a checkpoint. Raises as `learned_policy` does."""
+    """Encoder and network of a checkpoint. torch computes in one thread from now on. Raises as `learned_policy` does."""
+    torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
     manifest, weights = read_checkpoint(path)
     encoder = read_encoder(manifest.encoder)
     network = make_network(manifest.config.network, encoder.shape[0], encoder.actions, layout_of(encoder))

@@ -87,21 +87,20 @@ class Learner:
         of the two is faster.
         """
         collected = self.pending or self._collect()
-        following: Future[Collected] | None = None
         last = self.steps + self.config.learn.envs * self.config.learn.rollout >= self.config.learn.steps
+        following: Future[Collected] | None = None
         if self.config.learn.overlap and not last:
-            self._behaviour.load_state_dict(self.network.state_dict())
             following = pool.submit(self._collect)
         losses = self._update(collected.rollout)
-        self._behaviour.load_state_dict(self.network.state_dict())
         self.iteration += 1
-        if following is not None:
-            self.pending = following.result()
-        else:
-            self.pending = None if last else self._collect()
+        self.pending = following.result() if following else None
+        self._behaviour.load_state_dict(self.network.state_dict())
+        if not (following or last):
+            self.pending = self._collect()
         return collected, losses
 
     def _collect(self) -> Collected:
+        """A rollout by the policy as it was when an update last began or ended."""
         return self._collector.collect(self._behaviour)
 
     def _update(self, rollout: Rollout) -> Losses:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from . import environments, measures
+from . import environments, learned, measures
 
 
 class Benchmark(NamedTuple):
@@ -53,6 +53,9 @@ BENCHMARKS = {
         "on one core: SchedInspector 55,000 (7 features), RLScheduler 4,600, sched-rl-gym 4,200, DeepRLScheduler 2,700",
     ),
     "env-dbf128": Benchmark(environments.dbf(window=128, tail=16), "steps/s", "at least 300,000", ""),
+    "ppo-compact": Benchmark(learned.ppo_compact, "steps/s", "at least 12,000", ""),
+    "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "more than 1", "sb3-contrib's MaskablePPO is 1"),
+    "decide-latency": Benchmark(learned.decide_latency, "ms", "at most 1", ""),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 
@@ -80,7 +83,7 @@ def main(
 
 
 def _best_worst(runs: list[float], unit: str) -> tuple[float, float]:
-    return (max(runs), min(runs)) if unit.endswith("/s") else (min(runs), max(runs))
+    return (max(runs), min(runs)) if unit.endswith("/s") or unit == "times" else (min(runs), max(runs))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,137 @@
+"""Learned policies: what they learn, where they run, and what they refuse."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from decision.drivers.agent import Agent
+from decision.drivers.inprocess import converse
+from decision.engine.embedded import EmbeddedEngine
+from decision.envs import DbfVectorEnv, equal_hosts, make_setup
+from decision.learn.checkpoint import InputFacts, file_facts, read_checkpoint, write_checkpoint
+from decision.learn.config import load_config
+from decision.learn.dbf import Comparison, train_dbf
+from decision.model.errors import ConfigError, InputError
+from decision.model.workload import Delay, Job, Workload
+from decision.policies import find_policy
+from decision.simulation import simulate
+
+FILES = [InputFacts(name=name, sha256="") for name in ("p.xml", "w.json")]
+SHORT = ("env.head=4", "env.tail=2", "env.jobs=40", "learn.envs=8", "learn.rollout=64", "learn.threads=1")
+
+
+def workload(nb_jobs: int, sizes: list[int], seed: int, load: float) -> Workload:
+    """Jobs of these sizes on max(sizes) hosts, run times from seconds to an hour, walltimes exact."""
+    rng = np.random.default_rng(seed)
+    size = rng.choice(sizes, nb_jobs)
+    run = np.ceil(np.exp(rng.uniform(np.log(5), np.log(3600), nb_jobs)))
+    gap = float((size * run).mean()) / (max(sizes) * load)
+    submit = np.cumsum(np.round(rng.exponential(gap, nb_jobs)))
+    jobs = [
+        Job(id=f"w0!{i:04}", submit_time=float(s), size=int(n), walltime=float(r), profile=f"d{r:g}")
+        for i, (s, n, r) in enumerate(zip(submit, size, run, strict=True))
+    ]
+    return Workload(name="w0", jobs=jobs, profiles={f"d{r:g}": Delay(float(r)) for r in set(run)}, nb_res=max(sizes))
+
+
+def learn(jobs: Workload, folder: Path, *changes: str) -> Path:
+    """A checkpoint."""
+    config = load_config("dbf-compact", [*SHORT, "learn.steps=1024", *changes])
+    return train_dbf(equal_hosts(jobs.nb_res), jobs, config, FILES, folder)
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Workload:
+    return workload(120, [1, 1, 2, 4, 8], seed=1, load=1.1)
+
+
+@pytest.fixture(scope="module", params=["cores", "pools", "mlp"])
+def checkpoint(request, mixed, tmp_path_factory) -> Path:
+    kind = ("network.kind=mlp",) if request.param == "mlp" else (f"env.cluster={request.param}",)
+    return learn(mixed, tmp_path_factory.mktemp(request.param), *kind)
+
+
+def test_the_same_checkpoint_makes_the_same_schedule_everywhere(checkpoint, mixed):
+    platform, policy = equal_hosts(8), str(checkpoint)
+    simulated = simulate(platform, [mixed], policy).jobs
+    told = converse(EmbeddedEngine(platform, [mixed], ()), Agent(policy, {})).jobs
+    assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
+    assert np.array_equal(told.start_time, simulated.start_time)
+    starts = dict(zip(simulated.id, simulated.start_time.tolist(), strict=True))
+    played = in_environment(checkpoint, mixed)
+    assert len(played) > 110
+    assert played == {job: starts[job] for job in played}
+
+
+def in_environment(checkpoint: Path, jobs: Workload) -> dict[str, float]:
+    """When jobs start in the environment of a checkpoint; what its last step starts is not told."""
+    policy = find_policy(str(checkpoint))
+    setup = make_setup(jobs, equal_hosts(8), encoder=policy.encoder, jobs=None, online=False)
+    envs = DbfVectorEnv(1, setup=setup)
+    observation, info = envs.reset(options={"first": 0})
+    state, starts, over = envs._batch.worlds[0].state, {}, False
+    while not over:
+        begun = np.flatnonzero(state.alloc_first[: state.count[0]] >= 0)
+        starts |= {setup.trace.ids[job]: float(state.start_time[job]) for job in begun}
+        action = policy.choose(observation[0], info["action_mask"][0])
+        observation, _, terminated, truncated, info = envs.step(np.array([action]))
+        over = bool(terminated | truncated)
+    return starts
+
+
+def test_where_the_shortest_job_first_is_best_that_is_what_is_learned(tmp_path):
+    jobs = workload(400, [4], seed=3, load=0.9)  # one at a time: the shortest first has the least mean waiting time
+    weights = ("env.idle_weight=0", "env.queue_weight=0.5", "env.waiting_weight=0.5", "env.tail=0", "env.head=8")
+    learned = learn(jobs, tmp_path, "learn.steps=60000", "learn.lr=3e-3", "learn.minibatch=256", *weights)
+    compared = Comparison(equal_hosts(4), jobs, 200, 10, 0)
+    wait = {policy: compared.metrics(policy)["waiting_time"].mean() for policy in (str(learned), "sjf", "fcfs")}
+    assert wait["sjf"] <= 1.0001 * wait[str(learned)]
+    assert wait[str(learned)] < 1.05 * wait["sjf"] < 0.7 * wait["fcfs"]
+
+
+def test_training_again_gives_the_same_file(mixed, tmp_path):
+    first, again = (learn(mixed, tmp_path / name).read_bytes() for name in "ab")
+    assert first == again
+
+
+def test_another_size_of_platform_is_refused_naming_both_and_pools_take_any(mixed, tmp_path):
+    by_core, by_pool = learn(mixed, tmp_path / "c"), learn(mixed, tmp_path / "p", "env.cluster=pools")
+    other = equal_hosts(16)
+    with pytest.raises(ConfigError, match="has 16 hosts, but the policy's observations are of 8"):
+        simulate(other, [mixed], str(by_core))
+    assert len(simulate(other, [mixed], str(by_pool)).jobs.id) == len(mixed.jobs)
+
+
+def test_another_version_of_the_encoder_is_refused_naming_both(mixed, tmp_path):
+    path = learn(mixed, tmp_path)
+    manifest, weights = read_checkpoint(path)
+    newer = msgspec.structs.replace(manifest, encoder=manifest.encoder | {"version": 7})
+    write_checkpoint(tmp_path / "newer.ckpt", newer, weights)
+    with pytest.raises(ConfigError, match=r"version 7 .* version 1"):
+        find_policy(str(tmp_path / "newer.ckpt"))
+
+
+def test_weights_of_another_network_are_refused(mixed, tmp_path):
+    manifest, weights = read_checkpoint(learn(mixed, tmp_path))
+    wider = msgspec.structs.replace(manifest.config.network, hidden=(33,))
+    config = msgspec.structs.replace(manifest.config, network=wider)
+    write_checkpoint(tmp_path / "wider.ckpt", msgspec.structs.replace(manifest, config=config), weights)
+    with pytest.raises(InputError, match="size mismatch"):
+        find_policy(str(tmp_path / "wider.ckpt"))
+    write_checkpoint(tmp_path / "none.ckpt", manifest, b"not torch's")
+    with pytest.raises(InputError, match="the file is damaged"):
+        find_policy(str(tmp_path / "none.ckpt"))
+
+
+def test_a_learned_policy_has_no_options(checkpoint):
+    with pytest.raises(ConfigError, match=r"has no option 'greedy'.*it has none"):
+        find_policy(f"{checkpoint},greedy=no")
+
+
+def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
+    manifest, _ = read_checkpoint(checkpoint)
+    assert (manifest.platform, *manifest.workloads) == tuple(FILES)
+    assert (manifest.nb_hosts, manifest.steps, manifest.algorithm) == (8, 1024, "ppo")
+    assert file_facts(checkpoint).name == "dbf.ckpt"

@@ -1,0 +1,78 @@
+"""The commands about learning, from a shell's point of view."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from decision.cli.app import app
+
+pytest.importorskip("torch")
+pytest.importorskip("gymnasium")
+
+TOY = ("-p", "platforms/toy.xml", "-w", "workloads/toy.json")
+SHORT = ("--steps", "64", "--set", "learn.envs=4", "--set", "learn.rollout=8", "--set", "env.jobs=5")
+
+
+def cli(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "120"})
+
+
+@pytest.fixture(autouse=True)
+def _in_checkout(root, monkeypatch):
+    monkeypatch.chdir(root)
+
+
+@pytest.fixture
+def trained(tmp_path):
+    result = cli("train", "dbf", *TOY, *SHORT, "-o", tmp_path)
+    assert result.exit_code == 0, result.output
+    return tmp_path / "dbf.ckpt"
+
+
+def test_what_is_trained_can_be_shown_evaluated_and_run(trained, tmp_path):
+    shown = cli("show", trained)
+    assert "64 of 64 steps" in shown.stdout
+    assert "workloads" not in shown.stdout, "a checkpoint keeps no folders"
+    table = tmp_path / "metrics.csv"
+    compared = cli("evaluate", trained, "easy", *TOY, "--episodes", 3, "--placed", 5, "-o", table)
+    assert compared.exit_code == 0, compared.output
+    rows = list(csv.DictReader(table.open()))
+    assert [row["policy"] for row in rows] == [str(trained)] * 3 + ["easy"] * 3
+    ran = cli("run", *TOY, "--policy", trained, "-o", tmp_path / "out")
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "out" / "out_jobs.csv").exists()
+
+
+def test_a_second_training_in_the_same_folder_asks_for_resume(trained):
+    again = cli("train", "dbf", *TOY, *SHORT, "-o", trained.parent)
+    assert again.exit_code == 2
+    assert "go on with --resume, or choose another folder" in again.stderr
+    resumed = cli("train", "dbf", *TOY, *SHORT, "-o", trained.parent, "--resume")
+    assert resumed.exit_code == 0, resumed.output
+
+
+def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
+    other = tmp_path / "other.json"
+    other.write_bytes(Path("workloads/toy.json").read_bytes() + b"\n")
+    result = cli("train", "dbf", "-p", "platforms/toy.xml", "-w", other, *SHORT, "-o", trained.parent, "--resume")
+    assert result.exit_code == 2
+    assert "with another workloads" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("train", "dbf", *TOY, "-o", "x", "--preset", "dbf-compct"), "did you mean dbf-compact?"),
+        (("train", "dbf", *TOY, "-o", "x", "--set", "learn.lr=-1"), "learn.lr: expected `float` > 0"),
+        (("evaluate", "esy", *TOY), "there is no policy 'esy'"),
+        (("evaluate", "none.ckpt", *TOY), "none.ckpt: cannot be read"),
+        (("show", "platforms/toy.xml"), "this is no checkpoint of decision"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, says):
+    result = cli(*arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("error: ")

@@ -130,6 +130,19 @@ def test_the_wheel_zooms_all_charts_around_the_pointer(show):
     assert view(window) == [0, 1000, 0, 4]
 
 
+def test_shift_and_the_wheel_zoom_hosts_and_keys_move(show):
+    window = show(run("easy", TWO, 4))
+    x, y = place(window, 0, 0.5, 0.5)
+    turn = f"new WheelEvent('wheel', {{deltaY: -100, shiftKey: true, clientX: {x}, clientY: {y}}})"
+    window.run(f"document.querySelector('canvas').dispatchEvent({turn});")
+    assert view(window) == pytest.approx([0, 1000, 0.4, 3.6], abs=0.05)
+    for key in ("ArrowDown", "+", "ArrowRight"):
+        window.run(f"document.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));")
+    assert view(window) == pytest.approx([180, 980, 0.72, 3.92], abs=0.05)
+    window.run("document.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', {key: '0'}));")
+    assert view(window) == [0, 1000, 0, 4]
+
+
 def test_a_drag_moves_the_clock_and_stops_at_its_ends(show):
     window = show(run("easy", TWO, 4))
     window.run("document.getElementById('closer').click();")

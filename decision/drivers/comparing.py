@@ -44,7 +44,8 @@ def run_comparison(
     kinds = {(p, engine): _kind(p, plan.settings, engine) for p in plan.policies for engine in plan.engines}
     runs = runs_of(plan)
     kept = writable_folder(folder / _RUNS)
-    first = {kind: run for run in reversed(runs) if not is_warm(kind := kinds[run.choice.policy, run.engine])}
+    cold = {kind for kind in set(kinds.values()) if not is_warm(kind)}
+    first = {kind: run for run in reversed(runs) if (kind := kinds[run.choice.policy, run.engine]) in cold}
     results = do_all(simulate, runs, kept, processes=processes, first=list(first.values()), progress=progress)
     return [_outcome(plan, run, result) for run, result in zip(runs, results, strict=True)]
 

@@ -65,33 +65,36 @@ def do_all(
     open_tasks = {path: task for path, task in zip(places, tasks, strict=True) if path not in results}
     leaders = {path: task for path in (place(folder, task) for task in first) if (task := open_tasks.pop(path, None))}
     with stop_on_signals() as stop, _workers(processes) as pool:
-        for finished in (_each(work, leaders, pool, 1, stop), _each(work, open_tasks, pool, _AHEAD * processes, stop)):
+        for group, at_once in ((leaders, 1), (open_tasks, _AHEAD * processes)):
+            finished = _share(work, group, pool, at_once, stop) if pool else _work_off(work, group, stop)
             for path, result in finished:
                 results[path] = result
                 progress(len(results), of)
+            stop.check()
     return [results[path] for path in places]
 
 
-def _each(
-    work: Callable[[T], Result], tasks: dict[Path, T], pool: ProcessPoolExecutor | None, at_once: int, stop: StopRequest
+def _work_off(work: Callable[[T], Result], tasks: dict[Path, T], stop: StopRequest) -> Iterator[tuple[Path, Result]]:
+    """Do tasks in this process and give their results, until a signal asks for the end."""
+    for path, task in tasks.items():
+        if stop.signal:
+            return
+        yield path, _do(work, task, path)
+
+
+def _share(
+    work: Callable[[T], Result], tasks: dict[Path, T], pool: ProcessPoolExecutor, at_once: int, stop: StopRequest
 ) -> Iterator[tuple[Path, Result]]:
-    """Do tasks and give their results as they come; stops handing out tasks when a signal asks for it."""
-    if pool is None:
-        for path, task in tasks.items():
-            stop.check()
-            yield path, _do(work, task, path)
-        stop.check()
-        return
+    """Let the pool do tasks and give their results as they come; none is handed out after a signal."""
     waiting = iter(tasks.items())
     under_way: dict[Future[Result], Path] = {}
     while True:
         for path, task in islice(waiting, 0 if stop.signal else at_once - len(under_way)):
             under_way[pool.submit(_do, work, task, path)] = path
         if not under_way:
-            break
+            return
         for future in wait(under_way, _LOOK, FIRST_COMPLETED).done:
             yield under_way.pop(future), _result(future)
-    stop.check()
 
 
 def _result(future: Future[Result]) -> Result:

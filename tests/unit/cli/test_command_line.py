@@ -13,7 +13,7 @@ from decision.cli.options import read_range, read_settings
 from decision.drivers.signals import Interrupted
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
 
-COMMANDS = ("run", "showcase", "serve", "replay", "policies", "check-policy", "batsim")
+COMMANDS = ("run", "showcase", "compare", "experiment", "serve", "replay", "policies", "check-policy", "batsim")
 
 
 def cli(*arguments, **environment):

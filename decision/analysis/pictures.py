@@ -52,7 +52,7 @@ def _draw_steps(axes: Axes, steps: Steps, unit: float, looks: dict[str, Any]) ->
 
 def waits_by_size_and_length(runs: Sequence[Run]) -> Figure:
     """Mean waiting time by hosts and runtime, a map for each run on one scale of colours."""
-    largest = max((int(run.jobs.size.max(initial=1)) for run in runs), default=1)
+    largest = max(int(run.jobs.size.max()) for run in runs)
     nb_sizes = int(np.ceil(np.log2(largest))) + 1
     cells = [_wait_cells(run.jobs, nb_sizes) for run in runs]
     top = max(_LEAST_WAIT * 10, *(float(np.nanmax(means, initial=0.0)) for means, _ in cells))

@@ -59,7 +59,7 @@ def run_here(
     folder = writable_folder(output)
     with _watched(folder, case, choice, show) as progress:
         record = simulate_here(case, choice, reference=reference, progress=progress)
-    write_run(folder / _FILES, record)
+        write_run(folder / _FILES, record)  # before the status goes, lest a watcher find an older run's files
     return _finish(case, choice, folder, record.jobs, record.joules, plot)
 
 

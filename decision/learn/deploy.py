@@ -52,7 +52,7 @@ def learned_policy(path: Path) -> CyclePolicy:
 
 
 def learned_network(path: Path) -> tuple[Encoder, Network]:
-    """Encoder and network of a checkpoint. torch computes in one thread from now on. Raises as `learned_policy` does."""
+    """Encoder and network of a checkpoint; torch computes in one thread from now on. Raises as `learned_policy`."""
     torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
     manifest, weights = read_checkpoint(path)
     encoder = read_encoder(manifest.encoder)

@@ -1,5 +1,7 @@
 """PPO against known answers: advantages by hand, environments whose best policy is known, runs that repeat."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -85,6 +87,18 @@ def test_the_same_seed_gives_the_same_curve_and_another_one_another(tmp_path, ov
     first, again = (curve(TwoQueues(8), tmp_path / name, ppo=ppo) for name in "ab")
     assert first == again
     assert curve(TwoQueues(8), tmp_path / "c", ppo=ppo, seed=1) != first
+
+
+class SlowQueues(TwoQueues):
+    """Collecting takes longer than an update."""
+
+    def step(self, actions):
+        time.sleep(0.002)
+        return super().step(actions)
+
+
+def test_it_does_not_matter_whether_the_collector_or_the_learner_is_faster(tmp_path):
+    assert curve(SlowQueues(8), tmp_path / "slow") == curve(TwoQueues(8), tmp_path / "fast")
 
 
 @pytest.mark.parametrize("overlap", [True, False])

@@ -9,5 +9,5 @@ messages (`ask`, `answer`), and property tests compare their whole traces; recor
 
 What jobs really do is in `arrays.Truth`, which no policy sees; what a scheduler may know is in `decision.state`, which
 the engine changes through the same transitions as a decision process that hears of it. Without messages the compiled
-engine runs in one loop with a compiled policy (`decision.simulation`).
+engine runs in one loop with a compiled policy (`decision.simulation`), and `rewind` lets its arrays simulate again.
 """

@@ -12,8 +12,9 @@ from decision.bundle import bundle_at
 from decision.engine.arrays import Rows, Sim, Truth, grow_sim, new_rows, new_sim
 from decision.features.choices import MOST_REFUSALS
 from decision.features.cycles import Cycles, new_cycles
-from decision.features.observe import Encoding
+from decision.features.encoder import Encoder
 from decision.jit import kernel
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.policies.draws import first_word
 from decision.policies.plan import PlanArrays, new_plan
@@ -21,6 +22,7 @@ from decision.state.cluster import ClusterState, PlatformFacts, new_state, platf
 
 from .episode import (
     FIRST,
+    METRICS,
     N_NUMBERS,
     N_TOTALS,
     STEPS,
@@ -36,6 +38,8 @@ from .episode import (
     step,
 )
 from .trace import Trace
+
+KEEP = -2  # instead of the first job of an episode: the present one goes on
 
 Addresses = NDArray[np.int64]  # (N, fields of World) of one environment's bundles each
 
@@ -61,6 +65,19 @@ def new_outputs(envs: int, width: int, actions: int) -> Outputs:
     )
 
 
+def check_outputs(out: Outputs, like: Outputs) -> Outputs:
+    """Refuse arrays that a step cannot be written into: of other shapes or types than those of `like`.
+
+    Raises:
+        ConfigError: naming the array, and what it must be.
+    """
+    for name, array, model in zip(out._fields, out, like, strict=True):
+        if array.shape != model.shape or array.dtype != model.dtype or not array.flags.c_contiguous:
+            found = f"found {array.dtype} {array.shape}"
+            raise ConfigError(f"out.{name}: must be C-contiguous {model.dtype} {model.shape}; {found}")
+    return out
+
+
 class Batch:
     """N environments of one trace on one platform.
 
@@ -69,19 +86,22 @@ class Batch:
         trace: the jobs.
         platform: the hosts.
         rules: what an episode is.
-        encoding: what is observed.
+        encoder: what is observed.
         threads: that step them.
     """
 
     def __init__(
-        self, envs: int, trace: Trace, platform: Platform, rules: Rules, encoding: Encoding, threads: int
+        self, envs: int, trace: Trace, platform: Platform, rules: Rules, encoder: Encoder, threads: int
     ) -> None:
-        self.rules, self.encoding, self.trace = rules, encoding, trace
+        self.rules, self.encoding, self.trace = rules, encoder.encoding, trace
         facts, pstates = platform_facts(platform, energy=False)
         rows = new_rows(0, energy=False)
         self.worlds = [new_world(facts, pstates, rows, trace, rules) for _ in range(envs)]
         self.addresses = np.array([[bundle.address for bundle in world] for world in self.worlds])
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
+        self._keep, self._once = np.full(envs, KEEP), np.ones(envs, np.int64)
+        self.final = np.zeros((envs, *encoder.shape), np.float32)
+        self.metrics = np.zeros((envs, len(METRICS)))
         self._pool = ThreadPoolExecutor(len(self._bounds) - 2) if len(self._bounds) > 2 else None
 
     def seed(self, seeds: Sequence[int]) -> None:
@@ -89,22 +109,28 @@ class Batch:
         for world, seed in zip(self.worlds, seeds, strict=True):
             world.episode.word[0] = first_word(seed % 2**63, 0)
 
-    def reset(self, first: NDArray[np.int64], chosen: NDArray[np.bool_], out: Outputs) -> None:
-        """New episodes in the `chosen` (N,) environments, from rows `first` (N,) of the trace, random ones where -1."""
-        self._in_parts(reset_some, first, chosen, *out)
+    def reset(self, first: NDArray[np.int64], out: Outputs) -> None:
+        """New episodes from rows `first` (N,) of the trace, from random ones where -1; KEEP leaves one as it is.
 
-    def step(self, actions: NDArray[np.int64], autoreset: bool, out: Outputs, final: NDArray, metrics: NDArray) -> None:
-        """One choice in each environment.
-
-        Args:
-            actions: (N,).
-            autoreset: whether an environment whose episode ends begins the next one at once; its last observation is
-                then in `final` (N, D), else nothing happens in it any more.
-            out: is written.
-            final: is written where an episode ended.
-            metrics: likewise, (N, K).
+        Raises:
+            ConfigError: if there is no such row.
         """
-        self._in_parts(step_some, actions, autoreset, *out, final, metrics)
+        if first.min() < KEEP or first.max() >= self.trace.jobs:
+            raise ConfigError(f"first: must be a job from 0 to {self.trace.jobs - 1}, or -1; found {first.tolist()}")
+        self._play(first, np.zeros((len(first), 0), np.int64), np.zeros_like(first), False, out)
+
+    def step(self, actions: NDArray[np.int64], autoreset: bool, out: Outputs) -> None:
+        """One choice (N,) in each environment.
+
+        Where an episode ends its last observation and its METRICS are written into `final` (N, D) and `metrics` (N, K)
+        of this object. With `autoreset` the next one then begins at once, and is what `out` has the observation of;
+        else nothing happens there any more.
+        """
+        self._play(self._keep, actions.reshape(len(self._keep), 1), self._once, autoreset, out)
+
+    def _play(self, *arguments: Any) -> None:
+        *given, out = arguments
+        self._in_parts(play_some, *given, *out, self.final, self.metrics)
 
     def _in_parts(self, function: Any, *arguments: Any) -> None:
         """Call a kernel for a part of the environments per thread; the caller's thread takes the first."""
@@ -127,9 +153,17 @@ class Batch:
         }
 
     def restore(self, state: dict[str, NDArray], out: Outputs) -> None:
-        """Make the choices of a saved state again; then everything is as it was."""
-        self.reset(state["first"].astype(np.int64), np.ones(len(self.worlds), np.bool_), out)
-        self._in_parts(replay_some, state["actions"].astype(np.int64), state["steps"].astype(np.int64), *out)
+        """Make the choices of a saved state again; then everything is as it was.
+
+        Raises:
+            ConfigError: if it is of other environments.
+        """
+        first, actions, steps = (np.ascontiguousarray(state[name], np.int64) for name in ("first", "actions", "steps"))
+        if len(first) != len(self.worlds) or not 0 <= first.min() <= first.max() < self.trace.jobs:
+            raise ConfigError(
+                "the saved state is of other environments; make as many, of the same workload and options"
+            )
+        self._play(first, actions, steps, False, out)
         for world, word in zip(self.worlds, state["word"], strict=True):
             world.episode.word[0] = word
 
@@ -208,48 +242,38 @@ def _world(row):
 
 
 @kernel
-def _tell(world, encoding, observation, mask, terminated, truncated):
-    """Write what an environment has come to, into the first places."""
-    terminated[0] = world.episode.number[TERMINATED] == 1
-    truncated[0] = world.episode.number[TRUNCATED] == 1 and not terminated[0]
-    look(world, encoding, observation, mask)
-
-
-@kernel
-def reset_some(addresses, rules, encoding, begin, end, first, chosen, observation, mask, reward, term, trunc):
-    """New episodes in the chosen ones of the environments begin .. end - 1."""
-    for i in range(begin, end):
-        world = _world(addresses[i])
-        if chosen[i]:
-            begin_episode(world, rules, encoding, first[i])
-        _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])
-        reward[i] = 0.0
-
-
-@kernel
-def step_some(
-    addresses, rules, encoding, begin, end, actions, autoreset, observation, mask, reward, term, trunc, final, metrics
+def play_some(
+    addresses,
+    rules,
+    encoding,
+    begin,
+    end,
+    first,
+    actions,
+    steps,
+    autoreset,
+    observation,
+    mask,
+    reward,
+    terminated,
+    truncated,
+    final,
+    metrics,
 ):
-    """A step of the environments begin .. end - 1."""
+    """In the environments begin .. end - 1: a new episode from row first[i] (unless KEEP), then steps[i] choices."""
     for i in range(begin, end):
         world = _world(addresses[i])
         reward[i] = 0.0
-        if not is_over(world):
-            reward[i] = step(world, rules, encoding, actions[i])
-        _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])
+        if first[i] != KEEP:
+            begin_episode(world, rules, encoding, first[i])
+        for k in range(steps[i]):
+            reward[i] = step(world, rules, encoding, actions[i, k]) if not is_over(world) else 0.0
+        terminated[i] = world.episode.number[TERMINATED] == 1
+        truncated[i] = world.episode.number[TRUNCATED] == 1 and not terminated[i]
+        look(world, encoding, observation[i], mask[i])
         if is_over(world):
             measure(world, metrics[i])
             if autoreset:
                 final[i] = observation[i]
                 begin_episode(world, rules, encoding, -1)
                 look(world, encoding, observation[i], mask[i])
-
-
-@kernel
-def replay_some(addresses, rules, encoding, begin, end, actions, steps, observation, mask, reward, term, trunc):
-    """Make choices (N, S) again, the first steps[i] of each row."""
-    for i in range(begin, end):
-        world = _world(addresses[i])
-        for k in range(steps[i]):
-            reward[i] = step(world, rules, encoding, actions[i, k])
-        _tell(world, encoding, observation[i], mask[i], term[i:], trunc[i:])

@@ -134,7 +134,7 @@ def restart(world, rules, first):
 def step(world, rules, encoding, action):
     """Make a choice and go on to the next one; returns the reward."""
     episode = world.episode
-    episode.actions[episode.number[STEPS]] = action
+    episode.actions[episode.number[STEPS]] = action if 0 <= action < 2**31 else -1
     episode.number[STEPS] += 1
     planned, reward = world.plan.count[0], 0.0
     goes_on = act(world.state, world.cycles, world.plan, encoding, action)

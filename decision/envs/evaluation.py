@@ -66,21 +66,20 @@ def _run_choices(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> N
 
 def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> NDArray[np.float64]:
     envs, encoder = len(first), setup.encoder
-    batch = Batch(envs, setup.trace, setup.platform, setup.rules, encoder.encoding, 1)
+    batch = Batch(envs, setup.trace, setup.platform, setup.rules, encoder, 1)
     out = new_outputs(envs, *encoder.shape, encoder.actions)
-    final, metrics = np.zeros_like(out.observation), np.zeros((envs, len(METRICS)))
-    batch.reset(first, np.ones(envs, np.bool_), out)
+    batch.reset(first, out)
     while not (out.terminated | out.truncated).all():
         actions = np.ascontiguousarray(choose(out.observation, out.mask), np.int64)
-        batch.step(actions, False, out, final, metrics)
-    return metrics
+        batch.step(actions, False, out)
+    return batch.metrics
 
 
 def _run_heuristic(policy: ComposedPolicy, setup: Setup, first: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
     """(E, K)"""
     if policy.config.power != Power.NEVER:
         raise ConfigError(f"policy {policy.name} switches hosts off, which environments do not simulate; let it not")
-    world = Batch(1, setup.trace, setup.platform, setup.rules, setup.encoder.encoding, 1).worlds[0]
+    world = Batch(1, setup.trace, setup.platform, setup.rules, setup.encoder, 1).worlds[0]
     metrics = np.zeros((len(first), len(METRICS)))
     policy.reset(setup.platform, seed)
     for row, job in zip(metrics, first.tolist(), strict=True):

@@ -62,10 +62,8 @@ class DbfEnv(gymnasium.Env):
         self.encoder = self.setup.encoder
         self.observation_space = observation_space(self.encoder.shape, self.encoder.actions, dict_observation)
         self.action_space = spaces.Discrete(self.encoder.actions)
-        self._batch = Batch(1, self.setup.trace, self.setup.platform, self.setup.rules, self.encoder.encoding, 1)
+        self._batch = Batch(1, self.setup.trace, self.setup.platform, self.setup.rules, self.encoder, 1)
         self._mask = np.ones(self.encoder.actions, np.int8)
-        self._final = np.zeros((1, *self.encoder.shape), np.float32)
-        self._metrics = np.zeros((1, len(METRICS)))
         self._seeded = False
 
     def reset(
@@ -78,18 +76,18 @@ class DbfEnv(gymnasium.Env):
             self._seeded = True
         first = np.array([(options or {}).get("first", -1)], np.int64)
         out = self._new_outputs()
-        self._batch.reset(first, np.ones(1, np.bool_), out)
+        self._batch.reset(first, out)
         return self._observation(out), {"action_mask": self._mask}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """One choice."""
         out = self._new_outputs()
-        self._batch.step(np.array([action], np.int64), False, out, self._final, self._metrics)
+        self._batch.step(np.array([action], np.int64), False, out)
         terminated, truncated = bool(out.terminated[0]), bool(out.truncated[0])
         observation = self._observation(out)
         info: dict[str, Any] = {"action_mask": self._mask}
         if terminated or truncated:
-            info["metrics"] = dict(zip(METRICS, self._metrics[0].tolist(), strict=True))
+            info["metrics"] = dict(zip(METRICS, self._batch.metrics[0].tolist(), strict=True))
         return observation, float(out.reward[0]), terminated, truncated, info
 
     def _new_outputs(self) -> Outputs:

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from .batch import Batch, Outputs, default_threads, new_outputs
+from .batch import KEEP, Batch, Outputs, check_outputs, default_threads, new_outputs
 from .episode import METRICS
 from .setup import Setup, make_setup
 
@@ -58,18 +58,20 @@ class DbfVectorEnv(VectorEnv):
             self.setup.trace,
             self.setup.platform,
             self.setup.rules,
-            self.encoder.encoding,
+            self.encoder,
             threads or default_threads(),
         )
-        self._mask = np.ones((num_envs, self.encoder.actions), np.int8)
-        self._final = np.zeros((num_envs, *self.encoder.shape), np.float32)
-        self._metrics = np.zeros((num_envs, len(METRICS)))
+        self._like = self.new_outputs()
+        self._mask = np.ones_like(self._like.mask)
         self._everywhere = np.ones(num_envs, np.bool_)
         self._seeded = False
 
     def new_outputs(self) -> Outputs:
         """Arrays for `out` of `reset` and `step`."""
         return new_outputs(self.num_envs, *self.encoder.shape, self.encoder.actions)
+
+    def _checked(self, out: Outputs | None) -> Outputs:
+        return self.new_outputs() if out is None else check_outputs(out, self._like)
 
     def reset(
         self,
@@ -90,10 +92,9 @@ class DbfVectorEnv(VectorEnv):
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._seed(seed)
         options = options or {}
-        first = np.broadcast_to(np.asarray(options.get("first", -1), np.int64), (self.num_envs,))
-        chosen = np.broadcast_to(np.asarray(options.get("reset_mask", True), np.bool_), (self.num_envs,))
-        out = out or self.new_outputs()
-        self._batch.reset(np.ascontiguousarray(first), np.ascontiguousarray(chosen), out)
+        first = np.where(options.get("reset_mask", self._everywhere), options.get("first", -1), KEEP)
+        out = self._checked(out)
+        self._batch.reset(first.astype(np.int64), out)
         return self._observation(out), self._info(out)
 
     def _seed(self, seed: int | Sequence[int | None] | None) -> None:
@@ -112,8 +113,8 @@ class DbfVectorEnv(VectorEnv):
             actions: (N,): a slot of the window, or `encoder.window`, Fwd.
             out: where everything is written; new arrays without it.
         """
-        out = out or self.new_outputs()
-        self._batch.step(np.ascontiguousarray(actions, np.int64), True, out, self._final, self._metrics)
+        out = self._checked(out)
+        self._batch.step(np.ascontiguousarray(actions, np.int64), True, out)
         info = self._info(out)
         over = out.terminated | out.truncated
         if over.any():
@@ -125,8 +126,8 @@ class DbfVectorEnv(VectorEnv):
         return {"action_mask": out.mask, "_action_mask": self._everywhere}
 
     def _tell_ends(self, info: dict[str, Any], over: NDArray[np.bool_]) -> None:
-        metrics = {name: np.where(over, self._metrics[:, k], 0.0) for k, name in enumerate(METRICS)}
-        final = np.where(over[:, None], self._final, np.float32(0.0))
+        metrics = {name: np.where(over, self._batch.metrics[:, k], 0.0) for k, name in enumerate(METRICS)}
+        final = np.where(over[:, None], self._batch.final, np.float32(0.0))
         info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
         info |= {"final_info": {"metrics": metrics, "_metrics": over}, "_final_info": over}
 
@@ -145,7 +146,7 @@ class DbfVectorEnv(VectorEnv):
         self, state: dict[str, NDArray[Any]], out: Outputs | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Go on from where `get_state` was called; returns the observations and masks of then."""
-        out = out or self.new_outputs()
+        out = self._checked(out)
         self._batch.restore(state, out)
         self._seeded = True
         return self._observation(out), self._info(out)

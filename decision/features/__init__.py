@@ -3,7 +3,8 @@
 Design
 ------
 Training, the embedded engine and the process behind Batsim's messages run the same kernels: `cycles` says when a
-scheduler looks and what its choice does, `observe` what it sees. An environment calls them one step at a time,
+scheduler looks, `choices` what its choice does, `observe` what it sees. DBF, RLScheduler and SchedInspector differ in
+the last two alone. An environment calls them one step at a time,
 `CyclePolicy` a whole decision at a time, so that both make the same schedule. `Encoder` writes down which observation
 it is, with a version that a checkpoint keeps.
 

@@ -8,6 +8,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from decision.envs import METRICS, DbfEnv, DbfVectorEnv
+from decision.model.errors import ConfigError
 
 
 @pytest.mark.parametrize("options", [{}, {"dict_observation": True}, {"encoder": "dbf-pools"}])
@@ -134,6 +135,21 @@ def test_only_the_chosen_environments_are_reset():
     assert np.array_equal(again[~chosen], observation[~chosen])
     assert (again[1, :16] == 0).all()
     assert envs.get_state()["first"][1] == 17
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    envs = DbfVectorEnv(3, setup=setup())
+    out = envs.new_outputs()
+    envs.reset(seed=0, out=out)
+    for name, wrong in (("mask", out.mask[:2]), ("reward", out.reward.astype(float)), ("observation", out.mask)):
+        with pytest.raises(ConfigError, match=f"out.{name}: must be C-contiguous"):
+            envs.step(np.zeros(3, int), out=out._replace(**{name: wrong}))
+    with pytest.raises(ValueError, match="reshape"):
+        envs.step(np.zeros(2, int))
+    with pytest.raises(ConfigError, match="must be a job from 0 to 299, or -1; found"):
+        envs.reset(options={"first": 300})
+    with pytest.raises(ConfigError, match="of other environments"):
+        DbfVectorEnv(2, setup=setup()).set_state(envs.get_state())
 
 
 def test_torch_sees_the_same_memory():

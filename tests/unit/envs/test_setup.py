@@ -1,0 +1,51 @@
+"""What environments refuse, in one line."""
+
+import pytest
+from env_toys import busy, setup, workload
+
+from decision.envs import make_setup
+from decision.model.errors import ConfigError
+from decision.model.workload import Workload
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": (1, 2, 3)}, "three numbers between 0 and 1"),
+        ({"weights": (1, 0)}, "three numbers between 0 and 1"),
+        ({"jobs": 0}, "must place at least 1; found 0"),
+        ({"encoder": "dfb"}, "there is no encoder 'dfb'"),
+        ({"encoder": "inspector", "base": "f9"}, "no order 'f9' to inspect"),
+        ({"head": 0, "tail": 0}, "at least one slot"),
+        ({"max_runtime": -1.0}, "max_runtime: must be positive"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        setup(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        (workload(4, (0, 5, 10, 10)), "job w0!0000: 'res' is 5 hosts, but the platform has 4"),
+        (workload(4, (0, 1, float("inf"), 10)), "job w0!0000 has no 'walltime'"),
+        (Workload(name="w0", jobs=[], profiles={}, nb_res=4), "there are no jobs"),
+    ],
+)
+def test_workloads_that_no_policy_could_schedule_are_refused(jobs, message):
+    with pytest.raises(ConfigError, match=message):
+        make_setup(jobs)
+
+
+def test_files_are_read_and_a_missing_one_is_named(root, tmp_path):
+    made = make_setup(root / "workloads" / "lublin_256.json", jobs=10)
+    assert made.encoder.cores == len(made.platform.hosts) == 256
+    with pytest.raises(ConfigError, match=r"nowhere\.swf"):
+        make_setup(tmp_path / "nowhere.swf")
+
+
+def test_an_encoder_of_another_cluster_is_refused():
+    with pytest.raises(ConfigError, match="has 32 hosts, but the policy's observations are of 16"):
+        setup(busy(50, 32), encoder=setup(busy(50, 16)).encoder)

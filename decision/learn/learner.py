@@ -1,0 +1,123 @@
+"""A learner: rollouts and updates in turn, and its whole state to go on from."""
+
+import copy
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+
+from decision.model.errors import ConfigError
+
+from .collector import Collected, Collector, VectorEnv
+from .config import PpoConfig, TrainConfig
+from .networks import Layout, Network, make_network
+from .ppo import Losses, Rollout, update
+
+
+class Learner:
+    """Network, optimiser and collector of a run.
+
+    Args:
+        config: how it learns.
+        envs: what it learns in; as many as the config says.
+        layout: of their observations, where the network wants to know.
+
+    Raises:
+        ConfigError: if the config asks for a GPU and there is none.
+    """
+
+    def __init__(self, config: TrainConfig, envs: VectorEnv, layout: Layout | None) -> None:
+        self.config = config
+        ppo, space = config.learn, envs.single_observation_space
+        self.device = torch.device(_device(ppo))
+        with torch.random.fork_rng(devices=[]):  # the weights are drawn from torch's only generator
+            torch.manual_seed(config.seed)
+            actions = int(envs.single_action_space.n)
+            network = make_network(config.network, space.shape[0], actions, layout)
+        self.network = network.to(self.device)
+        self._compiled: Network = torch.compile(network) if self.device.type == "cuda" else network  # type: ignore[assignment]
+        self._behaviour = copy.deepcopy(network)
+        self._optimizer = torch.optim.Adam(network.parameters(), lr=ppo.lr, eps=1e-5, fused=True)
+        self._generator = torch.Generator().manual_seed(config.seed)
+        self._collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
+        self.iteration = 0
+        self.lr = ppo.lr  # of the last update
+        self.pending: Collected | None = None
+
+    @property
+    def steps(self) -> int:
+        """Environment steps learned from."""
+        return self.iteration * self.config.learn.envs * self.config.learn.rollout
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.steps >= self.config.learn.steps
+
+    def iterate(self, pool: ThreadPoolExecutor) -> tuple[Collected, Losses]:
+        """Learn from the pending rollout and collect the next one, at the same time if the config says so.
+
+        Then the next rollout is made by the policy from before this update: what is learned does not depend on which
+        of the two is faster.
+        """
+        collected = self.pending or self._collect()
+        last = self.steps + self.config.learn.envs * self.config.learn.rollout >= self.config.learn.steps
+        following: Future[Collected] | None = None
+        if self.config.learn.overlap and not last:
+            following = pool.submit(self._collect)
+        losses = self._update(collected.rollout)
+        self.iteration += 1
+        self.pending = following.result() if following else None
+        self._behaviour.load_state_dict(self.network.state_dict())
+        if not (following or last):
+            self.pending = self._collect()
+        return collected, losses
+
+    def _collect(self) -> Collected:
+        """A rollout by the policy as it was when an update last began or ended."""
+        return self._collector.collect(self._behaviour)
+
+    def _update(self, rollout: Rollout) -> Losses:
+        ppo = self.config.learn
+        self.lr = ppo.lr * (1 - self.steps / ppo.steps if ppo.lr_schedule == "linear" else 1)
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.lr
+        there = Rollout(*(column.to(self.device) for column in rollout))
+        autocast = _autocast(ppo, self.device)
+        return update(self._compiled, self._optimizer, there, ppo, self._generator, autocast)
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here."""
+        return {
+            "iteration": self.iteration,
+            "network": self.network.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "generator": self._generator.get_state(),
+            "collector": self._collector.state(),
+            "pending": None if self.pending is None else [self.pending.rollout._asdict(), *self.pending[1:]],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.iteration = state["iteration"]
+        self.network.load_state_dict(state["network"])
+        self._behaviour.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._generator.set_state(state["generator"])
+        self._collector.restore(state["collector"])
+        if state["pending"] is not None:
+            rollout, *rest = state["pending"]
+            self.pending = Collected(Rollout(**rollout), *rest)
+
+
+def _device(ppo: PpoConfig) -> str:
+    if ppo.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("learn.device is cuda, but torch finds no GPU here: choose cpu or auto")
+    return ("cuda" if torch.cuda.is_available() else "cpu") if ppo.device == "auto" else ppo.device
+
+
+def _autocast(ppo: PpoConfig, device: torch.device) -> AbstractContextManager[object]:
+    wanted = ppo.precision == "bfloat16" or (ppo.precision == "auto" and device.type == "cuda")
+    return torch.autocast(device.type, dtype=torch.bfloat16) if wanted else nullcontext()

@@ -6,8 +6,9 @@ from pathlib import Path
 from decision.formats.files import write_files
 from decision.model.platform import Platform
 
+from .picture_file import save
 from .pictures import PICTURES
-from .plots import draw_schedule, save
+from .plots import draw_schedule
 from .report import write_report
 from .runs import Run
 from .timelines import hosts_and_power, reservation_timeline

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from decision.generate.topologies import describe_topology
-from decision.model.errors import ConfigError
 from decision.model.names import fold_names
 from decision.model.platform import Host, Platform
 from decision.model.record import Floats
 from decision.model.topology import Dragonfly, FatTree, Flat, Torus
 
+from .picture_file import save
 from .platforms import host_groups, pstate_uses
 from .tree_layout import tree_hosts, tree_links, tree_switches
 
@@ -27,7 +27,6 @@ _MOST_CHARTS = 3  # power charts, one for each kind of hosts
 _LABELLED = 64  # hosts up to which each is labelled with its id
 _FEWEST = 6  # pstates for which a chart has room
 _POD_NAMES = {Dragonfly: "group", Torus: "plane", Flat: "switch"}
-_FORMATS = (".png", ".svg", ".pdf")
 
 
 def draw_platform(platform: Platform, path: Path, title: str) -> None:
@@ -41,8 +40,6 @@ def draw_platform(platform: Platform, path: Path, title: str) -> None:
     Raises:
         ConfigError: if the file cannot be written or has another ending.
     """
-    if path.suffix.lower() not in _FORMATS:
-        raise ConfigError(f"{path}: pictures are {', '.join(_FORMATS)}; choose one of these endings")
     groups = host_groups(platform)
     powered = [group for group in groups if group[0].has_power][:_MOST_CHARTS]
     figure = Figure(figsize=(12, 8 if powered else 5), dpi=120, layout="constrained")
@@ -53,7 +50,7 @@ def draw_platform(platform: Platform, path: Path, title: str) -> None:
     _draw_hosts(figure.add_subplot(grid[0, :]), platform, groups)
     for column, group in enumerate(powered):
         _draw_power(figure.add_subplot(grid[1, column]), group)
-    _save(figure, path)
+    save(figure, path)
 
 
 # --------------------------------------------------------------------------------------------------- hosts
@@ -173,10 +170,3 @@ def _draw_power(axes: Axes, group: Sequence[Host]) -> None:
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     axes.set_xlim(-1, max(len(pstates), _FEWEST))
     axes.margins(y=0.12)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None

@@ -10,11 +10,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from decision.model.errors import ConfigError
 from decision.model.hosts import parse_intervals
 from decision.model.record import Floats, JobTable
 
 from .metrics import only_ran, utilization
+from .picture_file import save
 from .runs import Run, last_end
 from .series import queue_over_time, utilization_over_time
 
@@ -129,15 +129,3 @@ def side_by_side(count: int, height: float, stacked: int = 1) -> tuple[Figure, l
     for panel in panels[:count]:
         panel[-1].tick_params(labelbottom=True)
     return figure, panels[:count]
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture in the format that the path's suffix names.
-
-    Raises:
-        ConfigError: if the file cannot be written.
-    """
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None

@@ -1,6 +1,5 @@
 """A picture of a workload: when jobs come, how large and how long they are, how well estimated, and whose."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +8,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from decision.formats.files import write_files
 from decision.model.dates import DAY, WEEKDAYS, clock_text
 from decision.model.demand import Floats, sizes, submit_times, walltimes
-from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 
+from .picture_file import save
 from .workload_figures import WorkloadFigures, figures
 
 _BINS = (1.0, 60.0, 600.0, 3600.0, 6 * 3600.0, float(DAY), 7.0 * DAY, 28.0 * DAY)  # seconds
@@ -39,11 +37,11 @@ def draw_workload(workload: Workload, runtimes: Floats, path: Path, title: str) 
     Args:
         workload: at least one job.
         runtimes: how long each takes, (J,) seconds.
-        path: the file; its suffix is the format, such as .png or .svg.
+        path: the file, .png, .svg or .pdf.
         title: the picture's title; how much it shows is added.
 
     Raises:
-        ConfigError: if the file cannot be written or its format is unknown.
+        ConfigError: if the file cannot be written or has another ending.
     """
     facts = figures(workload, runtimes)
     figure = Figure(figsize=(12, 9), dpi=110, layout="constrained")
@@ -57,7 +55,7 @@ def draw_workload(workload: Workload, runtimes: Floats, path: Path, title: str) 
     _draw_hours(figure.add_subplot(grid[2, 0]), workload, facts)
     _draw_weekdays(figure.add_subplot(grid[2, 1]), workload, facts)
     _draw_users(figure.add_subplot(grid[2, 2]), facts)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _draw_load(axes: Axes, workload: Workload, runtimes: Floats, facts: WorkloadFigures) -> None:
@@ -189,12 +187,3 @@ def _shares(axes: Axes) -> None:
 def _title(axes: Axes, title: str, ylabel: str) -> None:
     axes.set_title(title, loc="left", fontsize=10)
     axes.set_ylabel(ylabel)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    content = io.BytesIO()
-    try:
-        figure.savefig(content, format=path.suffix.removeprefix(".") or "png")
-    except ValueError as error:  # matplotlib names the formats that it knows
-        raise ConfigError(f"{path}: {error}") from None
-    write_files({path: [content.getvalue()]})

@@ -52,7 +52,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     workload: Workload
-    load: float  # offered load, nan where it is not known
+    load: float | None  # offered load; nan where all jobs come at once, None where run times are not known
 
 
 class Converted(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,15 +119,15 @@ def _written(path: Path, workload: Workload, conversion: Conversion, digest: str
     return Written(path=path, workload=_described(workload, conversion, digest, load), load=load)
 
 
-def _known_load(workload: Workload, speed: float | None) -> float:
-    """The offered load, nan where the run times are not known."""
+def _known_load(workload: Workload, speed: float | None) -> float | None:
+    """The offered load, None where the run times are not known."""
     try:
         return offered_load(workload, runtimes(workload, speed))
     except ConfigError:
-        return math.nan
+        return None
 
 
-def _described(workload: Workload, conversion: Conversion, digest: str, load: float) -> Workload:
+def _described(workload: Workload, conversion: Conversion, digest: str, load: float | None) -> Workload:
     """The workload with a description of where it is from, in front of the description of the source itself."""
     total = len(workload.jobs) + sum(workload.dropped.values())
     lines = [
@@ -135,7 +135,7 @@ def _described(workload: Workload, conversion: Conversion, digest: str, load: fl
         + (f"options {conversion.options}." if conversion.options else "no options."),
         f"{len(workload.jobs):,} of {total:,} jobs; left out: {dropped_text(workload) or 'none'}.",
     ]
-    if math.isfinite(load):
+    if load is not None and math.isfinite(load):
         lines.append(f"Offered load {load:.4g} on {workload.nb_res} hosts.")
     return replace(workload, description="\n".join([*lines, workload.description]).strip())
 

@@ -1,5 +1,6 @@
 """Whole files: read with clear errors, written beside and renamed."""
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -54,25 +55,41 @@ def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> 
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """Write all the files or none: each is written beside its place, and all are renamed at the end.
 
-    Missing folders are made.
+    Missing folders are made. A link stays, and the file that it leads to is written. A pipe or a device, which nothing
+    can take the place of, is written to at once.
 
     Raises:
-        ConfigError: if a folder is missing or read-only, or the disk is full; no file is then left behind.
+        ConfigError: if a place is a folder, a folder is read-only, or the disk is full; no file is then left behind.
     """
-    beside = {path: path.with_name(f".{path.name}.{os.getpid()}.part") for path in contents}
+    places: dict[Path, Path] = {}  # where each part goes in the end
     target = Path()
     try:
         for target, chunks in contents.items():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with beside[target].open("wb") as file:
+            place = _place(target)
+            part = place.with_name(f".{place.name}.{os.getpid()}.part") if _replaceable(place) else place
+            place.parent.mkdir(parents=True, exist_ok=True)
+            places[part] = place
+            with part.open("wb") as file:
                 file.writelines(chunks)
-        for target, part in beside.items():
+        for part, target in places.items():
             part.replace(target)
     except OSError as error:
-        reason = f"{target}: cannot be written ({error.strerror}); free space or choose another folder"
-        raise ConfigError(reason) from None
+        reason = f"{target.parent} is no folder" if isinstance(error, FileExistsError) else error.strerror
+        raise ConfigError(f"{target}: cannot be written ({reason}); free space or choose another folder") from None
     finally:
-        _remove(beside.values())
+        _remove(part for part, place in places.items() if part != place)
+
+
+def _place(target: Path) -> Path:
+    """What is to be written: the file at the end of links, or the target itself where that is no file."""
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return Path(os.path.realpath(target)) if _replaceable(target) else target
+
+
+def _replaceable(path: Path) -> bool:
+    """Whether a new file may take its place."""
+    return path.is_file() or not path.exists()
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -4,7 +4,8 @@ from textwrap import fill
 
 import msgspec
 
-from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.model.errors import ConfigError
+from decision.model.platform import MAX_HOSTS, Host, Platform, PowerState, SleepState
 from decision.model.topology import Flat, Link, Topology
 
 from .grid5000 import CLUSTERS, LATENCY, Cluster
@@ -61,10 +62,11 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
     switch all of them at once.
 
     Raises:
-        ConfigError: if the speed was not measured.
+        ConfigError: if the speed was not measured, or there are more hosts than `MAX_HOSTS`.
     """
     cores = wanted.cluster.cores
     share = cores if wanted.by_core else 1  # hosts that a server is made of
+    check_number(wanted.nb_servers * share)
     speed = wanted.cluster.core_speed(wanted.flops) * cores / share
     pstates, sleep, off = taurus_power(speed, share) if wanted.power else ((PowerState(speed),), (), {})
     hosts = [
@@ -148,6 +150,12 @@ def simple_cluster(nb_hosts: int, speed: float = TAURUS_SPEED) -> Platform:
     """Hosts with one pstate of `speed` flop/s that draw 95 W idle and 190.738 W computing, and never sleep."""
     state = PowerState(speed, _IDLE_WATTS, _IDLE_WATTS, _TAURUS_FREQUENCIES[0][1])
     return equal_hosts([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
+
+
+def check_number(nb_hosts: int) -> None:
+    """Refuse more hosts than `MAX_HOSTS`. Raises ConfigError."""
+    if nb_hosts > MAX_HOSTS:
+        raise ConfigError(f"{nb_hosts:,} hosts are more than the {MAX_HOSTS:,} that a platform may have")
 
 
 def _constant(speed: float, watts: float) -> PowerState:

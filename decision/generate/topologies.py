@@ -7,10 +7,10 @@ of the names' bytes, is theirs too: of 1,000 hosts that of id 7 is node-1007.
 from collections.abc import Mapping, Sequence
 
 from decision.model.errors import ConfigError
-from decision.model.platform import MAX_HOSTS, Platform, PowerState, SleepState
+from decision.model.platform import Platform, PowerState, SleepState
 from decision.model.topology import Dragonfly, FatTree, Link, Topology, Torus
 
-from .clusters import equal_hosts
+from .clusters import check_number, equal_hosts
 
 
 def fat_tree(radix: int, pods: int, links: Sequence[Link]) -> FatTree:
@@ -45,10 +45,9 @@ def networked(
     """Equal hosts in a topology; their places are their ids.
 
     Raises:
-        ConfigError: if there are more than `MAX_HOSTS`.
+        ConfigError: if there are more than a platform may have.
     """
-    if topology.nb_hosts > MAX_HOSTS:
-        raise ConfigError(f"{topology.nb_hosts:,} hosts are more than the {MAX_HOSTS:,} that a platform may have")
+    check_number(topology.nb_hosts)
     first = 10 ** len(str(topology.nb_hosts - 1))
     names = (f"node-{first + place}" for place in range(topology.nb_hosts))
     return equal_hosts([(name, dict(properties)) for name in names], pstates, sleep, topology)

@@ -6,7 +6,6 @@ functions are part of the model so that whoever reads, makes or converts workloa
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import compress
 from typing import Literal
 
 import msgspec
@@ -107,7 +106,7 @@ def _keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
     """The jobs that are to be kept and the profiles that they need; the others counted under `reason`."""
     if keep.all():
         return workload
-    jobs = tuple(compress(workload.jobs, keep.tolist()))
+    jobs = tuple(workload.jobs[i] for i in np.flatnonzero(keep).tolist())
     used = used_profiles(workload.profiles, {job.profile for job in jobs})
     profiles = {name: profile for name, profile in workload.profiles.items() if name in used}
     dropped = Counter(workload.dropped) + Counter({reason: len(keep) - len(jobs)})
@@ -131,14 +130,18 @@ def at_load(workload: Workload, load: float, speed: float | None = None) -> Work
         speed: flop/s of the hosts, where jobs compute.
 
     Raises:
-        ConfigError: if all jobs come at once or take no time.
+        ConfigError: if all jobs come at once or take no time, or would come at once or never.
     """
     now = offered_load(workload, runtimes(workload, speed))
     if not now > 0:
         raise ConfigError(f"load: the jobs of {workload.path} come all at once or take no time; no factor changes that")
     times = submit_times(workload)
     first = times.min()
-    return _submitted(workload, first + (times - first) * (now / load))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = first + (times - first) * (now / load)
+    if not 0 < np.ptp(scaled) < np.inf:
+        raise ConfigError(f"load: {load:g} puts the jobs of {workload.path} too close together or too far apart")
+    return _submitted(workload, scaled)
 
 
 def beginning(workload: Workload, seconds: float) -> Workload:

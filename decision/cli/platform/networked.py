@@ -120,4 +120,6 @@ def _power(speed: str, power: str) -> "tuple[tuple[PowerState, ...], tuple[Sleep
     ((idle, epsilon, computing), *others) = parse_wattage(power)
     if others:
         raise ConfigError(f"--power {power!r}: give taurus, none, or watts as IDLE:COMPUTING")
+    if idle > computing:
+        raise ConfigError(f"--power {power!r}: a host draws more when it computes; write idle first")
     return (PowerState(flops, idle, epsilon, computing),), (), {}

@@ -52,7 +52,7 @@ def conversion(source: "Source", text: str) -> Callable[..., None]:
         profile: ProfileOption = None,
         speed: SpeedOption = None,
         comm_ratio: CommRatioOption = None,
-        bandwidth: BandwidthOption = "1.25GBps",
+        bandwidth: BandwidthOption = None,
     ) -> None:
         from decision.drivers.conversion import Conversion, convert
 

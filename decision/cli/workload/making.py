@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..terminal import stdout
+from .tables import count
 
 if TYPE_CHECKING:
     from decision.model.workload import Workload
 
+MOST_JOBS, MOST_HOSTS = 10_000_000, 1_000_000  # more are a mistake, or more than fits into memory
+
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same file.", min=0)]
-JobsOption = Annotated[int, typer.Option("--jobs", help="How many jobs.", min=1)]
-HostsOption = Annotated[int, typer.Option("--hosts", help="Hosts of the machine; no job is larger.", min=1)]
+JobsOption = Annotated[int, typer.Option("--jobs", help="How many jobs.", min=1, max=MOST_JOBS)]
+HostsOption = Annotated[
+    int, typer.Option("--hosts", help="Hosts of the machine; no job is larger.", min=1, max=MOST_HOSTS)
+]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The workload to write.", metavar="FILE")]
 EstimatesOption = Annotated[
     str,
@@ -42,7 +47,8 @@ def write_made(path: Path, workload: "Workload", origin: str, command: str) -> N
     write_workload(path, msgspec.structs.replace(workload, description=description))
     days = (workload.jobs[-1].submit_time - workload.jobs[0].submit_time) / 86_400
     stdout().print(
-        f"{path}: {len(workload.jobs):,} jobs for {workload.nb_res} hosts, submitted within {days:.1f} days",
+        f"{path}: {count(len(workload.jobs), 'job')} for {count(workload.nb_res, 'host')}, "
+        f"submitted within {days:.1f} days",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -111,10 +111,10 @@ CommRatioOption = Annotated[
     ),
 ]
 BandwidthOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--bandwidth",
-        help="With --profile parallel: what a host's link carries each way.",
+        help="With --profile parallel: what a host's link carries each way; 1.25GBps if not given.",
         metavar="RATE",
         rich_help_panel=PROFILES,
     ),
@@ -148,19 +148,19 @@ def read_filters(
 
 
 def read_tasks(
-    profile: ProfileName | None, speed: str | None, comm_ratio: float | None, bandwidth: str
+    profile: ProfileName | None, speed: str | None, comm_ratio: float | None, bandwidth: str | None
 ) -> "Tasks | None":
     """The profiles that are asked for, None where none are. Raises ConfigError."""
     from decision.formats.network import parse_bandwidth
-    from decision.generate.tasks import Tasks
+    from decision.generate.tasks import TEN_GIGABIT, Tasks
 
+    for option, value in (("--comm-ratio", comm_ratio), ("--bandwidth", bandwidth)):
+        if value is not None and profile is not ProfileName.PARALLEL:
+            raise ConfigError(f"{option}: give it with --profile parallel, and only there")
     if profile is None:
-        if comm_ratio is not None:
-            raise ConfigError("--comm-ratio: give it with --profile parallel, and only there")
         return None
-    return Tasks(
-        kind=profile.value, speed=read_speed(speed), comm_ratio=comm_ratio, bandwidth=parse_bandwidth(bandwidth)
-    )
+    rate = TEN_GIGABIT if bandwidth is None else parse_bandwidth(bandwidth)
+    return Tasks(kind=profile.value, speed=read_speed(speed), comm_ratio=comm_ratio, bandwidth=rate)
 
 
 def read_speed(text: str | None) -> float | None:

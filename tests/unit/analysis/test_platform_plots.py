@@ -22,8 +22,8 @@ STATE = (PowerState(1e9),)
 def drawn(monkeypatch, tmp_path):
     """Draws, and gives the figure that was saved and its file."""
     kept = []
-    save = plots._save
-    monkeypatch.setattr(plots, "_save", lambda figure, path: (kept.append(figure), save(figure, path)))
+    save = plots.save
+    monkeypatch.setattr(plots, "save", lambda figure, path: (kept.append(figure), save(figure, path)))
 
     def draw(platform, name="p.png"):
         plots.draw_platform(platform, tmp_path / name, "title")
@@ -77,8 +77,9 @@ def test_a_platform_without_power_is_drawn_without_charts_of_it(drawn):
 def test_other_pictures_and_unwritable_folders_are_one_clear_line(drawn, tmp_path):
     with pytest.raises(ConfigError, match=r"p\.jpg: pictures are \.png, \.svg, \.pdf"):
         drawn(simple_cluster(2), "p.jpg")
+    (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written"):
-        drawn(simple_cluster(2), "absent/p.png")
+        drawn(simple_cluster(2), "file/p.png")
 
 
 @pytest.mark.parametrize(("radix", "pods"), [(4, 4), (4, 2), (6, 5)])

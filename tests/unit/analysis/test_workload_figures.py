@@ -84,6 +84,6 @@ def test_any_workload_has_a_picture(rows, unix_start, tmp_path: Path) -> None:
 
 def test_a_picture_of_a_format_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     found = workload(*JOBS)
-    with pytest.raises(ConfigError, match=r"w\.foo: Format 'foo' is not supported"):
+    with pytest.raises(ConfigError, match=r"w\.foo: pictures are \.png, \.svg, \.pdf"):
         pictures.draw_workload(found, runtimes(found), tmp_path / "w.foo", "title")
     assert not list(tmp_path.iterdir())

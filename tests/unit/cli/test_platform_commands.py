@@ -98,3 +98,16 @@ def test_a_host_whose_power_is_wrong_is_shown_without_it(tmp_path, root):
     assert "power is left out where it is wrong" in result.stderr
     assert "line 12, <host> 'node-000'" in result.stderr
     assert "node-[001-003]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("grid5000 taurus --hosts 10000000 --granularity core", "120,000,000 hosts are more than the 1,000,000"),
+        ("flat --hosts 4 --power 100:50", "--power '100:50': a host draws more when it computes"),
+    ],
+)
+def test_platforms_that_make_no_sense_are_refused(command: str, message: str, tmp_path) -> None:
+    result = cli(*command.split(), "-o", tmp_path / "p.xml")
+    assert (result.exit_code, message in result.stderr.replace("\n", " ")) == (2, True)
+    assert not list(tmp_path.iterdir())

@@ -44,7 +44,7 @@ def test_a_log_becomes_a_workload_that_says_where_it_is_from(log: Path) -> None:
     target = log.with_name("out.json")
     code, shown, notes = run("from-swf", log, "-o", target, "--jobs", "0:2")
     assert code == 0
-    assert shown == f"{target}: 2 jobs on 8 hosts, offered load 0.0187\n"
+    assert shown == f"{target}: 2 jobs for 8 hosts, offered load 0.0187\n"
     reasons = "1 with an unknown or zero run time, 1 larger than 8 hosts, 1 outside the range 0:2 of jobs"
     assert notes == f"{log}: left out: {reasons}\n"
     written = json.loads(target.read_text())
@@ -89,7 +89,7 @@ def test_a_workload_keeps_what_batsim_does_not_know(tmp_path: Path) -> None:
     profile = {"type": "smpi", "trace": "t.txt", "note": "é"}
     (tmp_path / "w.json").write_text(json.dumps({"nb_res": 4, "jobs": [job], "profiles": {"p": profile}}))
     code, shown, _ = run("from-json", tmp_path / "w.json", "-o", tmp_path / "o.json", "--shift", "--walltime", "none")
-    assert (code, shown) == (0, f"{tmp_path / 'o.json'}: 1 jobs on 4 hosts, offered load unknown without --speed\n")
+    assert (code, shown) == (0, f"{tmp_path / 'o.json'}: 1 job for 4 hosts, offered load unknown without --speed\n")
     written = json.loads((tmp_path / "o.json").read_text())
     del job["walltime"]
     assert written["jobs"] == [{**job, "id": "7", "subtime": 0.0}]
@@ -110,7 +110,8 @@ def test_a_workload_keeps_what_batsim_does_not_know(tmp_path: Path) -> None:
         (["--profile", "computation", "--speed", "0"], "--speed 0: must be above 0"),
         (["--profile", "parallel", "--speed", "1Gf"], "comm-ratio: give it with --profile parallel"),
         (["--comm-ratio", "0.5"], "--comm-ratio: give it with --profile parallel"),
-        (["--profile", "delay", "--bandwidth", "wide"], "'wide'"),
+        (["--profile", "delay", "--bandwidth", "1GBps"], "--bandwidth: give it with --profile parallel"),
+        (["--load", "1e-320"], "too close together or too far apart"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_file(options: list[str], reason: str, log: Path) -> None:

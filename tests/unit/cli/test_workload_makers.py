@@ -28,7 +28,7 @@ def test_a_made_workload_says_the_command_that_makes_it_again(command: str, tmp_
     result = workload(*command.split(), "-o", str(first))
     assert result.exit_code == 0, result.output
     made = load_workload(first)
-    assert f"{len(made.jobs):,} jobs for {made.nb_res} hosts" in result.stdout
+    assert f"{len(made.jobs):,} jobs for {made.nb_res:,} hosts" in result.stdout
     _, _, written = made.description.partition("Made, not recorded: decision workload ")
     assert workload(*shlex.split(written), "-o", str(again)).exit_code == 0
     assert first.read_bytes() == again.read_bytes()
@@ -65,3 +65,10 @@ def test_predictions_are_a_row_per_predictor(tmp_path: Path) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines() if "100.0" in line}
     assert rows["walltime"] == ["100.0", "600.0", "600.0", "0.00", "100.0", "0.333"]
     assert rows["last2"] == ["100.0", "60.00", "0.00", "0.00", "10.00", "0.933"]
+
+
+@pytest.mark.parametrize("option", ["--rate inf", "--step inf", f"--hosts {10**30}", f"--jobs {10**12}"])
+def test_sizes_without_bounds_are_refused(option: str, tmp_path: Path) -> None:
+    result = workload("preset", "green", *option.split(), "-o", str(tmp_path / "made.json"))
+    assert (result.exit_code, "less than or equal to" in result.stderr) == (2, True)
+    assert not list(tmp_path.iterdir())

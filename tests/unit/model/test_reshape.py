@@ -106,6 +106,12 @@ def test_arrivals_that_no_factor_can_change_are_refused() -> None:
         reshape(workload((5.0, 1, 1.0), (5.0, 1, 1.0)), Filters(load=0.5))
 
 
+@pytest.mark.parametrize("load", [1e300, 1e-320])
+def test_loads_at_which_all_would_come_at_once_or_never_are_refused(load: float) -> None:
+    with pytest.raises(ConfigError, match=r"the jobs of w\.json too close together or too far apart"):
+        reshape(workload((5.0, 1, 1.0), (7.0, 1, 1.0)), Filters(load=load))
+
+
 def test_time_begins_with_the_window_or_with_the_first_job() -> None:
     late = workload((1000.0, 1, 1.0), (1500.0, 1, 1.0), (1700.0, 1, 1.0), unix_start=SEVEN_MAY_1993)
     first = reshape(late, Filters(jobs=slice(1, None), shift=True))

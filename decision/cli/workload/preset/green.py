@@ -6,15 +6,22 @@ import typer
 
 from ..making import HostsOption, JobsOption, OutputOption, SeedOption, write_made
 
+_MOST = 1_000_000  # more are a mistake
+
 RateOption = Annotated[
-    float, typer.Option("--rate", help="Host-seconds that arrive, in percent of those that the hosts have.", min=0.001)
+    float,
+    typer.Option(
+        "--rate", help="Host-seconds that arrive, in percent of those that the hosts have.", min=0.001, max=1e6
+    ),
 ]
 LargestOption = Annotated[
     int | None, typer.Option("--most-hosts", help="Hosts of the largest job; half of all if not given.", min=1)
 ]
-StepsOption = Annotated[int, typer.Option("--most-steps", help="Time steps of the longest job.", min=1)]
-StepOption = Annotated[float, typer.Option("--step", help="Seconds of a time step.", min=0.001)]
-ValueOption = Annotated[int, typer.Option("--most-value", help="Highest value per host and time step.", min=1)]
+StepsOption = Annotated[int, typer.Option("--most-steps", help="Time steps of the longest job.", min=1, max=_MOST)]
+StepOption = Annotated[float, typer.Option("--step", help="Seconds of a time step.", min=0.001, max=1e6)]
+ValueOption = Annotated[
+    int, typer.Option("--most-value", help="Highest value per host and time step.", min=1, max=_MOST)
+]
 
 
 def green(

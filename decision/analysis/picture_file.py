@@ -1,0 +1,25 @@
+"""Pictures as files."""
+
+import io
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from decision.formats.files import write_files
+from decision.model.errors import ConfigError
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture in the format that the path's ending names, whole or not at all.
+
+    Raises:
+        ConfigError: if the file cannot be written or has an ending that is not in `FORMATS`.
+    """
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise ConfigError(f"{path}: pictures are {', '.join(FORMATS)}; choose one of these endings")
+    content = io.BytesIO()
+    figure.savefig(content, format=ending[1:])
+    write_files({path: [content.getvalue()]})

@@ -20,8 +20,9 @@ Design
 ------
 There is no second simulator: a step runs the embedded engine (`decision.engine`) and the cycles and observations of a
 deployed policy (`decision.features`), so that what was learned is what will run. `trace` lets a workload go on for
-ever, `episode` is the compiled loop, `batch` runs many side by side, `vector` and `single` are Gymnasium's faces of it,
-`sb3` that of Stable-Baselines3, and `evaluation` runs heuristics over the same episodes.
+ever, `episode` is the compiled loop, `tally` its sums, rewards and metrics, `batch` runs many side by side, `vector`
+and `single` are Gymnasium's faces of it, `sb3` that of Stable-Baselines3, and `evaluation` runs heuristics over the
+same episodes.
 
 All arrays are made once, with room for the worst that an episode can come to, so that nothing in a step allocates or
 comes up to Python. Environments are told to a kernel by the addresses of their arrays: one call steps any number.
@@ -34,11 +35,11 @@ Stable-Baselines3's wrappers use for themselves.
 
 import gymnasium
 
-from .batch import Outputs
-from .episode import METRICS
 from .evaluation import evaluate
+from .outputs import Outputs
 from .setup import Setup, equal_hosts, make_setup
 from .single import DbfEnv
+from .tally import METRICS
 from .vector import DbfVectorEnv
 
 for _name, _options in {

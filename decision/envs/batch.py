@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from decision.policies.draws import first_word
 from decision.policies.plan import PlanArrays, new_plan
 from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
 
-from .episode import (
+from .episode import begin_episode, look, step
+from .outputs import Outputs
+from .tally import (
     FIRST,
     METRICS,
     N_NUMBERS,
@@ -31,51 +33,14 @@ from .episode import (
     Episode,
     Rules,
     World,
-    begin_episode,
     is_over,
-    look,
     measure,
-    step,
 )
 from .trace import Trace
 
 KEEP = -2  # instead of the first job of an episode: the present one goes on
 
 Addresses = NDArray[np.int64]  # (N, fields of World) of one environment's bundles each
-
-
-class Outputs(NamedTuple):
-    """Where a step of N environments is written: arrays of the caller's, C-contiguous."""
-
-    observation: NDArray[np.float32]  # (N, D)
-    mask: NDArray[np.int8]  # (N, A) 1 where an action is valid
-    reward: NDArray[np.float32]  # (N,)
-    terminated: NDArray[np.bool_]  # (N,)
-    truncated: NDArray[np.bool_]  # (N,)
-
-
-def new_outputs(envs: int, width: int, actions: int) -> Outputs:
-    """Arrays for N environments with observations of `width` numbers."""
-    return Outputs(
-        np.empty((envs, width), np.float32),
-        np.empty((envs, actions), np.int8),
-        np.empty(envs, np.float32),
-        np.empty(envs, np.bool_),
-        np.empty(envs, np.bool_),
-    )
-
-
-def check_outputs(out: Outputs, like: Outputs) -> Outputs:
-    """Refuse arrays that a step cannot be written into: of other shapes or types than those of `like`.
-
-    Raises:
-        ConfigError: naming the array, and what it must be.
-    """
-    for name, array, model in zip(out._fields, out, like, strict=True):
-        if array.shape != model.shape or array.dtype != model.dtype or not array.flags.c_contiguous:
-            found = f"found {array.dtype} {array.shape}"
-            raise ConfigError(f"out.{name}: must be C-contiguous {model.dtype} {model.shape}; {found}")
-    return out
 
 
 class Batch:

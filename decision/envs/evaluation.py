@@ -11,9 +11,11 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.registry import find_policy
 from decision.policies.slots import Power
 
-from .batch import Batch, new_outputs
-from .episode import METRICS, measure, restart, run_composed
+from .batch import Batch
+from .episode import restart, run_composed
+from .outputs import new_outputs
 from .setup import Setup
+from .tally import METRICS, measure
 
 ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
 

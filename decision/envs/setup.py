@@ -14,7 +14,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Workload
 
-from .episode import Rules
+from .tally import Rules
 from .trace import Trace, make_trace
 
 ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up

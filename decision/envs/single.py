@@ -7,9 +7,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from .batch import Batch, Outputs, new_outputs
-from .episode import METRICS
+from .batch import Batch
+from .outputs import Outputs, new_outputs
 from .setup import Setup, make_setup
+from .tally import METRICS
 from .vector import Observation, observation_space
 
 

@@ -9,9 +9,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from .batch import KEEP, Batch, Outputs, check_outputs, default_threads, new_outputs
-from .episode import METRICS
+from .batch import KEEP, Batch, default_threads
+from .outputs import Outputs, check_outputs, new_outputs
 from .setup import Setup, make_setup
+from .tally import METRICS
 
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
 Step = tuple[Observation, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]

@@ -20,6 +20,7 @@ from decision.policies.draws import first_word
 from decision.policies.plan import PlanArrays, new_plan
 from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
 
+from .arena import gather
 from .episode import begin_episode, look, step
 from .outputs import Outputs
 from .tally import (
@@ -38,6 +39,8 @@ from .tally import (
 )
 from .trace import Trace
 
+OWN = ("state", "sim", "plan", "cycles")  # of a World, not shared
+LAZY = ("interval_first", "interval_last")  # room for the worst, most of it never touched
 KEEP = -2  # instead of the first job of an episode: the present one goes on
 
 Addresses = NDArray[np.int64]  # (N, fields of World) of one environment's bundles each
@@ -61,7 +64,8 @@ class Batch:
         self.rules, self.encoding, self.trace = rules, encoder.encoding, trace
         facts, pstates = platform_facts(platform, energy=False)
         rows = new_rows(0, energy=False)
-        self.worlds = [new_world(facts, pstates, rows, trace, rules) for _ in range(envs)]
+        worlds = [new_world(facts, pstates, rows, trace, rules) for _ in range(envs)]
+        self.worlds = gather(worlds, OWN, LAZY)
         self.addresses = np.array([[bundle.address for bundle in world] for world in self.worlds])
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
         self._keep, self._once = np.full(envs, KEEP), np.ones(envs, np.int64)
@@ -183,8 +187,10 @@ def _roomy_state(facts: PlatformFacts, pstates: NDArray[np.int32], trace: Trace,
 
 def _roomy_sim(truth: Truth, hosts: int, rules: Rules) -> Sim:
     """Every host may end a job and begin another at one instant, and all jobs may come."""
-    jobs = rules.arrivals
-    return grow_sim(new_sim(truth, hosts, 0, jobs), jobs, jobs + 16 * hosts + 1024)
+    jobs, room = rules.arrivals, 16 * hosts + 1024
+    sim = grow_sim(new_sim(truth, hosts, 0, jobs), jobs, room)
+    logs = {name: getattr(sim, name) for name in ("log_kind", "log_time", "log_arg", "log_value")}
+    return sim._replace(**{name: np.zeros(jobs + room, log.dtype) for name, log in logs.items()})
 
 
 _state_at, _facts_at, _truth_at, _sim_at = (bundle_at(kind) for kind in (ClusterState, PlatformFacts, Truth, Sim))

@@ -26,7 +26,7 @@ class Greedy:
         if len(valid) == 1:
             return int(valid[0])
         features = torch.from_numpy(self._network.prepare(observation[None]))
-        logits = self._network.actor(features, torch.from_numpy(mask[None])).numpy()[0]
+        logits = self._network.actor(features).numpy()[0]
         return int(valid[logits[valid].argmax()])
 
     @torch.inference_mode()
@@ -36,7 +36,7 @@ class Greedy:
         Sums are rounded otherwise than one by one: of two actions as good as equal it may choose the other.
         """
         features = torch.from_numpy(self._network.prepare(observations))
-        logits = self._network.actor(features, torch.from_numpy(masks)).numpy()
+        logits = self._network.actor(features).numpy()
         return np.where(masks, logits, -np.inf).argmax(axis=1)
 
 

@@ -20,7 +20,8 @@ Floats = NDArray[np.float32]
 _QUANTILES = 16
 _JOB = 8  # features of a job
 _ROUNDING = 1e-6  # shares of cores are whole numbers of cores to within this
-_SHARPNESS = 1000.0  # a time of a thousandth of the longest is told apart from none
+_SHARPNESS = np.float32(1000.0)  # a time of a thousandth of the longest is told apart from none
+_LOG_UNIT = 1 / np.log1p(_SHARPNESS)
 
 
 class Layout(NamedTuple):
@@ -45,7 +46,7 @@ class Network(nn.Module):
         """(n, F) features and the (n, A) mask of valid actions to (n, A) logits, any where masked, and (n,) values."""
         raise NotImplementedError
 
-    def actor(self, features: Tensor, mask: Tensor) -> Tensor:
+    def actor(self, features: Tensor) -> Tensor:
         """The logits alone."""
         raise NotImplementedError
 
@@ -72,7 +73,7 @@ class Mlp(Network):
         """Logits and values."""
         return self.policy(features), self.value(features)
 
-    def actor(self, features: Tensor, mask: Tensor) -> Tensor:
+    def actor(self, features: Tensor) -> Tensor:
         """The logits alone."""
         return self.policy(features)
 
@@ -115,8 +116,7 @@ class JobsNetwork(Network):
         out[:, self.nb_cluster - 1] = _log_scale(ready[:, 0])
         features = out[:, self.nb_cluster :].reshape(n, window, _JOB)
         features[..., 0] = size
-        features[..., 1] = _log_scale(size)
-        features[..., 2:4] = _log_scale(jobs[..., 1:3])
+        features[..., 1:4] = _log_scale(jobs[..., :3])
         features[..., 4] = jobs[..., 3]
         features[..., 5] = size <= free[:, None] + _ROUNDING
         features[..., 6] = _log_scale(ready)
@@ -128,9 +128,11 @@ class JobsNetwork(Network):
         jobs, context = self._look(features)
         return self._logits(jobs, context, mask), self.critic(context).squeeze(-1)
 
-    def actor(self, features: Tensor, mask: Tensor) -> Tensor:
-        """The logits alone."""
-        return self._logits(*self._look(features), mask)
+    def actor(self, features: Tensor) -> Tensor:
+        """The logits alone; for one row, picking the valid ones out would take longer than scoring all."""
+        jobs, context = self._look(features)
+        again = torch.relu(self.job_again(jobs) + self.context_again(context).unsqueeze(1))
+        return torch.cat([self.score(again).squeeze(-1), self.forward_score(context)], 1)
 
     def value(self, features: Tensor) -> Tensor:
         """The values alone."""
@@ -172,10 +174,10 @@ def _by_core(remaining: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
     """From the (n, cores) remaining times: some of them, in order, the share that is free, when jobs could start."""
     cores = remaining.shape[1]
     ordered = np.sort(remaining, axis=1)
-    needed = np.clip(np.rint(size * cores).astype(np.int64) - 1, 0, cores - 1)
-    some = np.linspace(0, cores - 1, _QUANTILES).astype(np.int64)
-    free = (ordered <= 0).mean(axis=1, dtype=np.float32)
-    return _log_scale(ordered[:, some]), free, np.take_along_axis(ordered, needed, axis=1)
+    needed = np.maximum(np.rint(size * cores).astype(np.int64) - 1, 0)
+    some = np.arange(_QUANTILES) * (cores - 1) // (_QUANTILES - 1)
+    free = np.count_nonzero(ordered <= 0, axis=1).astype(np.float32) / np.float32(cores)
+    return _log_scale(ordered[:, some]), free, ordered[np.arange(len(ordered))[:, None], needed]
 
 
 def _by_pool(pools: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
@@ -189,7 +191,7 @@ def _by_pool(pools: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _log_scale(share: Floats) -> Floats:
     """[0, 1] to [0, 1]; more than 1 goes on slowly."""
-    return np.log1p(_SHARPNESS * share) / np.float32(np.log1p(_SHARPNESS))
+    return np.log1p(_SHARPNESS * share) * _LOG_UNIT
 
 
 def _perceptron(widths: tuple[int, ...], last_gain: float) -> nn.Sequential:

@@ -7,6 +7,7 @@ codes: 0 done, 2 the user's mistake, 3 the peer's fault, 1 a bug of ours, 128 + 
 `DecisionError` is one line on stderr; ``--debug`` (or the environment's ``DECISION_DEBUG``) shows where it came from.
 """
 
+import signal
 import sys
 
 
@@ -21,8 +22,10 @@ def batsim() -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    from .app import app, report_bug
-
+    try:
+        from .app import app, report_bug
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     try:
         app(args=arguments, prog_name="decision")
     except Exception as error:

@@ -8,7 +8,7 @@ BATSIM_SIMGRID = "3.32"  # what Batsim 4.2.1 is built with
 
 FIRST_WITH_NEW_NAMES = (3, 24)  # wattage_per_state, wattage_off: idle, epsilon, all cores
 FIRST_WITHOUT_OLD_NAMES = (3, 28)  # watt_per_state, watt_off: idle, one core, all cores
-_FIRST_OF_FORMAT = (3, 13)  # format 4, with units and speeds
+_FIRST_OF_FORMAT = (3, 22)  # format 4.1 under the DOCTYPE below
 
 DOCTYPE = "https://simgrid.org/simgrid.dtd"
 OLD_DOCTYPE = "http://simgrid.gforge.inria.fr/simgrid/simgrid.dtd"  # of old, and still accepted
@@ -24,5 +24,5 @@ def simgrid_version(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,3})(?:\.(\d{1,3}))?(?:\.\d+)*", text.strip())
     version = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
     if version < _FIRST_OF_FORMAT:
-        raise ConfigError(f"--simgrid {text!r}: give a version from 3.13 on, such as 3.24, 3.28 or 4.0")
+        raise ConfigError(f"--simgrid {text!r}: give a version from 3.22 on, such as 3.24, 3.28 or 4.0")
     return version

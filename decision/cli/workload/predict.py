@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from decision.model.errors import ConfigError
+
 from .options import read_speed
 
 
@@ -22,8 +24,10 @@ PredictorOption = Annotated[
     typer.Option("--predictor", help="Only this one; may be repeated."),
 ]
 TimeField = Annotated[
-    int,
-    typer.Option("--time-field", help="The field of an SWF log that has the requested time.", min=1, max=18),
+    int | None,
+    typer.Option(
+        "--time-field", help="The field of an SWF log that has the requested time; 9 if not given.", min=1, max=18
+    ),
 ]
 
 SpeedOption = Annotated[
@@ -36,7 +40,7 @@ def predict(
         Path, typer.Argument(help="An SWF log (.swf), an OAR export (.csv), or Batsim's JSON.", metavar="FILE")
     ],
     predictor: PredictorOption = None,
-    time_field: TimeField = 9,
+    time_field: TimeField = None,
     speed: SpeedOption = None,
 ) -> None:
     """Predict each job's run time as a scheduler could, and show the errors.
@@ -63,12 +67,16 @@ def predict(
     from decision.drivers.conversion import load_any
     from decision.estimates import PREDICTORS
     from decision.estimates.history import history_of, measure, predict_history
-    from decision.formats.history import load_history
+    from decision.formats.history import REQUESTED_TIME, load_history
 
     from .prediction_table import print_errors
 
     is_log = file.suffix.lower() == ".swf"
-    history = load_history(file, time_field) if is_log else history_of(load_any(file), read_speed(speed))
+    if time_field is not None and not is_log:
+        raise ConfigError(f"--time-field: {file} is no log in the Standard Workload Format (.swf); leave it out")
+    history = (
+        load_history(file, time_field or REQUESTED_TIME) if is_log else history_of(load_any(file), read_speed(speed))
+    )
     names = [name.value for name in predictor or PredictorName]
     errors = {name: measure(predict_history(history, PREDICTORS[name]()), history.runtime) for name in names}
     print_errors(errors, history)

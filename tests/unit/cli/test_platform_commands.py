@@ -104,6 +104,7 @@ def test_a_host_whose_power_is_wrong_is_shown_without_it(tmp_path, root):
     ("command", "message"),
     [
         ("grid5000 taurus --hosts 10000000 --granularity core", "120,000,000 hosts are more than the 1,000,000"),
+        ("flat --hosts 4 --simgrid 3.21", "--simgrid '3.21': give a version from 3.22 on"),
         ("flat --hosts 4 --power 100:50", "--power '100:50': a host draws more when it computes"),
     ],
 )

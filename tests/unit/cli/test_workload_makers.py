@@ -72,3 +72,8 @@ def test_sizes_without_bounds_are_refused(option: str, tmp_path: Path) -> None:
     result = workload("preset", "green", *option.split(), "-o", str(tmp_path / "made.json"))
     assert (result.exit_code, "less than or equal to" in result.stderr) == (2, True)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_field_of_a_log_says_nothing_about_other_files(tmp_path: Path) -> None:
+    result = workload("predict", str(tmp_path / "w.json"), "--time-field", "6")
+    assert (result.exit_code, result.stderr.startswith("error: --time-field: ")) == (2, True)

@@ -3,10 +3,11 @@
 Design
 ------
 `ppo` is the algorithm on one page; `collector` lets a policy act in many environments side by side; `learner` puts
-both in turn; `training` adds curves, checkpoints and a state from which a stopped run goes on bit by bit. A rollout is
-collected while the learner still works on the one before it, so the policy that acts is one update old. It is old by
-exactly one, however fast either is, so a seed still gives one result; PPO's ratios are to the policy that acted.
-Rejected: actors that take whatever weights are newest, which learn the same in no two runs.
+both in turn; `training` adds curves, checkpoints and a state from which a stopped run goes on bit by bit. With
+`overlap` a rollout is collected while the learner still works on the one before it, so the policy that acts is one
+update old. It is old by exactly one, however fast either is, so a seed still gives one result; PPO's ratios are to the
+policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take whatever
+weights are newest, which learn the same in no two runs.
 
 Networks get features that are computed once per observation with numpy (`Network.prepare`): sorting a cluster's cores
 costs as much as the whole network, and a rollout is learned from several times.

@@ -1,6 +1,9 @@
 """Runs of deep back-filling (arXiv 2401.09910): windows, splits and seeds, against heuristics, with intervals."""
 
 import csv
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -8,17 +11,16 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from decision.analysis.statistics import interquartile_mean
-from decision.cli.learning_tables import learning, write_metrics
+from decision.cli.learning_tables import write_metrics
 from decision.envs import equal_hosts
 from decision.formats import load_swf
 from decision.learn.checkpoint import InputFacts, file_facts
-from decision.learn.config import TrainConfig, load_config
+from decision.learn.config import load_config
 from decision.learn.dbf import Comparison, train_dbf
-from decision.model.platform import Platform
-from decision.model.workload import Workload
 
 COLUMNS = (("waiting_time", 1.0), ("queue_length", 1.0), ("utilization", 100.0))
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
@@ -51,39 +53,71 @@ BUDGETS = {
 }
 
 
+class Run(NamedTuple):
+    """One training and its evaluation, which any process can do."""
+
+    swf: Path
+    budget: Budget
+    head: int
+    tail: int
+    seed: int
+    folder: Path
+
+    @property
+    def kept(self) -> Path:
+        """The metrics that are there once it is finished."""
+        return self.folder / f"{self.head}-{self.tail}-{self.seed}" / "metrics.csv"
+
+
 def main(
     swf: Annotated[Path, typer.Option(help="lublin_256, or a log like it; the first half is learned from.")],
     budget: Annotated[BudgetName, typer.Option(help="How much to run.")] = BudgetName.SMOKE,
     output: Annotated[Path, typer.Option("--output", "-o", help="Keeps what is finished.")] = Path("out/dbf"),
+    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = len(os.sched_getaffinity(0)),
 ) -> None:
-    """Run what is missing and print the table."""
+    """Run what is missing and print the table; Ctrl-C loses a minute of learning at most."""
     chosen, folder = BUDGETS[budget], output / budget.value
-    half = len(load_swf(swf, name="w0").jobs) // 2
-    seen, unseen = (load_swf(swf, jobs=part, name="w0") for part in (slice(half), slice(half, None)))
-    platform = equal_hosts(seen.nb_res)
-    facts = [InputFacts(name=f"{seen.nb_res} equal hosts", sha256=""), file_facts(swf)]
-    comparison = Comparison(platform, unseen, 1000, chosen.episodes, seed=1)
-    scores = {name: [_scores(comparison, name, folder / f"{name}.csv")] for name in HEURISTICS}
-    for head, tail in chosen.windows:
-        for seed in range(chosen.seeds):
-            run = folder / f"{head}-{tail}-{seed}"
-            if not (run / "metrics.csv").exists():
-                changes = [f"env.head={head}", f"env.tail={tail}", f"learn.steps={chosen.steps}"]
-                _learn(platform, seen, load_config(chosen.preset, changes, seed=seed), facts, run)
-            found = _scores(comparison, str(run / "dbf.ckpt"), run / "metrics.csv")
-            scores.setdefault(f"DBF {head}-{tail}", []).append(found)
+    scores = {name: [_scores(_comparison(swf, chosen), name, folder / f"{name}.csv")] for name in HEURISTICS}
+    seeds = range(chosen.seeds)
+    runs = [Run(swf, chosen, head, tail, seed, folder) for seed in seeds for head, tail in chosen.windows]
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool, Progress() as bar:
+        futures = [pool.submit(learn_and_compare, run) for run in runs]
+        for future in bar.track(as_completed(futures), total=len(runs)):
+            future.result()
+    for run in runs:
+        scores.setdefault(f"DBF {run.head}-{run.tail}", []).append(_means(run.kept))
     _print(scores)
 
 
-def _learn(platform: Platform, jobs: Workload, config: TrainConfig, facts: list[InputFacts], run: Path) -> None:
-    with learning(config.learn.steps) as show:
-        train_dbf(platform, jobs, config, facts, run, resume=True, report=lambda r: show(r.steps, r.rate, r.row))
+def learn_and_compare(run: Run) -> None:
+    """Learn from the first half of the log, with one thread, and keep the metrics of the other half."""
+    if run.kept.exists():
+        return
+    half = len(load_swf(run.swf, name="w0").jobs) // 2
+    jobs = load_swf(run.swf, jobs=slice(half), name="w0")
+    hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
+    changes = [f"env.head={run.head}", f"env.tail={run.tail}", f"learn.steps={run.budget.steps}", "learn.threads=1"]
+    config = load_config(run.budget.preset, changes, seed=run.seed)
+    learned = run.kept.parent
+    train_dbf(equal_hosts(jobs.nb_res), jobs, config, [hosts, file_facts(run.swf)], learned, resume=True)
+    _scores(_comparison(run.swf, run.budget), str(learned / "dbf.ckpt"), run.kept)
+
+
+def _comparison(swf: Path, budget: Budget) -> Comparison:
+    """Over episodes of the half of the log that nothing is learned from."""
+    half = len(load_swf(swf, name="w0").jobs) // 2
+    jobs = load_swf(swf, jobs=slice(half, None), name="w0")
+    return Comparison(equal_hosts(jobs.nb_res), jobs, 1000, budget.episodes, seed=1)
 
 
 def _scores(comparison: Comparison, policy: str, kept: Path) -> dict[str, float]:
     """Means over the episodes, from the file if it is there."""
     if not kept.exists():
         write_metrics(kept, {policy: comparison.metrics(policy)})
+    return _means(kept)
+
+
+def _means(kept: Path) -> dict[str, float]:
     with kept.open(newline="") as file:
         rows = list(csv.DictReader(file))
     return {name: float(np.mean([float(row[name]) for row in rows])) for name, _ in COLUMNS}

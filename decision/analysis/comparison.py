@@ -1,7 +1,7 @@
 """Many runs of several policies, boiled down: how good each is, how sure that is, and whether it beats a baseline."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -47,9 +47,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     rows: list[Row]
     outcomes: list[Outcome]
+    setup: dict[str, str] = {}  # how it was run, for people: what was chosen, and as what
 
 
-def compare(outcomes: Sequence[Outcome], metrics: Sequence[Metric], baseline: str, *, seed: int = 0) -> Comparison:
+def compare(
+    outcomes: Sequence[Outcome],
+    metrics: Sequence[Metric],
+    baseline: str,
+    *,
+    seed: int = 0,
+    setup: Mapping[str, str] | None = None,
+) -> Comparison:
     """Compare contenders with a baseline, metric by metric.
 
     Statistics are those of `decision.analysis.statistics`; a verdict is "better" or "worse" where the interval of the
@@ -62,6 +70,7 @@ def compare(outcomes: Sequence[Outcome], metrics: Sequence[Metric], baseline: st
         metrics: what is compared.
         baseline: the contender that the others are compared with.
         seed: of the bootstrap.
+        setup: how they were run, which is passed on.
 
     Raises:
         ConfigError: if there is no such baseline, or a metric has no value in some run.
@@ -77,7 +86,7 @@ def compare(outcomes: Sequence[Outcome], metrics: Sequence[Metric], baseline: st
             rows += _rows(metric, workload, {n: s[:, [at]] for n, s in scores.items()}, baseline, seed)
         if len(workloads) > 1 and (scale := _typical(scores[baseline])).all():
             rows += _rows(metric, ALL, {n: s / scale for n, s in scores.items()}, baseline, seed)
-    return Comparison(baseline=baseline, rows=rows, outcomes=list(outcomes))
+    return Comparison(baseline=baseline, rows=rows, outcomes=list(outcomes), setup=dict(setup or {}))
 
 
 def _scores(outcomes: Sequence[Outcome], workloads: Sequence[str], name: str, metric: Metric) -> Floats:

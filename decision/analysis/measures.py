@@ -9,7 +9,7 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 
 from . import metrics as m
-from .energy import split_energy
+from .energy import EnergySplit, split_energy
 
 
 class Metric(NamedTuple):
@@ -47,6 +47,38 @@ METRICS: dict[str, Metric] = {
         Metric("rejected", "jobs", "lower", "jobs that were turned away"),
     )
 }
+
+
+_DEFINED_IN: dict[str, object] = {
+    "bounded_slowdown": m.bounded_slowdowns,
+    "slowdown": m.slowdowns,
+    "per_processor_slowdown": m.per_processor_slowdowns,
+    "wait": m.waiting_times,
+    "max_wait": m.waiting_times,
+    "turnaround": m.turnaround_times,
+    "makespan": m.makespan_from_submission,
+    "end": m.makespan,
+    "utilization": m.utilization,
+    "queue_length": m.mean_queue_length,
+    "job_load": m.mean_job_load,
+    "throughput": m.throughput,
+    "fairness": m.fairness,
+    "hops": m.communication_hops,
+    "energy": EnergySplit,
+    "idle_energy": EnergySplit,
+    "switching_energy": EnergySplit,
+    "energy_waste": EnergySplit.waste,
+}
+
+
+def definition(name: str) -> str:
+    """A metric's definition, in `symbols`: the docstring of what computes it; empty where its summary says all."""
+    return (_DEFINED_IN[name].__doc__ or "") if name in _DEFINED_IN else ""
+
+
+def symbols() -> str:
+    """What the letters in definitions stand for."""
+    return (m.__doc__ or "").partition("\n\n")[2]
 
 
 def find_metric(name: str) -> Metric:

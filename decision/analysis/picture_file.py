@@ -20,6 +20,11 @@ def save(figure: Figure, path: Path) -> None:
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise ConfigError(f"{path}: pictures are {', '.join(FORMATS)}; choose one of these endings")
+    write_files({path: [drawn(figure, ending)]})
+
+
+def drawn(figure: Figure, ending: str) -> bytes:
+    """A picture in one of the `FORMATS`."""
     content = io.BytesIO()
     figure.savefig(content, format=ending[1:])
-    write_files({path: [content.getvalue()]})
+    return content.getvalue()

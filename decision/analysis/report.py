@@ -1,30 +1,20 @@
-"""One page that holds everything about some runs: summary, Gantt charts that can be zoomed, pictures.
+"""One page that holds everything about some runs: summary, Gantt charts that can be zoomed, pictures."""
 
-The page is one file and asks no network for anything, which its content security policy makes sure of: pictures are
-data, script and style stand in it.
-"""
-
-import base64
-import html
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from decision import __version__
 from decision.formats.files import read_bytes
 from decision.model.hosts import parse_intervals
 from decision.model.record import Floats
 
-from .metrics import Summary, summarise
+from .metrics import BOUND, Summary, summarise
+from .page import cell, page, picture, section, table, template
 from .runs import Run
-
-_MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 class _Column(NamedTuple):
@@ -58,38 +48,42 @@ def summaries_of(runs: Sequence[Run]) -> dict[str, Summary]:
     }
 
 
-def write_report(runs: Sequence[Run], pictures: Sequence[Path]) -> Iterator[bytes]:
+def write_report(runs: Sequence[Run], pictures: Sequence[Path], trainings: Sequence[str] = ()) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
     Args:
-        runs: side by side on one clock.
+        runs: side by side on one clock; may be none.
         pictures: PNG or SVG files that are put into the page.
+        trainings: what else is on the pictures.
     """
-    templates = files(__package__) / "templates"
-    page = Template((templates / "report.html").read_text(encoding="utf-8"))
-    parts = {
-        "title": html.escape(" and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"),
-        "style": (templates / "report.css").read_text(encoding="utf-8"),
-        "script": (templates / "report.js").read_text(encoding="utf-8"),
-        "summary": _table(summaries_of(runs)),
-        "pictures": "\n".join(map(_picture, pictures)),
-        "version": __version__,
-        "data": _json([_charted(run) for run in runs]),
-    }
-    yield page.substitute(parts).encode()
+    names = [*(run.name for run in runs), *trainings]
+    title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
+    parts = [_summary(runs), _gantt()] if runs else []
+    shown = "\n".join(picture(path.stem, path.suffix, read_bytes(path)) for path in pictures)
+    parts.append(section("pictures", "Pictures", shown))
+    yield page(title, [*parts, _charts(runs)] if runs else parts)
+
+
+def _summary(runs: Sequence[Run]) -> str:
+    note = f"Bounded slowdown: mean; runtimes under {BOUND:g} s count as {BOUND:g} s. Best values are bold."
+    return section("summary", "Summary", f'{_table(summaries_of(runs))}\n<p class="note">{note}</p>')
+
+
+def _gantt() -> str:
+    return section("gantt", "Jobs on hosts", template("gantt.html"))
+
+
+def _charts(runs: Sequence[Run]) -> str:
+    """The Gantt charts' data, and the script that draws them."""
+    data = _json([_charted(run) for run in runs])
+    return f'<script type="application/json" id="data">{data}</script>\n<script>\n{template("gantt.js")}</script>'
 
 
 def _table(summaries: Mapping[str, Summary]) -> str:
     shown = [column for column in _COLUMNS if not all(math.isnan(column.value(s)) for s in summaries.values())]
-    head = "".join(f"<th>{column.header}</th>" for column in shown)
     columns = [_cells(column, [column.value(summary) for summary in summaries.values()]) for column in shown]
-    body = "\n".join(
-        f"<tr><td>{html.escape(name)}</td>{''.join(cells)}</tr>"
-        for name, *cells in zip(summaries, *columns, strict=True)
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr><th>run</th>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
-    )
+    rows = ([cell(name), *cells] for name, *cells in zip(summaries, *columns, strict=True))
+    return table(["run", *(column.header for column in shown)], rows)
 
 
 def _cells(column: _Column, values: Sequence[float]) -> list[str]:
@@ -97,14 +91,7 @@ def _cells(column: _Column, values: Sequence[float]) -> list[str]:
     texts = ["-" if math.isnan(value) else f"{value:,.{column.digits}f}" for value in values]
     best = texts[values.index(min(values, key=lambda v: math.inf if math.isnan(v) else column.sign * v))]
     marked = column.sign != 0 and len(set(texts)) > 1
-    return [f'<td class="best">{text}</td>' if marked and text == best else f"<td>{text}</td>" for text in texts]
-
-
-def _picture(path: Path) -> str:
-    name = html.escape(path.stem)
-    text = base64.b64encode(read_bytes(path)).decode()
-    image = f'<img alt="{name}" src="data:{_MEDIA[path.suffix]};base64,{text}">'
-    return f"<figure>{image}<figcaption>{name}</figcaption></figure>"
+    return [cell(text, marked and text == best) for text in texts]
 
 
 def _charted(run: Run) -> dict[str, Any]:

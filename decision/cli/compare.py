@@ -103,7 +103,8 @@ def compare(
     the same command goes on after Ctrl-C, and with more sequences or policies
     only runs what is new. Prints, for each metric, the interquartile mean of
     the runs and the probability of beating the baseline, with 95 % bootstrap
-    intervals; writes FOLDER/comparison.csv, .md, .json and runs.csv.
+    intervals; writes FOLDER/comparison.csv, .md, .json, runs.csv and report.html,
+    one page with pictures, tables and how it was run; it needs no network.
 
     Metrics: bounded_slowdown, slowdown, per_processor_slowdown, wait, max_wait,
     turnaround, makespan, end, utilization, queue_length, job_load, throughput,
@@ -123,7 +124,7 @@ def compare(
     from decision.analysis.comparison_files import write_comparison
     from decision.analysis.measures import find_metric
     from decision.drivers.comparing import run_comparison
-    from decision.drivers.comparison_plan import Plan, find_baseline, read_workloads
+    from decision.drivers.comparison_plan import Plan, describe_setup, find_baseline, read_workloads
     from decision.drivers.inputs import SwfOptions
     from decision.drivers.side_by_side import available_cores
 
@@ -148,11 +149,33 @@ def compare(
     )
     metrics = [find_metric(name) for name in dict.fromkeys(metric or DEFAULT_METRICS)]
     against = find_baseline(plan, baseline)
-    print_dropped(read_workloads(plan))
+    logs = read_workloads(plan)
+    print_dropped(logs)
     announce_compilation()
     with counting("runs") as show:
         outcomes = run_comparison(plan, output, processes=jobs or available_cores(), progress=show)
-    comparison = boil_down(outcomes, metrics, against, seed=draw)
+    comparison = boil_down(outcomes, metrics, against, seed=draw, setup=describe_setup(plan, logs))
     print_comparison(comparison)
     write_comparison(output, comparison)
     stdout().print(f"comparison.csv, .md, .json and runs.csv are in {output}", highlight=False, soft_wrap=True)
+    _report(output)
+
+
+def _report(folder: Path) -> None:
+    """Write the page, or say why there is none: the comparison itself needs no pictures."""
+    from decision.analysis.extras import require_matplotlib
+    from decision.model.errors import ConfigError
+
+    from .progress import working
+    from .terminal import stderr, stdout
+
+    try:
+        require_matplotlib()
+    except ConfigError as error:
+        stderr().print(f"no report.html: {error}", highlight=False, soft_wrap=True)
+        return
+    from decision.analysis.comparison_report import write_comparison_report
+
+    with working("drawing"):
+        report = write_comparison_report(folder)
+    stdout().print(f"pictures, tables and how it was run: {report}", highlight=False, soft_wrap=True)

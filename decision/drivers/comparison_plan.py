@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from decision import __version__
 from decision.model.errors import ConfigError
+from decision.model.reshape import dropped_text
 from decision.model.workload import Workload
 
-from .inputs import Case, Choice, Inputs, SwfOptions, load
+from .inputs import Case, Choice, Inputs, SwfOptions, is_swf, load
 from .kept import digest
 from .whole_run import find_batsim
 
@@ -67,6 +69,37 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 def read_workloads(plan: Plan) -> list[Workload]:
     """The workloads, whole. Raises InputError, or ConfigError if the platform cannot be used."""
     return [_read(plan, workload).workloads[0] for workload in plan.workloads]
+
+
+def describe_setup(plan: Plan, workloads: Sequence[Workload]) -> dict[str, str]:
+    """How a plan is run, in words: what was chosen, and as what. `workloads` are those of `read_workloads`."""
+    files = list(zip(plan.workloads, workloads, strict=True))
+    facts = {
+        "platform": plan.platform.name,
+        "workloads": ", ".join(f"{path.name} ({len(workload.jobs):,} jobs)" for path, workload in files),
+        **{f"left out of {path.name}": dropped_text(workload) for path, workload in files if workload.dropped},
+        "jobs": _describe_windows(plan),
+        "policies": "; ".join(plan.policies),
+        "options of every policy": ", ".join(f"{name}={value}" for name, value in plan.settings.items()),
+        "seeds of the policies": "0" if plan.seeds == 1 else f"0 to {plan.seeds - 1}",
+        "engine": ", ".join(plan.engines),
+        "energy": "simulated" if plan.energy else "not simulated",
+        "logs (.swf)": _describe_logs(plan) if any(map(is_swf, plan.workloads)) else "",
+        "package": f"decision {__version__}",
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _describe_windows(plan: Plan) -> str:
+    if not plan.windows:
+        return "all of each workload"
+    each = f"{plan.windows:,} random sequences of {plan.length:,} jobs of each workload"
+    return f"{each}, drawn with seed {plan.draw}, the same for all policies"
+
+
+def _describe_logs(plan: Plan) -> str:
+    machine = "the machine in their header" if plan.swf.nodes is None else f"{plan.swf.nodes:,} hosts"
+    return f"jobs larger than {machine} are left out; walltimes: {plan.swf.walltime}"
 
 
 def contender(plan: Plan, policy: str, engine: EngineName) -> str:

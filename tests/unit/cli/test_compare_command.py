@@ -19,6 +19,7 @@ def compare(root):
 
 
 def test_policies_are_compared_and_files_written(compare, tmp_path):
+    pytest.importorskip("matplotlib")
     options = ("--policy", "easy", "--policy", "fcfs", "--windows", "4", "--length", "4", "-j", "1")
     result = compare(*options, "-o", str(tmp_path / "x"))
     assert result.exit_code == 0, result.output
@@ -28,7 +29,18 @@ def test_policies_are_compared_and_files_written(compare, tmp_path):
     assert re.search(r"^ fcfs +\d.* to \d", result.stdout, re.MULTILINE)
     assert "runtimes under 10 s count as 10 s" in result.stdout
     files = {file.name for file in (tmp_path / "x").iterdir()}
-    assert files == {"comparison.csv", "comparison.md", "comparison.json", "runs.csv", "runs"}
+    assert files == {"comparison.csv", "comparison.md", "comparison.json", "runs.csv", "report.html", "runs"}
+    page = (tmp_path / "x/report.html").read_text()
+    assert "<tr><td>workloads</td><td>toy.json (5 jobs)</td></tr>" in page
+    assert "4 random sequences of 4 jobs of each workload, drawn with seed 0, the same for all policies" in page
+
+
+def test_without_matplotlib_there_are_tables_and_a_note(compare, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    result = compare("--policy", "easy", "-j", "1", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "no report.html: pictures need matplotlib" in " ".join(result.stderr.split())
+    assert (tmp_path / "comparison.md").is_file() and not (tmp_path / "report.html").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """A comparison's runs: which there are, that each is what `decision run` would do, and that none is done twice."""
 
 import pytest
+from msgspec.structs import replace
 
+from decision import __version__
 from decision.drivers.comparing import run_comparison
-from decision.drivers.comparison_plan import Plan, find_baseline
-from decision.drivers.inputs import Choice, Inputs, load
+from decision.drivers.comparison_plan import Plan, describe_setup, find_baseline, read_workloads
+from decision.drivers.inputs import Choice, Inputs, SwfOptions, load
 from decision.drivers.whole_run import run_here
 from decision.model.errors import ConfigError, PolicyError
 
@@ -127,3 +129,43 @@ def test_the_baseline_is_the_first_or_the_named_one(toy):
     assert find_baseline(both, "fcfs @embedded") == "fcfs @embedded"
     with pytest.raises(ConfigError, match=r"--baseline sjf: is not compared \(compared are easy, fcfs\)"):
         find_baseline(toy("easy", "fcfs"), "sjf")
+
+
+def test_the_setup_says_what_was_chosen_and_what_was_left_out(toy, tmp_path):
+    log = tmp_path / "log.swf"
+    sizes = (1, 2, 64)  # the last one is larger than --nodes
+    log.write_text(
+        "".join(f"{i} {i} 0 10 {size} 0 0 {size} 20 0 1 1 1 1 1 1 -1 -1\n" for i, size in enumerate(sizes, 1))
+    )
+    plan = toy("easy", "fcfs", windows=3, length=2, draw=7, seeds=2, settings={"power": "none"})
+    plan = replace(plan, workloads=(*plan.workloads, log), swf=SwfOptions(nodes=4))
+    setup = describe_setup(plan, read_workloads(plan))
+    assert setup == {
+        "platform": "toy.xml",
+        "workloads": "toy.json (5 jobs), log.swf (2 jobs)",
+        "left out of log.swf": "1 larger than 4 hosts",
+        "jobs": "3 random sequences of 2 jobs of each workload, drawn with seed 7, the same for all policies",
+        "policies": "easy; fcfs",
+        "options of every policy": "power=none",
+        "seeds of the policies": "0 to 1",
+        "engine": "embedded",
+        "energy": "not simulated",
+        "logs (.swf)": "jobs larger than 4 hosts are left out; walltimes: requested",
+        "package": f"decision {__version__}",
+    }
+
+
+def test_a_plain_setup_is_short(toy):
+    plan = toy("easy")
+    setup = describe_setup(plan, read_workloads(plan))
+    assert list(setup) == [
+        "platform",
+        "workloads",
+        "jobs",
+        "policies",
+        "seeds of the policies",
+        "engine",
+        "energy",
+        "package",
+    ]
+    assert setup["jobs"] == "all of each workload"

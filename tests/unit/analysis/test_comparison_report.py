@@ -1,0 +1,142 @@
+"""The page of a comparison: what is drawn, and what stands in it."""
+
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from decision.analysis.comparison import Outcome, Row, compare
+from decision.analysis.comparison_files import write_comparison
+from decision.analysis.measures import METRICS, definition, symbols
+from decision.analysis.page import prose
+from decision.analysis.statistics import Estimate
+from decision.model.errors import InputError
+
+picture = pytest.importorskip("decision.analysis.comparison_picture")
+report = pytest.importorskip("decision.analysis.comparison_report")
+
+
+def row(name, score, chance, verdict) -> Row:
+    return Row(
+        metric="wait",
+        workload="log",
+        contender=name,
+        runs=8,
+        score=Estimate(*score),
+        improvement=Estimate(*chance),
+        verdict=verdict,
+    )
+
+
+ROWS = [
+    row("easy", (20, 15, 25), (0.5, 0.4, 0.6), "baseline"),
+    row("sjf", (10, 8, 12), (0.9, 0.8, 1.0), "better"),
+    row("fcfs", (40, 30, 50), (0.2, 0.1, 0.6), "open"),
+]
+
+
+def lines(axes) -> list[tuple[list[float], str]]:
+    """Bars and dots: where from and to, and in which colour."""
+    return [(list(line.get_xdata()), line.get_color()) for line in axes.lines if line.get_linestyle() != "--"]
+
+
+def test_dots_and_intervals_are_the_rows_and_the_baseline_is_marked():
+    scores, chances = picture.draw_rows(ROWS, "s").axes
+    colors = [picture.COLORS[row.verdict] for row in ROWS]
+    assert lines(scores) == [
+        ([15, 25], colors[0]),
+        ([20], colors[0]),
+        ([8, 12], colors[1]),
+        ([10], colors[1]),
+        ([30, 50], colors[2]),
+        ([40], colors[2]),
+    ]
+    assert [x for x, _ in lines(chances)] == [[0.8, 1.0], [0.9], [0.1, 0.6], [0.2]]
+    dashed = [line.get_xdata()[0] for axes in (scores, chances) for line in axes.lines if line.get_linestyle() == "--"]
+    assert dashed == [20, 0.5]
+    assert [text.get_text() for text in scores.get_yticklabels()] == ["easy", "sjf", "fcfs"]
+    assert scores.get_ylim() == (2.5, -0.5)  # as in the table, the first above
+    assert scores.get_xlabel() == "interquartile mean (s)"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scale"), [(8, 50, "linear"), (1, 50, "log"), (0, 50, "linear"), (-1, 50, "linear")]
+)
+def test_a_scale_is_logarithmic_where_scores_are_far_apart_and_above_nothing(low, high, scale):
+    rows = [row("easy", (low, low, low), (0.5, 0.5, 0.5), "baseline"), row("b", (high, high, high), (0, 0, 0), "worse")]
+    assert picture.draw_rows(rows, "").axes[0].get_xscale() == scale
+
+
+def outcomes(workload: str, **scores) -> list[Outcome]:
+    return [
+        Outcome(workload=workload, contender=name, first_job=0, seed=i, metrics={"wait": value, "bounded_slowdown": 2})
+        for name, values in scores.items()
+        for i, value in enumerate(values)
+    ]
+
+
+@pytest.fixture
+def comparison():
+    runs = outcomes("a", easy=[5, 6, 7, 8], sjf=[1, 2, 3, 4]) + outcomes("b", easy=[5, 6, 7, 8], sjf=[6, 7, 8, 9])
+    setup = {"policies": "easy; sjf", "left out of a.swf": "3 <too large>"}
+    return compare(runs, [METRICS["wait"], METRICS["bounded_slowdown"]], "easy", setup=setup)
+
+
+@pytest.fixture
+def text(comparison, tmp_path) -> str:
+    write_comparison(tmp_path, comparison)
+    return report.write_comparison_report(tmp_path).read_text()
+
+
+def test_the_page_has_a_picture_and_a_table_for_each_metric_and_workload(text):
+    titles = re.findall(r"<h2>([^<]*)</h2>\n<figure>", text)
+    assert titles == [
+        "wait (s) on a, lower is better",
+        "wait (s) on b, lower is better",
+        "wait on all, lower is better",
+        "bounded_slowdown on a, lower is better",
+        "bounded_slowdown on b, lower is better",
+        "bounded_slowdown on all, lower is better",
+    ]
+    assert text.count('src="data:image/svg+xml;base64,') == len(titles) == text.count('<table class="figures">')
+    assert "<tr><td>sjf</td><td>2.500</td><td>" in text  # without the least and the greatest of 1, 2, 3, 4
+
+
+def test_the_page_says_how_it_was_run_and_what_metrics_mean(text):
+    assert "<tr><td>policies</td><td>easy; sjf</td></tr>" in text
+    assert "<tr><td>left out of a.swf</td><td>3 &lt;too large&gt;</td></tr>" in text
+    assert "<td><code>t - s</code> of each job, seconds.</td>" in text
+    assert "<code>max(1, (w + p) / max(p, bound))</code>" in text
+    assert "s is its submission time" in text
+    assert "utilization" not in re.findall(r'<section id="metrics">.*?</table>', text, re.DOTALL)[0]
+
+
+def test_the_page_asks_for_nothing_from_outside(text):
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|src=\"(?!data:)|href=\"(?!data:)|@import|url\(|<script", text)
+
+
+def test_the_setup_is_kept_with_the_comparison_and_older_ones_have_none(comparison, tmp_path):
+    write_comparison(tmp_path, comparison)
+    kept = tmp_path / "comparison.json"
+    older = re.sub(rb',"setup":\{[^}]*\}', b"", kept.read_bytes())
+    assert b"setup" not in older
+    kept.write_bytes(older)
+    assert report.read_comparison(tmp_path) == replace(comparison, setup={})
+    assert "<h2>wait (s) on a" in report.write_comparison_report(tmp_path).read_text()
+
+
+def test_no_comparison_no_page(tmp_path):
+    with pytest.raises(InputError, match=r"comparison\.json: cannot be read"):
+        report.write_comparison_report(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_metric_that_is_computed_from_jobs_has_its_formula():
+    without = {name for name in METRICS if not definition(name)}
+    assert without == {"switches", "rejected"}  # counts, which their summaries define
+    assert "w = t - s its waiting time" in " ".join(symbols().split())
+
+
+def test_code_in_docstrings_is_code_in_the_page():
+    assert prose("``a < b`` as\n `x`, it's") == "<code>a &lt; b</code> as <code>x</code>, it's"

@@ -14,5 +14,10 @@ which takes 91 s for the Gantt chart of 10,000 jobs on 256 hosts (ours takes 2 s
 cannot put several runs on one clock. evalys reads the files that we write. Runs are drawn side by side from `Run`s, so
 that one run is the case of a list of one. `report` puts all into one HTML file: its charts are drawn on canvas by a
 script of its own, for which 10,000 jobs are 10 ms; rejected: SVG, which needs an element for each piece of a job,
-and a plotting library in the page (megabytes, or a network).
+and a plotting library in the page (megabytes, or a network). All pages have one shell and style (`page`).
+
+The page of a comparison is made from ``comparison.json`` alone, which says how it was run, too; so it can be made
+where nothing was run. Learning curves are read from what trainings wrote, without torch. Seeds are put together where
+their checkpoints say that nothing else differs; rejected: by the names of folders, which would be a guess. Their band
+is from the lowest to the highest: quartiles of three or five seeds say less than they seem to.
 """

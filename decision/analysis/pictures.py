@@ -17,7 +17,7 @@ from .runs import Run
 from .series import Steps, averaged, queue_over_time, utilization_over_time
 
 RUN_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
-_STYLES = ("-", "--", ":")  # when the colours are used up
+LOOKS = tuple(product(("-", "--", ":"), RUN_COLORS))  # other styles when the colours are used up
 # From which on, in seconds, and what it is called
 _LENGTHS = ((0.0, "< 1 min"), (60.0, "1-10 min"), (600.0, "10-60 min"), (3600.0, "1-6 h"), (21_600.0, "> 6 h"))
 _SLOWDOWNS = ((1.0, "1-1.1"), (1.1, "1.1-2"), (2.0, "2-10"), (10.0, "10-100"), (100.0, "100-1000"), (1000.0, "> 1000"))
@@ -30,7 +30,7 @@ def load_over_time(runs: Sequence[Run]) -> Figure:
     figure = new_figure(11, 6)
     top, bottom = figure.subplots(2, 1, sharex=True)
     unit, unit_name = clock(runs)
-    for run, (style, color) in zip(runs, cycle(product(_STYLES, RUN_COLORS)), strict=False):
+    for run, (style, color) in zip(runs, cycle(LOOKS), strict=False):
         looks: dict[str, Any] = {"color": color, "linestyle": style, "label": run.name}
         _draw_steps(top, averaged(utilization_over_time(run.jobs, run.record.nb_hosts)), unit, looks)
         _draw_steps(bottom, queue_over_time(run.jobs), unit, looks)

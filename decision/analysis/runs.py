@@ -10,6 +10,8 @@ from decision.model.record import JobTable, RunRecord
 from .batsim_files import read_run
 from .metrics import makespan, only_ran
 
+JOBS = "*jobs.csv"  # in a run's folder
+
 
 class Run(NamedTuple):
     """A run and its name among others."""
@@ -41,11 +43,14 @@ def _read(place: Path, name: str) -> Run:
 
 
 def _runs_in(place: Path) -> list[Path]:
-    """The place itself, or the folders in it that hold a run each."""
-    if not place.is_dir() or any(place.glob("*jobs.csv")):
+    return folders_with(JOBS, place) or [place]
+
+
+def folders_with(pattern: str, place: Path) -> list[Path]:
+    """The place itself if it is a folder with such files, or else the folders in it that are."""
+    if any(place.glob(pattern)):
         return [place]
-    folders = sorted(folder for folder in place.iterdir() if folder.is_dir() and any(folder.glob("*jobs.csv")))
-    return folders or [place]
+    return sorted(file.parent for file in place.glob(f"*/{pattern}"))
 
 
 def short_names(places: Sequence[Path]) -> list[str]:

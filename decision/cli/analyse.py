@@ -1,4 +1,4 @@
-"""``decision analyse``: pictures and a page of runs that are over."""
+"""``decision analyse``: pictures and a page of runs that are over, and of trainings."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +18,8 @@ def analyse(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Folder or prefix of a run's files; a folder of folders is all runs in it.", metavar="RUN..."
+            help="Folder or prefix of a run's files, or a training's folder; a folder of folders is all in it.",
+            metavar="RUN...",
         ),
     ],
     platform: Annotated[
@@ -30,22 +31,30 @@ def analyse(
     ),
     pictures: Annotated[PictureFormat, typer.Option("--format", help="Of the pictures.")] = PictureFormat.PNG,
 ) -> None:
-    """Draw runs side by side and make one page of them.
+    """Draw runs or trainings side by side and make one page of them.
 
     Reads what decision run, decision showcase or Batsim (3 to 5) wrote. Writes
     pictures and report.html, one file with all of them, a table, and Gantt
     charts that can be zoomed; it needs no network.
+
+    Of folders that decision train wrote it draws the learning curves: three or
+    more trainings that differ in their seed alone as a mean in a band from the
+    lowest to the highest, others as a line each.
 
     Examples:
 
       decision analyse out
 
       decision analyse out/easy out/fcfs -p platforms/taurus.xml -o report
+
+      decision analyse learned/seed0 learned/seed1 learned/seed2
     """
+    from decision.analysis.curves import load_trainings
     from decision.analysis.extras import require_matplotlib
     from decision.analysis.runs import load_runs
     from decision.drivers.inputs import writable_folder
     from decision.formats import load_platform
+    from decision.learn.kinds import kind_of
 
     from .progress import working
     from .tables import print_summaries
@@ -53,11 +62,16 @@ def analyse(
 
     require_matplotlib()
     from decision.analysis.analyse import analyse as write
+    from decision.analysis.analyse import split
     from decision.analysis.report import summaries_of
 
     with working("drawing"):
         hosts = None if platform is None else load_platform(platform, energy=True)
-        found = load_runs(runs)
-        files = write(found, writable_folder(output), pictures.value, hosts)
-    print_summaries(summaries_of(found))
-    stdout().print(f"{files[-1]} and {len(files) - 1} pictures beside it", highlight=False, soft_wrap=True)
+        places, folders = split(runs)
+        found, learned = load_runs(places), load_trainings(folders, kind_of)
+        files = write(found, learned, writable_folder(output), pictures.value, hosts)
+    if found:
+        print_summaries(summaries_of(found))
+    stdout().print(
+        f"{files[-1]} and {len(files) - 1} picture{'s' * (len(files) > 2)} beside it", highlight=False, soft_wrap=True
+    )

@@ -50,7 +50,7 @@ def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable |
 def _together(members: list[tuple[str, Columns]]) -> list[Training]:
     if len(members) < _LEAST_SEEDS:
         return [Training(name, [curves]) for name, curves in members]
-    name = f"{members[0][0]} and {len(members) - 1} more seeds"
+    name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
     return [Training(name, [curves for _, curves in members])]
 
 

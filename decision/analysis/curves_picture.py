@@ -50,7 +50,7 @@ def learning_curves(trainings: Sequence[Training]) -> Figure:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("environment steps")
     if any(len(training.seeds) > 1 for training in trainings):
-        figure.suptitle("several seeds: mean, lowest and highest", fontsize=10)
+        figure.suptitle("several seeds: mean, lowest and highest, as far as all of them got", fontsize=10)
     figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", frameon=False, ncols=3)
     return figure
 

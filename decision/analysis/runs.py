@@ -50,7 +50,7 @@ def folders_with(pattern: str, place: Path) -> list[Path]:
     """The place itself if it is a folder with such files, or else the folders in it that are."""
     if any(place.glob(pattern)):
         return [place]
-    return sorted(file.parent for file in place.glob(f"*/{pattern}"))
+    return sorted({file.parent for file in place.glob(f"*/{pattern}")})
 
 
 def short_names(places: Sequence[Path]) -> list[str]:

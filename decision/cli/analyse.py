@@ -19,7 +19,7 @@ def analyse(
         list[Path],
         typer.Argument(
             help="Folder or prefix of a run's files, or a training's folder; a folder of folders is all in it.",
-            metavar="RUN...",
+            metavar="RUN",
         ),
     ],
     platform: Annotated[

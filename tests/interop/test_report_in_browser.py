@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 from browser import browser, missing
 
+from decision.analysis.comparison import Outcome, compare
+from decision.analysis.comparison_files import write_comparison
+from decision.analysis.curves import Training
+from decision.analysis.measures import METRICS
 from decision.analysis.metrics import only_ran
 from decision.analysis.report import write_report
 from decision.analysis.runs import Run
@@ -186,3 +190,35 @@ def test_the_page_is_silent_and_may_ask_nobody(show):
     window.run("fetch('http://127.0.0.1:9/').catch(() => {});")
     refusals = window.messages()
     assert refusals and all("Content Security Policy" in refusal or "9/" in refusal for refusal in refusals)
+
+
+IMAGES = "return [...document.images].map(image => [image.alt, image.complete && image.naturalWidth > 600]);"
+
+
+def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_path):
+    report = pytest.importorskip("decision.analysis.comparison_report")
+    outcomes = [
+        Outcome(workload="log", contender=name, first_job=0, seed=seed, metrics={"wait": seed + wait, "fairness": 0.5})
+        for name, wait in (("easy", 10), ("easy,power=idle-timeout,idle_timeout=300", 20), ("<b>sjf", 5))
+        for seed in range(5)
+    ]
+    found = compare(outcomes, [METRICS["wait"], METRICS["fairness"]], "easy", setup={"policies": "x" * 200})
+    write_comparison(tmp_path, found)
+    window.open(report.write_comparison_report(tmp_path))
+    window.settle()
+    assert window.run(IMAGES) == [["wait on log", True], ["fairness on log", True]]
+    assert window.messages() == []
+    assert window.run("return document.querySelector('tbody tr:nth-child(3) td').textContent;") == "<b>sjf"
+    assert window.run("return document.documentElement.scrollWidth <= window.innerWidth;")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_trainings_page_shows_its_curves(window, tmp_path, suffix):
+    analyse = pytest.importorskip("decision.analysis.analyse").analyse
+    columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
+    (*_, page) = analyse([], [Training("learned", [columns])], tmp_path, suffix, None)
+    window.open(page)
+    window.settle()
+    assert window.run(IMAGES) == [["learning", True]]
+    assert window.messages() == []
+    assert window.run("return document.title;") == "learned"

@@ -54,7 +54,7 @@ def test_what_is_no_curve_is_refused(tmp_path, content, message):
 def test_three_seeds_of_one_thing_are_together_and_two_are_not(tmp_path):
     folders = [training(tmp_path / f"{kind}{seed}", "1,100,0,-0.5,,,0.7") for kind in "ab" for seed in range(3)]
     found = load_trainings(folders[:5], lambda folder: folder.name[0])
-    assert [(one.name, len(one.seeds)) for one in found] == [("a0 and 2 more seeds", 3), ("b0", 1), ("b1", 1)]
+    assert [(one.name, len(one.seeds)) for one in found] == [("a0 ... a2 (3 seeds)", 3), ("b0", 1), ("b1", 1)]
 
 
 def test_where_nothing_says_what_was_learned_each_is_by_itself(tmp_path):

@@ -78,6 +78,9 @@ def test_a_folder_of_folders_is_all_runs_in_it(tmp_path):
     (tmp_path / "notes").mkdir()
     assert [run.name for run in load_runs([tmp_path])] == ["easy", "fcfs"]
     assert [run.name for run in load_runs([tmp_path / "fcfs"])] == ["fcfs"]
+    write_run(tmp_path / "fcfs" / "again", record())
+    with pytest.raises(InputError, match="2 runs"):
+        load_runs([tmp_path])
 
 
 def test_what_cannot_be_looked_at_is_refused(tmp_path):

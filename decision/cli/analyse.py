@@ -59,6 +59,7 @@ def analyse(
     from .progress import working
     from .tables import print_summaries
     from .terminal import stdout
+    from .workload.tables import count
 
     require_matplotlib()
     from decision.analysis.analyse import analyse as write
@@ -72,6 +73,5 @@ def analyse(
         files = write(found, learned, writable_folder(output), pictures.value, hosts)
     if found:
         print_summaries(summaries_of(found))
-    stdout().print(
-        f"{files[-1]} and {len(files) - 1} picture{'s' * (len(files) > 2)} beside it", highlight=False, soft_wrap=True
-    )
+    beside = count(len(files) - 1, "picture")
+    stdout().print(f"{files[-1]} and {beside} beside it", highlight=False, soft_wrap=True)

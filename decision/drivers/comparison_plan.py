@@ -75,9 +75,9 @@ def describe_setup(plan: Plan, workloads: Sequence[Workload]) -> dict[str, str]:
     """How a plan is run, in words: what was chosen, and as what. `workloads` are those of `read_workloads`."""
     files = list(zip(plan.workloads, workloads, strict=True))
     facts = {
-        "platform": plan.platform.name,
-        "workloads": ", ".join(f"{path.name} ({len(workload.jobs):,} jobs)" for path, workload in files),
-        **{f"left out of {path.name}": dropped_text(workload) for path, workload in files if workload.dropped},
+        "platform": str(plan.platform),
+        "workloads": ", ".join(f"{path} ({len(workload.jobs):,} jobs)" for path, workload in files),
+        **{f"left out of {path}": dropped_text(workload) for path, workload in files if workload.dropped},
         "jobs": _describe_windows(plan),
         "policies": "; ".join(plan.policies),
         "options of every policy": ", ".join(f"{name}={value}" for name, value in plan.settings.items()),

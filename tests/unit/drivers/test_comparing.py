@@ -141,9 +141,9 @@ def test_the_setup_says_what_was_chosen_and_what_was_left_out(toy, tmp_path):
     plan = replace(plan, workloads=(*plan.workloads, log), swf=SwfOptions(nodes=4))
     setup = describe_setup(plan, read_workloads(plan))
     assert setup == {
-        "platform": "toy.xml",
-        "workloads": "toy.json (5 jobs), log.swf (2 jobs)",
-        "left out of log.swf": "1 larger than 4 hosts",
+        "platform": str(plan.platform),
+        "workloads": f"{plan.workloads[0]} (5 jobs), {log} (2 jobs)",
+        f"left out of {log}": "1 larger than 4 hosts",
         "jobs": "3 random sequences of 2 jobs of each workload, drawn with seed 7, the same for all policies",
         "policies": "easy; fcfs",
         "options of every policy": "power=none",

@@ -1,6 +1,7 @@
 """The arrays that a step is written into."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,9 @@ def check_outputs(out: Outputs, like: Outputs) -> Outputs:
     Raises:
         ConfigError: naming the array, and what it must be.
     """
-    for name, array, model in zip(out._fields, out, like, strict=True):
+    given: Iterable[NDArray[Any]] = out
+    wanted: Iterable[NDArray[Any]] = like
+    for name, array, model in zip(out._fields, given, wanted, strict=True):
         if array.shape != model.shape or array.dtype != model.dtype or not array.flags.c_contiguous:
             found = f"found {array.dtype} {array.shape}"
             raise ConfigError(f"out.{name}: must be C-contiguous {model.dtype} {model.shape}; {found}")

@@ -15,6 +15,9 @@ Policies = Annotated[
 Episodes = Annotated[int, typer.Option("--episodes", help="How many.", min=1, rich_help_panel=EPISODES)]
 Placed = Annotated[int, typer.Option("--placed", help="Jobs that an episode places.", min=1, rich_help_panel=EPISODES)]
 Seed = Annotated[int, typer.Option("--seed", help="Where in the log they begin.", min=0, rich_help_panel=EPISODES)]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="No other jobs arrive than those placed.", rich_help_panel=EPISODES)
+]
 Table = Annotated[Path | None, typer.Option("--output", "-o", help="Each episode's metrics, CSV.", metavar="FILE")]
 
 
@@ -25,6 +28,7 @@ def evaluate(
     episodes: Episodes = 100,
     placed: Placed = 1000,
     seed: Seed = 0,
+    offline: Offline = False,
     output: Table = None,
     jobs: JobsOption = None,
     nodes: NodesOption = None,
@@ -43,6 +47,9 @@ def evaluate(
           -p cluster.xml -w log.swf --jobs 5000:
 
       decision evaluate fcfs easy -p cluster.xml -w work.json -o metrics.csv
+
+      decision evaluate learned/inspector.ckpt sjf+easy \\
+          -p cluster.xml -w log.swf --placed 128 --offline
     """
     from decision.drivers.inputs import Inputs, SwfOptions, load
     from decision.learn import with_torch
@@ -54,7 +61,9 @@ def evaluate(
     swf = SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value)
     case = load(Inputs(platform=platform, workloads=(workload,), swf=swf))
     print_dropped(case.workloads)
-    comparison = with_torch("dbf").Comparison(case.platform, case.workloads[0], placed, episodes, seed)
+    comparison = with_torch("schedulers").Comparison(
+        case.platform, case.workloads[0], placed, episodes, seed, online=not offline
+    )
     announce_compilation()
     metrics = {}
     for policy in policies:

@@ -136,13 +136,15 @@ def print_manifest(manifest: Manifest) -> None:
 
 def _manifest_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     config = manifest.config
+    yield "scheduler", config.scheduler
     yield "algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.learn.steps:,} steps, seed {config.seed}"
     yield "made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"
     yield "encoder", _listed(manifest.encoder)
     yield "platform", f"{manifest.platform.name}, {manifest.nb_hosts} hosts, sha256 {manifest.platform.sha256[:16]}"
     for workload in manifest.workloads:
         yield "workload", f"{workload.name}, sha256 {workload.sha256[:16]}"
-    for section in ("env", "network", "learn"):
+    yield "env", _listed(config.settings)
+    for section in ("network", "learn"):
         yield section, _listed(to_builtins(getattr(config, section)))
     if manifest.scores:
         yield "last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())

@@ -24,15 +24,18 @@ class What(StrEnum):
     """What can be learned."""
 
     DBF = "dbf"
+    RLSCHEDULER = "rlscheduler"
+    INSPECTOR = "inspector"
 
 
-Learned = Annotated[What, typer.Argument(help="What to learn: dbf is split-window deep back-filling.")]
+Learned = Annotated[What, typer.Argument(help="What to learn.")]
 Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for checkpoint and curves.", metavar="FOLDER")]
 Preset = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--preset",
-        help="[bold]dbf-compact[/bold], [bold]dbf-paper[/bold] or a file.toml like theirs.",
+        help="[bold]dbf-compact[/bold] (dbf's default), [bold]dbf-paper[/bold], [bold]rlscheduler[/bold], "
+        "[bold]inspector[/bold], or a file.toml like theirs.",
         metavar="NAME",
         rich_help_panel=LEARNING,
     ),
@@ -60,7 +63,7 @@ def train(
     platform: PlatformOption,
     workload: LogOption,
     output: Folder,
-    preset: Preset = "dbf-compact",
+    preset: Preset = None,
     changes: Changes = None,
     steps: Steps = None,
     seed: Seed = 0,
@@ -71,8 +74,12 @@ def train(
 ) -> None:
     """Learn a scheduler from a workload, by trial in the embedded engine.
 
-    Writes the checkpoint, FOLDER/dbf.ckpt, which is a policy wherever one is
-    named; the curves, FOLDER/progress.csv and TensorBoard's event files; and
+    dbf is split-window deep back-filling, which starts jobs of a window of the
+    queue; rlscheduler gives jobs priorities, and others are backfilled by rule;
+    inspector (SchedInspector) accepts or refuses the next job of an order.
+
+    Writes the checkpoint, FOLDER/dbf.ckpt or so, which is a policy wherever one
+    is named; the curves, FOLDER/progress.csv and TensorBoard's event files; and
     what --resume goes on from. Ctrl-C ends it cleanly: the same command with
     --resume then gives what an undisturbed run would have given.
 
@@ -83,29 +90,36 @@ def train(
       decision train dbf -p cluster.xml -w work.json -o learned --steps 500000 \\
           --set env.head=9 --set env.tail=1 --set learn.lr=1e-4
 
+      decision train inspector -p cluster.xml -w log.swf -o over-f1 \\
+          --set env.base=f1
+
       decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
     """
     from decision.drivers.inputs import Inputs, SwfOptions, load, writable_folder
     from decision.drivers.signals import stop_on_signals
     from decision.learn import with_torch
     from decision.learn.checkpoint import file_facts
-    from decision.learn.config import load_config
+    from decision.learn.config import SCHEDULERS, load_config
+    from decision.model.errors import ConfigError
 
     from .learning_tables import learning, print_curve
     from .progress import announce_compilation
     from .tables import print_dropped
 
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
+    preset = preset or SCHEDULERS[what].preset
     config = load_config(preset, changes, seed=seed)
+    if config.scheduler != what:
+        raise ConfigError(f"--preset {preset} is for {config.scheduler}: train that, or choose a preset for {what}")
     swf = SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value)
     case = load(Inputs(platform=platform, workloads=(workload,), swf=swf))
     print_dropped(case.workloads)
-    learner = with_torch("dbf")
+    learner = with_torch("schedulers")
     announce_compilation()
     files = [file_facts(path) for path in (platform, workload)]
     folder = writable_folder(output)
     with stop_on_signals() as request, learning(config.learn.steps) as show:
-        checkpoint = learner.train_dbf(
+        checkpoint = learner.train_scheduler(
             case.platform,
             case.workloads[0],
             config,

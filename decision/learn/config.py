@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -17,13 +17,34 @@ Weight = Annotated[float, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
+class Scheduler(NamedTuple):
+    """What can be learned."""
+
+    preset: str  # that it is learned with by default
+    settings: tuple[str, ...]  # fields of EnvConfig that its environment has
+    networks: tuple[str, ...]  # kinds that fit its observations and choices
+
+
+SCHEDULERS = {
+    "dbf": Scheduler(
+        preset="dbf-compact",
+        settings=("head", "tail", "cluster", "jobs", "online", "idle_weight", "queue_weight", "waiting_weight"),
+        networks=("jobs", "mlp"),
+    ),
+    "rlscheduler": Scheduler("rlscheduler", settings=("head", "jobs", "online"), networks=("priority", "mlp")),
+    "inspector": Scheduler("inspector", settings=("base", "jobs", "online"), networks=("mlp",)),
+}
+
+
 class EnvConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment decision/DBF-v0; `decision.envs` says what each means."""
+    """The environment, which has those of these that SCHEDULERS says; `decision.envs` says what each means."""
 
     head: Annotated[int, msgspec.Meta(ge=0)] = 16  # jobs of the window from the queue's head
     tail: Annotated[int, msgspec.Meta(ge=0)] = 4  # and from its tail
     cluster: Literal["cores", "pools"] = "cores"  # how the cluster is seen: each core, or pools that fit any size
+    base: Literal["sjf", "f1"] = "sjf"  # the order that is inspected
     jobs: Count = 1000  # placed jobs that end an episode
+    online: bool = True  # whether other jobs arrive after those
     idle_weight: Share = 1 / 3  # w1 of the reward
     queue_weight: Share = 1 / 3  # w2
     waiting_weight: Share = 1 / 3  # w3
@@ -32,8 +53,8 @@ class EnvConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An actor and a critic; `decision.learn.networks` has the kinds."""
 
-    kind: Literal["mlp", "jobs"] = "jobs"
-    hidden: tuple[Count, ...] = (32,)  # widths of mlp's layers; the one width of jobs
+    kind: Literal["mlp", "jobs", "priority"] = "jobs"
+    hidden: tuple[Count, ...] = (32,)  # widths of the layers of mlp and priority; the one width of jobs
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,10 +86,16 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of a training run but its inputs."""
 
+    scheduler: Literal["dbf", "rlscheduler", "inspector"] = "dbf"  # one of SCHEDULERS
     env: EnvConfig = EnvConfig()
     network: NetworkConfig = NetworkConfig()
     learn: PpoConfig = PpoConfig()
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of the environment, by name."""
+        return {name: getattr(self.env, name) for name in SCHEDULERS[self.scheduler].settings}
 
 
 def preset_names() -> list[str]:
@@ -151,11 +178,29 @@ def _convert(tree: Mapping[str, Any], where: str) -> TrainConfig:
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `$.")
         raise ConfigError(f"{where}: {place.rstrip('`') or 'the file'}: {message[0].lower()}{message[1:]}") from None
-    if config.env.head + config.env.tail == 0:
-        raise ConfigError(f"{where}: env.head and env.tail are both 0: the window needs a job")
-    if config.network.kind == "jobs" and len(config.network.hidden) != 1:
-        raise ConfigError(f"{where}: network.hidden is {list(config.network.hidden)}: the network jobs has one width")
+    _check_env(tree.get("env", {}), config, where)
+    _check_network(config, where)
     return config
+
+
+def _check_env(given: Mapping[str, Any], config: TrainConfig, where: str) -> None:
+    settings = config.settings
+    for name in given:
+        if name not in settings:
+            raise ConfigError(f"{where}: env.{name}: {config.scheduler} has {', '.join(settings)}")
+    slots = {f"env.{name}": settings[name] for name in ("head", "tail") if name in settings}
+    if slots and not any(slots.values()):
+        are = "are both" if len(slots) > 1 else "is"
+        raise ConfigError(f"{where}: {' and '.join(slots)} {are} 0: the window needs a job")
+
+
+def _check_network(config: TrainConfig, where: str) -> None:
+    network, fitting = config.network, SCHEDULERS[config.scheduler].networks
+    if network.kind not in fitting:
+        kinds = " or ".join(fitting)
+        raise ConfigError(f"{where}: network.kind is {network.kind}: {config.scheduler} is learned with {kinds}")
+    if network.kind == "jobs" and len(network.hidden) != 1:
+        raise ConfigError(f"{where}: network.hidden is {list(network.hidden)}: the network jobs has one width")
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

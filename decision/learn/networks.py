@@ -2,7 +2,8 @@
 
 `JobsNetwork` sees DBF's observation as what it is, a set of jobs beside a cluster: one small network is shared by all
 jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
-grow with the window's. `Mlp` is the paper's: one vector, two networks.
+grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
+sees. `Mlp` takes any observation as one vector: DBF's paper has it, and SchedInspector's.
 """
 
 from itertools import pairwise
@@ -12,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from decision.features.observe import JOB_FEATURES
 
 from .config import NetworkConfig
 
@@ -106,7 +109,7 @@ class JobsNetwork(Network):
     def prepare(self, observation: Floats) -> Floats:
         """Times on a logarithmic scale; when as many cores as a job needs will be free, if no other job starts."""
         n, (cluster, window, by_core) = len(observation), self.layout
-        jobs = observation[:, cluster:].reshape(n, window, 4)
+        jobs = observation[:, cluster:].reshape(n, window, JOB_FEATURES)
         size, run = jobs[..., 0], jobs[..., 1]
         summarise = _by_core if by_core else _by_pool
         times, free, ready = summarise(observation[:, :cluster], size)
@@ -157,6 +160,40 @@ class JobsNetwork(Network):
         return torch.cat([scores.view(jobs.shape[:2]), self.forward_score(context)], 1)
 
 
+class PriorityNetwork(Network):
+    """A job's priority from its own four numbers, by a perceptron that all jobs share (Zhang et al., SC 2020).
+
+    The critic is a perceptron with the same hidden layers over the whole window.
+
+    Args:
+        window: jobs in an observation, and actions.
+        hidden: widths of the layers.
+    """
+
+    def __init__(self, window: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.priority = _perceptron((JOB_FEATURES, *hidden, 1), last_gain=0.01)
+        self.critic = _perceptron((JOB_FEATURES * window, *hidden, 1), last_gain=1.0)
+
+    def prepare(self, observation: Floats) -> Floats:
+        """All numbers on a logarithmic scale."""
+        return _log_scale(observation)
+
+    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits, computed of the jobs that there are, and values."""
+        priorities = self.priority(features.view(*mask.shape, JOB_FEATURES)[mask]).squeeze(-1)
+        logits = priorities.new_zeros(mask.shape).masked_scatter(mask, priorities)
+        return logits, self.value(features)
+
+    def actor(self, features: Tensor) -> Tensor:
+        """The logits alone."""
+        return self.priority(features.unflatten(1, (-1, JOB_FEATURES))).squeeze(-1)
+
+    def value(self, features: Tensor) -> Tensor:
+        """The values alone."""
+        return self.critic(features).squeeze(-1)
+
+
 def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None) -> Network:
     """The network of a config, with weights from torch's generator.
 
@@ -165,6 +202,8 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
     """
     if config.kind == "mlp":
         return Mlp(inputs, actions, config.hidden)
+    if config.kind == "priority":
+        return PriorityNetwork(actions, config.hidden)
     if layout is None:
         raise ValueError("the network jobs needs observations of a cluster and a window of jobs")
     return JobsNetwork(layout, config.hidden[0])

@@ -20,7 +20,7 @@ from decision.envs import equal_hosts
 from decision.formats import load_swf
 from decision.learn.checkpoint import InputFacts, file_facts
 from decision.learn.config import load_config
-from decision.learn.dbf import Comparison, train_dbf
+from decision.learn.schedulers import Comparison, train_scheduler
 
 COLUMNS = (("waiting_time", 1.0), ("queue_length", 1.0), ("utilization", 100.0))
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
@@ -99,7 +99,7 @@ def learn_and_compare(run: Run) -> None:
     changes = [f"env.head={run.head}", f"env.tail={run.tail}", f"learn.steps={run.budget.steps}", "learn.threads=1"]
     config = load_config(run.budget.preset, changes, seed=run.seed)
     learned = run.kept.parent
-    train_dbf(equal_hosts(jobs.nb_res), jobs, config, [hosts, file_facts(run.swf)], learned, resume=True)
+    train_scheduler(equal_hosts(jobs.nb_res), jobs, config, [hosts, file_facts(run.swf)], learned, resume=True)
     _scores(_comparison(run.swf, run.budget), str(learned / "dbf.ckpt"), run.kept)
 
 

@@ -30,7 +30,7 @@ def _our_rate(jobs: Workload, *changes: str) -> float:
     """After the first iteration, which warms up."""
     from decision.learn.checkpoint import InputFacts
     from decision.learn.config import load_config
-    from decision.learn.dbf import train_dbf
+    from decision.learn.schedulers import train_scheduler
 
     config = load_config("dbf-compact", changes)
     steps = config.learn.envs * config.learn.rollout
@@ -38,7 +38,7 @@ def _our_rate(jobs: Workload, *changes: str) -> float:
     seconds: list[float] = []
     facts = [InputFacts(name="", sha256="")] * 2
     with tempfile.TemporaryDirectory() as folder:
-        train_dbf(
+        train_scheduler(
             platform(NB_HOSTS), jobs, config, facts, Path(folder), report=lambda r: seconds.append(steps / r.rate)
         )
     return ROLLOUTS * steps / sum(seconds[1:-1])  # nothing is collected in the last iteration
@@ -82,8 +82,8 @@ def decide_latency(swf: Path | None) -> list[float]:
 def _untrained(jobs: Workload, folder: Path) -> Path:
     from decision.learn.checkpoint import InputFacts
     from decision.learn.config import load_config
-    from decision.learn.dbf import train_dbf
+    from decision.learn.schedulers import train_scheduler
 
     tiny = ("learn.steps=1", "learn.envs=1", "learn.rollout=2", "learn.threads=1")
     config = load_config("dbf-compact", ["env.head=112", "env.tail=16", *tiny])
-    return train_dbf(platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)
+    return train_scheduler(platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)

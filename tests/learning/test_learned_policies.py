@@ -9,17 +9,26 @@ import pytest
 from decision.drivers.agent import Agent
 from decision.drivers.inprocess import converse
 from decision.engine.embedded import EmbeddedEngine
-from decision.envs import DbfVectorEnv, equal_hosts, make_setup
+from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
 from decision.learn.checkpoint import InputFacts, file_facts, read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
-from decision.learn.dbf import Comparison, train_dbf
+from decision.learn.schedulers import Comparison, train_scheduler
 from decision.model.errors import ConfigError, InputError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
 from decision.simulation import simulate
 
 FILES = [InputFacts(name=name, sha256="") for name in ("p.xml", "w.json")]
-SHORT = ("env.head=4", "env.tail=2", "env.jobs=40", "learn.envs=8", "learn.rollout=64", "learn.threads=1")
+SHORT = ("env.jobs=40", "learn.envs=8", "learn.rollout=64", "learn.minibatch=128", "learn.threads=1")
+SPLIT = ("env.head=4", "env.tail=2")
+KINDS = {  # presets and changes
+    "cores": ("dbf-compact", *SPLIT),
+    "pools": ("dbf-compact", *SPLIT, "env.cluster=pools"),
+    "mlp": ("dbf-compact", *SPLIT, "network.kind=mlp"),
+    "rlscheduler": ("rlscheduler", "env.head=6"),
+    "inspector of sjf": ("inspector",),
+    "inspector of f1": ("inspector", "env.base=f1"),
+}
 
 
 def workload(nb_jobs: int, sizes: list[int], seed: int, load: float) -> Workload:
@@ -36,10 +45,11 @@ def workload(nb_jobs: int, sizes: list[int], seed: int, load: float) -> Workload
     return Workload(name="w0", jobs=jobs, profiles={f"d{r:g}": Delay(float(r)) for r in set(run)}, nb_res=max(sizes))
 
 
-def learn(jobs: Workload, folder: Path, *changes: str) -> Path:
+def learn(jobs: Workload, folder: Path, *changes: str, kind: str = "cores") -> Path:
     """A checkpoint."""
-    config = load_config("dbf-compact", [*SHORT, "learn.steps=1024", *changes])
-    return train_dbf(equal_hosts(jobs.nb_res), jobs, config, FILES, folder)
+    preset, *first = KINDS[kind]
+    config = load_config(preset, [*SHORT, "learn.steps=1024", *first, *changes])
+    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, FILES, folder)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +57,9 @@ def mixed() -> Workload:
     return workload(120, [1, 1, 2, 4, 8], seed=1, load=1.1)
 
 
-@pytest.fixture(scope="module", params=["cores", "pools", "mlp"])
+@pytest.fixture(scope="module", params=KINDS)
 def checkpoint(request, mixed, tmp_path_factory) -> Path:
-    kind = ("network.kind=mlp",) if request.param == "mlp" else (f"env.cluster={request.param}",)
-    return learn(mixed, tmp_path_factory.mktemp(request.param), *kind)
+    return learn(mixed, tmp_path_factory.mktemp("learned"), kind=request.param)
 
 
 def test_the_same_checkpoint_makes_the_same_schedule_everywhere(checkpoint, mixed):
@@ -86,22 +95,48 @@ def test_where_the_shortest_job_first_is_best_that_is_what_is_learned(tmp_path):
     weights = ("env.idle_weight=0", "env.queue_weight=0.5", "env.waiting_weight=0.5", "env.tail=0", "env.head=8")
     learned = learn(jobs, tmp_path, "learn.steps=60000", "learn.lr=3e-3", "learn.minibatch=256", *weights)
     compared = Comparison(equal_hosts(4), jobs, 200, 10, 0)
+    # nearly: jobs that an episode cuts off count, too
     wait = {policy: compared.metrics(policy)["waiting_time"].mean() for policy in (str(learned), "sjf", "fcfs")}
-    assert wait["sjf"] <= 1.0001 * wait[str(learned)]
+    assert wait["sjf"] < 1.01 * wait[str(learned)]
     assert wait[str(learned)] < 1.05 * wait["sjf"] < 0.7 * wait["fcfs"]
 
 
-def test_training_again_gives_the_same_file(mixed, tmp_path):
-    first, again = (learn(mixed, tmp_path / name).read_bytes() for name in "ab")
+def test_priorities_are_learned_that_are_as_good_as_those_of_the_shortest_first(tmp_path):
+    jobs = workload(400, [4], seed=3, load=0.9)
+    fast = ("learn.steps=40000", "learn.rollout=128", "learn.minibatch=512", "learn.lr=1e-2", "learn.target_kl=0")
+    learned = learn(jobs, tmp_path, *fast, "env.head=40", kind="rlscheduler")
+    compared = Comparison(equal_hosts(4), jobs, 40, 100, 0, online=False)
+    slowdown = {policy: compared.metrics(policy)["bounded_slowdown"].mean() for policy in (str(learned), "fcfs")}
+    options = {"encoder": "inspector", "base": "sjf", "jobs": 40, "online": False}  # it commits itself to a job, too
+    shortest = evaluate(accept, make_setup(jobs, equal_hosts(4), **options), 100, 0)["bounded_slowdown"].mean()
+    assert slowdown[str(learned)] < 1.05 * shortest < 0.6 * slowdown["fcfs"]
+
+
+def accept(observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+    """Of SchedInspector: nothing is refused."""
+    return np.zeros(len(observations), np.int64)
+
+
+@pytest.mark.parametrize("kind", ["cores", "rlscheduler", "inspector of sjf"])
+def test_training_again_gives_the_same_file(kind, mixed, tmp_path):
+    first, again = (learn(mixed, tmp_path / name, kind=kind).read_bytes() for name in "ab")
     assert first == again
 
 
-def test_another_size_of_platform_is_refused_naming_both_and_pools_take_any(mixed, tmp_path):
-    by_core, by_pool = learn(mixed, tmp_path / "c"), learn(mixed, tmp_path / "p", "env.cluster=pools")
+def test_all_kinds_are_compared_over_the_same_episodes_whose_jobs_are_no_more_offline(checkpoint, mixed):
+    for online in (True, False):
+        compared = Comparison(equal_hosts(8), mixed, 40, 5, 0, online)
+        arrived = [compared.metrics(policy)["arrived"] for policy in (str(checkpoint), "fcfs")]
+        assert all((jobs > 40).any() if online else (jobs == 40).all() for jobs in arrived)
+
+
+def test_another_size_of_platform_is_refused_naming_both_where_cores_are_seen(mixed, tmp_path):
     other = equal_hosts(16)
     with pytest.raises(ConfigError, match="has 16 hosts, but the policy's observations are of 8"):
-        simulate(other, [mixed], str(by_core))
-    assert len(simulate(other, [mixed], str(by_pool)).jobs.id) == len(mixed.jobs)
+        simulate(other, [mixed], str(learn(mixed, tmp_path / "cores")))
+    for kind in ("pools", "rlscheduler", "inspector of sjf"):
+        learned = learn(mixed, tmp_path / kind, kind=kind)
+        assert len(simulate(other, [mixed], str(learned)).jobs.id) == len(mixed.jobs)
 
 
 def test_another_version_of_the_encoder_is_refused_naming_both(mixed, tmp_path):
@@ -134,4 +169,4 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
     manifest, _ = read_checkpoint(checkpoint)
     assert (manifest.platform, *manifest.workloads) == tuple(FILES)
     assert (manifest.nb_hosts, manifest.steps, manifest.algorithm) == (8, 1024, "ppo")
-    assert file_facts(checkpoint).name == "dbf.ckpt"
+    assert file_facts(checkpoint).name == f"{manifest.config.scheduler}.ckpt"

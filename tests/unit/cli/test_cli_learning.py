@@ -24,16 +24,24 @@ def _in_checkout(root, monkeypatch):
     monkeypatch.chdir(root)
 
 
+def train(what, folder):
+    result = cli("train", what, *TOY, *SHORT, "-o", folder)
+    assert result.exit_code == 0, result.output
+    return folder / f"{what}.ckpt"
+
+
 @pytest.fixture
 def trained(tmp_path):
-    result = cli("train", "dbf", *TOY, *SHORT, "-o", tmp_path)
-    assert result.exit_code == 0, result.output
-    return tmp_path / "dbf.ckpt"
+    return train("dbf", tmp_path)
 
 
-def test_what_is_trained_can_be_shown_evaluated_and_run(trained, tmp_path):
+@pytest.mark.parametrize("what", ["dbf", "rlscheduler", "inspector"])
+def test_what_is_trained_can_be_shown_evaluated_and_run(what, tmp_path):
+    trained = train(what, tmp_path)
     shown = cli("show", trained)
     assert "64 of 64 steps" in shown.stdout
+    assert shown.stdout.split()[:2] == ["scheduler", what]
+    assert ("idle_weight" in shown.stdout) == (what == "dbf"), "only settings that it has"
     assert "workloads" not in shown.stdout, "a checkpoint keeps no folders"
     table = tmp_path / "metrics.csv"
     compared = cli("evaluate", trained, "easy", *TOY, "--episodes", 3, "--placed", 5, "-o", table)
@@ -66,6 +74,8 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
     [
         (("train", "dbf", *TOY, "-o", "x", "--preset", "dbf-compct"), "did you mean dbf-compact?"),
         (("train", "dbf", *TOY, "-o", "x", "--set", "learn.lr=-1"), "learn.lr: expected `float` > 0"),
+        (("train", "inspector", *TOY, "-o", "x", "--preset", "rlscheduler"), "--preset rlscheduler is for rlscheduler"),
+        (("train", "rlscheduler", *TOY, "-o", "x", "--set", "env.tail=1"), "env.tail: rlscheduler has head, jobs"),
         (("evaluate", "esy", *TOY), "there is no policy 'esy'"),
         (("evaluate", "none.ckpt", *TOY), "none.ckpt: cannot be read"),
         (("show", "platforms/toy.xml"), "this is no checkpoint of decision"),

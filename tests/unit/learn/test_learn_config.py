@@ -2,14 +2,29 @@
 
 import pytest
 
-from decision.learn.config import TrainConfig, differences, load_config, preset_names
+from decision.learn.config import SCHEDULERS, TrainConfig, differences, load_config, preset_names
 from decision.model.errors import ConfigError, InputError
 
 
 def test_every_preset_can_be_read():
-    assert set(preset_names()) >= {"dbf-paper", "dbf-compact"}
+    assert set(preset_names()) >= {"dbf-paper", "dbf-compact", *(s.preset for s in SCHEDULERS.values())}
     for name in preset_names():
         assert isinstance(load_config(name), TrainConfig)
+
+
+def test_every_scheduler_has_a_preset_of_its_own_and_settings_that_there_are():
+    for name, scheduler in SCHEDULERS.items():
+        config = load_config(scheduler.preset)
+        assert (config.scheduler, config.network.kind) == (name, scheduler.networks[0])
+        assert set(config.settings) == set(scheduler.settings)
+
+
+def test_the_presets_of_the_baselines_say_what_their_papers_say():
+    picks, inspects = load_config("rlscheduler"), load_config("inspector")
+    assert picks.settings == {"head": 128, "jobs": 256, "online": False}
+    assert inspects.settings == {"base": "sjf", "jobs": 128, "online": False}
+    for config in (picks, inspects):
+        assert (config.network.hidden, config.learn.clip, config.learn.discount) == ((32, 16, 8), 0.2, 1.0)
 
 
 def test_the_papers_preset_says_what_the_paper_says():
@@ -54,6 +69,23 @@ def test_a_wrong_change_is_named(change, says):
 def test_a_window_needs_a_job():
     with pytest.raises(ConfigError, match=r"env\.head and env\.tail are both 0"):
         load_config("dbf-compact", ["env.head=0", "env.tail=0"])
+
+
+@pytest.mark.parametrize(
+    ("preset", "change", "says"),
+    [
+        ("rlscheduler", "env.head=0", r"env\.head is 0: the window needs a job"),
+        ("rlscheduler", "env.tail=4", "env.tail: rlscheduler has head, jobs, online"),
+        ("inspector", "env.idle_weight=1", "env.idle_weight: inspector has base, jobs, online"),
+        ("dbf-compact", "env.base=f1", "env.base: dbf has head, tail, cluster"),
+        ("inspector", "env.base=fcfs", "env.base: invalid enum value 'fcfs'"),
+        ("inspector", "network.kind=jobs", "network.kind is jobs: inspector is learned with mlp"),
+        ("dbf-compact", "network.kind=priority", "network.kind is priority: dbf is learned with jobs or mlp"),
+    ],
+)
+def test_what_a_scheduler_does_not_have_is_refused(preset, change, says):
+    with pytest.raises(ConfigError, match=says):
+        load_config(preset, [change])
 
 
 def test_a_misspelt_preset_is_told_the_nearest():

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from decision.learn.config import NetworkConfig  # noqa: E402 - after the skip
-from decision.learn.networks import JobsNetwork, Layout, make_network  # noqa: E402
+from decision.learn.networks import JobsNetwork, Layout, PriorityNetwork, make_network  # noqa: E402
 
 CORES = Layout(cluster=8, window=3, by_core=True)
 POOLS = Layout(cluster=4, window=3, by_core=False)
@@ -76,6 +76,19 @@ def test_the_actor_alone_says_what_the_network_says(kind):
 def test_weights_do_not_grow_with_the_window():
     wide = JobsNetwork(CORES._replace(window=128), 32)
     assert sum(p.numel() for p in wide.parameters()) == sum(p.numel() for p in JobsNetwork(CORES, 32).parameters())
+
+
+def test_a_jobs_priority_depends_on_nothing_but_the_job():
+    network = PriorityNetwork(3, (8, 4))
+    rng = np.random.default_rng(0)
+    seen, other = (torch.from_numpy(network.prepare(rng.random((5, 12), np.float32))) for _ in range(2))
+    other[:, 4:8] = seen[:, 4:8]
+    mask = torch.rand(5, 3, generator=torch.Generator().manual_seed(0)) < 0.5
+    assert torch.equal(network.actor(seen)[:, 1], network.actor(other)[:, 1])
+    assert not torch.equal(network.actor(seen)[:, 0], network.actor(other)[:, 0])
+    logits, value = network(seen, mask)
+    assert torch.allclose(logits[mask], network.actor(seen)[mask], atol=1e-6)
+    assert torch.equal(value, network.value(seen))
 
 
 def test_what_is_masked_changes_no_other_logit():

@@ -1,26 +1,32 @@
-"""Learning deep back-filling (Wang, Harwood and Rodriguez, HPCC 2022, arXiv 2401.09910), and comparing it."""
+"""Learning schedulers, and comparing them.
 
-from collections.abc import Callable, Sequence
+Those that `decision.learn.config.SCHEDULERS` names: deep back-filling (Wang, Harwood and Rodriguez, HPCC 2022, arXiv
+2401.09910), RLScheduler (Zhang et al., SC 2020), and SchedInspector (Zhang, Dai and Xie, HPDC 2022).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.envs import DbfVectorEnv, Setup, evaluate, make_setup
+from decision.envs import DbfVectorEnv, evaluate, make_setup
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
 from .checkpoint import InputFacts, Manifest
-from .config import EnvConfig, TrainConfig
+from .config import TrainConfig
 from .deploy import Greedy, layout_of, learned_network
 from .training import Report, Task, train
 
 _CURVES = ("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown")
 
 
-def train_dbf(
+def train_scheduler(
     platform: Platform,
     workload: Workload,
     config: TrainConfig,
@@ -31,7 +37,7 @@ def train_dbf(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
 ) -> Path:
-    """Learn; the checkpoint is ``folder/dbf.ckpt``.
+    """Learn; the checkpoint is the scheduler's name ``.ckpt`` in the folder.
 
     Args:
         platform: the hosts.
@@ -44,7 +50,7 @@ def train_dbf(
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
-    setup = dbf_setup(platform, workload, config.env)
+    setup = make_setup(workload, platform, **_OPTIONS[config.scheduler](config.settings))
     envs = DbfVectorEnv(config.learn.envs, setup=setup, threads=1)
     manifest = Manifest(
         decision=__version__,
@@ -56,24 +62,25 @@ def train_dbf(
         workloads=tuple(files[1:]),
         steps=0,
     )
-    task = Task(envs, layout_of(setup.encoder), _CURVES, manifest, folder, "dbf")
+    task = Task(envs, layout_of(setup.encoder), _CURVES, manifest, folder, config.scheduler)
     try:
         return train(task, resume=resume, stop=stop, report=report)
     finally:
         envs.close()
 
 
-def dbf_setup(platform: Platform, workload: Workload, env: EnvConfig) -> Setup:
-    """The environment of a config. Raises ConfigError."""
-    return make_setup(
-        workload,
-        platform,
-        encoder="dbf" if env.cluster == "cores" else "dbf-pools",
-        head=env.head,
-        tail=env.tail,
-        jobs=env.jobs,
-        weights=(env.idle_weight, env.queue_weight, env.waiting_weight),
-    )
+def _dbf(settings: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {name: settings[name] for name in ("head", "tail", "jobs", "online")}
+    encoder = {"cores": "dbf", "pools": "dbf-pools"}[settings["cluster"]]
+    weights = [settings[name] for name in ("idle_weight", "queue_weight", "waiting_weight")]
+    return plain | {"encoder": encoder, "weights": weights}
+
+
+_OPTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {  # of `make_setup`, from a config's settings
+    "dbf": _dbf,
+    "rlscheduler": lambda settings: {"encoder": "rlscheduler", **settings},
+    "inspector": lambda settings: {"encoder": "inspector", **settings},
+}
 
 
 class Comparison:
@@ -85,15 +92,18 @@ class Comparison:
         placed: jobs whose placement ends an episode.
         episodes: how many.
         seed: of the jobs that episodes begin with.
+        online: whether other jobs arrive after those that are placed.
 
     Raises:
         ConfigError: if platform and workload do not fit together.
     """
 
-    def __init__(self, platform: Platform, workload: Workload, placed: int, episodes: int, seed: int) -> None:
-        self._platform, self._workload, self._placed = platform, workload, placed
+    def __init__(
+        self, platform: Platform, workload: Workload, placed: int, episodes: int, seed: int, online: bool = True
+    ) -> None:
+        self._setup = partial(make_setup, workload, platform, jobs=placed, online=online)
         self._episodes, self._seed = episodes, seed
-        self._plain = make_setup(workload, platform, jobs=placed)
+        self._plain = self._setup()
 
     def metrics(self, policy: str) -> dict[str, NDArray[np.float64]]:
         """Each of `decision.envs.METRICS` for each episode.
@@ -108,5 +118,4 @@ class Comparison:
         if not policy.endswith(".ckpt"):
             return evaluate(policy, self._plain, self._episodes, self._seed)
         encoder, network = learned_network(Path(policy))
-        setup = make_setup(self._workload, self._platform, encoder=encoder, jobs=self._placed)
-        return evaluate(Greedy(network).together, setup, self._episodes, self._seed)
+        return evaluate(Greedy(network).together, self._setup(encoder=encoder), self._episodes, self._seed)

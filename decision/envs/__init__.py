@@ -21,8 +21,8 @@ Design
 There is no second simulator: a step runs the embedded engine (`decision.engine`) and the cycles and observations of a
 deployed policy (`decision.features`), so that what was learned is what will run. `trace` lets a workload go on for
 ever, `episode` is the compiled loop, `tally` its sums, rewards and metrics, `batch` runs many side by side, `vector`
-and `single` are Gymnasium's faces of it, `sb3` that of Stable-Baselines3, and `evaluation` runs heuristics over the
-same episodes.
+and `single` are Gymnasium's faces of it, `sb3` that of Stable-Baselines3, `evaluation` runs heuristics over the same
+episodes, and `placed` reads from a finished one what each job waited.
 
 All arrays are made once, with room for the worst that an episode can come to, so that nothing in a step allocates or
 comes up to Python. Environments are told to a kernel by the addresses of their arrays: one call steps any number.
@@ -37,6 +37,7 @@ import gymnasium
 
 from .evaluation import evaluate
 from .outputs import Outputs
+from .placed import PlacedJobs
 from .setup import Setup, equal_hosts, make_setup
 from .single import DbfEnv
 from .tally import METRICS
@@ -54,4 +55,14 @@ for _name, _options in {
         kwargs=_options,
     )
 
-__all__ = ["METRICS", "DbfEnv", "DbfVectorEnv", "Outputs", "Setup", "equal_hosts", "evaluate", "make_setup"]
+__all__ = [
+    "METRICS",
+    "DbfEnv",
+    "DbfVectorEnv",
+    "Outputs",
+    "PlacedJobs",
+    "Setup",
+    "equal_hosts",
+    "evaluate",
+    "make_setup",
+]

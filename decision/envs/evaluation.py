@@ -14,6 +14,7 @@ from decision.policies.slots import Power
 from .batch import Batch
 from .episode import restart, run_composed
 from .outputs import new_outputs
+from .placed import PlacedJobs, placed_jobs
 from .setup import Setup
 from .tally import METRICS, measure
 
@@ -28,6 +29,7 @@ def evaluate(
     episodes: int = 100,
     seed: int = 0,
     first: Sequence[int] | None = None,
+    placed: list[PlacedJobs] | None = None,
 ) -> dict[str, NDArray[np.float64]]:
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
 
@@ -38,6 +40,7 @@ def evaluate(
         episodes: E.
         seed: of the episodes' first jobs, and of the policy.
         first: the jobs of the trace with which episodes begin, instead of random ones.
+        placed: if given, gets the jobs that each episode placed.
 
     Returns:
         For each of METRICS an array (E,). A heuristic gets no rewards, and sees all of the queue.
@@ -48,9 +51,9 @@ def evaluate(
     rows = _random_jobs(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
     if isinstance(chosen, ComposedPolicy):
-        table = _run_heuristic(chosen, setup, rows, seed)
+        table = _run_heuristic(chosen, setup, rows, seed, placed)
     elif callable(chosen):
-        table = _run_choices(chosen, setup, rows)
+        table = _run_choices(chosen, setup, rows, placed)
     else:
         raise ConfigError(f"policy {policy} is neither a heuristic of this package nor a function of observations")
     return {name: table[:, k] for k, name in enumerate(METRICS)}
@@ -60,13 +63,17 @@ def _random_jobs(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).integers(setup.trace.jobs, size=episodes)
 
 
-def _run_choices(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> NDArray[np.float64]:
+def _run_choices(
+    choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None
+) -> NDArray[np.float64]:
     """(E, K)"""
     chunks = [first[at : at + TOGETHER] for at in range(0, len(first), TOGETHER)]
-    return np.concatenate([_run_together(choose, setup, chunk) for chunk in chunks])
+    return np.concatenate([_run_together(choose, setup, chunk, placed) for chunk in chunks])
 
 
-def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> NDArray[np.float64]:
+def _run_together(
+    choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None
+) -> NDArray[np.float64]:
     envs, encoder = len(first), setup.encoder
     batch = Batch(envs, setup.trace, setup.platform, setup.rules, encoder, 1)
     out = new_outputs(envs, *encoder.shape, encoder.actions)
@@ -74,10 +81,14 @@ def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64]) -> 
     while not (out.terminated | out.truncated).all():
         actions = np.ascontiguousarray(choose(out.observation, out.mask), np.int64)
         batch.step(actions, False, out)
+    if placed is not None:
+        placed.extend(map(placed_jobs, batch.worlds))
     return batch.metrics
 
 
-def _run_heuristic(policy: ComposedPolicy, setup: Setup, first: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+def _run_heuristic(
+    policy: ComposedPolicy, setup: Setup, first: NDArray[np.int64], seed: int, placed: list[PlacedJobs] | None
+) -> NDArray[np.float64]:
     """(E, K)"""
     if policy.config.power != Power.NEVER:
         raise ConfigError(f"policy {policy.name} switches hosts off, which environments do not simulate; let it not")
@@ -86,6 +97,8 @@ def _run_heuristic(policy: ComposedPolicy, setup: Setup, first: NDArray[np.int64
     policy.reset(setup.platform, seed)
     for row, job in zip(metrics, first.tolist(), strict=True):
         _run_episode(world, setup.rules, policy.config, policy.memory_for(world.state), job, row)
+        if placed is not None:
+            placed.append(placed_jobs(world))
     return metrics
 
 

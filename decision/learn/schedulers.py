@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.envs import DbfVectorEnv, evaluate, make_setup
+from decision.envs import DbfVectorEnv, PlacedJobs, evaluate, make_setup
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
@@ -105,17 +105,19 @@ class Comparison:
         self._episodes, self._seed = episodes, seed
         self._plain = self._setup()
 
-    def metrics(self, policy: str) -> dict[str, NDArray[np.float64]]:
+    def metrics(self, policy: str, placed: list[PlacedJobs] | None = None) -> dict[str, NDArray[np.float64]]:
         """Each of `decision.envs.METRICS` for each episode.
 
         Args:
             policy: a checkpoint ``*.ckpt``, or the name of a heuristic.
+            placed: if given, gets the jobs that each episode placed.
 
         Raises:
             InputError: if the checkpoint cannot be used.
             ConfigError: if there is no such policy, or it is not for this platform.
         """
         if not policy.endswith(".ckpt"):
-            return evaluate(policy, self._plain, self._episodes, self._seed)
+            return evaluate(policy, self._plain, self._episodes, self._seed, placed=placed)
         encoder, network = learned_network(Path(policy))
-        return evaluate(Greedy(network).together, self._setup(encoder=encoder), self._episodes, self._seed)
+        setup = self._setup(encoder=encoder)
+        return evaluate(Greedy(network).together, setup, self._episodes, self._seed, placed=placed)

@@ -35,6 +35,27 @@ def test_a_heuristic_makes_the_schedule_of_a_simulation(policy):
     assert told["arrived"] == 150
 
 
+@pytest.mark.parametrize("policy", ["easy", "lcfs+easy", first_valid])
+def test_the_placed_jobs_of_a_whole_workload_waited_as_in_a_simulation(policy):
+    made, placed = whole(busy(150)), []
+    evaluate(policy, made, first=[0], placed=placed)
+    deployed = CyclePolicy(made.encoder, lambda *seen: int(first_valid(*seen))) if callable(policy) else policy
+    jobs = simulate(made.platform, [busy(150)], deployed).jobs
+    order = np.lexsort((jobs.id, jobs.submit_time))
+    (found,) = placed
+    assert np.array_equal(found.size, jobs.size[order])
+    assert np.array_equal(found.walltime, jobs.walltime[order])
+    assert found.wait == pytest.approx(m.waiting_times(jobs)[order])
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "sqf+first-fit", first_valid])
+def test_an_episode_places_as_many_jobs_as_it_shall_and_its_metrics_are_theirs(policy):
+    made, placed = setup(), []
+    told = evaluate(policy, made, 9, placed=placed)
+    assert [len(jobs.wait) for jobs in placed] == [made.rules.jobs] * 9
+    assert [jobs.wait.mean() for jobs in placed] == pytest.approx(told["placed_waiting_time"])
+
+
 def test_a_window_over_all_of_the_queue_that_takes_what_fits_is_first_fit():
     made = setup(busy(200), head=200, tail=0)
     learned, heuristic = evaluate(first_valid, made, 12), evaluate("fcfs+first-fit", made, 12)

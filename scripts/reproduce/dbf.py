@@ -1,29 +1,48 @@
-"""Runs of deep back-filling (arXiv 2401.09910): windows, splits and seeds, against heuristics, with intervals."""
+"""Runs of deep back-filling (arXiv 2401.09910): windows, splits and seeds, against heuristics, with intervals.
 
-import csv
+Beside the folders of the runs it writes ``table.md``, ``results.csv`` (a row for each run) and the paper's figures.
+"""
+
 import multiprocessing
 import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import numpy as np
 import typer
-from rich.console import Console
+from dbf_results import (
+    COLUMNS,
+    Result,
+    Results,
+    by_policy,
+    read_means,
+    read_types,
+    results_csv,
+    table_markdown,
+    table_rows,
+    types_csv,
+)
 from rich.progress import Progress
 from rich.table import Table
 
-from decision.analysis.statistics import interquartile_mean
+from decision import __version__
 from decision.cli.learning_tables import write_metrics
-from decision.envs import equal_hosts
+from decision.cli.terminal import stderr, stdout
+from decision.envs import PlacedJobs, equal_hosts
 from decision.formats import load_swf
+from decision.formats.files import write_files
 from decision.learn.checkpoint import InputFacts, file_facts
 from decision.learn.config import load_config
 from decision.learn.schedulers import Comparison, train_scheduler
+from decision.model.errors import DecisionError
 
-COLUMNS = (("waiting_time", 1.0), ("queue_length", 1.0), ("utilization", 100.0))
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
+PLACED = 1000  # jobs, by an episode of an evaluation
+TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
 
 
 class BudgetName(StrEnum):
@@ -61,12 +80,27 @@ class Run(NamedTuple):
     head: int
     tail: int
     seed: int
-    folder: Path
+    budget_folder: Path
 
     @property
-    def kept(self) -> Path:
-        """The metrics that are there once it is finished."""
-        return self.folder / f"{self.head}-{self.tail}-{self.seed}" / "metrics.csv"
+    def policy(self) -> str:
+        """What it is called, whatever the seed."""
+        return f"DBF {self.head}-{self.tail}"
+
+    @property
+    def folder(self) -> Path:
+        """Of its files."""
+        return self.budget_folder / f"{self.head}-{self.tail}-{self.seed}"
+
+    @property
+    def metrics(self) -> Path:
+        """Of the evaluation; it is there once the run is finished."""
+        return self.folder / "metrics.csv"
+
+    @property
+    def types(self) -> Path:
+        """What types of jobs waited in the evaluation."""
+        return self.folder / "types.csv"
 
 
 def main(
@@ -74,71 +108,117 @@ def main(
     budget: Annotated[BudgetName, typer.Option(help="How much to run.")] = BudgetName.SMOKE,
     output: Annotated[Path, typer.Option("--output", "-o", help="Keeps what is finished.")] = Path("out/dbf"),
     processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = len(os.sched_getaffinity(0)),
+    finished: Annotated[bool, typer.Option("--finished", help="Learn nothing; show the runs that are there.")] = False,
 ) -> None:
-    """Run what is missing and print the table; Ctrl-C loses a minute of learning at most."""
+    """Run what is missing, print the table and draw the figures; Ctrl-C loses a minute of learning at most."""
     chosen, folder = BUDGETS[budget], output / budget.value
-    scores = {name: [_scores(_comparison(swf, chosen), name, folder / f"{name}.csv")] for name in HEURISTICS}
+    heuristics = [Result(name, None, None, _heuristic(swf, chosen, name, folder)) for name in HEURISTICS]
     seeds = range(chosen.seeds)
-    runs = [Run(swf, chosen, head, tail, seed, folder) for seed in seeds for head, tail in chosen.windows]
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool, Progress() as bar:
+    wanted = [Run(swf, chosen, head, tail, seed, folder) for seed in seeds for head, tail in chosen.windows]
+    runs = [run for run in wanted if run.metrics.exists()] if finished else wanted
+    _finish([run for run in runs if not run.types.exists()], processes)
+    learned = [Result(run.policy, (run.head, run.tail), run.seed, read_means(run.metrics)) for run in runs]
+    results = by_policy([*heuristics, *learned])
+    _print(results)
+    missing = Counter(run.policy for run in wanted if run not in runs)
+    texts = {
+        "table.md": table_markdown(results, _facts(swf, budget), missing),
+        "results.csv": results_csv(results),
+    }
+    write_files({folder / name: [text.encode()] for name, text in texts.items()})
+    written = [*texts, *_draw(results, runs, folder)]
+    stdout().print(f"{folder}: {', '.join(written)}", markup=False, soft_wrap=True)
+    if missing:
+        stderr().print(f"not finished: {missing.total()} of {len(wanted)} runs; table.md says of which policies")
+
+
+def _finish(runs: Sequence[Run], processes: int) -> None:
+    """Do the runs, so many at a time."""
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
+    with pool, Progress(console=stderr(), transient=True) as bar:
         futures = [pool.submit(learn_and_compare, run) for run in runs]
-        for future in bar.track(as_completed(futures), total=len(runs)):
+        for future in bar.track(as_completed(futures), total=len(futures), description="runs"):
             future.result()
-    for run in runs:
-        scores.setdefault(f"DBF {run.head}-{run.tail}", []).append(_means(run.kept))
-    _print(scores)
 
 
 def learn_and_compare(run: Run) -> None:
-    """Learn from the first half of the log, with one thread, and keep the metrics of the other half."""
-    if run.kept.exists():
-        return
+    """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
+    if not run.metrics.exists():
+        _learn(run)
+    placed: list[PlacedJobs] = []
+    metrics = _comparison(run.swf, run.budget).metrics(str(run.folder / "dbf.ckpt"), placed)
+    write_metrics(run.metrics, {run.policy: metrics})
+    write_files({run.types: [types_csv(placed).encode()]})
+
+
+def _learn(run: Run) -> None:
     half = len(load_swf(run.swf, name="w0").jobs) // 2
     jobs = load_swf(run.swf, jobs=slice(half), name="w0")
     hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
     changes = [f"env.head={run.head}", f"env.tail={run.tail}", f"learn.steps={run.budget.steps}", "learn.threads=1"]
     config = load_config(run.budget.preset, changes, seed=run.seed)
-    learned = run.kept.parent
-    train_scheduler(equal_hosts(jobs.nb_res), jobs, config, [hosts, file_facts(run.swf)], learned, resume=True)
-    _scores(_comparison(run.swf, run.budget), str(learned / "dbf.ckpt"), run.kept)
+    train_scheduler(equal_hosts(jobs.nb_res), jobs, config, [hosts, file_facts(run.swf)], run.folder, resume=True)
 
 
 def _comparison(swf: Path, budget: Budget) -> Comparison:
     """Over episodes of the half of the log that nothing is learned from."""
     half = len(load_swf(swf, name="w0").jobs) // 2
     jobs = load_swf(swf, jobs=slice(half, None), name="w0")
-    return Comparison(equal_hosts(jobs.nb_res), jobs, 1000, budget.episodes, seed=1)
+    return Comparison(equal_hosts(jobs.nb_res), jobs, PLACED, budget.episodes, seed=1)
 
 
-def _scores(comparison: Comparison, policy: str, kept: Path) -> dict[str, float]:
+def _heuristic(swf: Path, budget: Budget, name: str, folder: Path) -> dict[str, float]:
     """Means over the episodes, from the file if it is there."""
+    kept = folder / f"{name}.csv"
     if not kept.exists():
-        write_metrics(kept, {policy: comparison.metrics(policy)})
-    return _means(kept)
+        write_metrics(kept, {name: _comparison(swf, budget).metrics(name)})
+    return read_means(kept)
 
 
-def _means(kept: Path) -> dict[str, float]:
-    with kept.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {name: float(np.mean([float(row[name]) for row in rows])) for name, _ in COLUMNS}
+def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
+    """All that the results depend on, but for the machine's rounding."""
+    log, budget = file_facts(swf), BUDGETS[name]
+    return {
+        "log": f"{log.name}, sha256 {log.sha256[:16]}; learned from its first half, evaluated on the other",
+        "budget": f"{name.value}: {len(budget.windows)} windows (jobs from head-tail), {budget.seeds} seeds each",
+        "training": f"preset {budget.preset}, {budget.steps:,} steps",
+        "evaluation": f"{budget.episodes} episodes of {PLACED:,} placed jobs, the same for all",
+        "made by": f"decision {__version__}",
+    }
 
 
-def _print(scores: dict[str, list[dict[str, float]]]) -> None:
-    table = Table(
-        "policy", "runs", "wait, s", "queue, jobs", "utilization, %", caption="IQM over the runs, 95 % interval"
-    )
-    for name, runs in sorted(scores.items(), key=lambda item: np.mean([run["waiting_time"] for run in item[1]])):
-        cells = [_interval([scale * run[metric] for run in runs]) for metric, scale in COLUMNS]
-        table.add_row(name, str(len(runs)), *cells)
-    Console().print(table)
+def _print(results: Results) -> None:
+    table = Table("policy", "runs", *(title for _, title, _ in COLUMNS), caption="IQM over the runs, 95 % interval")
+    for row in table_rows(results):
+        table.add_row(*row)
+    stdout().print(table)
 
 
-def _interval(values: list[float]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:,.1f}"
-    found = interquartile_mean(np.array(values)[:, None], np.random.default_rng(0))
-    return f"{found.value:,.1f} ({found.low:,.1f} to {found.high:,.1f})"
+def _draw(results: Results, runs: Sequence[Run], folder: Path) -> list[str]:
+    """Write the figures that there are runs for; returns their files' names."""
+    from dbf_figures import comparison, curves, invisible_jobs, splits, waits_by_type
+
+    from decision.analysis.picture_file import drawn
+
+    figures = {"comparison.png": comparison(results)}
+    if runs:
+        seeds = {run.policy: [other for other in runs if other.policy == run.policy] for run in runs}
+        figures["curves.png"] = curves({policy: [run.folder for run in same] for policy, same in seeds.items()})
+        figures |= {"splits.png": splits(results), "invisible.png": invisible_jobs(results)}
+        types = {
+            policy: read_types([run.types for run in same])
+            for policy, same in seeds.items()
+            if same[0].head + same[0].tail == TYPED
+        }
+        if types:
+            figures["types.png"] = waits_by_type(types)
+    write_files({folder / name: [drawn(figure, ".png")] for name, figure in figures.items()})
+    return list(figures)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    try:
+        typer.run(main)
+    except DecisionError as error:
+        stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
+        sys.exit(error.exit_code)

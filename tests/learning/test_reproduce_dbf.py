@@ -1,0 +1,114 @@
+"""The runs of DBF's paper, on a small log, with the smoke budget as it is."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from decision.envs import METRICS, PlacedJobs
+from decision.formats import write_swf
+from decision.generate.jobs import workload_of
+
+pytest.importorskip("matplotlib")
+
+RUNS = ("10-0-0", "9-1-0", "10-0-1", "9-1-1")
+PICTURES = ("comparison.png", "curves.png", "invisible.png", "splits.png", "types.png")
+
+
+@pytest.fixture(scope="module")
+def reproduce(root, tmp_path_factory):
+    """A function that calls the script, always with the same output folder, and returns what was printed."""
+    folder = tmp_path_factory.mktemp("reproduced")
+    write_log(folder / "log.swf")
+    script = root / "scripts" / "reproduce" / "dbf.py"
+    command = [sys.executable, script, "--swf", folder / "log.swf", "-o", folder, "--processes", "1"]
+
+    def call(*options):
+        done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=root, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    call.folder = folder / "smoke"
+    return call
+
+
+@pytest.fixture(scope="module")
+def reproduced(reproduce):
+    """The folder of the smoke budget, all of it run, and what was printed."""
+    return reproduce.folder, reproduce()
+
+
+def write_log(path):
+    """Jobs of one to eight of eight cores, more than there is room for."""
+    rng = np.random.default_rng(1)
+    run = np.ceil(np.exp(rng.uniform(np.log(5), np.log(3600), 400)))
+    size = rng.choice([1, 1, 2, 4, 8], 400)
+    submit = np.cumsum(np.round(rng.exponential((size * run).mean() / 8, 400)))
+    write_swf(path, workload_of(submit, size, run, 8, walltimes=run), run)
+
+
+def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
+    folder, printed = reproduced
+    results = {row["policy"]: row for row in read(folder / "results.csv")}
+    assert set(results) == {"DBF 10-0", "DBF 9-1", "easy", "sqf+easy", "lcfs+easy"}
+    assert all(policy in printed for policy in results)
+    assert [results["DBF 9-1"][name] for name in ("head", "tail")] == ["9", "1"]
+    for picture in PICTURES:
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG"), picture
+    table = (folder / "table.md").read_text()
+    assert "16,384 steps" in table
+    assert "4 episodes" in table
+    assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
+
+
+def test_a_result_is_the_mean_over_the_episodes_of_its_run(reproduced):
+    folder, _ = reproduced
+    rows = {(row["head"], row["tail"], row["seed"]): row for row in read(folder / "results.csv")}
+    episodes = read(folder / "9-1-1" / "metrics.csv")
+    assert len(episodes) == 4
+    for name in METRICS:
+        assert float(rows["9", "1", "1"][name]) == pytest.approx(np.mean([float(row[name]) for row in episodes]))
+    jobs = read(folder / "9-1-1" / "types.csv")
+    assert sum(int(row["jobs"]) for row in jobs) == 4 * 1000
+    waited = sum(int(row["jobs"]) * float(row["waiting_time"]) for row in jobs)
+    assert waited / 4000 == pytest.approx(float(rows["9", "1", "1"]["placed_waiting_time"]))
+
+
+def test_what_is_there_is_not_run_again_and_what_is_not_is_named(reproduced, reproduce):
+    folder, _ = reproduced
+    before, table = changed(folder), (folder / "table.md").read_text()
+    assert {name.split("/")[0] for name in before} >= set(RUNS)
+    reproduce()
+    assert changed(folder) == before
+    assert (folder / "table.md").read_text() == table
+    (folder / "9-1-1" / "metrics.csv").unlink()
+    del before["9-1-1/metrics.csv"]
+    assert "1 of 4" in reproduce("--finished")
+    assert "- DBF 9-1: 1\n" in (folder / "table.md").read_text()
+    assert changed(folder) == before
+
+
+def test_types_are_powers_and_runs_count_by_their_jobs(root, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "scripts" / "reproduce"))
+    from dbf_results import read_types, types_csv
+
+    one = PlacedJobs(np.array([1, 3, 4, 4]), np.array([1.0, 16.0, 5.0, 17.0]), np.array([0.0, 10.0, 20.0, 7.0]))
+    other = PlacedJobs(np.array([3]), np.array([16.0]), np.array([60.0]))
+    for name, placed in (("a", [one]), ("b", [one, other])):
+        (tmp_path / name).write_text(types_csv(placed))
+    found = read_types([tmp_path / "a", tmp_path / "b"])
+    assert found == {(1, 1): (2, 0.0), (4, 16): (5, pytest.approx((10 + 20 + 10 + 20 + 60) / 5)), (4, 64): (2, 7.0)}
+
+
+def read(path):
+    """A table's rows."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def changed(folder):
+    """When each file of the runs and the heuristics was last written."""
+    files = [*folder.glob("*/*"), *folder.glob("*easy.csv")]
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in files}

@@ -14,7 +14,6 @@ from decision.analysis.curves import CURVES, Columns, Training, read_curves
 from decision.analysis.curves_picture import learning_curves
 from decision.analysis.pictures import short_duration
 from decision.analysis.plots import new_figure
-from decision.analysis.statistics import Estimate
 from decision.model.record import Floats
 
 _RED, _GREEN, _BLUE, _GREY = "#cc3311", "#228833", "#4477aa", "#777777"
@@ -29,17 +28,8 @@ def comparison(results: Results) -> Figure:
     """All policies, the one whose jobs wait least at the top (the paper's figure 4)."""
     figure = new_figure(12, 1.3 + 0.34 * len(results))
     panels = figure.subplots(1, len(COLUMNS), sharey=True)
-    for axes, (metric, title, scale) in zip(panels, COLUMNS, strict=True):
-        for at, runs in enumerate(results.values()):
-            _draw_interval(axes, at, estimate(runs, metric, scale), _BLUE if runs[0].window else _GREY)
-        axes.set_xlabel(title)
-        axes.xaxis.set_major_locator(MaxNLocator(4))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.grid(axis="x", color="#e8e8e8")
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.tick_params(left=False)
-    panels[0].set_yticks(range(len(results)), list(results))
-    panels[0].set_ylim(len(results) - 0.5, -0.5)
+    for axes, column in zip(panels, COLUMNS, strict=True):
+        _draw_rows(axes, results, *column)
     figure.suptitle(f"sorted by waiting time; grey: heuristics; {_INTERVAL}", fontsize=10)
     return figure
 
@@ -71,9 +61,20 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if len(known) else np.nan
 
 
-def _draw_interval(axes: Axes, at: float, found: Estimate, color: str) -> None:
-    axes.plot([found.low, found.high], [at, at], color=color, linewidth=5, alpha=0.35, solid_capstyle="butt")
-    axes.plot([found.value], [at], "o", color=color, markersize=5)
+def _draw_rows(axes: Axes, rows: Results, metric: str, title: str, scale: float) -> None:
+    """A metric of each policy, from above, as a dot in its interval."""
+    for at, runs in enumerate(rows.values()):
+        found, color = estimate(runs, metric, scale), _BLUE if runs[0].window else _GREY
+        axes.plot([found.low, found.high], [at, at], color=color, linewidth=5, alpha=0.35, solid_capstyle="butt")
+        axes.plot([found.value], [at], "o", color=color, markersize=5, clip_on=False)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(title)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.grid(axis="x", color="#e8e8e8")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(left=False)
 
 
 def splits(results: Results) -> Figure:
@@ -110,32 +111,22 @@ def _draw_tails(axes: Axes, by_tail: Mapping[int, Sequence[Result]], metric: str
     aside = (-0.02 if marker == "o" else 0.02) * len(by_tail)  # so that none hides another
     spread = np.abs(found[:, 1:] - found[:, :1]).T
     axes.errorbar(np.arange(len(found)) + aside, found[:, 0], spread, fmt=marker, color=color, capsize=3)
-    axes.set_ylim(0, 1.15 * max(axes.get_ylim()[1] / 1.15, found.max()))
+    axes.margins(y=0.15)
+    axes.set_ylim(bottom=0)
     axes.tick_params(axis="y", labelcolor=color)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
 def invisible_jobs(results: Results) -> Figure:
     """Jobs outside of the window, and how often there are any (the paper's figure 6)."""
-    windows = {
-        f"{slots - tail}-{tail}": runs for slots, tails in _by_window(results).items() for tail, runs in tails.items()
-    }
-    figure = new_figure(10, 1.5 + 0.3 * len(windows))
-    panels = figure.subplots(1, 2, sharey=True)
-    titles = (
-        ("unseen_jobs", "queued jobs outside of the window, mean", 1.0),
-        ("partial_time", "time with any, %", 100.0),
-    )
-    for axes, (metric, title, scale) in zip(panels, titles, strict=True):
-        for at, runs in enumerate(windows.values()):
-            _draw_interval(axes, at, estimate(runs, metric, scale), _BLUE)
-        axes.set_xlim(left=0)
-        axes.set_xlabel(title)
-        axes.grid(axis="x", color="#e8e8e8")
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_yticks(range(len(windows)), list(windows))
-    panels[0].set_ylim(len(windows) - 0.5, -0.5)
-    panels[0].set_ylabel("jobs from head-tail")
+    learned = [runs for tails in _by_window(results).values() for runs in tails.values()]
+    rows = {runs[0].policy: runs for runs in learned}
+    figure = new_figure(10, 1.3 + 0.34 * len(rows))
+    left, right = figure.subplots(1, 2, sharey=True)
+    _draw_rows(left, rows, "unseen_jobs", "queued jobs outside of the window, mean", 1.0)
+    _draw_rows(right, rows, "partial_time", "time with any, %", 100.0)
+    left.set_xlim(left=0)
+    right.set_xlim(left=0)
     figure.suptitle(f"in the evaluation; {_INTERVAL}", fontsize=10)
     return figure
 
@@ -143,14 +134,16 @@ def invisible_jobs(results: Results) -> Figure:
 def waits_by_type(types: Mapping[str, Types]) -> Figure:
     """Waiting time of each type of job, a panel for each policy (the paper's figure 7)."""
     figure, panels = _panels(len(types), 4.2)
-    longest = max(wait for found in types.values() for _, wait in found.values())
+    longest = max(1.0, *(wait for found in types.values() for _, wait in found.values()))
     colors = LogNorm(longest / _SHADES, longest)
     for axes, (policy, found) in zip(panels, types.items(), strict=True):
         (cores, seconds), (jobs, wait) = np.array(list(found)).T, np.array(list(found.values())).T
         size = _AREA * jobs / jobs.sum()
+        wait = np.maximum(wait, colors.vmin)
         circles = axes.scatter(cores, seconds, size, wait, cmap="YlOrRd", norm=colors, edgecolors=_GREY, linewidths=0.4)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=4)
+        axes.minorticks_off()
         axes.margins(0.12)
         axes.set_xticks(sizes := np.unique(cores), [f"{size:g}" for size in sizes], fontsize=8)
         axes.set_yticks(lengths := np.unique(seconds), [short_duration(length) for length in lengths], fontsize=8)

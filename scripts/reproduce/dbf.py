@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from enum import StrEnum
 from pathlib import Path
@@ -86,6 +86,11 @@ class Run(NamedTuple):
     def policy(self) -> str:
         """What it is called, whatever the seed."""
         return f"DBF {self.head}-{self.tail}"
+
+    @property
+    def slots(self) -> int:
+        """Of its window."""
+        return self.head + self.tail
 
     @property
     def folder(self) -> Path:
@@ -202,18 +207,22 @@ def _draw(results: Results, runs: Sequence[Run], folder: Path) -> list[str]:
 
     figures = {"comparison.png": comparison(results)}
     if runs:
-        seeds = {run.policy: [other for other in runs if other.policy == run.policy] for run in runs}
-        figures["curves.png"] = curves({policy: [run.folder for run in same] for policy, same in seeds.items()})
         figures |= {"splits.png": splits(results), "invisible.png": invisible_jobs(results)}
-        types = {
-            policy: read_types([run.types for run in same])
-            for policy, same in seeds.items()
-            if same[0].head + same[0].tail == TYPED
-        }
-        if types:
-            figures["types.png"] = waits_by_type(types)
+        for slots in sorted({run.slots for run in runs}):
+            figures[f"curves-{slots}.png"] = curves(_by_policy(runs, slots, lambda run: run.folder))
+        if types := _by_policy(runs, TYPED, lambda run: run.types):
+            figures["types.png"] = waits_by_type({policy: read_types(files) for policy, files in types.items()})
     write_files({folder / name: [drawn(figure, ".png")] for name, figure in figures.items()})
     return list(figures)
+
+
+def _by_policy(runs: Sequence[Run], slots: int, path: Callable[[Run], Path]) -> dict[str, list[Path]]:
+    """A path of each run with a window of so many slots, the seeds of a policy together."""
+    found: dict[str, list[Path]] = {}
+    for run in runs:
+        if run.slots == slots:
+            found.setdefault(run.policy, []).append(path(run))
+    return found
 
 
 if __name__ == "__main__":

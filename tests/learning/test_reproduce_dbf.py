@@ -14,7 +14,7 @@ from decision.generate.jobs import workload_of
 pytest.importorskip("matplotlib")
 
 RUNS = ("10-0-0", "9-1-0", "10-0-1", "9-1-1")
-PICTURES = ("comparison.png", "curves.png", "invisible.png", "splits.png", "types.png")
+PICTURES = ("comparison.png", "curves-10.png", "invisible.png", "splits.png", "types.png")
 
 
 @pytest.fixture(scope="module")

@@ -187,7 +187,8 @@ def _check_env(given: Mapping[str, Any], config: TrainConfig, where: str) -> Non
     settings = config.settings
     for name in given:
         if name not in settings:
-            raise ConfigError(f"{where}: env.{name}: {config.scheduler} has {', '.join(settings)}")
+            has = f"{config.scheduler} has {', '.join(settings)}"
+            raise ConfigError(f"{where}: there is no env.{name}{nearest(name, settings)} ({has})")
     slots = {f"env.{name}": settings[name] for name in ("head", "tail") if name in settings}
     if slots and not any(slots.values()):
         are = "are both" if len(slots) > 1 else "is"

@@ -176,7 +176,7 @@ class PriorityNetwork(Network):
         self.critic = _perceptron((JOB_FEATURES * window, *hidden, 1), last_gain=1.0)
 
     def prepare(self, observation: Floats) -> Floats:
-        """All numbers on a logarithmic scale."""
+        """All numbers on a logarithmic scale: most runtimes are small shares of the longest."""
         return _log_scale(observation)
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -75,7 +75,10 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
         (("train", "dbf", *TOY, "-o", "x", "--preset", "dbf-compct"), "did you mean dbf-compact?"),
         (("train", "dbf", *TOY, "-o", "x", "--set", "learn.lr=-1"), "learn.lr: expected `float` > 0"),
         (("train", "inspector", *TOY, "-o", "x", "--preset", "rlscheduler"), "--preset rlscheduler is for rlscheduler"),
-        (("train", "rlscheduler", *TOY, "-o", "x", "--set", "env.tail=1"), "env.tail: rlscheduler has head, jobs"),
+        (
+            ("train", "rlscheduler", *TOY, "-o", "x", "--set", "env.tail=1"),
+            "there is no env.tail (rlscheduler has head, jobs",
+        ),
         (("evaluate", "esy", *TOY), "there is no policy 'esy'"),
         (("evaluate", "none.ckpt", *TOY), "none.ckpt: cannot be read"),
         (("show", "platforms/toy.xml"), "this is no checkpoint of decision"),

@@ -5,6 +5,7 @@ Beside the folders of the runs it writes ``table.md``, ``results.csv`` (a row fo
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -138,12 +139,16 @@ def main(
 
 
 def _finish(runs: Sequence[Run], processes: int) -> None:
-    """Do the runs, so many at a time."""
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
-    with pool, Progress(console=stderr(), transient=True) as bar:
-        futures = [pool.submit(learn_and_compare, run) for run in runs]
-        for future in bar.track(as_completed(futures), total=len(futures), description="runs"):
-            future.result()
+    """Do the runs, so many at a time; one that fails, or Ctrl-C, is the end of all."""
+    spawn, die = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_DFL)
+    pool = ProcessPoolExecutor(processes, spawn, initializer=signal.signal, initargs=die)
+    try:
+        with Progress(console=stderr(), transient=True) as bar:
+            futures = [pool.submit(learn_and_compare, run) for run in runs]
+            for future in bar.track(as_completed(futures), total=len(futures), description="runs"):
+                future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def learn_and_compare(run: Run) -> None:

@@ -69,12 +69,12 @@ def train(
     """
     checkpoint = task.folder / f"{task.name}.ckpt"
     saved = _saved_state(task, resume)
-    learner = Learner(task.manifest.config, task.envs, task.layout)
-    if saved is not None:
-        learner.restore(saved["learner"])
     manifest = task.manifest if saved is None else _manifest(saved)
     with ExitStack() as open_things:
-        open_things.enter_context(_threads(learner.config.learn))
+        open_things.enter_context(_threads(manifest.config.learn))  # the first weights' last bits depend on it, too
+        learner = Learner(manifest.config, task.envs, task.layout)
+        if saved is not None:
+            learner.restore(saved["learner"])
         pool = open_things.enter_context(ThreadPoolExecutor(1))
         curves = CsvLog(task.folder / "progress.csv", _columns(task), keep=learner.iteration)
         events = EventLog(task.folder, learner.steps)

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+import torch
 
 from decision.drivers.agent import Agent
 from decision.drivers.inprocess import converse
@@ -128,6 +129,19 @@ def test_all_kinds_are_compared_over_the_same_episodes_whose_jobs_are_no_more_of
         compared = Comparison(equal_hosts(8), mixed, 40, 5, 0, online)
         arrived = [compared.metrics(policy)["arrived"] for policy in (str(checkpoint), "fcfs")]
         assert all((jobs > 40).any() if online else (jobs == 40).all() for jobs in arrived)
+
+
+def test_training_does_not_depend_on_what_torch_was_told_before(mixed, tmp_path):
+    threads = torch.get_num_threads()
+    try:
+        files = []
+        for before in (1, 2):
+            torch.set_num_threads(before)
+            files.append(learn(mixed, tmp_path / str(before)).read_bytes())
+            assert torch.get_num_threads() == before
+    finally:
+        torch.set_num_threads(threads)
+    assert files[0] == files[1]
 
 
 def test_another_size_of_platform_is_refused_naming_both_where_cores_are_seen(mixed, tmp_path):

@@ -9,6 +9,10 @@ update old. It is old by exactly one, however fast either is, so a seed still gi
 policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take whatever
 weights are newest, which learn the same in no two runs.
 
+What can be learned is a table, `config.SCHEDULERS`: settings of an environment, networks that fit it, a preset. The
+rest is one for all, so that the schedulers which deep back-filling is compared with are trained, resumed, deployed and
+evaluated as it is. Rejected: a module and a command for each of them.
+
 Networks get features that are computed once per observation with numpy (`Network.prepare`): sorting a cluster's cores
 costs as much as the whole network, and a rollout is learned from several times.
 

@@ -33,18 +33,21 @@ from decision.policies.base import Policy
 from decision.policies.registry import register_loader
 from decision.policies.settings import refuse_unknown
 
-__all__ = ["load_policy", "with_torch"]
+__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "with_torch"]
+
+SHIPPED = ("dbf",)  # learned policies that come with the package
+_MODELS = Path(__file__).parent / "models"
 
 
-def load_policy(path: str, options: Mapping[str, Any]) -> Policy:
-    """The policy of a checkpoint.
+def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
+    """The policy of a checkpoint, named by its file, or of a shipped one.
 
     Raises:
         ConfigError: if torch is not installed, or there are options: it has none.
         InputError: if the file is no checkpoint that this package can use.
     """
-    refuse_unknown(path, options, ())
-    policy: Policy = with_torch("deploy").learned_policy(Path(path))
+    refuse_unknown(name, options, ())
+    policy: Policy = with_torch("deploy").learned_policy(find_checkpoint(name))
     return policy
 
 
@@ -62,4 +65,12 @@ def with_torch(module: str) -> ModuleType:
         raise ConfigError(f"learned policies need {error.name}: pip install 'decision[learn]'") from None
 
 
-register_loader("*.ckpt", load_policy)
+def find_checkpoint(policy: str) -> Path | None:
+    """The checkpoint of a policy that is named by its file, or of one that is shipped; None for any other."""
+    if policy.endswith(".ckpt"):
+        return Path(policy)
+    return _MODELS / f"{policy}.ckpt" if policy in SHIPPED else None
+
+
+for _name in ("*.ckpt", *SHIPPED):
+    register_loader(_name, load_policy)

@@ -18,6 +18,7 @@ from decision.envs import DbfVectorEnv, PlacedJobs, evaluate, make_setup
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 
+from . import find_checkpoint
 from .checkpoint import InputFacts, Manifest
 from .config import TrainConfig
 from .deploy import Greedy, layout_of, learned_network
@@ -109,15 +110,16 @@ class Comparison:
         """Each of `decision.envs.METRICS` for each episode.
 
         Args:
-            policy: a checkpoint ``*.ckpt``, or the name of a heuristic.
+            policy: a checkpoint ``*.ckpt``, or the name of a shipped policy or a heuristic.
             placed: if given, gets the jobs that each episode placed.
 
         Raises:
             InputError: if the checkpoint cannot be used.
             ConfigError: if there is no such policy, or it is not for this platform.
         """
-        if not policy.endswith(".ckpt"):
+        checkpoint = find_checkpoint(policy)
+        if checkpoint is None:
             return evaluate(policy, self._plain, self._episodes, self._seed, placed=placed)
-        encoder, network = learned_network(Path(policy))
+        encoder, network = learned_network(checkpoint)
         setup = self._setup(encoder=encoder)
         return evaluate(Greedy(network).together, setup, self._episodes, self._seed, placed=placed)

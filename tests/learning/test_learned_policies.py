@@ -184,3 +184,13 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
     assert (manifest.platform, *manifest.workloads) == tuple(FILES)
     assert (manifest.nb_hosts, manifest.steps, manifest.algorithm) == (8, 1024, "ppo")
     assert file_facts(checkpoint).name == f"{manifest.config.scheduler}.ckpt"
+
+
+def test_the_shipped_policy_runs_on_any_platform_under_its_name(mixed):
+    for hosts in (8, 100):
+        platform = equal_hosts(hosts)
+        simulated = simulate(platform, [mixed], "dbf").jobs
+        told = converse(EmbeddedEngine(platform, [mixed], ()), Agent("dbf", {})).jobs
+        assert len(simulated.id) == len(mixed.jobs)
+        assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
+    assert Comparison(platform, mixed, 50, 2, 0).metrics("dbf")["waiting_time"].shape == (2,)

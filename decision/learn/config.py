@@ -23,6 +23,7 @@ class Scheduler(NamedTuple):
     preset: str  # that it is learned with by default
     settings: tuple[str, ...]  # fields of EnvConfig that its environment has
     networks: tuple[str, ...]  # kinds that fit its observations and choices
+    draws: bool = False  # whether it draws if it goes forward (`decision.learn.deploy.Actor`)
 
 
 SCHEDULERS = {
@@ -30,6 +31,7 @@ SCHEDULERS = {
         preset="dbf-compact",
         settings=("head", "tail", "cluster", "jobs", "online", "idle_weight", "queue_weight", "waiting_weight"),
         networks=("jobs", "mlp"),
+        draws=True,
     ),
     "rlscheduler": Scheduler("rlscheduler", settings=("head", "jobs", "online"), networks=("priority", "mlp")),
     "inspector": Scheduler("inspector", settings=("base", "jobs", "online"), networks=("mlp",)),

@@ -7,58 +7,86 @@ import torch
 from numpy.typing import NDArray
 
 from decision.features import CyclePolicy, Encoder, read_encoder
+from decision.model.platform import Platform
 
 from .checkpoint import read_checkpoint
+from .config import SCHEDULERS
 from .networks import Layout, Network, make_network
 from .weights import load_network
 
 
-class Greedy:
-    """Chooses the valid action that the network thinks best."""
+class Actor:
+    """Chooses valid actions.
 
-    def __init__(self, network: Network) -> None:
-        self._network = network.eval()
+    Args:
+        network: that has learned.
+        draws: whether it is drawn, with the network's probability, if the last action (Fwd) is taken or one of the
+            others, and then the best of them; else the best of all is taken. DBF draws: it looks at the same jobs cycle
+            after cycle, and where Fwd is the best by little, taking it each time starves a job that would otherwise
+            start soon (seen: mean waits of 102,576 s instead of 8,121 s).
+    """
 
-    @torch.inference_mode()
+    def __init__(self, network: Network, draws: bool) -> None:
+        self._network, self._draws = network.eval(), draws
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Begin the draws anew."""
+        self._rng = np.random.default_rng(seed)
+
     def __call__(self, observation: NDArray[np.float32], mask: NDArray[np.int8]) -> int:
-        """(D,) observation and (A,) mask to an action."""
+        """(D,) observation and (A,) mask to an action; nothing is drawn where only one is valid."""
         valid = np.flatnonzero(mask)
-        if len(valid) == 1:
-            return int(valid[0])
-        features = torch.from_numpy(self._network.prepare(observation[None]))
-        logits = self._network.actor(features).numpy()[0]
-        return int(valid[logits[valid].argmax()])
+        return int(valid[0] if len(valid) == 1 else self.together(observation[None], mask[None])[0])
 
     @torch.inference_mode()
     def together(self, observations: NDArray[np.float32], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         """(n, D) observations and (n, A) masks to (n,) actions.
 
-        Sums are rounded otherwise than one by one: of two actions as good as equal it may choose the other.
+        Draws are others than one by one; and sums are rounded otherwise, so that of two actions as good as equal it
+        may choose the other.
         """
         features = torch.from_numpy(self._network.prepare(observations))
-        logits = self._network.actor(features).numpy()
-        return np.where(masks, logits, -np.inf).argmax(axis=1)
+        logits = self._network.actor(features).masked_fill(torch.from_numpy(masks == 0), -torch.inf)
+        best: NDArray[np.int64] = logits.argmax(1).numpy()
+        if not self._draws:
+            return best
+        odds = (logits[:, :-1].logsumexp(1) - logits[:, -1]).numpy()  # logarithm of those of not going forward
+        goes_on = odds > self._rng.logistic(size=len(odds))
+        return np.where(goes_on, logits[:, :-1].argmax(1).numpy(), logits.shape[1] - 1)
 
 
-def learned_policy(path: Path) -> CyclePolicy:
+class LearnedPolicy(CyclePolicy):
+    """A checkpoint's choices; the run's seed is that of its draws."""
+
+    def __init__(self, encoder: Encoder, actor: Actor, name: str) -> None:
+        super().__init__(encoder, actor, name)
+        self._actor = actor
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins. Raises ConfigError if the platform is of another size than the encoder."""
+        super().reset(platform, seed)
+        self._actor.reset(seed)
+
+
+def learned_policy(path: Path) -> LearnedPolicy:
     """The policy of a checkpoint.
 
     Raises:
         InputError: if the file is no checkpoint, or damaged.
         ConfigError: if its encoder is of another version than ours.
     """
-    encoder, network = learned_network(path)
-    return CyclePolicy(encoder, Greedy(network), path.name)
+    return LearnedPolicy(*learned_actor(path), path.name)
 
 
-def learned_network(path: Path) -> tuple[Encoder, Network]:
-    """Encoder and network of a checkpoint; torch computes in one thread from now on. Raises as `learned_policy`."""
+def learned_actor(path: Path) -> tuple[Encoder, Actor]:
+    """What a checkpoint sees and how it acts; torch computes in one thread from now on. Raises as `learned_policy`."""
     torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
     manifest, weights = read_checkpoint(path)
     encoder = read_encoder(manifest.encoder)
     network = make_network(manifest.config.network, encoder.shape[0], encoder.actions, layout_of(encoder))
     load_network(str(path), network, weights)
-    return encoder, network
+    return encoder, Actor(network, SCHEDULERS[manifest.config.scheduler].draws)
 
 
 def layout_of(encoder: Encoder) -> Layout:

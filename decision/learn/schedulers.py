@@ -21,7 +21,7 @@ from decision.model.workload import Workload
 from . import find_checkpoint
 from .checkpoint import InputFacts, Manifest
 from .config import TrainConfig
-from .deploy import Greedy, layout_of, learned_network
+from .deploy import layout_of, learned_actor
 from .training import Report, Task, train
 
 _CURVES = ("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown")
@@ -120,6 +120,6 @@ class Comparison:
         checkpoint = find_checkpoint(policy)
         if checkpoint is None:
             return evaluate(policy, self._plain, self._episodes, self._seed, placed=placed)
-        encoder, network = learned_network(checkpoint)
-        setup = self._setup(encoder=encoder)
-        return evaluate(Greedy(network).together, setup, self._episodes, self._seed, placed=placed)
+        encoder, actor = learned_actor(checkpoint)
+        actor.reset(self._seed)
+        return evaluate(actor.together, self._setup(encoder=encoder), self._episodes, self._seed, placed=placed)

@@ -194,3 +194,9 @@ def test_the_shipped_policy_runs_on_any_platform_under_its_name(mixed):
         assert len(simulated.id) == len(mixed.jobs)
         assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
     assert Comparison(platform, mixed, 50, 2, 0).metrics("dbf")["waiting_time"].shape == (2,)
+
+
+def test_the_seed_of_a_run_is_that_of_the_policys_draws(mixed, tmp_path):
+    policy = str(learn(mixed, tmp_path))
+    starts = [simulate(equal_hosts(8), [mixed], policy, seed=seed).jobs.start_time.tolist() for seed in (1, 1, 2)]
+    assert starts[0] == starts[1] != starts[2]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from decision.cli.app import app
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"
-POLICIES = ("fcfs", "easy", "conservative", "saf+easy")
+POLICIES = ("fcfs", "easy", "conservative", "saf+easy", "dbf")
 
 
 def run(*arguments):
@@ -30,6 +30,8 @@ def rows(file: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_engines_write_the_same_files(toy, tmp_path, policy):
+    if policy == "dbf":
+        pytest.importorskip("torch", reason="a learned policy needs torch")
     files = {}
     for engine in ("embedded", "reference", "batsim"):
         result = run(*toy, "--policy", policy, "--engine", engine, "--batsim", STANDIN, "-E", "-o", tmp_path / engine)

@@ -59,7 +59,6 @@ def _print_version(value: bool) -> None:
         raise typer.Exit()
 
 
-Flag = Annotated[bool, typer.Option()]
 Workloads = Annotated[
     list[Path] | None, typer.Option("-w", "--workload", help="Workload JSON; may be repeated.", metavar="FILE")
 ]

@@ -123,10 +123,10 @@ def compare(
     from decision.analysis.comparison import compare as boil_down
     from decision.analysis.comparison_files import write_comparison
     from decision.analysis.measures import find_metric
+    from decision.cores import available_cores
     from decision.drivers.comparing import run_comparison
     from decision.drivers.comparison_plan import Plan, describe_setup, find_baseline, read_workloads
     from decision.drivers.inputs import SwfOptions
-    from decision.drivers.side_by_side import available_cores
 
     from .progress import announce_compilation, counting
     from .tables import print_comparison, print_dropped

@@ -31,7 +31,7 @@ def experiment(
 
       decision experiment rlscheduler-table --data data
     """
-    from decision.drivers.side_by_side import available_cores
+    from decision.cores import available_cores
     from decision.experiments import EXPERIMENTS, Means, find_experiment
 
     from .progress import announce_compilation, counting

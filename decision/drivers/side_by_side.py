@@ -1,7 +1,6 @@
 """Many independent tasks over the cores, in processes of their own; what is finished is kept and not done again."""
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -21,11 +20,6 @@ _AHEAD = 2  # tasks given to each process, so that none waits for the next
 
 T = TypeVar("T", bound=Task)
 Progress = Callable[[int, int], None]
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def do_all(

@@ -1,6 +1,5 @@
 """Many environments side by side, stepped by one call per thread that holds no lock of Python's."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -43,8 +42,6 @@ OWN = ("state", "sim", "plan", "cycles")  # of a World, not shared
 LAZY = ("interval_first", "interval_last")  # room for the worst, most of it never touched
 KEEP = -2  # instead of the first job of an episode: the present one goes on
 
-Addresses = NDArray[np.int64]  # (N, fields of World) of one environment's bundles each
-
 
 class Batch:
     """N environments of one trace on one platform.
@@ -66,7 +63,8 @@ class Batch:
         rows = new_rows(0, energy=False)
         worlds = [new_world(facts, pstates, rows, trace, rules) for _ in range(envs)]
         self.worlds = gather(worlds, OWN, LAZY)
-        self.addresses = np.array([[bundle.address for bundle in world] for world in self.worlds])
+        addresses = [[bundle.address for bundle in world] for world in self.worlds]
+        self.addresses = np.array(addresses)  # (N, fields of World)
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
         self._keep, self._once = np.full(envs, KEEP), np.ones(envs, np.int64)
         self.final = np.zeros((envs, *encoder.shape), np.float32)
@@ -140,11 +138,6 @@ class Batch:
         """End the threads."""
         if self._pool:
             self._pool.shutdown()
-
-
-def default_threads() -> int:
-    """As many as this process may use cores."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def new_world(facts: PlatformFacts, pstates: NDArray[np.int32], rows: Rows, trace: Trace, rules: Rules) -> World:

@@ -9,7 +9,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from .batch import KEEP, Batch, default_threads
+from decision.cores import available_cores
+
+from .batch import KEEP, Batch
 from .outputs import Outputs, check_outputs, new_outputs
 from .setup import Setup, make_setup
 from .tally import METRICS
@@ -60,7 +62,7 @@ class DbfVectorEnv(VectorEnv):
             self.setup.platform,
             self.setup.rules,
             self.encoder,
-            threads or default_threads(),
+            threads or available_cores(),
         )
         self._like = self.new_outputs()
         self._mask = np.ones_like(self._like.mask)

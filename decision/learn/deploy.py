@@ -48,9 +48,8 @@ class Actor:
         """
         features = torch.from_numpy(self._network.prepare(observations))
         logits = self._network.actor(features).masked_fill(torch.from_numpy(masks == 0), -torch.inf)
-        best: NDArray[np.int64] = logits.argmax(1).numpy()
         if not self._draws:
-            return best
+            return np.asarray(logits.argmax(1).numpy())
         odds = (logits[:, :-1].logsumexp(1) - logits[:, -1]).numpy()  # logarithm of those of not going forward
         goes_on = odds > self._rng.logistic(size=len(odds))
         return np.where(goes_on, logits[:, :-1].argmax(1).numpy(), logits.shape[1] - 1)

@@ -1,6 +1,5 @@
 """A training run: curves, checkpoints, and going on where it stopped."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
+from decision.cores import available_cores
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 
@@ -155,7 +155,7 @@ def _check_same(task: Task, before: Manifest) -> None:
 def _threads(ppo: PpoConfig) -> Iterator[None]:
     """Let torch compute with so many threads: two that wait for each other at every operation waste both cores."""
     before = torch.get_num_threads()
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     torch.set_num_threads(ppo.threads or max(1, cores // 2 if ppo.overlap else cores))
     try:
         yield

@@ -4,7 +4,6 @@ Beside the folders of the runs it writes ``table.md``, ``results.csv`` (a row fo
 """
 
 import multiprocessing
-import os
 import signal
 import sys
 from collections import Counter
@@ -33,6 +32,7 @@ from rich.table import Table
 from decision import __version__
 from decision.cli.learning_tables import write_metrics
 from decision.cli.terminal import stderr, stdout
+from decision.cores import available_cores
 from decision.envs import PlacedJobs, equal_hosts
 from decision.formats import load_swf
 from decision.formats.files import write_files
@@ -113,7 +113,7 @@ def main(
     swf: Annotated[Path, typer.Option(help="lublin_256, or a log like it; the first half is learned from.")],
     budget: Annotated[BudgetName, typer.Option(help="How much to run.")] = BudgetName.SMOKE,
     output: Annotated[Path, typer.Option("--output", "-o", help="Keeps what is finished.")] = Path("out/dbf"),
-    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = len(os.sched_getaffinity(0)),
+    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = available_cores(),
     finished: Annotated[bool, typer.Option("--finished", help="Learn nothing; show the runs that are there.")] = False,
 ) -> None:
     """Run what is missing, print the table and draw the figures; Ctrl-C loses a minute of learning at most."""

@@ -26,9 +26,10 @@ def show(
 
       decision platform show fat_tree.xml --plot fat_tree.png
     """
+    from decision.analysis.extras import require_matplotlib
     from decision.formats import load_platform
     from decision.formats.platform_links import read_links
-    from decision.model.errors import ConfigError, InputError
+    from decision.model.errors import InputError
 
     from ..terminal import stderr, stdout
     from .show_tables import print_platform
@@ -39,10 +40,9 @@ def show(
         loaded = load_platform(platform, master=master)
         stderr().print(f"power is left out where it is wrong: {error}", highlight=False, markup=False, soft_wrap=True)
     if plot is not None:
-        try:
-            from decision.analysis.platform_plots import draw_platform
-        except ImportError as error:
-            raise ConfigError(f"pictures need matplotlib ({error}): pip install 'decision[analysis]'") from None
+        require_matplotlib()
+        from decision.analysis.platform_plots import draw_platform
+
         draw_platform(loaded, plot, platform.stem)
     print_platform(loaded, read_links(platform))
     if plot is not None:

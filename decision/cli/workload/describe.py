@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decision.model.errors import ConfigError
-
 from .options import FileArgument, SpeedOption, read_speed
 
 if TYPE_CHECKING:
@@ -51,8 +49,9 @@ def describe(file: FileArgument, speed: SpeedOption = None, plot: PlotOption = N
 
 
 def _draw(workload: "Workload", runtimes: "Floats", path: Path, title: str) -> None:
-    try:
-        from decision.analysis.workload_picture import draw_workload
-    except ImportError as error:
-        raise ConfigError(f"pictures need matplotlib ({error}): pip install 'decision[analysis]'") from None
+    from decision.analysis.extras import require_matplotlib
+
+    require_matplotlib()
+    from decision.analysis.workload_picture import draw_workload
+
     draw_workload(workload, runtimes, path, title)

@@ -1,4 +1,5 @@
-"""Runs of deep back-filling (arXiv 2401.09910): windows, splits and seeds, against heuristics, with intervals.
+"""Runs of deep back-filling (arXiv 2401.09910): windows, splits and seeds, against heuristics and two other learned
+schedulers, with intervals.
 
 Beside the folders of the runs it writes ``table.md``, ``results.csv`` (a row for each run) and the paper's figures.
 """
@@ -46,6 +47,29 @@ PLACED = 1000  # jobs, by an episode of an evaluation
 TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
 
 
+class Candidate(NamedTuple):
+    """What is learned."""
+
+    policy: str  # what it is called in table and figures
+    name: str  # what the folders of its runs begin with
+    preset: str
+    changes: tuple[str, ...]  # to the preset
+    window: tuple[int, int] | None = None  # DBF's: jobs from the queue's head and tail
+
+
+def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
+    """DBF with this window."""
+    changes = (f"env.head={head}", f"env.tail={tail}")
+    return Candidate(f"DBF {head}-{tail}", f"{head}-{tail}", preset, changes, (head, tail))
+
+
+BASELINES = (
+    Candidate("RLScheduler", "rlscheduler", "rlscheduler", ()),
+    Candidate("SchedInspector, SJF", "inspector-sjf", "inspector", ("env.base=sjf",)),
+    Candidate("SchedInspector, F1", "inspector-f1", "inspector", ("env.base=f1",)),
+)
+
+
 class BudgetName(StrEnum):
     """How much is run."""
 
@@ -57,19 +81,20 @@ class BudgetName(StrEnum):
 class Budget(NamedTuple):
     """What that means."""
 
-    preset: str
     steps: int  # of each run
     seeds: int
     episodes: int  # of each evaluation
-    windows: tuple[tuple[int, int], ...]  # jobs from the queue's head and tail
+    learned: tuple[Candidate, ...]
 
 
-STANDARD = ((10, 0), (9, 1), (0, 10), (20, 0), (16, 4), (28, 4))
-FULL = tuple((m - t, t) for m in (8, 10, 16, 20, 32, 64) for t in (0, 1, m // 4, m // 2, m))
+_SPLITS = tuple((m - t, t) for m in (8, 10, 16, 20, 32, 64) for t in (0, 1, m // 4, m // 2, m))
+_SMOKE = (_window(10, 0), _window(9, 1), BASELINES[-1])
+_STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0), (16, 4), (28, 4)))
+_FULL = tuple(_window(*split, preset="dbf-paper") for split in _SPLITS)
 BUDGETS = {
-    BudgetName.SMOKE: Budget("dbf-compact", 16_384, 2, 4, ((10, 0), (9, 1))),
-    BudgetName.STANDARD: Budget("dbf-compact", 2_000_000, 5, 100, STANDARD),
-    BudgetName.FULL: Budget("dbf-paper", 100_000_000, 5, 100, FULL),
+    BudgetName.SMOKE: Budget(16_384, 2, 4, _SMOKE),
+    BudgetName.STANDARD: Budget(2_000_000, 5, 100, _STANDARD + BASELINES),
+    BudgetName.FULL: Budget(100_000_000, 5, 100, _FULL + BASELINES),
 }
 
 
@@ -78,25 +103,19 @@ class Run(NamedTuple):
 
     swf: Path
     budget: Budget
-    head: int
-    tail: int
+    learned: Candidate
     seed: int
     budget_folder: Path
 
     @property
-    def policy(self) -> str:
-        """What it is called, whatever the seed."""
-        return f"DBF {self.head}-{self.tail}"
-
-    @property
     def slots(self) -> int:
-        """Of its window."""
-        return self.head + self.tail
+        """Of DBF's window; 0 for others."""
+        return sum(self.learned.window or ())
 
     @property
     def folder(self) -> Path:
         """Of its files."""
-        return self.budget_folder / f"{self.head}-{self.tail}-{self.seed}"
+        return self.budget_folder / f"{self.learned.name}-{self.seed}"
 
     @property
     def metrics(self) -> Path:
@@ -119,14 +138,13 @@ def main(
     """Run what is missing, print the table and draw the figures; Ctrl-C loses a minute of learning at most."""
     chosen, folder = BUDGETS[budget], output / budget.value
     heuristics = [Result(name, None, None, _heuristic(swf, chosen, name, folder)) for name in HEURISTICS]
-    seeds = range(chosen.seeds)
-    wanted = [Run(swf, chosen, head, tail, seed, folder) for seed in seeds for head, tail in chosen.windows]
+    wanted = [Run(swf, chosen, each, seed, folder) for seed in range(chosen.seeds) for each in chosen.learned]
     runs = [run for run in wanted if run.metrics.exists()] if finished else wanted
     _finish([run for run in runs if not run.types.exists()], processes)
-    learned = [Result(run.policy, (run.head, run.tail), run.seed, read_means(run.metrics)) for run in runs]
+    learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
     results = by_policy([*heuristics, *learned])
     _print(results)
-    missing = Counter(run.policy for run in wanted if run not in runs)
+    missing = Counter(run.learned.policy for run in wanted if run not in runs)
     texts = {
         "table.md": table_markdown(results, _facts(swf, budget), missing),
         "results.csv": results_csv(results),
@@ -153,21 +171,20 @@ def _finish(runs: Sequence[Run], processes: int) -> None:
 
 def learn_and_compare(run: Run) -> None:
     """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
-    if not run.metrics.exists():
-        _learn(run)
+    checkpoint = _learn(run)
     placed: list[PlacedJobs] = []
-    metrics = _comparison(run.swf, run.budget).metrics(str(run.folder / "dbf.ckpt"), placed)
-    write_metrics(run.metrics, {run.policy: metrics})
+    metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
+    write_metrics(run.metrics, {run.learned.policy: metrics})
     write_files({run.types: [types_csv(placed).encode()]})
 
 
-def _learn(run: Run) -> None:
+def _learn(run: Run) -> Path:
     half = len(load_swf(run.swf, name="w0").jobs) // 2
     jobs = load_swf(run.swf, jobs=slice(half), name="w0")
     hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
-    changes = [f"env.head={run.head}", f"env.tail={run.tail}", f"learn.steps={run.budget.steps}", "learn.threads=1"]
-    config = load_config(run.budget.preset, changes, seed=run.seed)
-    train_scheduler(equal_hosts(jobs.nb_res), jobs, config, [hosts, file_facts(run.swf)], run.folder, resume=True)
+    changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
+    config, inputs = load_config(run.learned.preset, changes, seed=run.seed), [hosts, file_facts(run.swf)]
+    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, resume=True)
 
 
 def _comparison(swf: Path, budget: Budget) -> Comparison:
@@ -190,8 +207,8 @@ def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
     log, budget = file_facts(swf), BUDGETS[name]
     return {
         "log": f"{log.name}, sha256 {log.sha256[:16]}; learned from its first half, evaluated on the other",
-        "budget": f"{name.value}: {len(budget.windows)} windows (jobs from head-tail), {budget.seeds} seeds each",
-        "training": f"preset {budget.preset}, {budget.steps:,} steps",
+        "budget": f"{name.value}: {len(budget.learned)} learned policies (DBF head-tail), {budget.seeds} seeds each",
+        "training": f"{budget.steps:,} steps; presets {', '.join(dict.fromkeys(c.preset for c in budget.learned))}",
         "evaluation": f"{budget.episodes} episodes of {PLACED:,} placed jobs, the same for all",
         "made by": f"decision {__version__}",
     }
@@ -213,7 +230,7 @@ def _draw(results: Results, runs: Sequence[Run], folder: Path) -> list[str]:
     figures = {"comparison.png": comparison(results)}
     if runs:
         figures |= {"splits.png": splits(results), "invisible.png": invisible_jobs(results)}
-        for slots in sorted({run.slots for run in runs}):
+        for slots in sorted({run.slots for run in runs if run.learned.window}):
             figures[f"curves-{slots}.png"] = curves(_by_policy(runs, slots, lambda run: run.folder))
         if types := _by_policy(runs, TYPED, lambda run: run.types):
             figures["types.png"] = waits_by_type({policy: read_types(files) for policy, files in types.items()})
@@ -226,7 +243,7 @@ def _by_policy(runs: Sequence[Run], slots: int, path: Callable[[Run], Path]) -> 
     found: dict[str, list[Path]] = {}
     for run in runs:
         if run.slots == slots:
-            found.setdefault(run.policy, []).append(path(run))
+            found.setdefault(run.learned.policy, []).append(path(run))
     return found
 
 

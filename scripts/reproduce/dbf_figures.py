@@ -30,7 +30,7 @@ def comparison(results: Results) -> Figure:
     panels = figure.subplots(1, len(COLUMNS), sharey=True)
     for axes, column in zip(panels, COLUMNS, strict=True):
         _draw_rows(axes, results, *column)
-    figure.suptitle(f"sorted by waiting time; grey: heuristics; {_INTERVAL}", fontsize=10)
+    figure.suptitle(f"sorted by waiting time; grey: heuristics, red: learned, not DBF; {_INTERVAL}", fontsize=10)
     return figure
 
 
@@ -64,7 +64,7 @@ def _mean(values: Floats) -> float:
 def _draw_rows(axes: Axes, rows: Results, metric: str, title: str, scale: float) -> None:
     """A metric of each policy, from above, as a dot in its interval."""
     for at, runs in enumerate(rows.values()):
-        found, color = estimate(runs, metric, scale), _BLUE if runs[0].window else _GREY
+        found, color = estimate(runs, metric, scale), _color(runs[0])
         axes.plot([found.low, found.high], [at, at], color=color, linewidth=5, alpha=0.35, solid_capstyle="butt")
         axes.plot([found.value], [at], "o", color=color, markersize=5, clip_on=False)
     axes.set_yticks(range(len(rows)), list(rows))
@@ -75,6 +75,12 @@ def _draw_rows(axes: Axes, rows: Results, metric: str, title: str, scale: float)
     axes.grid(axis="x", color="#e8e8e8")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(left=False)
+
+
+def _color(run: Result) -> str:
+    if run.window:
+        return _BLUE
+    return _GREY if run.seed is None else _RED
 
 
 def splits(results: Results) -> Figure:

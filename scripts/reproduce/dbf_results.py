@@ -22,11 +22,11 @@ Types = dict[tuple[int, float], tuple[int, float]]  # (cores, seconds) at most -
 
 
 class Result(NamedTuple):
-    """A run that is finished: a heuristic, or a window learned with one seed."""
+    """A run that is finished: a heuristic, or what was learned with one seed."""
 
     policy: str
-    window: tuple[int, int] | None  # jobs from the queue's head and tail; None of a heuristic
-    seed: int | None
+    window: tuple[int, int] | None  # of DBF: jobs from the queue's head and tail
+    seed: int | None  # None of a heuristic
     means: dict[str, float]  # of each of METRICS, over the episodes
 
 

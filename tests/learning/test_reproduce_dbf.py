@@ -13,7 +13,7 @@ from decision.generate.jobs import workload_of
 
 pytest.importorskip("matplotlib")
 
-RUNS = ("10-0-0", "9-1-0", "10-0-1", "9-1-1")
+RUNS = ("10-0-0", "9-1-0", "inspector-f1-0", "10-0-1", "9-1-1", "inspector-f1-1")
 PICTURES = ("comparison.png", "curves-10.png", "invisible.png", "splits.png", "types.png")
 
 
@@ -52,7 +52,7 @@ def write_log(path):
 def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     folder, printed = reproduced
     results = {row["policy"]: row for row in read(folder / "results.csv")}
-    assert set(results) == {"DBF 10-0", "DBF 9-1", "easy", "sqf+easy", "lcfs+easy"}
+    assert set(results) == {"DBF 10-0", "DBF 9-1", "SchedInspector, F1", "easy", "sqf+easy", "lcfs+easy"}
     assert all(policy in printed for policy in results)
     assert [results["DBF 9-1"][name] for name in ("head", "tail")] == ["9", "1"]
     for picture in PICTURES:
@@ -85,7 +85,7 @@ def test_what_is_there_is_not_run_again_and_what_is_not_is_named(reproduced, rep
     assert (folder / "table.md").read_text() == table
     (folder / "9-1-1" / "metrics.csv").unlink()
     del before["9-1-1/metrics.csv"]
-    assert "1 of 4" in reproduce("--finished")
+    assert "1 of 6" in reproduce("--finished")
     assert "- DBF 9-1: 1\n" in (folder / "table.md").read_text()
     assert changed(folder) == before
 

@@ -56,7 +56,10 @@ def print_curve(path: Path, parts: int = 8) -> None:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in ("steps", "episodes", "reward", "wait\ns", "queue\njobs", "util.\n%", "entropy\nnats"):
+    headers = ["steps", "episodes", "reward", "wait\ns", "queue\njobs", "util.\n%"]
+    if rows and "entropy" in rows[0]:
+        headers.append("entropy\nnats")
+    for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
     for part in _split(rows, parts):
         table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part))
@@ -76,7 +79,8 @@ def _curve_cells(rows: list[dict[str, str]]) -> Iterator[str]:
     for name, scale in (("waiting_time", 1), ("queue_length", 1), ("utilization", 100)):
         total = sum(n * float(row[name]) for n, row in zip(episodes, rows, strict=True) if n)
         yield number(scale * total / sum(episodes)) if sum(episodes) else "-"
-    yield f"{sum(float(row['entropy']) for row in rows) / len(rows):.3f}"
+    if "entropy" in rows[0]:
+        yield f"{sum(float(row['entropy']) for row in rows) / len(rows):.3f}"
 
 
 _COMPARED = (  # metric, header, scale, whether with its interval
@@ -137,14 +141,14 @@ def print_manifest(manifest: Manifest) -> None:
 def _manifest_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     config = manifest.config
     yield "scheduler", config.scheduler
-    yield "algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.learn.steps:,} steps, seed {config.seed}"
+    yield "algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.steps:,} steps, seed {config.seed}"
     yield "made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"
     yield "encoder", _listed(manifest.encoder)
     yield "platform", f"{manifest.platform.name}, {manifest.nb_hosts} hosts, sha256 {manifest.platform.sha256[:16]}"
     for workload in manifest.workloads:
         yield "workload", f"{workload.name}, sha256 {workload.sha256[:16]}"
     yield "env", _listed(config.settings)
-    for section in ("network", "learn"):
+    for section in config.sections:
         yield section, _listed(to_builtins(getattr(config, section)))
     if manifest.scores:
         yield "last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())

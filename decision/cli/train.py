@@ -26,6 +26,7 @@ class What(StrEnum):
     DBF = "dbf"
     RLSCHEDULER = "rlscheduler"
     INSPECTOR = "inspector"
+    RANKING = "ranking"
 
 
 Learned = Annotated[What, typer.Argument(help="What to learn.")]
@@ -35,7 +36,7 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         help="[bold]dbf-compact[/bold] (dbf's default), [bold]dbf-paper[/bold], [bold]rlscheduler[/bold], "
-        "[bold]inspector[/bold], or a file.toml like theirs.",
+        "[bold]inspector[/bold], [bold]ranking[/bold], or a file.toml like theirs.",
         metavar="NAME",
         rich_help_panel=LEARNING,
     ),
@@ -47,7 +48,10 @@ Changes = Annotated[
     ),
 ]
 Steps = Annotated[
-    int | None, typer.Option("--steps", help="Environment steps, as learn.steps.", min=1, rich_help_panel=LEARNING)
+    int | None,
+    typer.Option(
+        "--steps", help="Environment steps; with ranking, jobs that are placed.", min=1, rich_help_panel=LEARNING
+    ),
 ]
 Seed = Annotated[
     int,
@@ -76,7 +80,8 @@ def train(
 
     dbf is split-window deep back-filling, which starts jobs of a window of the
     queue; rlscheduler gives jobs priorities, and others are backfilled by rule;
-    inspector (SchedInspector) accepts or refuses the next job of an order.
+    inspector (SchedInspector) accepts or refuses the next job of an order;
+    ranking is list scheduling whose order and reservations evolve.
 
     Writes the checkpoint, FOLDER/dbf.ckpt or so, which is a policy wherever one
     is named; the curves, FOLDER/progress.csv and TensorBoard's event files; and
@@ -106,7 +111,7 @@ def train(
     from .progress import announce_compilation
     from .tables import print_dropped
 
-    changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
+    changes = [*(changes or ()), *([f"{SCHEDULERS[what].sections[-1]}.steps={steps}"] if steps else ())]
     preset = preset or SCHEDULERS[what].preset
     config = load_config(preset, changes, seed=seed)
     if config.scheduler != what:
@@ -118,7 +123,7 @@ def train(
     announce_compilation()
     files = [file_facts(path) for path in (platform, workload)]
     folder = writable_folder(output)
-    with stop_on_signals() as request, learning(config.learn.steps) as show:
+    with stop_on_signals() as request, learning(config.steps) as show:
         checkpoint = learner.train_scheduler(
             case.platform,
             case.workloads[0],

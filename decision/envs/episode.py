@@ -15,6 +15,7 @@ from decision.jit import kernel
 from decision.policies.decide import decide
 from decision.policies.draws import next_word, uniform
 from decision.policies.plan import START, clear
+from decision.policies.ranking import plan_by_rank
 
 from .tally import (
     ARRIVED,
@@ -121,21 +122,36 @@ def run_composed(world, rules, config, memory):
     """A whole episode under a composed policy; it sees all arrivals of an instant at once."""
     begin_decision(world.state, world.cycles)
     while not is_over(world):
-        world.episode.number[STEPS] += 1
         decide(world.state, world.facts, config, memory, world.plan)
-        for at in range(world.plan.count[0]):
-            if world.plan.kind[at] == START:
-                world.cycles.number[LENGTH] -= 1
-                world.cycles.number[FREE] -= world.state.size[world.plan.job[at]]
-        place_planned(world, rules, 0)
-        if is_over(world):
-            return
-        if not _to_next_question(world, 2**62):
-            world.episode.number[TRUNCATED] = 1
-            return
-        begin_decision(world.state, world.cycles)
-        while _show_arrival(world, rules):
-            pass
+        _to_next_decision(world, rules)
+
+
+@kernel
+def run_ranking(world, rules, weights):
+    """The same under `decision.policies.ranking` with these weights."""
+    begin_decision(world.state, world.cycles)
+    while not is_over(world):
+        plan_by_rank(world.state, world.plan, weights)
+        _to_next_decision(world, rules)
+
+
+@kernel
+def _to_next_decision(world, rules):
+    """Carry a decision out that the cycles know nothing of, and go on to the next one."""
+    world.episode.number[STEPS] += 1
+    for at in range(world.plan.count[0]):
+        if world.plan.kind[at] == START:
+            world.cycles.number[LENGTH] -= 1
+            world.cycles.number[FREE] -= world.state.size[world.plan.job[at]]
+    place_planned(world, rules, 0)
+    if is_over(world):
+        return
+    if not _to_next_question(world, 2**62):
+        world.episode.number[TRUNCATED] = 1
+        return
+    begin_decision(world.state, world.cycles)
+    while _show_arrival(world, rules):
+        pass
 
 
 @kernel

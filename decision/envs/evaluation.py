@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.policies.composed import ComposedPolicy
+from decision.policies.ranking import RankingPolicy
 from decision.policies.registry import find_policy
 from decision.policies.slots import Power
 
 from .batch import Batch
-from .episode import restart, run_composed
+from .episode import restart, run_composed, run_ranking
 from .outputs import new_outputs
 from .placed import PlacedJobs, placed_jobs
 from .setup import Setup
@@ -24,7 +25,7 @@ TOGETHER = 128  # episodes that are stepped side by side
 
 
 def evaluate(
-    policy: str | ComposedPolicy | ChooseAll,
+    policy: str | ComposedPolicy | RankingPolicy | ChooseAll,
     setup: Setup,
     episodes: int = 100,
     seed: int = 0,
@@ -34,8 +35,8 @@ def evaluate(
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
 
     Args:
-        policy: a composed policy or its name; or a function from observations (n, D) f32 and masks (n, A) i8 to
-            actions (n,).
+        policy: a composed policy, a ranking, or the name of either; or a function from observations (n, D) f32 and
+            masks (n, A) i8 to actions (n,).
         setup: of the environment.
         episodes: E.
         seed: of the episodes' first jobs, and of the policy.
@@ -50,8 +51,8 @@ def evaluate(
     """
     rows = _random_jobs(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
-    if isinstance(chosen, ComposedPolicy):
-        table = _run_heuristic(chosen, setup, rows, seed, placed)
+    if isinstance(chosen, ComposedPolicy | RankingPolicy):
+        table = _run_policy(chosen, setup, rows, seed, placed)
     elif callable(chosen):
         table = _run_choices(chosen, setup, rows, placed)
     else:
@@ -86,24 +87,39 @@ def _run_together(
     return batch.metrics
 
 
-def _run_heuristic(
-    policy: ComposedPolicy, setup: Setup, first: NDArray[np.int64], seed: int, placed: list[PlacedJobs] | None
+def _run_policy(
+    policy: ComposedPolicy | RankingPolicy,
+    setup: Setup,
+    first: NDArray[np.int64],
+    seed: int,
+    placed: list[PlacedJobs] | None,
 ) -> NDArray[np.float64]:
     """(E, K)"""
-    if policy.config.power != Power.NEVER:
+    if isinstance(policy, ComposedPolicy) and policy.config.power != Power.NEVER:
         raise ConfigError(f"policy {policy.name} switches hosts off, which environments do not simulate; let it not")
     world = Batch(1, setup.trace, setup.platform, setup.rules, setup.encoder, 1).worlds[0]
     metrics = np.zeros((len(first), len(METRICS)))
     policy.reset(setup.platform, seed)
     for row, job in zip(metrics, first.tolist(), strict=True):
-        _run_episode(world, setup.rules, policy.config, policy.memory_for(world.state), job, row)
+        if isinstance(policy, RankingPolicy):
+            play_ranking(world, setup.rules, policy.weights, job, row)
+        else:
+            _play_composed(world, setup.rules, policy.config, policy.memory_for(world.state), job, row)
         if placed is not None:
             placed.append(placed_jobs(world))
     return metrics
 
 
 @kernel
-def _run_episode(world, rules, config, memory, first, metrics):
+def _play_composed(world, rules, config, memory, first, metrics):
     restart(world, rules, first)
     run_composed(world, rules, config, memory)
+    measure(world, metrics)
+
+
+@kernel
+def play_ranking(world, rules, weights, first, metrics):
+    """An episode from row `first` of the trace; its METRICS are written into `metrics` (K,)."""
+    restart(world, rules, first)
+    run_ranking(world, rules, weights)
     measure(world, metrics)

@@ -35,6 +35,9 @@ class VectorEnv(Protocol):
     def set_state(self, state: dict[str, Any]) -> Any:
         """Go on from there."""
 
+    def close(self) -> Any:
+        """They are not needed any more."""
+
 
 class Collected(NamedTuple):
     """A rollout, and what happened in it."""

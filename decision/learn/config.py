@@ -22,8 +22,13 @@ class Scheduler(NamedTuple):
 
     preset: str  # that it is learned with by default
     settings: tuple[str, ...]  # fields of EnvConfig that its environment has
-    networks: tuple[str, ...]  # kinds that fit its observations and choices
+    networks: tuple[str, ...]  # kinds that fit its observations and choices; none: it has none, and evolves
     draws: bool = False  # whether it draws if it goes forward (`decision.learn.deploy.Actor`)
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Of a config, which say how it is learned; the last one has the steps."""
+        return ("network", "learn") if self.networks else ("evolve",)
 
 
 SCHEDULERS = {
@@ -35,6 +40,7 @@ SCHEDULERS = {
     ),
     "rlscheduler": Scheduler("rlscheduler", settings=("head", "jobs", "online"), networks=("priority", "mlp")),
     "inspector": Scheduler("inspector", settings=("base", "jobs", "online"), networks=("mlp",)),
+    "ranking": Scheduler("ranking", settings=("jobs",), networks=()),
 }
 
 
@@ -85,19 +91,41 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
 
 
+class EvolutionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """CMA-ES on whole schedules; `decision.learn.ranking` says what each means."""
+
+    steps: Count = 100_000_000  # jobs that are placed in all
+    population: Annotated[int, msgspec.Meta(ge=4)] = 16  # candidates of a generation
+    sequences: Count = 16  # of jobs, that each candidate schedules
+    spread: Positive = 0.3  # standard deviation of the first candidates
+    slowdown_share: Share = 1 / 3  # of the bounded slowdown in what is minimised, the rest is the waiting time's
+    threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that schedule; 0: one per core
+
+
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All of a training run but its inputs."""
 
-    scheduler: Literal["dbf", "rlscheduler", "inspector"] = "dbf"  # one of SCHEDULERS
+    scheduler: Literal["dbf", "rlscheduler", "inspector", "ranking"] = "dbf"  # one of SCHEDULERS
     env: EnvConfig = EnvConfig()
     network: NetworkConfig = NetworkConfig()
     learn: PpoConfig = PpoConfig()
+    evolve: EvolutionConfig = EvolutionConfig()
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     @property
     def settings(self) -> dict[str, Any]:
         """Of the environment, by name."""
         return {name: getattr(self.env, name) for name in SCHEDULERS[self.scheduler].settings}
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Those that say how it is learned; the last one has the steps."""
+        return SCHEDULERS[self.scheduler].sections
+
+    @property
+    def steps(self) -> int:
+        """In all."""
+        return int(getattr(self, self.sections[-1]).steps)
 
 
 def preset_names() -> list[str]:
@@ -180,9 +208,17 @@ def _convert(tree: Mapping[str, Any], where: str) -> TrainConfig:
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `$.")
         raise ConfigError(f"{where}: {place.rstrip('`') or 'the file'}: {message[0].lower()}{message[1:]}") from None
+    _check_sections(tree, config, where)
     _check_env(tree.get("env", {}), config, where)
     _check_network(config, where)
     return config
+
+
+def _check_sections(given: Mapping[str, Any], config: TrainConfig, where: str) -> None:
+    for section in ("network", "learn", "evolve"):
+        if section in given and section not in config.sections:
+            has = " and ".join(config.sections)
+            raise ConfigError(f"{where}: {config.scheduler} has no section {section}: how it is learned is in {has}")
 
 
 def _check_env(given: Mapping[str, Any], config: TrainConfig, where: str) -> None:
@@ -199,6 +235,8 @@ def _check_env(given: Mapping[str, Any], config: TrainConfig, where: str) -> Non
 
 def _check_network(config: TrainConfig, where: str) -> None:
     network, fitting = config.network, SCHEDULERS[config.scheduler].networks
+    if not fitting:
+        return
     if network.kind not in fitting:
         kinds = " or ".join(fitting)
         raise ConfigError(f"{where}: network.kind is {network.kind}: {config.scheduler} is learned with {kinds}")

@@ -7,12 +7,14 @@ import torch
 from numpy.typing import NDArray
 
 from decision.features import CyclePolicy, Encoder, read_encoder
+from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
+from decision.policies.ranking import SEES, WEIGHTS, RankingPolicy
 
-from .checkpoint import read_checkpoint
+from .checkpoint import Manifest, read_checkpoint
 from .config import SCHEDULERS
 from .networks import Layout, Network, make_network
-from .weights import load_network
+from .weights import load, load_network
 
 
 class Actor:
@@ -60,32 +62,38 @@ class LearnedPolicy(CyclePolicy):
 
     def __init__(self, encoder: Encoder, actor: Actor, name: str) -> None:
         super().__init__(encoder, actor, name)
-        self._actor = actor
+        self.actor = actor
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins. Raises ConfigError if the platform is of another size than the encoder."""
         super().reset(platform, seed)
-        self._actor.reset(seed)
+        self.actor.reset(seed)
 
 
-def learned_policy(path: Path) -> LearnedPolicy:
-    """The policy of a checkpoint.
+def learned_policy(path: Path) -> LearnedPolicy | RankingPolicy:
+    """The policy of a checkpoint; torch computes in one thread from now on.
 
     Raises:
         InputError: if the file is no checkpoint, or damaged.
         ConfigError: if its encoder is of another version than ours.
     """
-    return LearnedPolicy(*learned_actor(path), path.name)
-
-
-def learned_actor(path: Path) -> tuple[Encoder, Actor]:
-    """What a checkpoint sees and how it acts; torch computes in one thread from now on. Raises as `learned_policy`."""
-    torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
     manifest, weights = read_checkpoint(path)
+    if manifest.config.scheduler == "ranking":
+        return _ranking(path, manifest, weights)
+    torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
     encoder = read_encoder(manifest.encoder)
     network = make_network(manifest.config.network, encoder.shape[0], encoder.actions, layout_of(encoder))
     load_network(str(path), network, weights)
-    return encoder, Actor(network, SCHEDULERS[manifest.config.scheduler].draws)
+    return LearnedPolicy(encoder, Actor(network, SCHEDULERS[manifest.config.scheduler].draws), path.name)
+
+
+def _ranking(path: Path, manifest: Manifest, data: bytes) -> RankingPolicy:
+    if manifest.encoder != SEES:
+        raise ConfigError(f"{path}: it sees {manifest.encoder}, this package's ranking {SEES}; train again")
+    weights = load(str(path), data).get("weights")
+    if not isinstance(weights, torch.Tensor) or weights.shape != WEIGHTS:
+        raise InputError(f"{path}: there must be weights of shape {WEIGHTS}; the file is damaged")
+    return RankingPolicy(weights.double().numpy(), path.name)
 
 
 def layout_of(encoder: Encoder) -> Layout:

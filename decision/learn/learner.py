@@ -1,4 +1,4 @@
-"""A learner: rollouts and updates in turn, and its whole state to go on from."""
+"""PPO at work: rollouts and updates in turn, and its whole state to go on from."""
 
 import copy
 from collections.abc import Mapping
@@ -23,12 +23,13 @@ class Learner:
         config: how it learns.
         envs: what it learns in; as many as the config says.
         layout: of their observations, where the network wants to know.
+        metrics: of their episodes, for the curves.
 
     Raises:
         ConfigError: if the config asks for a GPU and there is none.
     """
 
-    def __init__(self, config: TrainConfig, envs: VectorEnv, layout: Layout | None) -> None:
+    def __init__(self, config: TrainConfig, envs: VectorEnv, layout: Layout | None, metrics: tuple[str, ...]) -> None:
         self.config = config
         ppo, space = config.learn, envs.single_observation_space
         self.device = torch.device(_device(ppo))
@@ -42,6 +43,8 @@ class Learner:
         self._optimizer = torch.optim.Adam(network.parameters(), lr=ppo.lr, eps=1e-5, fused=True)
         self._generator = torch.Generator().manual_seed(config.seed)
         self._collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
+        self._envs, self._pool = envs, ThreadPoolExecutor(1)
+        self.columns = ("episodes", "reward", *metrics, *Losses._fields, "lr")
         self.iteration = 0
         self.lr = ppo.lr  # of the last update
         self.pending: Collected | None = None
@@ -56,7 +59,7 @@ class Learner:
         """Whether all steps are done."""
         return self.steps >= self.config.learn.steps
 
-    def iterate(self, pool: ThreadPoolExecutor) -> tuple[Collected, Losses]:
+    def iterate(self) -> dict[str, float]:
         """Learn from the pending rollout and collect the next one, at the same time if the config says so.
 
         Then the next rollout is made by the policy from before this update: what is learned does not depend on which
@@ -66,14 +69,20 @@ class Learner:
         last = self.steps + self.config.learn.envs * self.config.learn.rollout >= self.config.learn.steps
         following: Future[Collected] | None = None
         if self.config.learn.overlap and not last:
-            following = pool.submit(self._collect)
+            following = self._pool.submit(self._collect)
         losses = self._update(collected.rollout)
         self.iteration += 1
         self.pending = following.result() if following else None
         self._behaviour.load_state_dict(self.network.state_dict())
         if not (following or last):
             self.pending = self._collect()
-        return collected, losses
+        return {
+            "episodes": collected.episodes,
+            "reward": float(collected.rollout.reward.mean()) / self.config.learn.reward_scale,
+            **collected.metrics,
+            **losses._asdict(),
+            "lr": self.lr,
+        }
 
     def _collect(self) -> Collected:
         """A rollout by the policy as it was when an update last began or ended."""
@@ -87,6 +96,15 @@ class Learner:
         there = Rollout(*(column.to(self.device) for column in rollout))
         autocast = _autocast(ppo, self.device)
         return update(self._compiled, self._optimizer, there, ppo, self._generator, autocast)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The network's."""
+        return self.network.state_dict()
+
+    def close(self) -> None:
+        """End the thread and the environments."""
+        self._pool.shutdown()
+        self._envs.close()
 
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on exactly as from here."""

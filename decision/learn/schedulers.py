@@ -14,14 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.envs import DbfVectorEnv, PlacedJobs, evaluate, make_setup
+from decision.envs import DbfVectorEnv, PlacedJobs, Setup, evaluate, make_setup
 from decision.model.platform import Platform
 from decision.model.workload import Workload
+from decision.policies.ranking import SEES, RankingPolicy
 
 from . import find_checkpoint
 from .checkpoint import InputFacts, Manifest
 from .config import TrainConfig
-from .deploy import layout_of, learned_actor
+from .deploy import layout_of, learned_policy
+from .learner import Learner
+from .ranking import RankingLearner
 from .training import Report, Task, train
 
 _CURVES = ("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown")
@@ -52,22 +55,25 @@ def train_scheduler(
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
     setup = make_setup(workload, platform, **_OPTIONS[config.scheduler](config.settings))
-    envs = DbfVectorEnv(config.learn.envs, setup=setup, threads=1)
+    evolves = config.scheduler == "ranking"
     manifest = Manifest(
         decision=__version__,
-        algorithm="ppo",
+        algorithm="cma-es" if evolves else "ppo",
         config=config,
-        encoder=msgspec.to_builtins(setup.encoder),
+        encoder=SEES if evolves else msgspec.to_builtins(setup.encoder),
         nb_hosts=len(platform.hosts),
         platform=files[0],
         workloads=tuple(files[1:]),
         steps=0,
     )
-    task = Task(envs, layout_of(setup.encoder), _CURVES, manifest, folder, config.scheduler)
-    try:
-        return train(task, resume=resume, stop=stop, report=report)
-    finally:
-        envs.close()
+    algorithm = partial(RankingLearner if evolves else _ppo, setup=setup)
+    task = Task(algorithm, _CURVES, manifest, folder, config.scheduler)
+    return train(task, resume=resume, stop=stop, report=report)
+
+
+def _ppo(config: TrainConfig, setup: Setup) -> Learner:
+    envs = DbfVectorEnv(config.learn.envs, setup=setup, threads=1)
+    return Learner(config, envs, layout_of(setup.encoder), _CURVES)
 
 
 def _dbf(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,6 +87,7 @@ _OPTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {  # of 
     "dbf": _dbf,
     "rlscheduler": lambda settings: {"encoder": "rlscheduler", **settings},
     "inspector": lambda settings: {"encoder": "inspector", **settings},
+    "ranking": lambda settings: {"online": False, **settings},
 }
 
 
@@ -120,6 +127,9 @@ class Comparison:
         checkpoint = find_checkpoint(policy)
         if checkpoint is None:
             return evaluate(policy, self._plain, self._episodes, self._seed, placed=placed)
-        encoder, actor = learned_actor(checkpoint)
+        learned = learned_policy(checkpoint)
+        if isinstance(learned, RankingPolicy):
+            return evaluate(learned, self._plain, self._episodes, self._seed, placed=placed)
+        encoder, actor = learned.encoder, learned.actor
         actor.reset(self._seed)
         return evaluate(actor.together, self._setup(encoder=encoder), self._episodes, self._seed, placed=placed)

@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import torch
@@ -15,24 +14,52 @@ from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 
 from .checkpoint import Manifest, read_packed, write_checkpoint
-from .collector import Collected, VectorEnv
-from .config import PpoConfig, differences
-from .learner import Learner
+from .config import PpoConfig, TrainConfig, differences
 from .logs import CsvLog, EventLog
-from .networks import Layout
-from .ppo import Losses
 from .weights import dump, load
 
 _STATE = "resume.pt"
 _SAVE_EVERY = 60.0  # seconds
 
 
-class Task(NamedTuple):
-    """What is learned in, and what is left of it."""
+class Algorithm(Protocol):
+    """A way of learning, and how far it got."""
 
-    envs: VectorEnv
-    layout: Layout | None  # of its observations, where the network wants to know
-    metrics: tuple[str, ...]  # of its episodes, for the curves
+    columns: tuple[str, ...]  # of the curves: what `iterate` returns
+
+    @property
+    def iteration(self) -> int:
+        """Those that are done."""
+
+    @property
+    def steps(self) -> int:
+        """Steps learned from."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+
+    def iterate(self) -> Mapping[str, float]:
+        """Learn a little; returns values for the curves, those that there are."""
+
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """What was learned, for the checkpoint."""
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+
+    def close(self) -> None:
+        """There is no more to learn."""
+
+
+class Task(NamedTuple):
+    """What is learned, and what is left of it."""
+
+    algorithm: Callable[[TrainConfig], Algorithm]  # as it is before the first step
+    metrics: tuple[str, ...]  # of the curves: those for the checkpoint, and for all to see
     manifest: Manifest  # of the checkpoint, as it is before the first step
     folder: Path  # gets curves, checkpoint and state
     name: str  # of the checkpoint's file, without .ckpt
@@ -72,20 +99,20 @@ def train(
     manifest = task.manifest if saved is None else _manifest(saved)
     with ExitStack() as open_things:
         open_things.enter_context(_threads(manifest.config.learn))  # the first weights' last bits depend on it, too
-        learner = Learner(manifest.config, task.envs, task.layout)
+        learner = open_things.enter_context(closing(task.algorithm(manifest.config)))
         if saved is not None:
             learner.restore(saved["learner"])
-        pool = open_things.enter_context(ThreadPoolExecutor(1))
-        curves = CsvLog(task.folder / "progress.csv", _columns(task), keep=learner.iteration)
+        columns = ("iteration", "steps", *learner.columns)
+        curves = CsvLog(task.folder / "progress.csv", columns, keep=learner.iteration)
         events = EventLog(task.folder, learner.steps)
         open_things.callback(curves.close)
         open_things.callback(events.close)
         saved_at = time.monotonic()
         while not learner.finished:
-            began = time.perf_counter()
-            collected, losses = learner.iterate(pool)
-            rate = len(collected.rollout.reward.flatten()) / (time.perf_counter() - began)
-            row = _row(learner, collected, losses)
+            began, before = time.perf_counter(), learner.steps
+            learned = learner.iterate()
+            rate = (learner.steps - before) / (time.perf_counter() - began)
+            row = {"iteration": learner.iteration, "steps": learner.steps, **learned}
             curves.write(row)
             events.write(learner.steps, {**row, "steps_per_second": rate})
             scores = {name: row[name] for name in task.metrics if name in row}
@@ -100,26 +127,9 @@ def train(
     return checkpoint
 
 
-def _columns(task: Task) -> tuple[str, ...]:
-    return ("iteration", "steps", "episodes", "reward", *task.metrics, *Losses._fields, "lr")
-
-
-def _row(learner: Learner, collected: Collected, losses: Losses) -> dict[str, float]:
-    scale = learner.config.learn.reward_scale
-    return {
-        "iteration": learner.iteration,
-        "steps": learner.steps,
-        "episodes": collected.episodes,
-        "reward": float(collected.rollout.reward.mean()) / scale,
-        **collected.metrics,
-        **losses._asdict(),
-        "lr": learner.lr,
-    }
-
-
-def _save(task: Task, checkpoint: Path, manifest: Manifest, learner: Learner) -> None:
+def _save(task: Task, checkpoint: Path, manifest: Manifest, learner: Algorithm) -> None:
     """The checkpoint, and the state to go on from."""
-    write_checkpoint(checkpoint, manifest, dump(learner.network.state_dict()))
+    write_checkpoint(checkpoint, manifest, dump(learner.weights()))
     state = {"manifest": msgspec.json.encode(manifest).decode(), "learner": learner.state()}
     write_files({task.folder / _STATE: [dump(state)]})
 

@@ -2,6 +2,7 @@
 
 from decision.learn.checkpoint import InputFacts, Manifest
 from decision.learn.config import NetworkConfig, PpoConfig, TrainConfig
+from decision.learn.learner import Learner
 from decision.learn.training import Task, train
 
 SMALL = PpoConfig(steps=8 * 16 * 6, envs=8, rollout=16, minibatch=32, lr=3e-3, threads=1)
@@ -21,7 +22,7 @@ def task(envs, folder, ppo=SMALL, seed=0, metrics=("cost",)):
         workloads=(none,),
         steps=0,
     )
-    return Task(envs=envs, layout=None, metrics=metrics, manifest=manifest, folder=folder, name="toy")
+    return Task(lambda config: Learner(config, envs, None, metrics), metrics, manifest, folder, "toy")
 
 
 def curve(envs, folder, **more):

@@ -39,6 +39,9 @@ class TwoQueues:
         none = np.zeros(self.num_envs, bool)
         return self._look(), -cost.astype(np.float32), none, ended, info
 
+    def close(self):
+        """Nothing is held."""
+
     def get_state(self):
         words = self._rng.bit_generator.state
         return {"length": self._length, "time": self._time, "cost": self._cost, "rng": words}
@@ -73,6 +76,9 @@ class Corridor:
         info = {"final_obs": self._look(), "action_mask": np.ones((self.num_envs, 2), np.int8)}
         self._cell[done] = 0
         return self._look(), np.where(done, 1, -0.01).astype(np.float32), done, np.zeros(self.num_envs, bool), info
+
+    def close(self):
+        """Nothing is held."""
 
     def get_state(self):
         return {"cell": self._cell}

@@ -1,0 +1,89 @@
+"""CMA-ES: evolution with a normal distribution that adapts its covariance matrix.
+
+Hansen, The CMA evolution strategy: a tutorial (arXiv 1604.00772), with its defaults and positive weights only; the
+numbers of its equations are in the comments. Read `CmaEs.tell` from top to bottom.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+
+class CmaEs:
+    """Minimises a function of n numbers, which may be noisy, from the order of its values alone.
+
+    Args:
+        mean: (n,) where it begins.
+        spread: standard deviation of the first candidates.
+        population: candidates of a generation, 4 at least.
+    """
+
+    def __init__(self, mean: Vector, spread: float, population: int) -> None:
+        n, self._population = len(mean), population
+        self._parents = population // 2
+        raw = np.log((population + 1) / 2) - np.log(np.arange(1, self._parents + 1))
+        self._weights = raw / raw.sum()
+        mu = 1 / np.square(self._weights).sum()  # parents that count, so to say
+        self._mu, self._expected = mu, np.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))  # length of N(0, I)
+        self._path_rate = (mu + 2) / (n + mu + 5)
+        self._damping = 1 + 2 * max(0.0, np.sqrt((mu - 1) / (n + 1)) - 1) + self._path_rate
+        self._rank_one_path_rate = (4 + mu / n) / (n + 4 + 2 * mu / n)
+        self._rank_one_rate = 2 / ((n + 1.3) ** 2 + mu)
+        self._rank_mu_rate = min(1 - self._rank_one_rate, 2 * (mu - 2 + 1 / mu) / ((n + 2) ** 2 + mu))
+        self.mean, self.spread, self.generation = mean.copy(), spread, 0
+        self._covariance, self._path, self._rank_one_path = np.eye(n), np.zeros(n), np.zeros(n)
+        self._moves = np.zeros((population, n))
+
+    def ask(self, rng: np.random.Generator) -> Vector:
+        """(population, n) candidates, to be told of."""
+        root, axes = self._axes()
+        self._moves = (rng.standard_normal(self._moves.shape) * root) @ axes.T  # (38), (39)
+        return self.mean + self.spread * self._moves
+
+    def tell(self, values: Vector) -> None:
+        """Learn from the (population,) values of the candidates that were asked for last."""
+        root, axes = self._axes()
+        best = self._moves[np.argsort(values, kind="stable")[: self._parents]]
+        move = self._weights @ best  # (41)
+        self.mean = self.mean + self.spread * move  # (42)
+        self.generation += 1
+
+        whitened = axes @ ((axes.T @ move) / root)
+        keep = 1 - self._path_rate
+        self._path = keep * self._path + np.sqrt((1 - keep**2) * self._mu) * whitened  # (43)
+        length = float(np.linalg.norm(self._path))
+
+        steady = length / np.sqrt(1 - keep ** (2 * self.generation))
+        calm = steady < (1.4 + 2 / (len(move) + 1)) * self._expected
+        keep = 1 - self._rank_one_path_rate
+        self._rank_one_path = keep * self._rank_one_path + calm * np.sqrt((1 - keep**2) * self._mu) * move  # (45)
+        lost = 0.0 if calm else 1 - keep**2
+        self._covariance = (
+            (1 - self._rank_one_rate * (1 - lost) - self._rank_mu_rate) * self._covariance
+            + self._rank_one_rate * np.outer(self._rank_one_path, self._rank_one_path)
+            + self._rank_mu_rate * (best.T * self._weights) @ best
+        )  # (47)
+        self.spread *= float(np.exp(self._path_rate / self._damping * (length / self._expected - 1)))  # (44)
+
+    def state(self) -> dict[str, NDArray]:
+        """All from which `restore` goes on exactly as from here, between `tell` and `ask`."""
+        return {
+            "mean": self.mean.copy(),
+            "covariance": self._covariance.copy(),
+            "paths": np.stack([self._path, self._rank_one_path]),
+            "numbers": np.array([self.spread, self.generation]),
+        }
+
+    def restore(self, state: Mapping[str, NDArray]) -> None:
+        """Go on from a `state`."""
+        self.mean, self._covariance = state["mean"].copy(), state["covariance"].copy()
+        self._path, self._rank_one_path = state["paths"].copy()
+        self.spread, self.generation = float(state["numbers"][0]), int(state["numbers"][1])
+
+    def _axes(self) -> tuple[Vector, NDArray[np.float64]]:
+        """Lengths (n,) and directions (n, n), in columns, of the covariance's axes."""
+        variances, axes = np.linalg.eigh((self._covariance + self._covariance.T) / 2)
+        return np.sqrt(np.maximum(variances, 1e-20)), axes

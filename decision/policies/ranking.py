@@ -91,7 +91,7 @@ class RankingPolicy:
 def plan_by_rank(state, plan, weights):
     """Plan what starts now; the plan is empty."""
     queued, free, now = state.count[N_QUEUED], state.count[N_FREE], state.now[0]
-    if queued == 0 or free == 0:
+    if free < _smallest(state):
         return
     idle = state.count[N_RUNNING] == 0
     ends, sizes, running = _running(state, min(queued, free))
@@ -121,6 +121,15 @@ def plan_by_rank(state, plan, weights):
         idle = False
         if free == 0:
             return
+
+
+@kernel
+def _smallest(state):
+    """Hosts of the smallest waiting job; more than there are, if none waits."""
+    smallest = len(state.host_state) + 1
+    for i in range(state.count[N_QUEUED]):
+        smallest = min(smallest, state.size[state.queue[i]])
+    return smallest
 
 
 @kernel

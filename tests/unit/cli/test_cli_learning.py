@@ -13,6 +13,7 @@ pytest.importorskip("gymnasium")
 
 TOY = ("-p", "platforms/toy.xml", "-w", "workloads/toy.json")
 SHORT = ("--steps", "64", "--set", "learn.envs=4", "--set", "learn.rollout=8", "--set", "env.jobs=5")
+EVOLVE = ("--steps", "64", "--set", "evolve.population=4", "--set", "evolve.sequences=4", "--set", "env.jobs=4")
 
 
 def cli(*arguments):
@@ -25,7 +26,7 @@ def _in_checkout(root, monkeypatch):
 
 
 def train(what, folder):
-    result = cli("train", what, *TOY, *SHORT, "-o", folder)
+    result = cli("train", what, *TOY, *(EVOLVE if what == "ranking" else SHORT), "-o", folder)
     assert result.exit_code == 0, result.output
     return folder / f"{what}.ckpt"
 
@@ -35,7 +36,7 @@ def trained(tmp_path):
     return train("dbf", tmp_path)
 
 
-@pytest.mark.parametrize("what", ["dbf", "rlscheduler", "inspector"])
+@pytest.mark.parametrize("what", ["dbf", "rlscheduler", "inspector", "ranking"])
 def test_what_is_trained_can_be_shown_evaluated_and_run(what, tmp_path):
     trained = train(what, tmp_path)
     shown = cli("show", trained)
@@ -74,6 +75,10 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
     [
         (("train", "dbf", *TOY, "-o", "x", "--preset", "dbf-compct"), "did you mean dbf-compact?"),
         (("train", "dbf", *TOY, "-o", "x", "--set", "learn.lr=-1"), "learn.lr: expected `float` > 0"),
+        (
+            ("train", "ranking", *TOY, "-o", "x", "--set", "learn.lr=1"),
+            "ranking has no section learn",
+        ),
         (("train", "inspector", *TOY, "-o", "x", "--preset", "rlscheduler"), "--preset rlscheduler is for rlscheduler"),
         (
             ("train", "rlscheduler", *TOY, "-o", "x", "--set", "env.tail=1"),

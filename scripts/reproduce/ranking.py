@@ -1,0 +1,188 @@
+"""Rankings that evolved, against every ordering with backfilling, on jobs that none has seen.
+
+Learned from jobs of Lublin and Feitelson's model; compared on the second half of a log of that model, all jobs done:
+over sequences of 1,000 jobs, and over the half as it is. Beside the folders of the runs: ``table.md``, ``results.csv``.
+"""
+
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.table import Table
+
+from decision.analysis.statistics import Estimate
+from decision.cli.learning_tables import learning
+from decision.cli.terminal import stderr, stdout
+from decision.envs import Setup, equal_hosts, evaluate, make_setup
+from decision.estimates import apply_estimates
+from decision.formats import load_swf
+from decision.formats.files import write_files
+from decision.generate.lublin import lublin_workload
+from decision.learn.checkpoint import InputFacts
+from decision.learn.config import load_config
+from decision.learn.schedulers import train_scheduler
+from decision.model.errors import DecisionError
+from decision.model.reshape import at_load
+from decision.model.workload import Workload
+
+LEARNED = "ranking"
+ORDERS = ("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
+BACKFILLS = ("easy", "conservative", "first-fit")
+METRICS = ("waiting_time", "bounded_slowdown")
+SHOWN = 3  # of the heuristics that are best at a metric
+
+JOBS, MODEL_SEED, LOAD = 60_000, 7, 1.05  # that are learned from
+SEQUENCES, LENGTH = 100, 1000
+SAMPLES = 10_000  # of the bootstrap
+
+Scores = dict[str, NDArray[np.float64]]  # of a metric: (runs, sequences)
+
+
+class Results(NamedTuple):
+    """By policy."""
+
+    sequences: Mapping[str, Scores]
+    whole: Mapping[str, Scores]  # one sequence: all of the half
+
+
+def main(
+    swf: Annotated[Path, typer.Option(help="lublin_256, or a log like it; its second half is scheduled.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Keeps what is finished.")] = Path("out/ranking"),
+    seeds: Annotated[int, typer.Option(min=1, help="Rankings to learn.")] = 5,
+    steps: Annotated[int | None, typer.Option(min=1, help="Jobs that are placed to learn one.")] = None,
+) -> None:
+    """Learn what is missing, compare, print the table."""
+    half = len(load_swf(swf, name="w0").jobs) // 2
+    held_out = load_swf(swf, jobs=slice(half, None), name="w0")
+    learned = [_learn(held_out.nb_res, output / str(seed), seed, steps) for seed in range(seeds)]
+    with stderr().status("scheduling"):
+        sequences = make_setup(held_out, equal_hosts(held_out.nb_res), jobs=LENGTH, online=False)
+        whole = make_setup(held_out, equal_hosts(held_out.nb_res), jobs=None, online=False)
+        first = np.random.default_rng(1).integers(len(held_out.jobs), size=SEQUENCES)
+        results = Results(_scores(learned, sequences, first.tolist()), _scores(learned, whole, [0]))
+    rows = _rows(results)
+    table = [("policy", "wait, s", "slowdown", "half: wait, s", "half: slowdown"), *rows]
+    gains = [("against the best heuristic", "in", "heuristic", "ranking is", "95 % interval"), *_gains(results)]
+    write_files({output / "table.md": [_markdown(table, gains).encode()], output / "results.csv": [_csv(results)]})
+    for part in (table, gains):
+        _print(part)
+    stdout().print(f"{output}: table.md, results.csv", markup=False, soft_wrap=True)
+
+
+def _learn(hosts: int, folder: Path, seed: int, steps: int | None) -> Path:
+    """The checkpoint of a seed."""
+    config = load_config("ranking", [f"evolve.steps={steps}"] if steps else [], seed=seed)
+    name = f"Lublin and Feitelson's model, {JOBS:,} jobs, seed {MODEL_SEED}, load {LOAD}"
+    facts = [InputFacts(name=f"{hosts} equal hosts", sha256=""), InputFacts(name=name, sha256="")]
+    with learning(config.steps) as show:
+        return train_scheduler(
+            equal_hosts(hosts),
+            _jobs(hosts),
+            config,
+            facts,
+            folder,
+            resume=True,
+            report=lambda done: show(done.steps, done.rate, done.row),
+        )
+
+
+def _jobs(hosts: int) -> Workload:
+    rng = np.random.default_rng(MODEL_SEED)
+    return at_load(apply_estimates(lublin_workload(rng, JOBS, hosts), "exact", rng), LOAD)
+
+
+def _scores(learned: Sequence[Path], setup: Setup, first: Sequence[int]) -> dict[str, Scores]:
+    """Of all policies, over the sequences that begin with these jobs."""
+    heuristics = ["+".join(names) for names in product(ORDERS, BACKFILLS)]
+    found = {name: [evaluate(name, setup, first=first)] for name in heuristics}
+    found[LEARNED] = [evaluate(str(path), setup, first=first) for path in learned]
+    return {name: {m: np.stack([run[m] for run in runs]) for m in METRICS} for name, runs in found.items()}
+
+
+def _rows(results: Results) -> list[tuple[str, ...]]:
+    """The ranking, the best at each metric, and the two that everybody knows; by waiting time."""
+    shown = {LEARNED, "fcfs+easy", "fcfs+conservative"}
+    for scores, metric in product(results, METRICS):
+        shown |= set(_by(scores, metric)[:SHOWN])
+    rows: list[tuple[str, ...]] = []
+    for name in filter(shown.__contains__, _by(results.sequences, "waiting_time")):
+        means = [scores[name][metric].mean(axis=1) for scores, metric in product(results, METRICS)]
+        rows.append((name, *(_number(each) for each in means)))
+    return rows
+
+
+def _by(scores: Mapping[str, Scores], metric: str) -> list[str]:
+    """Policies, the best first."""
+    return sorted(scores, key=lambda name: float(scores[name][metric].mean()))
+
+
+def _number(runs: NDArray[np.float64]) -> str:
+    """A mean over runs, and where there are several, the lowest and the highest."""
+    mean, low, high = (
+        f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" for value in (runs.mean(), runs.min(), runs.max())
+    )
+    return mean if len(runs) == 1 else f"{mean} ({low} to {high})"
+
+
+def _gains(results: Results) -> list[tuple[str, ...]]:
+    """How much less than the best heuristic's each metric is."""
+    rows: list[tuple[str, ...]] = []
+    for (where, scores), metric in product(zip(("sequences", "half"), results, strict=True), METRICS):
+        best = next(name for name in _by(scores, metric) if name != LEARNED)
+        change = _change(scores[LEARNED][metric], scores[best][metric][0])
+        interval = f"{change.low:+.1f} to {change.high:+.1f} %"
+        rows.append((metric.replace("_", " "), where, best, f"{change.value:+.1f} %", interval))
+    return rows
+
+
+def _change(own: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
+    """Of (runs, sequences) against (sequences,), in percent of the means; runs and sequences are drawn anew."""
+    rng = np.random.default_rng(0)
+    runs, sequences = own.shape
+    values = []
+    for _ in range(SAMPLES):
+        run, sequence = rng.integers(runs, size=runs), rng.integers(sequences, size=sequences)
+        values.append(own[run][:, sequence].mean() / other[sequence].mean())
+    low, high = np.percentile(values, [2.5, 97.5])
+    return Estimate(*(100 * (float(value) - 1) for value in (own.mean() / other.mean(), low, high)))
+
+
+def _markdown(*tables: Sequence[tuple[str, ...]]) -> str:
+    lines = []
+    for header, *rows in tables:
+        lines += [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)] + [""]
+    return "\n".join(lines)
+
+
+def _csv(results: Results) -> bytes:
+    """A row for each policy, run and sequence."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("where", "policy", "run", "sequence", *METRICS))
+    for where, scores in zip(("sequences", "half"), results, strict=True):
+        for name, columns in scores.items():
+            for run, sequence in np.ndindex(columns[METRICS[0]].shape):
+                writer.writerow((where, name, run, sequence, *(float(columns[m][run, sequence]) for m in METRICS)))
+    return text.getvalue().encode()
+
+
+def _print(rows: Sequence[tuple[str, ...]]) -> None:
+    table = Table(*rows[0])
+    for row in rows[1:]:
+        table.add_row(*row)
+    stdout().print(table)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except DecisionError as error:
+        stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
+        sys.exit(error.exit_code)

@@ -41,7 +41,7 @@ from decision.policies.settings import refuse_unknown
 
 __all__ = ["SHIPPED", "find_checkpoint", "load_policy", "with_torch"]
 
-SHIPPED = ("dbf",)  # learned policies that come with the package
+SHIPPED = ("dbf", "ranking")  # learned policies that come with the package
 _MODELS = Path(__file__).parent / "models"
 
 

@@ -1,8 +1,8 @@
-"""Learning to rank (`decision.policies.ranking`) by evolution: whole schedules are compared, and no gradient is needed.
+"""Learning to rank (`decision.policies.ranking`) by evolution: whole schedules are compared.
 
 A schedule of a thousand jobs takes some milliseconds, and there are hundreds of numbers to learn, not thousands. So
-hundreds of schedules for one step are affordable, no gradient is needed, and what is minimised is what is
-wanted: mean waiting time and mean bounded slowdown when all jobs are done, without discount.
+hundreds of schedules for one step are affordable, no gradient is needed, and what is minimised is what is wanted: mean
+waiting time and mean bounded slowdown when all jobs are done, without discount.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,9 @@ from .evolution import CmaEs
 
 _AVERAGED = 0.05  # share of the newest mean in what is learned: single means are noisy
 _UNITS_SPREAD = 0.3
+_BOTH = 0.25  # of either ratio in what is minimised, beside the larger one
+_EASY, _FIRST_FIT = range(2)  # references
+_WAIT, _SLOWDOWN = METRICS.index("waiting_time"), METRICS.index("bounded_slowdown")
 _CURVES = ("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown")
 
 
@@ -46,8 +49,8 @@ class RankingLearner:
         threads = self._evolve.threads or available_cores()
         self._batch = Batch(threads, setup.trace, setup.platform, setup.rules, setup.encoder, 1)
         self._pool = ThreadPoolExecutor(threads)
-        self._reference = smallest_area_first()
-        self._reference[KEEP, 0] = 1.0  # always: EASY
+        self._references = [smallest_area_first(), smallest_area_first()]
+        self._references[_EASY][KEEP, 0], self._references[_FIRST_FIT][KEEP, 0] = 1.0, -1.0  # always, never
 
     @property
     def iteration(self) -> int:
@@ -68,8 +71,9 @@ class RankingLearner:
         """A generation."""
         first = self._rng.integers(self._batch.trace.jobs, size=self._evolve.sequences)
         candidates = self._evolution.ask(self._rng).reshape(-1, *WEIGHTS)
-        reference, *metrics = self._play([self._reference, *candidates], first)
-        costs = np.array([self._cost(own, reference) for own in metrics])
+        played = self._play([*self._references, *candidates], first)
+        references, metrics = played[: len(self._references)], played[len(self._references) :]
+        costs = np.array([self._cost(own, references) for own in metrics])
         self._evolution.tell(costs)
         self._average += _AVERAGED * (self._evolution.mean - self._average)
         means = dict(zip(METRICS, np.mean(metrics, axis=(0, 1)).tolist(), strict=True))
@@ -94,18 +98,17 @@ class RankingLearner:
         list(self._pool.map(play, range(len(self._batch.worlds))))
         return metrics
 
-    def _cost(self, own: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-        """Of (sequences, METRICS): mean waiting time and bounded slowdown over those of SAF with EASY, weighted.
+    def _cost(self, own: NDArray[np.float64], references: NDArray[np.float64]) -> float:
+        """Of (sequences, METRICS): mostly the larger of its waiting time and weighted slowdown over the best of SAF's.
 
-        A sequence counts by the square root of what it costs SAF: else the few worst would be all that counts.
+        SAF waits least with first-fit, and has the least slowdown with EASY. A sequence counts by the square root of
+        what it costs SAF: else the few worst would be all that counts.
         """
-        wait, slowdown = (
-            _ratio(own[:, METRICS.index(name)], reference[:, METRICS.index(name)])
-            for name in ("waiting_time", "bounded_slowdown")
-        )
+        wait = _ratio(own[:, _WAIT], references[_FIRST_FIT][:, _WAIT])
+        slowdown = _ratio(own[:, _SLOWDOWN], references[_EASY][:, _SLOWDOWN])
         done = min(self.steps / self._evolve.steps, 1.0)
-        weight = (1 - done) * self._evolve.slowdown_first + done * self._evolve.slowdown_last
-        return wait + weight * slowdown
+        slowdown *= (1 - done) * self._evolve.slowdown_first + done * self._evolve.slowdown_last
+        return max(wait, slowdown) + _BOTH * (wait + slowdown)
 
     def weights(self) -> dict[str, torch.Tensor]:
         """The average over the last generations' means."""

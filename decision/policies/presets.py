@@ -98,6 +98,7 @@ def _catalogue() -> list[Entry]:
     entries.append(Entry("filler", "another name of first-fit"))
     entries.append(Entry("kamelot", "fcfs, conservative over hosts instead of their number, as OAR does it", "OAR 3"))
     entries.append(Entry("dbf", "learned split-window deep backfilling; needs decision[learn]", "Wang et al. 2023"))
+    entries.append(Entry("ranking", "learned order, reservations and restraint; needs decision[learn]"))
     entries.append(Entry("FILE.ckpt", "what decision train has learned"))
     entries.append(Entry("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"))
     entries += [entry._replace(name=f"...,allocation={name}") for name, (_, entry) in ALLOCATIONS.items()]

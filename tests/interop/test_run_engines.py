@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from decision.cli.app import app
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"
-POLICIES = ("fcfs", "easy", "conservative", "saf+easy", "dbf")
+LEARNED = ("dbf", "ranking")
+POLICIES = ("fcfs", "easy", "conservative", "saf+easy", *LEARNED)
 
 
 def run(*arguments):
@@ -30,7 +31,7 @@ def rows(file: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_engines_write_the_same_files(toy, tmp_path, policy):
-    if policy == "dbf":
+    if policy in LEARNED:
         pytest.importorskip("torch", reason="a learned policy needs torch")
     files = {}
     for engine in ("embedded", "reference", "batsim"):

@@ -11,6 +11,7 @@ from decision.drivers.agent import Agent
 from decision.drivers.inprocess import converse
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
+from decision.learn import SHIPPED
 from decision.learn.checkpoint import InputFacts, file_facts, read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.schedulers import Comparison, train_scheduler
@@ -186,14 +187,15 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
     assert file_facts(checkpoint).name == f"{manifest.config.scheduler}.ckpt"
 
 
-def test_the_shipped_policy_runs_on_any_platform_under_its_name(mixed):
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_runs_on_any_platform_under_its_name(name, mixed):
     for hosts in (8, 100):
         platform = equal_hosts(hosts)
-        simulated = simulate(platform, [mixed], "dbf").jobs
-        told = converse(EmbeddedEngine(platform, [mixed], ()), Agent("dbf", {})).jobs
+        simulated = simulate(platform, [mixed], name).jobs
+        told = converse(EmbeddedEngine(platform, [mixed], ()), Agent(name, {})).jobs
         assert len(simulated.id) == len(mixed.jobs)
         assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
-    assert Comparison(platform, mixed, 50, 2, 0).metrics("dbf")["waiting_time"].shape == (2,)
+    assert Comparison(platform, mixed, 50, 2, 0).metrics(name)["waiting_time"].shape == (2,)
 
 
 def test_the_seed_of_a_run_is_that_of_the_policys_draws(mixed, tmp_path):

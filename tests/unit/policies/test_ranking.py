@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from decision.drivers import trials
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.generate.jobs import workload_of
 from decision.policies.ranking import HOLD, KEEP, WEIGHTS, RankingPolicy, random_units, smallest_area_first
@@ -54,6 +55,12 @@ def test_held_back_jobs_start_on_an_idle_cluster_only():
     assert len(order) == 60
     ends = made.start_time + made.runtime
     assert (made.start_time[order][1:] >= ends[order][:-1] - 1e-6).all(), "one at a time"
+
+
+def test_it_keeps_the_rules_of_all_policies(monkeypatch):
+    weights = saf(0.5) + random_units(np.random.default_rng(1), 3.0)
+    monkeypatch.setattr(trials, "find_policy", lambda spec, settings: RankingPolicy(weights))
+    assert trials.try_policy("ranking", {}) == []
 
 
 def test_environments_give_what_the_engine_gives():

@@ -94,12 +94,12 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class EvolutionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """CMA-ES on whole schedules; `decision.learn.ranking` says what each means."""
 
-    steps: Count = 200_000_000  # jobs that are placed in all
+    steps: Count = 150_000_000  # jobs that are placed in all
     population: Annotated[int, msgspec.Meta(ge=4)] = 20  # candidates of a generation
     sequences: Count = 24  # of jobs, that each candidate schedules
     spread: Positive = 0.3  # standard deviation of the first candidates
     slowdown_first: Weight = 1.5  # weight of the bounded slowdown, the waiting time's being 1, in the first generation
-    slowdown_last: Weight = 0.95  # and in the last, linear between
+    slowdown_last: Weight = 0.85  # and in the last, linear between
     threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that schedule; 0: one per core
 
 

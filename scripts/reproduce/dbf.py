@@ -65,8 +65,8 @@ def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
 
 BASELINES = (
     Candidate("RLScheduler", "rlscheduler", "rlscheduler", ()),
-    Candidate("SchedInspector, SJF", "inspector-sjf", "inspector", ("env.base=sjf",)),
-    Candidate("SchedInspector, F1", "inspector-f1", "inspector", ("env.base=f1",)),
+    Candidate("SchedInspector over SJF", "inspector-sjf", "inspector", ("env.base=sjf",)),
+    Candidate("SchedInspector over F1", "inspector-f1", "inspector", ("env.base=f1",)),
 )
 
 

@@ -52,7 +52,7 @@ def write_log(path):
 def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     folder, printed = reproduced
     results = {row["policy"]: row for row in read(folder / "results.csv")}
-    assert set(results) == {"DBF 10-0", "DBF 9-1", "SchedInspector, F1", "easy", "sqf+easy", "lcfs+easy"}
+    assert set(results) == {"DBF 10-0", "DBF 9-1", "SchedInspector over F1", "easy", "sqf+easy", "lcfs+easy"}
     assert all(policy in printed for policy in results)
     assert [results["DBF 9-1"][name] for name in ("head", "tail")] == ["9", "1"]
     for picture in PICTURES:

@@ -99,7 +99,7 @@ class EvolutionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     sequences: Count = 24  # of jobs, that each candidate schedules
     spread: Positive = 0.3  # standard deviation of the first candidates
     slowdown_first: Weight = 1.5  # weight of the bounded slowdown, the waiting time's being 1, in the first generation
-    slowdown_last: Weight = 0.7  # and in the last, linear between
+    slowdown_last: Weight = 0.85  # and in the last, linear between
     threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that schedule; 0: one per core
 
 

@@ -28,7 +28,7 @@ from dbf_results import (
     types_csv,
 )
 from rich.progress import Progress
-from rich.table import Table
+from rich.table import Column, Table
 
 from decision import __version__
 from decision.cli.learning_tables import write_metrics
@@ -215,7 +215,7 @@ def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
 
 
 def _print(results: Results) -> None:
-    table = Table("policy", "runs", *(title for _, title, _ in COLUMNS), caption="IQM over the runs, 95 % interval")
+    table = Table(Column("policy", no_wrap=True), "runs", *(title for _, title, _ in COLUMNS), caption="IQM over the runs, 95 % interval")
     for row in table_rows(results):
         table.add_row(*row)
     stdout().print(table)

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
+from rich.table import Column, Table
 
 from decision.analysis.statistics import Estimate
 from decision.cli.learning_tables import learning
@@ -192,7 +192,7 @@ def _csv(results: Results) -> bytes:
 
 
 def _print(rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(*rows[0])
+    table = Table(*(Column(header, no_wrap=at == 0) for at, header in enumerate(rows[0])))
     for row in rows[1:]:
         table.add_row(*row)
     stdout().print(table)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from decision.formats.files import write_files
-from decision.learn.checkpoint import Manifest
+from decision.learn.checkpoint import InputFacts, Manifest
 
 from .tables import number
 from .terminal import stderr, stdout
@@ -144,14 +144,18 @@ def _manifest_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "algorithm", f"{manifest.algorithm}, {manifest.steps:,} of {config.steps:,} steps, seed {config.seed}"
     yield "made by", f"decision {manifest.decision}, checkpoint format {manifest.format}"
     yield "encoder", _listed(manifest.encoder)
-    yield "platform", f"{manifest.platform.name}, {manifest.nb_hosts} hosts, sha256 {manifest.platform.sha256[:16]}"
+    yield "platform", f"{_input(manifest.platform)}, {manifest.nb_hosts} hosts"
     for workload in manifest.workloads:
-        yield "workload", f"{workload.name}, sha256 {workload.sha256[:16]}"
+        yield "workload", _input(workload)
     yield "env", _listed(config.settings)
     for section in config.sections:
         yield section, _listed(to_builtins(getattr(config, section)))
     if manifest.scores:
         yield "last episodes", ", ".join(f"{name} {number(value)}" for name, value in manifest.scores.items())
+
+
+def _input(facts: InputFacts) -> str:
+    return f"{facts.name}, sha256 {facts.sha256[:16]}" if facts.sha256 else facts.name
 
 
 def _listed(values: Mapping[str, Any]) -> str:

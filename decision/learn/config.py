@@ -92,7 +92,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EvolutionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """CMA-ES on whole schedules; `decision.learn.ranking` says what each means."""
+    """Evolution by whole schedules, as `decision.learn.ranking` has it."""
 
     steps: Count = 150_000_000  # jobs that are placed in all
     population: Annotated[int, msgspec.Meta(ge=4)] = 20  # candidates of a generation

@@ -22,7 +22,7 @@ class CmaEs:
     """
 
     def __init__(self, mean: Vector, spread: float, population: int) -> None:
-        n, self._population = len(mean), population
+        n = len(mean)
         self._parents = population // 2
         raw = np.log((population + 1) / 2) - np.log(np.arange(1, self._parents + 1))
         self._weights = raw / raw.sum()

@@ -215,7 +215,8 @@ def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
 
 
 def _print(results: Results) -> None:
-    table = Table(Column("policy", no_wrap=True), "runs", *(title for _, title, _ in COLUMNS), caption="IQM over the runs, 95 % interval")
+    columns = (Column("policy", no_wrap=True), "runs", *(title for _, title, _ in COLUMNS))
+    table = Table(*columns, caption="IQM over the runs, 95 % interval")
     for row in table_rows(results):
         table.add_row(*row)
     stdout().print(table)

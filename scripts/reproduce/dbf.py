@@ -6,7 +6,6 @@ Beside the folders of the runs it writes ``table.md``, ``results.csv`` (a row fo
 
 import multiprocessing
 import signal
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -16,19 +15,18 @@ from typing import Annotated, NamedTuple
 
 import typer
 from dbf_results import (
-    COLUMNS,
     Result,
     Results,
     by_policy,
     read_means,
     read_types,
     results_csv,
+    summary,
     table_markdown,
-    table_rows,
     types_csv,
 )
 from rich.progress import Progress
-from rich.table import Column, Table
+from shared import print_table, run_script
 
 from decision import __version__
 from decision.cli.learning_tables import write_metrics
@@ -40,7 +38,6 @@ from decision.formats.files import write_files
 from decision.learn.checkpoint import InputFacts, file_facts
 from decision.learn.config import load_config
 from decision.learn.schedulers import Comparison, train_scheduler
-from decision.model.errors import DecisionError
 
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
 PLACED = 1000  # jobs, by an episode of an evaluation
@@ -143,7 +140,7 @@ def main(
     _finish([run for run in runs if not run.types.exists()], processes)
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
     results = by_policy([*heuristics, *learned])
-    _print(results)
+    print_table(summary(results), "IQM over the runs, 95 % interval")
     missing = Counter(run.learned.policy for run in wanted if run not in runs)
     texts = {
         "table.md": table_markdown(results, _facts(swf, budget), missing),
@@ -214,14 +211,6 @@ def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
     }
 
 
-def _print(results: Results) -> None:
-    columns = (Column("policy", no_wrap=True), "runs", *(title for _, title, _ in COLUMNS))
-    table = Table(*columns, caption="IQM over the runs, 95 % interval")
-    for row in table_rows(results):
-        table.add_row(*row)
-    stdout().print(table)
-
-
 def _draw(results: Results, runs: Sequence[Run], folder: Path) -> list[str]:
     """Write the figures that there are runs for; returns their files' names."""
     from dbf_figures import comparison, curves, invisible_jobs, splits, waits_by_type
@@ -249,8 +238,4 @@ def _by_policy(runs: Sequence[Run], slots: int, path: Callable[[Run], Path]) -> 
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except DecisionError as error:
-        stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+    run_script(main)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from shared import markdown
 
 from decision.analysis.statistics import Estimate, interquartile_mean
 from decision.envs import METRICS, PlacedJobs
@@ -54,12 +55,13 @@ def estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Esti
     return interquartile_mean(values, np.random.default_rng(0))
 
 
-def table_rows(results: Results) -> list[list[str]]:
-    """Policy, runs, and each of `COLUMNS`."""
-    return [
+def summary(results: Results) -> list[list[str]]:
+    """Policy, runs, and each of `COLUMNS`; first their titles."""
+    rows = [
         [policy, str(len(runs)), *(_interval(estimate(runs, name, scale)) for name, _, scale in COLUMNS)]
         for policy, runs in results.items()
     ]
+    return [["policy", "runs", *(title for _, title, _ in COLUMNS)], *rows]
 
 
 def _interval(found: Estimate) -> str:
@@ -80,13 +82,17 @@ def results_csv(results: Results) -> str:
 
 def table_markdown(results: Results, facts: Mapping[str, str], missing: Mapping[str, int]) -> str:
     """The table, with what was run, what tails are good for, and how many runs of which policy are not there yet."""
-    table = [["policy", "runs", *(title for _, title, _ in COLUMNS)], *table_rows(results)]
     gains = [["policy", "without a tail", "wait", "queue"], *_gains(results)]
     lines = ["# Deep back-filling: windows and splits", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items()]
-    lines += ["", "Interquartile means over the runs, with 95 % intervals where there are several.", "", *_rows(table)]
+    lines += [
+        "",
+        "Interquartile means over the runs, with 95 % intervals where there are several.",
+        "",
+        *markdown(summary(results)),
+    ]
     if len(gains) > 1:
-        lines += ["", "## Tails, against windows of the same size without one", "", *_rows(gains)]
+        lines += ["", "## Tails, against windows of the same size without one", "", *markdown(gains)]
     if missing:
         lines += ["", "## Runs that are not finished", "", *(f"- {policy}: {runs}" for policy, runs in missing.items())]
     return "\n".join((*lines, ""))
@@ -108,11 +114,6 @@ def _gains(results: Results) -> list[list[str]]:
 
 def _change(split: Sequence[Result], whole: Sequence[Result], metric: str) -> str:
     return f"{100 * (estimate(split, metric).value / estimate(whole, metric).value - 1):+.1f} %"
-
-
-def _rows(table: Sequence[Sequence[str]]) -> list[str]:
-    header, *rows = (f"| {' | '.join(row)} |" for row in table)
-    return [header, f"|{'---|' * len(table[0])}", *rows]
 
 
 def types_csv(placed: Sequence[PlacedJobs]) -> str:

@@ -7,7 +7,6 @@ folders of the runs: ``table.md`` and ``results.csv``.
 
 import csv
 import io
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.table import Column, Table
+from shared import markdown, print_table, run_script
 
 from decision.analysis.statistics import Estimate
 from decision.cli.learning_tables import learning
@@ -29,7 +28,6 @@ from decision.generate.lublin import lublin_workload
 from decision.learn.checkpoint import InputFacts
 from decision.learn.config import load_config
 from decision.learn.schedulers import train_scheduler
-from decision.model.errors import DecisionError
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 
@@ -49,8 +47,8 @@ Scores = dict[str, NDArray[np.float64]]  # of a metric: (runs, sequences)
 class Results(NamedTuple):
     """By policy."""
 
-    sequences: Mapping[str, Scores]
-    whole: Mapping[str, Scores]  # one sequence: all of the half
+    sequences: dict[str, Scores]
+    whole: dict[str, Scores]  # one sequence: all of the half
 
 
 def main(
@@ -62,30 +60,33 @@ def main(
     """Learn what is missing, compare, print the table."""
     half = len(load_swf(swf, name="w0").jobs) // 2
     seen, held_out = (load_swf(swf, jobs=part, name="w0") for part in (slice(half), slice(half, None)))
-    learned = {LEARNED: [_learn(seen.nb_res, output / str(seed), seed, steps) for seed in range(seeds)]}
+    jobs = _jobs(seen.nb_res)
+    learned = [_learn(jobs, output / str(seed), seed, steps) for seed in range(seeds)]
     with stderr().status("scheduling"):
         chosen = _choose(_scores(learned, *_sequences(seen)))
-        learned[CHOSEN] = [learned[LEARNED][chosen]]
         whole = make_setup(held_out, equal_hosts(held_out.nb_res), jobs=None, online=False)
         results = Results(_scores(learned, *_sequences(held_out)), _scores(learned, whole, [0]))
+    for scores in results:
+        scores[CHOSEN] = {metric: runs[chosen : chosen + 1] for metric, runs in scores[LEARNED].items()}
     table = [("policy", "wait, s", "slowdown", "half: wait, s", "half: slowdown"), *_rows(results)]
     header = ("", "of", "in", "best with this backfilling", "change", "95 % interval")
     gains = [header, *_gains(results, CHOSEN), *_gains(results, LEARNED)]
-    write_files({output / "table.md": [_markdown(table, gains).encode()], output / "results.csv": [_csv(results)]})
+    text = "\n".join([*markdown(table), "", *markdown(gains), ""])
+    write_files({output / "table.md": [text.encode()], output / "results.csv": [_csv(results)]})
     for part in (table, gains):
-        _print(part)
+        print_table(part)
     stdout().print(f"chosen: seed {chosen}; {output}: table.md, results.csv", markup=False, soft_wrap=True)
 
 
-def _learn(hosts: int, folder: Path, seed: int, steps: int | None) -> Path:
+def _learn(jobs: Workload, folder: Path, seed: int, steps: int | None) -> Path:
     """The checkpoint of a seed."""
     config = load_config("ranking", [f"evolve.steps={steps}"] if steps else [], seed=seed)
     name = f"Lublin and Feitelson's model, {JOBS:,} jobs, seed {MODEL_SEED}, load {LOAD}"
-    facts = [InputFacts(name=f"{hosts} equal hosts", sha256=""), InputFacts(name=name, sha256="")]
+    facts = [InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=name, sha256="")]
     with learning(config.steps) as show:
         return train_scheduler(
-            equal_hosts(hosts),
-            _jobs(hosts),
+            equal_hosts(jobs.nb_res),
+            jobs,
             config,
             facts,
             folder,
@@ -105,10 +106,10 @@ def _sequences(workload: Workload) -> tuple[Setup, Sequence[int]]:
     return make_setup(workload, equal_hosts(workload.nb_res), jobs=LENGTH, online=False), first.tolist()
 
 
-def _scores(learned: Mapping[str, Sequence[Path]], setup: Setup, first: Sequence[int]) -> dict[str, Scores]:
+def _scores(learned: Sequence[Path], setup: Setup, first: Sequence[int]) -> dict[str, Scores]:
     """Of all policies, over the sequences that begin with these jobs."""
     runs = {name: [name] for name in map("+".join, product(ORDERS, BACKFILLS))}
-    runs |= {name: [str(path) for path in paths] for name, paths in learned.items()}
+    runs[LEARNED] = [str(path) for path in learned]
     found = {name: [evaluate(each, setup, first=first) for each in same] for name, same in runs.items()}
     return {name: {m: np.stack([run[m] for run in runs]) for m in METRICS} for name, runs in found.items()}
 
@@ -172,13 +173,6 @@ def _change(own: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
     return Estimate(*(100 * (float(value) - 1) for value in (own.mean() / other.mean(), low, high)))
 
 
-def _markdown(*tables: Sequence[tuple[str, ...]]) -> str:
-    lines = []
-    for header, *rows in tables:
-        lines += [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)] + [""]
-    return "\n".join(lines)
-
-
 def _csv(results: Results) -> bytes:
     """A row for each policy, run and sequence."""
     text = io.StringIO()
@@ -191,16 +185,5 @@ def _csv(results: Results) -> bytes:
     return text.getvalue().encode()
 
 
-def _print(rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(*(Column(header, no_wrap=at == 0) for at, header in enumerate(rows[0])))
-    for row in rows[1:]:
-        table.add_row(*row)
-    stdout().print(table)
-
-
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except DecisionError as error:
-        stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+    run_script(main)

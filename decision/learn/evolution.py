@@ -36,22 +36,21 @@ class CmaEs:
         self.mean, self.spread, self.generation = mean.copy(), spread, 0
         self._covariance, self._path, self._rank_one_path = np.eye(n), np.zeros(n), np.zeros(n)
         self._moves = np.zeros((population, n))
+        self._look_at_axes()
 
     def ask(self, rng: np.random.Generator) -> Vector:
         """(population, n) candidates, to be told of."""
-        root, axes = self._axes()
-        self._moves = (rng.standard_normal(self._moves.shape) * root) @ axes.T  # (38), (39)
+        self._moves = (rng.standard_normal(self._moves.shape) * self._root) @ self._axes.T  # (38), (39)
         return self.mean + self.spread * self._moves
 
     def tell(self, values: Vector) -> None:
         """Learn from the (population,) values of the candidates that were asked for last."""
-        root, axes = self._axes()
         best = self._moves[np.argsort(values, kind="stable")[: self._parents]]
         move = self._weights @ best  # (41)
         self.mean = self.mean + self.spread * move  # (42)
         self.generation += 1
 
-        whitened = axes @ ((axes.T @ move) / root)
+        whitened = self._axes @ ((self._axes.T @ move) / self._root)
         keep = 1 - self._path_rate
         self._path = keep * self._path + np.sqrt((1 - keep**2) * self._mu) * whitened  # (43)
         length = float(np.linalg.norm(self._path))
@@ -67,6 +66,7 @@ class CmaEs:
             + self._rank_mu_rate * (best.T * self._weights) @ best
         )  # (47)
         self.spread *= float(np.exp(self._path_rate / self._damping * (length / self._expected - 1)))  # (44)
+        self._look_at_axes()
 
     def state(self) -> dict[str, NDArray]:
         """All from which `restore` goes on exactly as from here, between `tell` and `ask`."""
@@ -82,8 +82,9 @@ class CmaEs:
         self.mean, self._covariance = state["mean"].copy(), state["covariance"].copy()
         self._path, self._rank_one_path = state["paths"].copy()
         self.spread, self.generation = float(state["numbers"][0]), int(state["numbers"][1])
+        self._look_at_axes()
 
-    def _axes(self) -> tuple[Vector, NDArray[np.float64]]:
+    def _look_at_axes(self) -> None:
         """Lengths (n,) and directions (n, n), in columns, of the covariance's axes."""
-        variances, axes = np.linalg.eigh((self._covariance + self._covariance.T) / 2)
-        return np.sqrt(np.maximum(variances, 1e-20)), axes
+        variances, self._axes = np.linalg.eigh((self._covariance + self._covariance.T) / 2)
+        self._root = np.sqrt(np.maximum(variances, 1e-20))

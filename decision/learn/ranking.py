@@ -27,7 +27,6 @@ _UNITS_SPREAD = 0.3
 _BOTH = 0.25  # of either ratio in what is minimised, beside the larger one
 _EASY, _FIRST_FIT = range(2)  # references
 _WAIT, _SLOWDOWN = METRICS.index("waiting_time"), METRICS.index("bounded_slowdown")
-_CURVES = ("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown")
 
 
 class RankingLearner:
@@ -36,11 +35,12 @@ class RankingLearner:
     Args:
         config: how it learns.
         setup: of the schedules.
+        metrics: of the schedules, for the curves.
     """
 
-    columns: tuple[str, ...] = ("episodes", "reward", *_CURVES, "best_reward", "spread")
-
-    def __init__(self, config: TrainConfig, setup: Setup) -> None:
+    def __init__(self, config: TrainConfig, setup: Setup, metrics: tuple[str, ...]) -> None:
+        self._metrics = metrics
+        self.columns: tuple[str, ...] = ("episodes", "reward", *metrics, "best_reward", "spread")
         self._config, self._evolve = config, config.evolve
         self._rng = np.random.default_rng(config.seed)
         first = smallest_area_first() + random_units(self._rng, _UNITS_SPREAD)
@@ -80,7 +80,7 @@ class RankingLearner:
         return {
             "episodes": len(candidates) * len(first),
             "reward": -float(costs.mean()),
-            **{name: means[name] for name in _CURVES},
+            **{name: means[name] for name in self._metrics},
             "best_reward": -float(costs.min()),
             "spread": self._evolution.spread,
         }

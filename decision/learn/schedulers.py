@@ -1,7 +1,7 @@
 """Learning schedulers, and comparing them.
 
 Those that `decision.learn.config.SCHEDULERS` names: deep back-filling (Wang, Harwood and Rodriguez, HPCC 2022, arXiv
-2401.09910), RLScheduler (Zhang et al., SC 2020), and SchedInspector (Zhang, Dai and Xie, HPDC 2022).
+2401.09910), RLScheduler (Zhang et al., SC 2020), SchedInspector (Zhang, Dai and Xie, HPDC 2022), and rankings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +17,12 @@ from decision import __version__
 from decision.envs import DbfVectorEnv, PlacedJobs, Setup, evaluate, make_setup
 from decision.model.platform import Platform
 from decision.model.workload import Workload
-from decision.policies.ranking import SEES, RankingPolicy
+from decision.policies.ranking import SEES
 
 from . import find_checkpoint
 from .checkpoint import InputFacts, Manifest
 from .config import TrainConfig
-from .deploy import layout_of, learned_policy
+from .deploy import LearnedPolicy, layout_of, learned_policy
 from .learner import Learner
 from .ranking import RankingLearner
 from .training import Report, Task, train
@@ -66,14 +66,14 @@ def train_scheduler(
         workloads=tuple(files[1:]),
         steps=0,
     )
-    algorithm = partial(RankingLearner if evolves else _ppo, setup=setup)
+    algorithm = partial(RankingLearner if evolves else _ppo, setup=setup, metrics=_CURVES)
     task = Task(algorithm, _CURVES, manifest, folder, config.scheduler)
     return train(task, resume=resume, stop=stop, report=report)
 
 
-def _ppo(config: TrainConfig, setup: Setup) -> Learner:
+def _ppo(config: TrainConfig, setup: Setup, metrics: tuple[str, ...]) -> Learner:
     envs = DbfVectorEnv(config.learn.envs, setup=setup, threads=1)
-    return Learner(config, envs, layout_of(setup.encoder), _CURVES)
+    return Learner(config, envs, layout_of(setup.encoder), metrics)
 
 
 def _dbf(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,10 +125,8 @@ class Comparison:
             ConfigError: if there is no such policy, or it is not for this platform.
         """
         checkpoint = find_checkpoint(policy)
-        if checkpoint is None:
-            return evaluate(policy, self._plain, self._episodes, self._seed, placed=placed)
-        learned = learned_policy(checkpoint)
-        if isinstance(learned, RankingPolicy):
+        learned = policy if checkpoint is None else learned_policy(checkpoint)
+        if not isinstance(learned, LearnedPolicy):  # it sees the cluster itself
             return evaluate(learned, self._plain, self._episodes, self._seed, placed=placed)
         encoder, actor = learned.encoder, learned.actor
         actor.reset(self._seed)

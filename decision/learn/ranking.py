@@ -17,7 +17,7 @@ from decision.cores import available_cores
 from decision.envs import METRICS, Setup
 from decision.envs.batch import Batch
 from decision.envs.evaluation import play_ranking
-from decision.policies.ranking import KEEP, WEIGHTS, random_units, smallest_area_first
+from decision.policies.ranking import KEEP, WEIGHTS, first_guess, random_units, smallest_area_first
 
 from .config import TrainConfig
 from .evolution import CmaEs
@@ -43,7 +43,7 @@ class RankingLearner:
         self.columns: tuple[str, ...] = ("episodes", "reward", *metrics, "best_reward", "spread")
         self._config, self._evolve = config, config.evolve
         self._rng = np.random.default_rng(config.seed)
-        first = smallest_area_first() + random_units(self._rng, _UNITS_SPREAD)
+        first = first_guess() + random_units(self._rng, _UNITS_SPREAD)
         self._evolution = CmaEs(first.ravel(), self._evolve.spread, self._evolve.population)
         self._average = first.ravel()
         threads = self._evolve.threads or available_cores()

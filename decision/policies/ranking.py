@@ -7,7 +7,8 @@ queue: jobs behind it that would still run by then, on hosts that it needs, are 
 So there are three questions to a job: how high it ranks (ORDER), whether hosts are kept for it (KEEP), and whether it
 is held back though it fits (HOLD; never on an idle cluster). Each is answered by a function of the same numbers, a
 linear one and a few units a / (1 + |a|) (softsign) beside it; KEEP and HOLD say yes above 0. Any order by size and
-runtime with EASY or first-fit is among them: `smallest_area_first` is where learning begins.
+runtime with EASY or first-fit is among them. `first_guess` is where learning begins: `smallest_area_first`, and the rule
+that helped most of all that was tried, that a job which would leave few hosts free for long waits until few jobs come.
 """
 
 import math
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from decision.jit import kernel
 from decision.model.platform import Platform
-from decision.state.cluster import N_FREE, N_QUEUED, N_RUNNING
+from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING
 from decision.state.view import ClusterView
 
 from .allocation import take_lowest
@@ -36,13 +37,17 @@ _OVERRUN = 5  # with HOLD: for how long it would use hosts that another job need
 _QUEUE = 6  # jobs
 _FREE = 7  # share of hosts that are free
 _SOON = 8  # share of hosts that are free within an hour
-_SEEN = 9
+_CALM = 9  # in which time the last few jobs have come
+_BLOCKED = 10  # with HOLD: for how long it would be among those that keep a share of the hosts from being free
+_SEEN = 11
 _UNITS = 3
 _LINEAR = 1 + _SEEN  # weights of the linear part: a constant, and one for each number
 _UNIT = _SEEN + 2  # of a unit: one for each number, a constant, and the unit's own
 WEIGHTS = (3, _LINEAR + _UNITS * _UNIT)  # shape of all of them
-SEES = {"name": "ranking", "version": 1}  # for checkpoints; the version is raised whenever a number changes its meaning
+SEES = {"name": "ranking", "version": 2}  # for checkpoints; the version is raised whenever a number changes its meaning
 
+_LAST = 8  # jobs that came
+_SHARE = 16  # of the hosts: one in so many
 _SHORTEST = 10.0  # seconds: shorter jobs count as this long
 _HOUR = 3600.0  # seconds
 
@@ -52,6 +57,16 @@ def smallest_area_first() -> NDArray[np.float64]:
     weights = np.zeros(WEIGHTS)
     weights[ORDER, [1 + _RUNTIME, 1 + _SIZE]] = -5.0, -3.0  # as the numbers are scaled: minus the area's logarithm
     weights[HOLD, [0, 1 + _OVERRUN]] = -1.0, 20.0
+    return weights
+
+
+def first_guess() -> NDArray[np.float64]:
+    """(3, P) weights: SAF, but what would block hosts for longer than the last few jobs took to come is held back.
+
+    Jobs that run for hours had better begin when few jobs come.
+    """
+    weights = smallest_area_first()
+    weights[HOLD, [0, 1 + _CALM, 1 + _BLOCKED]] = 0.0, -4.0, 4.0
     return weights
 
 
@@ -95,9 +110,10 @@ def plan_by_rank(state, plan, weights):
         return
     idle = state.count[N_RUNNING] == 0
     ends, sizes, running = _running(state, min(queued, free))
-    seen = np.empty(_SEEN)
+    seen = np.zeros(_SEEN)
     seen[_QUEUE] = math.log1p(queued) / 5.0
     seen[_SOON] = _free_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
+    seen[_CALM] = _long(_calm(state)) - 0.5
     kept, shadow, spare = False, now, 0
     for job in _by_rank(state, weights[ORDER], ends, sizes, running, seen):
         size, end = state.size[job], now + state.walltime[job]
@@ -106,12 +122,14 @@ def plan_by_rank(state, plan, weights):
                 continue
             begin = _begin(ends, sizes, running, free, size)
             _see(state, job, begin, now, free, seen)
+            seen[_BLOCKED] = 0.0
             if begin < np.inf and _answer(weights[KEEP], seen) > 0.0:
                 kept, shadow = True, begin
                 spare = _free_at(ends, sizes, running, free, begin) - size
             continue
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)
+        seen[_BLOCKED] = _long(min(_until_share(state, ends, sizes, running, free - size), state.walltime[job])) - 0.5
         if not idle and _answer(weights[HOLD], seen) > 0.0:
             continue
         spare -= size if late else 0
@@ -174,6 +192,20 @@ def _free_at(ends, sizes, running, free, time):
             break
         free += sizes[i]
     return free
+
+
+@kernel
+def _calm(state):
+    """In which time (seconds) the last few jobs have come; extrapolated where there were fewer."""
+    count = state.count[N_JOBS]
+    last = min(count, _LAST)
+    return (state.now[0] - state.submit_time[count - last]) * _LAST / last
+
+
+@kernel
+def _until_share(state, ends, sizes, running, free):
+    """For how long (seconds) a share of the hosts is not free yet; inf where it never will be."""
+    return _begin(ends, sizes, running, free, max(len(state.host_state) // _SHARE, 1)) - state.now[0]
 
 
 @kernel

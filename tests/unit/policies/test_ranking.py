@@ -6,7 +6,15 @@ import pytest
 from decision.drivers import trials
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.generate.jobs import workload_of
-from decision.policies.ranking import HOLD, KEEP, WEIGHTS, RankingPolicy, random_units, smallest_area_first
+from decision.policies.ranking import (
+    HOLD,
+    KEEP,
+    WEIGHTS,
+    RankingPolicy,
+    first_guess,
+    random_units,
+    smallest_area_first,
+)
 from decision.simulation import simulate
 
 HOSTS = 16
@@ -55,6 +63,18 @@ def test_held_back_jobs_start_on_an_idle_cluster_only():
     assert len(order) == 60
     ends = made.start_time + made.runtime
     assert (made.start_time[order][1:] >= ends[order][:-1] - 1e-6).all(), "one at a time"
+
+
+@pytest.mark.parametrize(
+    ("submit", "begins"),
+    [([0, 1, 2], [0, 5000, 5000]), ([0, 4000, 4001], [0, 4000, 5000])],
+)
+def test_it_begins_with_holding_back_what_would_block_hosts_for_longer_than_the_last_jobs_took_to_come(submit, begins):
+    """A sixteenth is one host: taking the last ones blocks it until the first job ends."""
+    size, run = np.full(3, HOSTS // 2), np.array([5000.0, 3000.0, 4000.0])
+    workload = workload_of(np.array(submit, float), size, run, HOSTS, walltimes=run)
+    started = starts(workload, RankingPolicy(first_guess()))
+    assert [started[job.id][0] for job in workload.jobs] == begins
 
 
 def test_it_keeps_the_rules_of_all_policies(monkeypatch):

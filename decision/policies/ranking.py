@@ -8,7 +8,7 @@ So there are three questions to a job: how high it ranks (ORDER), whether hosts 
 is held back though it fits (HOLD; never on an idle cluster). Each is answered by a function of the same numbers, a
 linear one and a few units a / (1 + |a|) (softsign) beside it; KEEP and HOLD say yes above 0. Any order by size and
 runtime with EASY or first-fit is among them. Learning begins with `first_guess`: `smallest_area_first`, and the
-rule that helped most of all that was tried, that a job which would leave few hosts free for long waits until few come.
+rule that a job which would leave few hosts free for long waits until few others come.
 """
 
 import math

@@ -68,12 +68,10 @@ def main(
     learned = [_learn(jobs, output / str(seed), seed, steps) for seed in range(seeds)]
     with stderr().status("scheduling"):
         chosen = _choose(_scores(learned, *_sequences(seen)))
-        whole = make_setup(held_out, equal_hosts(held_out.nb_res), jobs=None, online=False)
-        made = make_setup(others, equal_hosts(others.nb_res), jobs=LENGTH, online=False)
         results = Results(
             sequences=_scores(learned, *_sequences(held_out)),
-            whole=_scores(learned, whole, [0]),
-            made=_scores(learned, made, range(0, MADE * LENGTH, LENGTH)),
+            whole=_scores(learned, _offline(held_out, None), [0]),
+            made=_scores(learned, _offline(others, LENGTH), range(0, MADE * LENGTH, LENGTH)),
         )
     for scores in results:
         scores[CHOSEN] = {metric: runs[chosen : chosen + 1] for metric, runs in scores[LEARNED].items()}
@@ -114,7 +112,12 @@ def _jobs(hosts: int, jobs: int, seed: int) -> Workload:
 def _sequences(workload: Workload) -> tuple[Setup, Sequence[int]]:
     """What they are, and the jobs that they begin with."""
     first = np.random.default_rng(1).integers(len(workload.jobs), size=SEQUENCES)
-    return make_setup(workload, equal_hosts(workload.nb_res), jobs=LENGTH, online=False), first.tolist()
+    return _offline(workload, LENGTH), first.tolist()
+
+
+def _offline(workload: Workload, jobs: int | None) -> Setup:
+    """Sequences of so many jobs, or of all, after which none come."""
+    return make_setup(workload, equal_hosts(workload.nb_res), jobs=jobs, online=False)
 
 
 def _scores(learned: Sequence[Path], setup: Setup, first: Sequence[int]) -> dict[str, Scores]:

@@ -72,6 +72,7 @@ class BudgetName(StrEnum):
 
     SMOKE = "smoke"
     STANDARD = "standard"
+    SPLITS = "splits"
     FULL = "full"
 
 
@@ -82,16 +83,19 @@ class Budget(NamedTuple):
     seeds: int
     episodes: int  # of each evaluation
     learned: tuple[Candidate, ...]
+    runs: str  # the folder that keeps them; another budget may have some of the same
 
 
 _SPLITS = tuple((m - t, t) for m in (8, 10, 16, 20, 32, 64) for t in (0, 1, m // 4, m // 2, m))
 _SMOKE = (_window(10, 0), _window(9, 1), BASELINES[-1])
 _STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0), (16, 4), (28, 4)))
+_COMPACT = tuple(_window(*split) for split in _SPLITS)
 _FULL = tuple(_window(*split, preset="dbf-paper") for split in _SPLITS)
 BUDGETS = {
-    BudgetName.SMOKE: Budget(16_384, 2, 4, _SMOKE),
-    BudgetName.STANDARD: Budget(2_000_000, 5, 100, _STANDARD + BASELINES),
-    BudgetName.FULL: Budget(100_000_000, 5, 100, _FULL + BASELINES),
+    BudgetName.SMOKE: Budget(16_384, 2, 4, _SMOKE, "smoke"),
+    BudgetName.STANDARD: Budget(2_000_000, 5, 100, _STANDARD + BASELINES, "standard"),
+    BudgetName.SPLITS: Budget(2_000_000, 1, 100, _COMPACT, "standard"),
+    BudgetName.FULL: Budget(100_000_000, 5, 100, _FULL + BASELINES, "full"),
 }
 
 
@@ -102,7 +106,7 @@ class Run(NamedTuple):
     budget: Budget
     learned: Candidate
     seed: int
-    budget_folder: Path
+    parent: Path  # of its folder
 
     @property
     def slots(self) -> int:
@@ -112,7 +116,7 @@ class Run(NamedTuple):
     @property
     def folder(self) -> Path:
         """Of its files."""
-        return self.budget_folder / f"{self.learned.name}-{self.seed}"
+        return self.parent / f"{self.learned.name}-{self.seed}"
 
     @property
     def metrics(self) -> Path:
@@ -135,7 +139,7 @@ def main(
     """Run what is missing, print the table and draw the figures; Ctrl-C loses a minute of learning at most."""
     chosen, folder = BUDGETS[budget], output / budget.value
     heuristics = [Result(name, None, None, _heuristic(swf, chosen, name, folder)) for name in HEURISTICS]
-    wanted = [Run(swf, chosen, each, seed, folder) for seed in range(chosen.seeds) for each in chosen.learned]
+    wanted = [Run(swf, chosen, each, seed, output / chosen.runs) for seed in range(chosen.seeds) for each in chosen.learned]
     runs = [run for run in wanted if run.metrics.exists()] if finished else wanted
     _finish([run for run in runs if not run.types.exists()], processes)
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]

@@ -139,7 +139,8 @@ def main(
     """Run what is missing, print the table and draw the figures; Ctrl-C loses a minute of learning at most."""
     chosen, folder = BUDGETS[budget], output / budget.value
     heuristics = [Result(name, None, None, _heuristic(swf, chosen, name, folder)) for name in HEURISTICS]
-    wanted = [Run(swf, chosen, each, seed, output / chosen.runs) for seed in range(chosen.seeds) for each in chosen.learned]
+    parent = output / chosen.runs
+    wanted = [Run(swf, chosen, each, seed, parent) for seed in range(chosen.seeds) for each in chosen.learned]
     runs = [run for run in wanted if run.metrics.exists()] if finished else wanted
     _finish([run for run in runs if not run.types.exists()], processes)
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]

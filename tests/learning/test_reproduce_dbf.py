@@ -63,6 +63,15 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
 
 
+def test_budgets_that_share_runs_do_them_alike(root, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "scripts" / "reproduce"))
+    import dbf
+
+    standard, splits = (dbf.BUDGETS[dbf.BudgetName(name)] for name in ("standard", "splits"))
+    assert (standard.runs, standard.steps, standard.episodes) == (splits.runs, splits.steps, splits.episodes)
+    assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64}
+
+
 def test_a_result_is_the_mean_over_the_episodes_of_its_run(reproduced):
     folder, _ = reproduced
     rows = {(row["head"], row["tail"], row["seed"]): row for row in read(folder / "results.csv")}

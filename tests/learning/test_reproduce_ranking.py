@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pytest
 from test_reproduce_dbf import write_log
 
@@ -12,7 +13,7 @@ def script(root, monkeypatch):
     monkeypatch.syspath_prepend(str(root / "scripts" / "reproduce"))
     import ranking
 
-    for name, value in {"JOBS": 2000, "SEQUENCES": 5, "LENGTH": 50, "MADE": 7, "SAMPLES": 100}.items():
+    for name, value in {"JOBS": 2000, "LENGTH": 50, "STRIDE": 10, "MADE": 7, "SAMPLES": 1000}.items():
         monkeypatch.setattr(ranking, name, value)
     return ranking
 
@@ -32,16 +33,30 @@ def test_rankings_are_compared_with_every_ordering_and_learned_once(script, tmp_
     assert {"saf+easy", "f4+first-fit", "fcfs+conservative", "ranking, all seeds", "ranking, chosen"} <= policies
     assert len(policies) == 14 * 3 + 2
     saf = [row["where"] for row in rows if row["policy"] == "saf+easy"]
-    assert [saf.count(where) for where in ("sequences", "half", "made")] == [5, 1, 7]
+    assert [saf.count(where) for where in ("sequences", "half", "made")] == [20, 1, 7]
     table = (folder / "table.md").read_text()
     for policy in ("ranking, chosen", "ranking, all seeds"):
         assert table.count(f"| {policy} | waiting time |") == 9
 
 
-def test_a_change_is_in_percent_of_the_means_with_an_interval_over_sequences(script):
-    import numpy as np
-
+def test_a_change_is_in_percent_of_the_means_with_an_interval_over_runs_and_sequences(script):
     own, other = np.array([[50.0, 100.0], [70.0, 80.0]]), np.array([100.0, 100.0])
-    change = script._change(own, other)
+    change = script._change(own, other, 1)
     assert change.value == pytest.approx(-25.0)
     assert -50.0 <= change.low < -25.0 < change.high <= 0.0
+    assert script._percent(change).startswith("-25.0 % (-")
+
+
+def test_neighbours_that_share_jobs_make_an_interval_no_shorter(script):
+    own = np.repeat(np.random.default_rng(1).uniform(50.0, 150.0, 20), 10)[None]
+    alone, together = (script._change(own, np.full(200, 100.0), neighbours) for neighbours in (1, 10))
+    assert together.high - together.low > 2 * (alone.high - alone.low)
+    all_of_them = script._change(own, np.full(200, 100.0), 200)
+    assert all_of_them.low == pytest.approx(all_of_them.high), "any beginning, and once around"
+
+
+def test_a_typical_change_leaves_out_the_sequences_that_are_least_like_the_others(script):
+    own, other = np.array([[50.0, 90.0, 80.0, 900.0]] * 2), np.full(4, 100.0)
+    typical = script._typical_change(own, other)
+    assert typical == pytest.approx((-15.0, -15.0, -15.0))
+    assert script._percent(typical) == "-15.0 %"

@@ -40,7 +40,7 @@ class Commands(TyperGroup):
         except DecisionError as error:
             if debugging(ctx):
                 traceback.print_exc()
-            stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
+            stderr().print(f"error: {error}", style="bold red", soft_wrap=True)
             raise typer.Exit(error.exit_code) from None
         except Interrupted as stop:
             stderr().print(f"interrupted ({stop}): what was under way has been finished", style="bold red")

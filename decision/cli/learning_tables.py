@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 from rich import box
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -134,7 +133,7 @@ def print_manifest(manifest: Manifest) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _manifest_rows(manifest):
-        table.add_row(name, escape(value))
+        table.add_row(name, value)
     stdout().print(table)
 
 

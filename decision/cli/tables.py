@@ -66,7 +66,7 @@ def print_comparison(comparison: "Comparison") -> None:
         for row in rows:
             table.add_row(*cells(row))
         stdout().print(table)
-    stdout().print("\n".join(notes(comparison)), highlight=False, markup=False)
+    stdout().print("\n".join(notes(comparison)), highlight=False)
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:
@@ -96,7 +96,7 @@ def print_replay(replay: "Replay") -> None:
     lines = [f"the same decisions in {replay.messages:,} messages; then, at t={first.now:g} s (line {first.line}):"]
     lines += [f"  recorded: {event}" for event in first.recorded] or ["  recorded: nothing more"]
     lines += [f"  decided:  {event}" for event in first.decided] or ["  decided:  nothing more"]
-    stdout().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    stdout().print("\n".join(lines), highlight=False, soft_wrap=True)
 
 
 def print_catalogue(catalogue: Iterable["Entry"]) -> None:
@@ -128,7 +128,7 @@ def print_outcome(outcome: "Outcome") -> None:
         tables = [side_by_side]
     for table in tables:
         stdout().print(table)
-    stdout().print(outcome.notes, highlight=False, markup=False)
+    stdout().print(outcome.notes, highlight=False)
 
 
 def _found(found: "Found") -> Table:

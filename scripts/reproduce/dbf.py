@@ -153,7 +153,7 @@ def main(
     }
     write_files({folder / name: [text.encode()] for name, text in texts.items()})
     written = [*texts, *_draw(results, runs, folder)]
-    stdout().print(f"{folder}: {', '.join(written)}", markup=False, soft_wrap=True)
+    stdout().print(f"{folder}: {', '.join(written)}", soft_wrap=True)
     if missing:
         stderr().print(f"not finished: {missing.total()} of {len(wanted)} runs; table.md says of which policies")
 

@@ -85,7 +85,7 @@ def main(
     write_files({output / "table.md": [text.encode()], output / "results.csv": [_csv(results)]})
     for part in (table, gains):
         print_table(part)
-    stdout().print(f"chosen: seed {chosen}; {output}: table.md, results.csv", markup=False, soft_wrap=True)
+    stdout().print(f"chosen: seed {chosen}; {output}: table.md, results.csv", soft_wrap=True)
 
 
 def _learn(jobs: Workload, folder: Path, seed: int, steps: int | None) -> Path:

@@ -15,7 +15,7 @@ def run_script(main: Callable[..., None]) -> None:
     try:
         typer.run(main)
     except DecisionError as error:
-        stderr().print(f"error: {error}", style="bold red", markup=False, soft_wrap=True)
+        stderr().print(f"error: {error}", style="bold red", soft_wrap=True)
         sys.exit(error.exit_code)
 
 

@@ -38,7 +38,7 @@ def show(
         loaded = load_platform(platform, energy=True, master=master)
     except InputError as error:
         loaded = load_platform(platform, master=master)
-        stderr().print(f"power is left out where it is wrong: {error}", highlight=False, markup=False, soft_wrap=True)
+        stderr().print(f"power is left out where it is wrong: {error}", highlight=False, soft_wrap=True)
     if plot is not None:
         require_matplotlib()
         from decision.analysis.platform_plots import draw_platform
@@ -46,4 +46,4 @@ def show(
         draw_platform(loaded, plot, platform.stem)
     print_platform(loaded, read_links(platform))
     if plot is not None:
-        stdout().print(f"drawn in {plot}", highlight=False, markup=False, soft_wrap=True)
+        stdout().print(f"drawn in {plot}", highlight=False, soft_wrap=True)

@@ -23,7 +23,7 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
     head = f"{platform.path}: {len(platform.hosts):,} hosts"
     head += f", {len(platform.storage):,} for storage" if platform.storage else ""
     known = describe_topology(platform.topology) if platform.topology else "Topology: unknown."
-    stdout().print(f"{head}; Batsim runs on {platform.master}.\n{known}", highlight=False, markup=False, soft_wrap=True)
+    stdout().print(f"{head}; Batsim runs on {platform.master}.\n{known}", highlight=False, soft_wrap=True)
     _print_groups(groups, len(platform.hosts))
     shown = set()
     for group in groups:

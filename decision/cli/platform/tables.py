@@ -39,7 +39,7 @@ def print_written(path: Path, platform: Platform) -> None:
         else "without power"
     )
     text = f"{path}: {len(platform.hosts):,} hosts of {speed:g} Gflop/s, {power}"
-    stdout().print(text, highlight=False, soft_wrap=True, markup=False)
+    stdout().print(text, highlight=False, soft_wrap=True)
 
 
 def print_findings(path: Path, findings: Sequence[Finding]) -> None:
@@ -49,4 +49,4 @@ def print_findings(path: Path, findings: Sequence[Finding]) -> None:
         more = f" (and {number - 1:,} more like it)" if number > 1 else ""
         lines += [f"line {finding.line}, {finding.element}{more}: {finding.problem}", f"    {finding.mend}"]
     count = f"{len(findings):,} finding{'s' * (len(findings) > 1)}" if findings else "no findings"
-    stdout().print("\n".join([*lines, f"{path}: {count}"]), highlight=False, markup=False, soft_wrap=True)
+    stdout().print("\n".join([*lines, f"{path}: {count}"]), highlight=False, soft_wrap=True)

@@ -50,6 +50,5 @@ def write_made(path: Path, workload: "Workload", origin: str, command: str) -> N
         f"{path}: {count(len(workload.jobs), 'job')} for {count(workload.nb_res, 'host')}, "
         f"submitted within {days:.1f} days",
         highlight=False,
-        markup=False,
         soft_wrap=True,
     )

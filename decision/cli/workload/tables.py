@@ -21,7 +21,7 @@ def print_converted(converted: "Converted") -> None:
     for file in converted.files:
         jobs = count(len(file.workload.jobs), "job")
         text = f"{file.path}: {jobs} for {count(file.workload.nb_res, 'host')}, {_load_text(file.load)}"
-        stdout().print(text, highlight=False, soft_wrap=True, markup=False)
+        stdout().print(text, highlight=False, soft_wrap=True)
 
 
 def _load_text(load: float | None) -> str:

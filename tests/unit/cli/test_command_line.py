@@ -80,6 +80,10 @@ def test_a_bug_is_called_a_bug(monkeypatch, capsys):
     assert "This is a bug in decision" in shown
 
 
+def test_what_stands_in_brackets_is_printed():
+    assert "decision[learn]" in cli("policies").stdout
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_with_an_example(command):
     result = cli(command, "--help")

@@ -41,8 +41,8 @@ from decision.policies.settings import refuse_unknown
 
 __all__ = ["SHIPPED", "find_checkpoint", "load_policy", "with_torch"]
 
-SHIPPED = ("dbf", "ranking")  # learned policies that come with the package
 _MODELS = Path(__file__).parent / "models"
+SHIPPED = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with the package
 
 
 def load_policy(name: str, options: Mapping[str, Any]) -> Policy:

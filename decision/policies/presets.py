@@ -98,6 +98,16 @@ def _catalogue() -> list[Entry]:
     entries.append(Entry("filler", "another name of first-fit"))
     entries.append(Entry("kamelot", "fcfs, conservative over hosts instead of their number, as OAR does it", "OAR 3"))
     entries.append(Entry("dbf", "learned split-window deep backfilling; needs decision[learn]", "Wang et al. 2023"))
+    entries.append(Entry("dbf-HEAD-TAIL", "the same for 256 hosts, window 28-4, 20-0, 16-4, 10-0, 9-1 or 0-10"))
+    entries.append(Entry("rlscheduler", "learned order, with backfilling; needs decision[learn]", "Zhang et al. 2020"))
+    entries.append(
+        Entry(
+            "inspector-f1",
+            "f1 with backfilling, but for what it refuses to start; needs decision[learn]",
+            "Zhang et al. 2022",
+        )
+    )
+    entries.append(Entry("inspector-sjf", "the same for sjf"))
     entries.append(Entry("ranking", "learned order, reservations and restraint; needs decision[learn]"))
     entries.append(Entry("FILE.ckpt", "what decision train has learned"))
     entries.append(Entry("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"))

@@ -17,7 +17,7 @@ from decision.learn.config import load_config
 from decision.learn.schedulers import Comparison, train_scheduler
 from decision.model.errors import ConfigError, InputError
 from decision.model.workload import Delay, Job, Workload
-from decision.policies import find_policy
+from decision.policies import CATALOGUE, find_policy
 from decision.simulation import simulate
 
 FILES = [InputFacts(name=name, sha256="") for name in ("p.xml", "w.json")]
@@ -187,15 +187,27 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
     assert file_facts(checkpoint).name == f"{manifest.config.scheduler}.ckpt"
 
 
+FOR_256_HOSTS = [f"dbf-{split}" for split in ("28-4", "20-0", "16-4", "10-0", "9-1", "0-10")]
+
+
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_policy_runs_on_any_platform_under_its_name(name, mixed):
-    for hosts in (8, 100):
+def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name, mixed):
+    if name in FOR_256_HOSTS:
+        with pytest.raises(ConfigError, match=r"256 hosts"):
+            simulate(equal_hosts(100), [mixed], name)
+    for hosts in (256,) if name in FOR_256_HOSTS else (8, 100):
         platform = equal_hosts(hosts)
         simulated = simulate(platform, [mixed], name).jobs
         told = converse(EmbeddedEngine(platform, [mixed], ()), Agent(name, {})).jobs
         assert len(simulated.id) == len(mixed.jobs)
         assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
     assert Comparison(platform, mixed, 50, 2, 0).metrics(name)["waiting_time"].shape == (2,)
+
+
+def test_the_shipped_policies_are_those_of_the_catalogue():
+    free = {"dbf", "ranking", "rlscheduler", "inspector-f1", "inspector-sjf"}
+    assert set(SHIPPED) == {*free, *FOR_256_HOSTS}
+    assert {*free, "dbf-HEAD-TAIL"} <= {entry.name for entry in CATALOGUE}
 
 
 def test_the_seed_of_a_run_is_that_of_the_policys_draws(mixed, tmp_path):

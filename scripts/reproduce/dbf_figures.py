@@ -141,11 +141,12 @@ def waits_by_type(types: Mapping[str, Types]) -> Figure:
     """Waiting time of each type of job, a panel for each policy (the paper's figure 7)."""
     figure, panels = _panels(len(types), 4.2)
     longest = max(1.0, *(wait for found in types.values() for _, wait in found.values()))
-    colors = LogNorm(longest / _SHADES, longest)
+    shortest = longest / _SHADES
+    colors = LogNorm(shortest, longest)
     for axes, (policy, found) in zip(panels, types.items(), strict=True):
         (cores, seconds), (jobs, wait) = np.array(list(found)).T, np.array(list(found.values())).T
         size = _AREA * jobs / jobs.sum()
-        wait = np.maximum(wait, colors.vmin)
+        wait = np.maximum(wait, shortest)
         circles = axes.scatter(cores, seconds, size, wait, cmap="YlOrRd", norm=colors, edgecolors=_GREY, linewidths=0.4)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=4)

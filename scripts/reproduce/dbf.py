@@ -209,7 +209,7 @@ def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
     log, budget = file_facts(swf), BUDGETS[name]
     return {
         "log": f"{log.name}, sha256 {log.sha256[:16]}; learned from its first half, evaluated on the other",
-        "budget": f"{name.value}: {len(budget.learned)} learned policies (DBF head-tail), {budget.seeds} seeds each",
+        "budget": f"{name.value}: {len(budget.learned)} learned policies (DBF head-tail); seeds: {budget.seeds}",
         "training": f"{budget.steps:,} steps; presets {', '.join(dict.fromkeys(c.preset for c in budget.learned))}",
         "evaluation": f"{budget.episodes} episodes of {PLACED:,} placed jobs, the same for all",
         "made by": f"decision {__version__}",

@@ -18,7 +18,7 @@ from decision.model.record import Floats
 
 _RED, _GREEN, _BLUE, _GREY = "#cc3311", "#228833", "#4477aa", "#777777"
 _ACROSS = 3  # panels in a row
-_INTERVAL = "interquartile mean over the seeds, 95 % interval"
+_INTERVAL = "interquartile mean over the seeds, 95 % interval where there are several"
 _AREA = 10_000.0  # points squared: of a policy's circles together
 _SHADES = 1000.0  # the longest waiting time over the one where the colours begin
 _PARTS = 10  # of a training, which a learning curve has a value for
@@ -117,8 +117,7 @@ def _draw_tails(axes: Axes, by_tail: Mapping[int, Sequence[Result]], metric: str
     aside = (-0.02 if marker == "o" else 0.02) * len(by_tail)  # so that none hides another
     spread = np.abs(found[:, 1:] - found[:, :1]).T
     axes.errorbar(np.arange(len(found)) + aside, found[:, 0], spread, fmt=marker, color=color, capsize=3)
-    axes.margins(y=0.15)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0.0, 1.15 * found.max() or 1.0)
     axes.tick_params(axis="y", labelcolor=color)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 

@@ -38,7 +38,6 @@ LEARNED, CHOSEN = "ranking, all seeds", "ranking, chosen"
 ORDERS = ("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
 BACKFILLS = ("easy", "conservative", "first-fit")
 METRICS = ("waiting_time", "bounded_slowdown")
-PLACES = ("sequences", "half", "made")
 SHOWN = 3  # policies that are best at a metric
 
 JOBS, MODEL_SEED, LOAD = 60_000, 7, 1.1  # that are learned from
@@ -53,7 +52,7 @@ class Results(NamedTuple):
     """By policy."""
 
     sequences: dict[str, Scores]
-    whole: dict[str, Scores]  # one sequence: all of the half
+    half: dict[str, Scores]  # one sequence: all of it
     made: dict[str, Scores]
 
 
@@ -72,7 +71,7 @@ def main(
         chosen = _choose(_scores(learned, *_sequences(seen)))
         results = Results(
             sequences=_scores(learned, *_sequences(held_out)),
-            whole=_scores(learned, _offline(held_out, None), [0]),
+            half=_scores(learned, _offline(held_out, None), [0]),
             made=_scores(learned, _offline(others, LENGTH), range(0, MADE * LENGTH, LENGTH)),
         )
     for scores in results:
@@ -165,8 +164,7 @@ def _number(runs: NDArray[np.float64]) -> str:
 def _gains(results: Results, policy: str) -> list[tuple[str, ...]]:
     """By how much each metric differs from that of the best ordering with each backfilling."""
     rows: list[tuple[str, ...]] = []
-    places = zip(PLACES, results, strict=True)
-    for (where, scores), metric, backfill in product(places, METRICS, BACKFILLS):
+    for (where, scores), metric, backfill in product(results._asdict().items(), METRICS, BACKFILLS):
         best = _by(scores, metric, backfill)[0]
         own, other = scores[policy][metric], scores[best][metric][0]
         changes = _change(own, other, LENGTH // STRIDE if where == "sequences" else 1), _typical_change(own, other)
@@ -210,7 +208,7 @@ def _csv(results: Results) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("where", "policy", "run", "sequence", *METRICS))
-    for where, scores in zip(PLACES, results, strict=True):
+    for where, scores in results._asdict().items():
         for name, columns in scores.items():
             for run, sequence in np.ndindex(columns[METRICS[0]].shape):
                 writer.writerow((where, name, run, sequence, *(float(columns[m][run, sequence]) for m in METRICS)))

@@ -4,12 +4,62 @@ Batsim (https://github.com/oar-team/batsim) simulates clusters on SimGrid and as
 what to run where. This package is such a process, and it also carries an embedded engine with Batsim's
 rules, so that the same policies run where nothing but Python is installed.
 
+::
+
+    import decision as d
+
+    result = d.simulate("taurus", "taurus_week", "easy")
+    result.summary().mean_waiting_time  # seconds
+    result.jobs  # a pandas DataFrame
+    result.plot("schedule.png")
+
 Design
 ------
 One state, one writer, many event sources: the cluster is a struct of arrays (`decision.state`), only
 `decision.state.transitions` changes it, and Batsim's messages, the embedded engine's clock and a training
 step all go through the same transitions. Imports point one way (see `.importlinter`), so that a heuristic
-run never loads torch and nothing below `decision.drivers` opens a socket.
+run never loads torch and nothing below `decision.batsim` opens a socket.
+
+The names below are loaded when they are first used (PEP 562): importing this package takes milliseconds and loads
+neither numpy nor numba. Type checkers read them from ``__init__.pyi``. Rejected: imports under ``TYPE_CHECKING`` here,
+from which the cache of compiled kernels would conclude that every module depends on every other.
 """
 
+from importlib import import_module
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "ClusterView": "state.view",
+    "ComparisonResult": "api",
+    "ConfigError": "model.errors",
+    "DecisionError": "model.errors",
+    "JobView": "state.view",
+    "Plan": "policies",
+    "Policy": "policies",
+    "PolicyError": "model.errors",
+    "SimulationResult": "api",
+    "compare": "api",
+    "find_policy": "policies",
+    "list_policies": "policies",
+    "load_platform": "formats",
+    "load_workload": "formats",
+    "make_env": "api",
+    "shipped_platforms": "shipped",
+    "shipped_workloads": "shipped",
+    "simulate": "api",
+    "train": "api",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,6 +23,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
 F8 = Annotated[NDArray[np.float64], 1]
+F4 = Annotated[NDArray[np.float32], 1]
 I8 = Annotated[NDArray[np.int64], 1]
 I4 = Annotated[NDArray[np.int32], 1]
 I1 = Annotated[NDArray[np.int8], 1]
@@ -56,7 +57,7 @@ class Bundle:
     def __init_subclass__(cls) -> None:
         hints = {n: h for n, h in typing.get_type_hints(cls, include_extras=True).items() if hasattr(h, "__metadata__")}
         cls._fields = tuple(hints)
-        cls._arrays = {n: types.Array(_dtype(h), h.__metadata__[0], "C") for n, h in hints.items()}
+        cls._arrays = {n: array_type(h) for n, h in hints.items()}
         cls._numba_type_ = BundleType(f"{cls.__module__}.{cls.__name__}", cls._arrays)
 
     def __init__(self, **arrays: NDArray[Any]) -> None:
@@ -84,8 +85,10 @@ class Bundle:
         return type(self)(**{name: getattr(self, name).copy() for name in self._fields})
 
 
-def _dtype(hint: Any) -> types.Type:
-    return numba.from_dtype(np.dtype(typing.get_args(typing.get_args(hint.__origin__)[1])[0]))
+def array_type(hint: Any) -> types.Array:
+    """Numba's type of an annotation such as `F8`."""
+    dtype = np.dtype(typing.get_args(typing.get_args(hint.__origin__)[1])[0])
+    return types.Array(numba.from_dtype(dtype), hint.__metadata__[0], "C")
 
 
 @typeof_impl.register(Bundle)

@@ -10,13 +10,16 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from decision.cli.platform.dragonfly import dragonfly
-from decision.cli.platform.fat_tree import fat_tree
-from decision.cli.platform.torus import torus
-from decision.cli.workload.lublin import lublin
-from decision.cli.workload.preset import green, grid5000_like, predicted_runtimes, topology
-from decision.cli.workload.preset.grid5000_like import Cluster
-from decision.cli.workload.preset.predicted_runtimes import Half
+from decision.cli.platform_make import dragonfly_command, fat_tree_command, torus_command
+from decision.cli.workload_make import (
+    Half,
+    TraceName,
+    green_command,
+    grid5000_like_command,
+    lublin_command,
+    predicted_runtimes_command,
+    topology_command,
+)
 from decision.formats import write_platform, write_workload
 from decision.generate.clusters import TAURUS_SPEED, Wanted, describe_cluster, grid5000_cluster, simple_cluster
 from decision.generate.grid5000 import CLUSTERS
@@ -78,19 +81,19 @@ def make(folder: Path) -> None:
 
 def make_networks(folder: Path) -> None:
     """One of each of those that `decision platform` makes with switches; a comment says with which command."""
-    fat_tree(radix=4, output=folder / "fat_tree16.xml")
-    fat_tree(radix=20, pods=10, output=folder / "fat_tree1000.xml")
-    torus(dims="4x4x4", output=folder / "torus64.xml")
-    dragonfly(groups=4, chassis=2, routers=4, nodes=2, output=folder / "dragonfly64.xml")
+    fat_tree_command(radix=4, output=folder / "fat_tree16.xml")
+    fat_tree_command(radix=20, pods=10, output=folder / "fat_tree1000.xml")
+    torus_command(dims="4x4x4", output=folder / "torus64.xml")
+    dragonfly_command(groups=4, chassis=2, routers=4, nodes=2, output=folder / "dragonfly64.xml")
 
 
 def make_papers_workloads(folder: Path) -> None:
     """Small ones of those that `decision workload` makes; their descriptions say with which command."""
-    lublin(folder / "lublin_256.json", jobs=500)
-    predicted_runtimes(folder / "wl1_rnda.json", half=Half.A)
-    grid5000_like(Cluster.ORION, folder / "orion_days.json", days="0:14")
-    green(folder / "green.json", jobs=300)
-    topology(folder / "topology.json", jobs=500)
+    lublin_command(folder / "lublin_256.json", jobs=500)
+    predicted_runtimes_command(folder / "wl1_rnda.json", half=Half.A)
+    grid5000_like_command(TraceName.ORION, folder / "orion_days.json", days="0:14")
+    green_command(folder / "green.json", jobs=300)
+    topology_command(folder / "topology.json", jobs=500)
 
 
 if __name__ == "__main__":

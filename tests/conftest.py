@@ -1,18 +1,23 @@
-"""What tests of all layers share."""
+"""What tests of all layers share.
+
+Marks select: ``-m "not slow"`` leaves out what takes more than some seconds, ``-m interop`` runs what needs other
+programs (SimGrid, Chromium, pybatsim, Docker's checker; each is skipped where its program is missing).
+"""
 
 from pathlib import Path
 
 import pytest
+from helpers.golden import ROOT
 
-ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+SLOW = ("learning", "property")  # folders
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of recordings and logs beside the checkout, which not everybody has."""
+    """The folder of logs and traces next to the checkout, which cannot be published here; skips without it."""
     if not SHARED.is_dir():
-        pytest.skip(f"needs the recordings and logs of {SHARED.name}/, beside the checkout")
+        pytest.skip(f"needs the logs and traces of {SHARED.name}/, next to the checkout")
     return SHARED
 
 
@@ -20,3 +25,13 @@ def shared() -> Path:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder."""
+    for item in items:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        if folder == "interop":
+            item.add_marker("interop")
+        if folder in SLOW:
+            item.add_marker("slow")

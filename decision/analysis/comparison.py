@@ -1,16 +1,24 @@
-"""Many runs of several policies, boiled down: how good each is, how sure that is, and whether it beats a baseline."""
+"""Comparison of policies over many runs: scores with intervals, the probability of beating a baseline, and its files.
 
+The files are CSV for programs, Markdown for people, and JSON, from which the report is drawn.
+"""
+
+import csv
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 import numpy as np
 
-from decision.model.errors import ConfigError
-from decision.model.record import Floats
+from decision.formats.files import read_bytes, write_files
+from decision.model.errors import ConfigError, InputError
+from decision.model.record import SHORTEST_RUNTIME, Floats
 
-from .measures import Metric
+from .metric_list import METRICS, Metric
 from .statistics import Estimate, interquartile_mean, probability_of_improvement
 
 ALL = "all"  # the name of the rows over all workloads
@@ -19,14 +27,14 @@ LEAST_RUNS = 4  # per workload: with fewer no rank test could tell anything apar
 Verdict = Literal["better", "worse", "open", "baseline"]
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run came to."""
+class MeasuredRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The metrics of one run."""
 
     workload: str
     contender: str  # the policy, with its engine where several are compared
     first_job: int  # of the window, in order of submission
     seed: int  # of the policy
-    metrics: dict[str, float]  # by name, those that have a value; see `decision.analysis.measures`
+    metrics: dict[str, float]  # by name, those that have a value; see `decision.analysis.metric_list`
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,23 +49,23 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
     """A whole comparison: what tables and reports are made of."""
 
     baseline: str
     rows: list[Row]
-    outcomes: list[Outcome]
-    setup: dict[str, str] = {}  # how it was run, for people: what was chosen, and as what
+    outcomes: list[MeasuredRun]
+    setup: dict[str, str] = {}  # how it was run, for people
 
 
-def compare(
-    outcomes: Sequence[Outcome],
+def compare_runs(
+    outcomes: Sequence[MeasuredRun],
     metrics: Sequence[Metric],
     baseline: str,
     *,
     seed: int = 0,
     setup: Mapping[str, str] | None = None,
-) -> Comparison:
+) -> PolicyComparison:
     """Compare contenders with a baseline, metric by metric.
 
     Statistics are those of `decision.analysis.statistics`; a verdict is "better" or "worse" where the interval of the
@@ -73,7 +81,7 @@ def compare(
         setup: how they were run, which is passed on.
 
     Raises:
-        ConfigError: if there is no such baseline, or a metric has no value in some run.
+        ConfigError: if the baseline is unknown, or a metric has no value in some run.
     """
     names = list(dict.fromkeys(outcome.contender for outcome in outcomes))
     if baseline not in names:
@@ -86,10 +94,10 @@ def compare(
             rows += _rows(metric, workload, {n: s[:, [at]] for n, s in scores.items()}, baseline, seed)
         if len(workloads) > 1 and (scale := _typical(scores[baseline])).all():
             rows += _rows(metric, ALL, {n: s / scale for n, s in scores.items()}, baseline, seed)
-    return Comparison(baseline=baseline, rows=rows, outcomes=list(outcomes), setup=dict(setup or {}))
+    return PolicyComparison(baseline=baseline, rows=rows, outcomes=list(outcomes), setup=dict(setup or {}))
 
 
-def _scores(outcomes: Sequence[Outcome], workloads: Sequence[str], name: str, metric: Metric) -> Floats:
+def _scores(outcomes: Sequence[MeasuredRun], workloads: Sequence[str], name: str, metric: Metric) -> Floats:
     """(runs, workloads) of a contender."""
     of = [outcome for outcome in outcomes if outcome.contender == name]
     columns = [
@@ -97,8 +105,12 @@ def _scores(outcomes: Sequence[Outcome], workloads: Sequence[str], name: str, me
     ]
     scores = np.array(columns).T
     if np.isnan(scores).any():
-        advice = "; simulate energy with --energy" if "energy" in metric.name or metric.name == "switches" else ""
-        raise ConfigError(f"metric {metric.name} has no value in some run of {name}{advice}; choose other metrics")
+        needs_energy = "energy" in metric.name or metric.name == "switches"
+        advice = "simulate energy, or choose other metrics" if needs_energy else "choose other metrics"
+        raise ConfigError(
+            f"metric {metric.name} has no value in some run of {name}; {advice}",
+            field="energy" if needs_energy else "metrics",
+        )
     return scores
 
 
@@ -133,3 +145,140 @@ def _verdict(improvement: Estimate, runs: int) -> Verdict:
     if runs < LEAST_RUNS or improvement.low <= 0.5 <= improvement.high:
         return "open"
     return "better" if improvement.low > 0.5 else "worse"
+
+
+MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": ""}
+CONTENTS = "comparison.json"  # what `read_comparison` reads
+
+
+def write_comparison(folder: Path, comparison: PolicyComparison) -> list[Path]:
+    """Write ``comparison.csv`` (the rows), ``runs.csv`` (each run), ``comparison.md`` and ``comparison.json``.
+
+    Raises:
+        ConfigError: if they cannot be written; none is then.
+    """
+    contents = {
+        folder / "comparison.csv": _csv(map(_cells, comparison.rows)),
+        folder / "runs.csv": _csv(map(_run_cells, comparison.outcomes)),
+        folder / "comparison.md": markdown(comparison),
+        folder / CONTENTS: msgspec.json.encode(comparison).decode(),
+    }
+    write_files({path: [text.encode()] for path, text in contents.items()})
+    return list(contents)
+
+
+def read_comparison(folder: Path) -> PolicyComparison:
+    """What `write_comparison` wrote.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    path = folder / CONTENTS
+    try:
+        return msgspec.json.decode(read_bytes(path), type=PolicyComparison)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{path}: not a comparison ({error}); run decision compare again") from None
+
+
+def markdown(comparison: PolicyComparison) -> str:
+    """The comparison as Markdown tables, one per metric and workload, and how to read them."""
+    return "\n".join([*_tables(comparison), *(f"- {line}" for line in notes(comparison)), ""])
+
+
+def notes(comparison: PolicyComparison) -> list[str]:
+    """How to read the tables, one line each."""
+    runs = comparison.rows[0].runs
+    lines = [
+        f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, stratified "
+        "bootstrap (Agarwal et al. 2021)",
+        f"P(better): probability that a run is better than one of {comparison.baseline}; "
+        "▲ ▼: its interval is above or below one half",
+    ]
+    if any(row.metric == "bounded_slowdown" for row in comparison.rows):
+        bound = f"{SHORTEST_RUNTIME:g} s"
+        lines.append(f"bounded slowdown: mean over jobs; runtimes under {bound} count as {bound}")
+    if any(row.workload == ALL for row in comparison.rows):
+        lines.append(f"{ALL}: scores as multiples of {comparison.baseline}'s IQM on the same workload")
+    if runs < LEAST_RUNS:
+        lines.append(f"with fewer than {LEAST_RUNS} runs nothing is marked")
+    return lines
+
+
+def tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
+    """The rows in groups: metric, workload, rows."""
+    return [(*key, list(rows)) for key, rows in groupby(comparison.rows, key=lambda row: (row.metric, row.workload))]
+
+
+def heading(metric: str, workload: str) -> str:
+    """The title of a table: what is measured, in which unit, which way is better."""
+    known = METRICS[metric]
+    unit = "" if workload == ALL or not known.unit else f" ({known.unit})"
+    return f"{metric}{unit} on {workload}, {known.better} is better"
+
+
+def figure(value: float) -> str:
+    """A number of four digits, or with its thousands apart; millions and more as M, G or T."""
+    for least, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if abs(value) >= least:
+            return f"{value / least:#.4g} {letter}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.4g}"
+
+
+def _tables(comparison: PolicyComparison) -> list[str]:
+    lines = []
+    for metric, workload, rows in tables(comparison):
+        lines += [f"### {heading(metric, workload)}", ""]
+        lines += ["| policy | IQM | 95 % | P(better) | 95 % | |", "|---|--:|--:|--:|--:|---|", *map(_line, rows), ""]
+    return lines
+
+
+def _line(row: Row) -> str:
+    return "| " + " | ".join(cells(row)) + " |"
+
+
+def cells(row: Row) -> list[str]:
+    """A row as texts: contender, IQM and interval, probability of improvement and interval, mark."""
+    chance = row.improvement
+    better = ["baseline", ""]
+    if row.verdict != "baseline":
+        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
+    return [row.contender, figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{figure(estimate.low)} to {figure(estimate.high)}"
+
+
+def _cells(row: Row) -> Mapping[str, object]:
+    return {
+        "metric": row.metric,
+        "workload": row.workload,
+        "policy": row.contender,
+        "runs": row.runs,
+        "iqm": row.score.value,
+        "iqm_low": row.score.low,
+        "iqm_high": row.score.high,
+        "improvement": row.improvement.value,
+        "improvement_low": row.improvement.low,
+        "improvement_high": row.improvement.high,
+        "verdict": row.verdict,
+    }
+
+
+def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
+    return {
+        "workload": outcome.workload,
+        "policy": outcome.contender,
+        "first_job": outcome.first_job,
+        "seed": outcome.seed,
+        **{name: outcome.metrics.get(name) for name in METRICS},
+    }
+
+
+def _csv(rows: Iterable[Mapping[str, object]]) -> str:
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -20,19 +20,19 @@ _NEEDED = ("steps", "reward")  # what every row has
 Columns = dict[str, Floats]  # by name, nan where a row has no value
 
 
-class Training(NamedTuple):
+class LearningCurve(NamedTuple):
     """One training, or several of the same thing whose seeds alone differ."""
 
     name: str
     seeds: list[Columns]  # one, or at least `_LEAST_SEEDS`
 
 
-def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable | None]) -> list[Training]:
+def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable | None]) -> list[LearningCurve]:
     """Read the curves in folders that ``decision train`` wrote.
 
     Args:
         folders: one of each training.
-        kind_of: the same for trainings that differ in their seed alone; None where that cannot be told. Where there
+        kind_of: the same for trainings that differ in their seed alone; None where that is unknown. Where there
             are fewer than three of a kind, each is by itself.
 
     Raises:
@@ -47,18 +47,18 @@ def load_trainings(folders: Sequence[Path], kind_of: Callable[[Path], Hashable |
     return [training for members in kinds.values() for training in _together(members)]
 
 
-def _together(members: list[tuple[str, Columns]]) -> list[Training]:
+def _together(members: list[tuple[str, Columns]]) -> list[LearningCurve]:
     if len(members) < _LEAST_SEEDS:
-        return [Training(name, [curves]) for name, curves in members]
+        return [LearningCurve(name, [curves]) for name, curves in members]
     name = f"{members[0][0]} ... {members[-1][0]} ({len(members)} seeds)"
-    return [Training(name, [curves for _, curves in members])]
+    return [LearningCurve(name, [curves for _, curves in members])]
 
 
 def read_curves(path: Path) -> Columns:
-    """The columns of a training's curves; a last line that is not whole yet is left out.
+    """The columns of a training's curves; an incomplete last line is left out.
 
     Raises:
-        InputError: if it cannot be read, is no such file, or has no row yet.
+        InputError: if it cannot be read, is of another kind, or has no row yet.
     """
     lines = read_bytes(path).decode("utf-8", "replace").split("\n")[:-1]
     header, *rows = list(csv.reader(lines)) or [[]]
@@ -87,7 +87,7 @@ def on_common_steps(seeds: Sequence[Columns], name: str) -> tuple[Floats, Floats
     """A column of several trainings, each between its own values where it has none, over the steps that all reached.
 
     Returns:
-        Steps (n,) and values (seeds, n); n is 0 where a training has no value, or there is no common step.
+        Steps (n,) and values (seeds, n); n is 0 where a training has no value, or without a common step.
     """
     own = [_values(columns, name) for columns in seeds]
     if not all(len(steps) for steps, _ in own):

@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
-from decision.model.record import FinalState, Floats, Ints, JobTable
+from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable
 
-BOUND = 10.0  # seconds: shorter jobs count as this long in the bounded slowdown
 HOUR = 3600.0  # seconds
 
 Distance = Callable[[Ints, Ints], Ints]  # hops between hosts, for arrays of ids
@@ -83,7 +82,7 @@ def slowdowns(jobs: JobTable) -> Floats:
     return turnaround_times(jobs) / jobs.runtime
 
 
-def bounded_slowdowns(jobs: JobTable, bound: float = BOUND) -> Floats:
+def bounded_slowdowns(jobs: JobTable, bound: float = SHORTEST_RUNTIME) -> Floats:
     """``max(1, (w + p) / max(p, bound))`` of each job, `bound` in seconds (Feitelson et al. 1997)."""
     return np.maximum(1.0, (waiting_times(jobs) + jobs.runtime) / np.maximum(jobs.runtime, bound))
 

@@ -1,20 +1,93 @@
-"""One page that holds everything about some runs: summary, Gantt charts that can be zoomed, pictures."""
+"""HTML pages: of runs (summary, zoomable Gantt charts, pictures) and of a comparison; `analyse` writes a whole folder.
 
+A page is one file and needs no network, which its content security policy enforces: pictures, script and style are
+in it.
+"""
+
+import base64
+import html
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from matplotlib.figure import Figure
 
-from decision.formats.files import read_bytes
+from decision import __version__
+from decision.formats.files import read_bytes, write_files
+from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
-from decision.model.record import Floats
+from decision.model.platform import Platform
+from decision.model.record import SHORTEST_RUNTIME, Floats
 
-from .metrics import BOUND, Summary, summarise
-from .page import cell, page, picture, section, table, template
-from .runs import Run
+from .comparison import ALL, PolicyComparison, Row, cells, heading, notes, read_comparison, tables
+from .curves import CURVES, LearningCurve
+from .metric_list import METRICS, definition, symbols
+from .metrics import Summary
+from .plots.figures import drawn, save
+from .plots.results import draw_rows, learning_curves
+from .plots.schedules import PICTURES, draw_schedule, hosts_and_power, reservation_timeline
+from .runs import JOBS_FILE, NamedRun, folders_with, summaries_of
+
+REPORT = "report.html"
+_MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
+
+
+def page(title: str, parts: Iterable[str]) -> bytes:
+    """A page of parts in HTML, one below the other, under a title."""
+    shell = Template(template("page.html"))
+    text = shell.substitute(
+        title=html.escape(title), style=template("page.css"), parts="\n".join(parts), version=__version__
+    )
+    return text.encode()
+
+
+def template(name: str) -> str:
+    """A file of the folder ``templates``."""
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def section(name: str, title: str, content: str) -> str:
+    """A part with a title; `name` is its anchor, `content` is HTML."""
+    return f'<section id="{name}">\n<h2>{html.escape(title)}</h2>\n{content}\n</section>'
+
+
+def table(headers: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "figures") -> str:
+    """A table of cells in HTML that scrolls where it has no room; its `kind` is ``figures`` or ``words``."""
+    head = "".join(f"<th>{header}</th>" for header in headers)
+    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    content = f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>"
+    return f'<div class="scroll"><table class="{kind}">{content}</table></div>'
+
+
+def cell(text: str, best: bool = False) -> str:
+    """A table's cell; the best of a column may be marked."""
+    mark = ' class="best"' if best else ""
+    return f"<td{mark}>{html.escape(text)}</td>"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """Lines of text as a list, as notes."""
+    return '<ul class="note">' + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def picture(name: str, suffix: str, content: bytes) -> str:
+    """A picture that stands in the page itself, ``.png`` or ``.svg``, and its name below it."""
+    name = html.escape(name)
+    data = base64.b64encode(content).decode()
+    return (
+        f'<figure><img alt="{name}" src="data:{_MEDIA[suffix]};base64,{data}"><figcaption>{name}</figcaption></figure>'
+    )
+
+
+def prose(text: str) -> str:
+    """A docstring's text as HTML: what stands in backticks is code."""
+    return re.sub(r"(`{1,2})([^`]+)\1", r"<code>\2</code>", html.escape(" ".join(text.split()), quote=False))
 
 
 class _Column(NamedTuple):
@@ -38,17 +111,7 @@ _COLUMNS = (
 )
 
 
-def summaries_of(runs: Sequence[Run]) -> dict[str, Summary]:
-    """What each run comes to, by name."""
-    return {
-        run.name: summarise(
-            run.record.jobs, run.record.nb_hosts, math.nan if run.record.energy is None else run.record.joules
-        )
-        for run in runs
-    }
-
-
-def write_report(runs: Sequence[Run], pictures: Sequence[Path], trainings: Sequence[str] = ()) -> Iterator[bytes]:
+def write_report(runs: Sequence[NamedRun], pictures: Sequence[Path], trainings: Sequence[str] = ()) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
     Args:
@@ -64,8 +127,9 @@ def write_report(runs: Sequence[Run], pictures: Sequence[Path], trainings: Seque
     yield page(title, [*parts, _charts(runs)] if runs else parts)
 
 
-def _summary(runs: Sequence[Run]) -> str:
-    note = f"Bounded slowdown: mean; runtimes under {BOUND:g} s count as {BOUND:g} s. Best values are bold."
+def _summary(runs: Sequence[NamedRun]) -> str:
+    bound = f"{SHORTEST_RUNTIME:g} s"
+    note = f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
     return section("summary", "Summary", f'{_table(summaries_of(runs))}\n<p class="note">{note}</p>')
 
 
@@ -73,7 +137,7 @@ def _gantt() -> str:
     return section("gantt", "Jobs on hosts", template("gantt.html"))
 
 
-def _charts(runs: Sequence[Run]) -> str:
+def _charts(runs: Sequence[NamedRun]) -> str:
     """The Gantt charts' data, and the script that draws them."""
     data = _json([_charted(run) for run in runs])
     return f'<script type="application/json" id="data">{data}</script>\n<script>\n{template("gantt.js")}</script>'
@@ -94,7 +158,7 @@ def _cells(column: _Column, values: Sequence[float]) -> list[str]:
     return [cell(text, marked and text == best) for text in texts]
 
 
-def _charted(run: Run) -> dict[str, Any]:
+def _charted(run: NamedRun) -> dict[str, Any]:
     """What the charts draw of a run: columns of its jobs in order of start, and its spans.
 
     A span is a job's number, the first and the last host of an interval; all spans stand in one list.
@@ -124,3 +188,111 @@ def _seconds(column: Floats) -> list[float]:
 def _json(data: Any) -> str:
     """JSON that may stand in a script element, whatever texts are in it."""
     return msgspec.json.encode(data).decode().replace("<", "\\u003c")
+
+
+_HEADERS = ("policy", "IQM", "95 %", "P(better)", "95 %", "")
+_PICTURES = (
+    "pictures: dots are the tables' figures, bars their intervals; green: better than the baseline, red: worse, "
+    "grey: no significant difference"
+)
+
+
+def write_comparison_report(folder: Path) -> Path:
+    """Write ``report.html`` of the comparison in a folder, to the same folder.
+
+    Raises:
+        InputError: if the folder has no comparison.
+        ConfigError: if the page cannot be written.
+    """
+    comparison = read_comparison(folder)
+    write_files({folder / REPORT: [page(_title(comparison), _parts(comparison))]})
+    return folder / REPORT
+
+
+def _title(comparison: PolicyComparison) -> str:
+    names = dict.fromkeys(row.contender for row in comparison.rows)
+    return f"{len(names)} policies compared, baseline {comparison.baseline}"
+
+
+def _parts(comparison: PolicyComparison) -> Iterator[str]:
+    for number, (metric, workload, rows) in enumerate(tables(comparison)):
+        yield section(f"table-{number}", heading(metric, workload), _compared(metric, workload, rows))
+    yield section("reading", "How to read it", bullets([*notes(comparison), _PICTURES]))
+    yield section("setup", "How it was run", _words(comparison.setup.items()))
+    metrics = dict.fromkeys(row.metric for row in comparison.rows)
+    yield section("metrics", "What the metrics are", _definitions(list(metrics)))
+
+
+def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
+    unit = "multiple of the baseline's" if workload == ALL else METRICS[metric].unit
+    image = picture(f"{metric} on {workload}", ".svg", drawn(draw_rows(rows, unit), ".svg"))
+    return f"{image}\n{table(_HEADERS, (map(cell, cells(row)) for row in rows))}"
+
+
+def _words(facts: Iterable[tuple[str, str]]) -> str:
+    return table((), (map(cell, fact) for fact in facts), kind="words")
+
+
+def _definitions(metrics: Sequence[str]) -> str:
+    rows = (
+        (cell(name), cell(METRICS[name].unit), cell(METRICS[name].summary), f"<td>{prose(definition(name))}</td>")
+        for name in metrics
+    )
+    listed = table(("metric", "unit", "what it is", "definition"), rows, kind="words")
+    return f'{listed}\n<p class="note">{prose(symbols())}</p>'
+
+
+def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Separate places of runs from folders of trainings; a folder of folders means all of either kind in it.
+
+    Raises:
+        InputError: if a folder has neither.
+    """
+    trainings = [folder for place in places for folder in folders_with(CURVES, place)]
+    runs = [place for place in places if not folders_with(CURVES, place) or folders_with(JOBS_FILE, place)]
+    for place in runs:
+        if place.is_dir() and not folders_with(JOBS_FILE, place):
+            raise InputError(
+                f"{place}: no run ({JOBS_FILE}) and no training ({CURVES}) there; name folders that have one"
+            )
+    return runs, trainings
+
+
+def analyse(
+    runs: Sequence[NamedRun], trainings: Sequence[LearningCurve], folder: Path, suffix: str, platform: Platform | None
+) -> list[Path]:
+    """Write pictures and ``report.html``.
+
+    Args:
+        runs: side by side; their Gantt charts are one picture each.
+        trainings: their learning curves are one picture.
+        folder: where to.
+        suffix: of the pictures, ``png`` or ``svg``.
+        platform: splits power by state, where it is known.
+
+    Returns:
+        The files, the report last.
+
+    Raises:
+        ConfigError: if a file cannot be written.
+    """
+    figures = _figures(runs, platform) if runs else {}
+    if trainings:
+        figures["learning"] = learning_curves(trainings)
+    common = {folder / f"{name}.{suffix}": figure for name, figure in figures.items()}
+    for path, figure in common.items():
+        save(figure, path)
+    charts = [folder / f"schedule-{run.name.replace('/', '-')}.{suffix}" for run in runs]
+    for run, path in zip(runs, charts, strict=True):
+        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name)
+    write_files({folder / REPORT: write_report(runs, list(common), [training.name for training in trainings])})
+    return [*common, *charts, folder / REPORT]
+
+
+def _figures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Figure]:
+    figures = {name: draw(runs) for name, draw in PICTURES.items()}
+    figures["reservations"] = reservation_timeline(runs)
+    powered = [run for run in runs if run.record.energy is not None]
+    if powered:
+        figures["energy"] = hosts_and_power(powered, platform)
+    return figures

@@ -53,7 +53,7 @@ def interquartile_mean(scores: Floats, rng: np.random.Generator) -> Estimate:
     return _estimate(statistic, [_shape(scores)], rng)
 
 
-def mean(scores: Floats, rng: np.random.Generator) -> Estimate:
+def bootstrap_mean(scores: Floats, rng: np.random.Generator) -> Estimate:
     """The mean of all scores, (n, T)."""
     return _estimate(lambda counts: np.tensordot(counts, scores) / scores.size, [_shape(scores)], rng)
 

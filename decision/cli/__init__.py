@@ -1,10 +1,21 @@
-"""The command line: one module per command, and nothing in them but options, calls and tables.
+"""The command line: modules of commands that hold nothing but options, calls and tables.
 
 Design
 ------
 A command's module imports what it runs inside its function, so that ``--help`` answers without numba. Exit
 codes: 0 done, 2 the user's mistake, 3 the peer's fault, 1 a bug of ours, 128 + n ended by signal n. A
 `DecisionError` is one line on stderr; ``--debug`` (or the environment's ``DECISION_DEBUG``) shows where it came from.
+
+No layer below names an option. Their errors carry the Python name of the argument to change, `DecisionError.field`;
+a command calls its own parameters by the same names, so that it can say which option that is: ``(--speed)``. Command
+functions end in ``_command``, since the libraries' functions have the plain names: `decision.cli.run.run_command` calls
+`decision.runs.run`.
+
+Each table can be had as data: with ``--json`` a command prints one JSON document on stdout and nothing else there.
+Options and commands that were renamed are accepted under their old names for one release (`decision.cli.command`).
+
+Rejected: a module per command (53 files, of which 20 had fewer than 50 lines and the same imports); option types in
+each command's module (four definitions of ``--output``); translating errors by their text.
 """
 
 import signal
@@ -17,7 +28,7 @@ def main() -> None:
 
 
 def batsim() -> None:
-    """The command ``decision-batsim``: ``decision batsim`` under one word, for programs that start a batsim."""
+    """The command ``decision-batsim``, an alias of ``decision batsim`` for programs that start a Batsim."""
     _run(["batsim", *sys.argv[1:]])
 
 

@@ -9,28 +9,20 @@ import typer
 from typer.core import TyperGroup
 
 from decision import __version__
-from decision.drivers.signals import Interrupted
+from decision.batsim.signals import Interrupted
 from decision.model.errors import DecisionError
 
-from . import platform, workload
-from .analyse import analyse
-from .batsim import batsim
-from .check_policy import check_policy
-from .compare import compare
-from .evaluate import evaluate
-from .experiment import experiment
-from .policies import policies
-from .replay import replay
-from .run import run
-from .serve import serve
-from .show import show
-from .showcase import showcase
-from .terminal import stderr, stdout
-from .train import train
-from .view import view
+from . import platform, policies, report, reproduce, workload
+from .batsim import batsim_command
+from .command import add_command, add_moved
+from .compare import compare_command
+from .learn import evaluate_command, train_command
+from .run import run_command, showcase_command
+from .serve import replay_command, serve_command
+from .terminal import note, say
 
 
-class Commands(TyperGroup):
+class CommandLine(TyperGroup):
     """Turns this package's errors into one line and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -40,14 +32,20 @@ class Commands(TyperGroup):
         except DecisionError as error:
             if debugging(ctx):
                 traceback.print_exc()
-            stderr().print(f"error: {error}", style="bold red", soft_wrap=True)
+            note(f"error: {_with_options(error)}", style="bold red")
             raise typer.Exit(error.exit_code) from None
         except Interrupted as stop:
-            stderr().print(f"interrupted ({stop}): what was under way has been finished", style="bold red")
+            note(f"interrupted ({stop})", style="bold red")
             raise typer.Exit(stop.exit_code) from None
         except KeyboardInterrupt:
-            stderr().print("interrupted", style="bold red")
+            note("interrupted", style="bold red")
             raise typer.Exit(128 + signal.SIGINT) from None
+
+
+def _with_options(error: DecisionError) -> str:
+    """The message, and the option that repairs it, as `decision.cli.command.Command` noted it."""
+    options = getattr(error, "__notes__", [])
+    return f"{error} ({', '.join(options)})" if options else str(error)
 
 
 def debugging(ctx: Any) -> bool:
@@ -58,17 +56,15 @@ def debugging(ctx: Any) -> bool:
 def report_bug(error: Exception) -> None:
     """Say that what happened is our mistake, with all that is needed to report it."""
     traceback.print_exception(error)
-    stderr().print(
+    note(
         f"This is a bug in decision {__version__}, not a mistake of yours: please report it with the lines above "
         "and the command that you ran.",
         style="bold red",
-        soft_wrap=True,
     )
 
 
 app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
+    cls=CommandLine,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -78,7 +74,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:
     if value:
-        stdout().print(f"decision {__version__}", highlight=False)
+        say(f"decision {__version__}")
         raise typer.Exit()
 
 
@@ -86,7 +82,7 @@ def _print_version(value: bool) -> None:
 def decision(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Schedule for Batsim, or for the embedded engine that follows Batsim's rules.
@@ -94,26 +90,28 @@ def decision(
     [bold]decision showcase[/bold] compares five policies on the shipped workload,
     [bold]decision run[/bold] runs one policy on your files,
     [bold]decision serve[/bold] schedules for a Batsim that you start.
+
+    Exit codes: 0 success, 2 invalid input, 3 failure of the other process
+    (Batsim or the decision process), 128 + N ended by signal N.
     """
 
 
-for command in (
-    run,
-    showcase,
-    compare,
-    serve,
-    replay,
-    policies,
-    check_policy,
-    analyse,
-    view,
-    experiment,
-    train,
-    evaluate,
-    show,
-):
-    app.command()(command)
-app.add_typer(platform.app, name="platform")
+add_command(app, "run", run_command)
+add_command(app, "showcase", showcase_command)
+add_command(app, "compare", compare_command)
+add_command(app, "train", train_command)
+add_command(app, "evaluate", evaluate_command)
+app.add_typer(report.app, name="report")
+app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(policies.app, name="policies")
 app.add_typer(workload.app, name="workload")
+app.add_typer(platform.app, name="platform")
+add_command(app, "serve", serve_command)
+add_command(app, "replay", replay_command)
 # Batsim has more options than this command declares; it says itself what it makes of them
-app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(batsim)
+add_command(app, "batsim", batsim_command, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+add_moved(app, "analyse", report.analyse_command, "report analyse")
+add_moved(app, "view", report.view_command, "report view")
+add_moved(app, "show", report.show_checkpoint_command, "report show")
+add_moved(app, "check-policy", policies.check_policy_command, "policies check")
+add_moved(app, "experiment", reproduce.experiment_command, "reproduce")

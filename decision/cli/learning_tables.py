@@ -1,4 +1,4 @@
-"""What the commands about learning print."""
+"""What the commands about learning print: tables, or data in their place."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
-from rich import box
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from decision.formats.files import write_files
 from decision.learn.checkpoint import InputFacts, Manifest
 
-from .tables import number
+from .tables import number, simple_table
 from .terminal import stderr, stdout
 
 if TYPE_CHECKING:
@@ -25,9 +23,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]], None]]:
-    """Show on stderr how a training goes; the yielded function is told steps, steps/s and the curves' newest values.
+    """Show a training on stderr; the yielded function takes steps, steps/s and the curves' newest values.
 
-    Shows nothing where stderr is no terminal.
+    Shows nothing where stderr is not a terminal.
     """
     columns = (
         BarColumn(bar_width=20),
@@ -50,36 +48,38 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
         yield show
 
 
-def print_curve(path: Path, parts: int = 8) -> None:
-    """A training's curve in a few rows, each the mean over a part of it."""
+def read_curve(path: Path) -> list[dict[str, float]]:
+    """The rows of ``progress.csv``; nan where no episode ended."""
     with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    headers = ["steps", "episodes", "reward", "wait\ns", "queue\njobs", "util.\n%"]
+        return [{name: float(value or "nan") for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
+    """A training's curve in a few rows, each the mean over a part of it."""
+    headers = [">steps", ">episodes", ">reward", ">wait\ns", ">queue\njobs", ">util.\n%"]
     if rows and "entropy" in rows[0]:
-        headers.append("entropy\nnats")
-    for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
+        headers.append(">entropy\nnats")
+    table = simple_table(*headers)
     for part in _split(rows, parts):
         table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part))
     stdout().print(table)
 
 
-def _split(rows: list[dict[str, str]], parts: int) -> Iterator[list[dict[str, str]]]:
+def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, float]]]:
     bounds = sorted({round(len(rows) * k / parts) for k in range(parts + 1)})
     for begin, end in pairwise(bounds):
         yield rows[begin:end]
 
 
-def _curve_cells(rows: list[dict[str, str]]) -> Iterator[str]:
+def _curve_cells(rows: list[dict[str, float]]) -> Iterator[str]:
     episodes = [int(row["episodes"]) for row in rows]
     yield f"{sum(episodes):,}"
-    yield f"{sum(float(row['reward']) for row in rows) / len(rows):.4f}"
+    yield f"{sum(row['reward'] for row in rows) / len(rows):.4f}"
     for name, scale in (("waiting_time", 1), ("queue_length", 1), ("utilization", 100)):
-        total = sum(n * float(row[name]) for n, row in zip(episodes, rows, strict=True) if n)
+        total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n)
         yield number(scale * total / sum(episodes)) if sum(episodes) else "-"
     if "entropy" in rows[0]:
-        yield f"{sum(float(row['entropy']) for row in rows) / len(rows):.3f}"
+        yield f"{sum(row['entropy'] for row in rows) / len(rows):.3f}"
 
 
 _COMPARED = (  # metric, header, scale, whether with its interval
@@ -93,38 +93,42 @@ _COMPARED = (  # metric, header, scale, whether with its interval
 Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]
 
 
-def print_comparison(metrics: Metrics) -> None:
+def print_evaluation(metrics: Metrics) -> None:
     """One row per policy, by waiting time: means over the episodes."""
-    caption = "mean over the episodes, and half of its 95 % confidence interval"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    table = simple_table(caption="mean over the episodes ± half of its 95 % confidence interval")
     table.add_column("policy", overflow="fold", min_width=16)
     for _, header, _, _ in _COMPARED:
         table.add_column(header, justify="right", no_wrap=True)
-    for policy in sorted(metrics, key=lambda policy: float(metrics[policy]["waiting_time"].mean())):
+    for policy in _by_waiting_time(metrics):
         cells = (_cell(metrics[policy][name] * scale, interval) for name, _, scale, interval in _COMPARED)
         table.add_row(policy, *cells)
     stdout().print(table)
 
 
+def evaluation_rows(metrics: Metrics) -> list[dict[str, Any]]:
+    """The rows of `print_evaluation` as data: mean and half of the confidence interval of every metric."""
+    return [
+        {"policy": policy}
+        | {
+            name: {"mean": float(values.mean()), "half_interval": _half_interval(values)}
+            for name, values in metrics[policy].items()
+        }
+        for policy in _by_waiting_time(metrics)
+    ]
+
+
+def _by_waiting_time(metrics: Metrics) -> list[str]:
+    return sorted(metrics, key=lambda policy: float(metrics[policy]["waiting_time"].mean()))
+
+
 def _cell(values: "NDArray[np.float64]", interval: bool) -> str:
-    mean = number(float(values.mean()))
-    if not interval or len(values) == 1:
-        return mean
-    return f"{mean} ± {number(float(1.96 * values.std(ddof=1)) / len(values) ** 0.5)}"
+    mean, half = number(float(values.mean())), _half_interval(values)
+    return f"{mean} ± {number(half)}" if interval and half is not None else mean
 
 
-def write_metrics(path: Path, metrics: Metrics) -> None:
-    """A row per policy and episode."""
-    names = list(next(iter(metrics.values())))
-    lines = [",".join(("policy", "episode", *names))]
-    for policy, columns in metrics.items():
-        rows = zip(*(columns[name].tolist() for name in names), strict=True)
-        lines += [",".join((_quoted(policy), str(k), *map(repr, row))) for k, row in enumerate(rows)]
-    write_files({path: ["\n".join((*lines, "")).encode()]})
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if "," in text else text
+def _half_interval(values: "NDArray[np.float64]") -> float | None:
+    """Half of the 95 % confidence interval of the mean; None of one value."""
+    return None if len(values) == 1 else float(1.96 * values.std(ddof=1)) / len(values) ** 0.5
 
 
 def print_manifest(manifest: Manifest) -> None:

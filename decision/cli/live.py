@@ -1,4 +1,4 @@
-"""A run in the terminal while it goes: clock, queue, host map, power."""
+"""A running simulation in the terminal: clock, queue, host map, power."""
 
 import time
 from collections import Counter
@@ -9,8 +9,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from decision.drivers.status import LETTERS, Status
 from decision.model.record import HostState
+from decision.runs.status import HOST_LETTERS, Status
 
 _COLORS = {
     HostState.COMPUTING: "blue",
@@ -23,15 +23,15 @@ _COLORS = {
 _BARS = " ▁▂▃▄▅▆▇█"
 _CELL = "■"
 _MOST_CELLS = 1024  # larger clusters: a cell is several hosts
-_SILENT = 10.0  # seconds without a word after which a run seems dead
+_SILENT = 10.0  # seconds without an update after which a run seems dead
 
 
 def frame(status: Status, queue: Sequence[int], width: int) -> RenderableType:
     """One picture of a run.
 
     Args:
-        status: how far it is.
-        queue: how many jobs waited at the last looks, the latest last.
+        status: its progress.
+        queue: how many jobs waited at the last updates, the latest last.
         width: columns of the terminal.
     """
     facts = Table.grid(padding=(0, 2))
@@ -46,7 +46,7 @@ def frame(status: Status, queue: Sequence[int], width: int) -> RenderableType:
 
 def _title(status: Status) -> str:
     silent = time.time() - status.written
-    return status.policy if silent < _SILENT else f"{status.policy}: no sign of life for {silent:,.0f} s"
+    return status.policy if silent < _SILENT else f"{status.policy}: no update for {silent:,.0f} s"
 
 
 def _facts(status: Status) -> list[tuple[str, str]]:
@@ -54,7 +54,7 @@ def _facts(status: Status) -> list[tuple[str, str]]:
     power = "unknown" if status.watts is None else f"{status.watts / 1e3:,.2f} kW with busy hosts at full load"
     return [
         ("clock", _clock(status.now)),
-        ("jobs", f"{status.submitted:,} of {status.jobs:,} submitted, {over:,} over"),
+        ("jobs", f"{status.submitted:,} of {status.jobs:,} submitted, {over:,} ended"),
         ("", f"{status.waiting:,} waiting, {status.running:,} running"),
         ("power", power),
     ]
@@ -93,4 +93,4 @@ def _legend(hosts: str) -> Text:
 
 
 def _state(letter: str) -> HostState:
-    return HostState(LETTERS.index(letter))
+    return HostState(HOST_LETTERS.index(letter))

@@ -1,16 +1,22 @@
-"""Options that several commands share, and how their values are read."""
+"""Options and arguments that commands share, and how their values are read."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from decision.model.errors import ConfigError
+from decision.shipped import find_platform, find_workload
 
-INPUT = "Input"
-SWF = "Logs in the Standard Workload Format"
+if TYPE_CHECKING:
+    from decision.runs.inputs import SwfOptions
+
+_INPUT = "Input"
+_SWF = "Logs in the Standard Workload Format"
+_MOST_JOBS, _MOST_HOSTS = 10_000_000, 1_000_000  # more are a mistake, or more than fits into memory
+
 DEFAULT_TIMEOUT = 300.0  # seconds
 
 
@@ -22,62 +28,163 @@ class WalltimeName(StrEnum):
     NONE = "none"
 
 
+# --- Output ---------------------------------------------------------------------------------------------------------
+
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text."),
+]
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Output folder.", metavar="FOLDER")]
+OutputFile = Annotated[Path, typer.Option("--output", "-o", help="Output file.", metavar="FILE")]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),
+]
+
+# --- What is simulated ----------------------------------------------------------------------------------------------
+
+PlatformArgument = Annotated[
+    Path,
+    typer.Argument(help="SimGrid platform (XML), or a shipped platform's name.", metavar="FILE", parser=find_platform),
+]
 PlatformOption = Annotated[
     Path,
-    typer.Option("--platform", "-p", help="SimGrid platform XML.", metavar="FILE", rich_help_panel=INPUT),
-]
-WorkloadOption = Annotated[
-    list[Path],
     typer.Option(
-        "--workload", "-w", help="Batsim's JSON, or .swf; may be repeated.", metavar="FILE", rich_help_panel=INPUT
+        "--platform",
+        "-p",
+        help="SimGrid platform (XML), or a shipped platform's name.",
+        metavar="FILE",
+        parser=find_platform,
+        rich_help_panel=_INPUT,
     ),
 ]
-LogOption = Annotated[
-    Path, typer.Option("--workload", "-w", help="Batsim's JSON, or .swf.", metavar="FILE", rich_help_panel=INPUT)
+MasterOption = Annotated[str, typer.Option("--master", help="Host on which Batsim itself runs.", metavar="HOST")]
+WorkloadArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="Log (.swf), OAR export (.csv), Batsim workload (.json), or a shipped workload's name.",
+        metavar="FILE",
+        parser=find_workload,
+    ),
+]
+WorkloadOption = Annotated[
+    Path,
+    typer.Option(
+        "--workload",
+        "-w",
+        help="Batsim workload (JSON), log (.swf), or a shipped workload's name.",
+        metavar="FILE",
+        parser=find_workload,
+        rich_help_panel=_INPUT,
+    ),
+]
+WorkloadsOption = Annotated[
+    list[Path],
+    typer.Option(
+        "--workload",
+        "-w",
+        help="Batsim workload (JSON), log (.swf), or a shipped workload's name; may be repeated.",
+        metavar="FILE",
+        parser=find_workload,
+        rich_help_panel=_INPUT,
+    ),
 ]
 EventsOption = Annotated[
     list[Path] | None,
-    typer.Option("--events", help="Batsim's external events; may be repeated.", metavar="FILE", rich_help_panel=INPUT),
+    typer.Option("--events", help="Batsim external events; may be repeated.", metavar="FILE", rich_help_panel=_INPUT),
 ]
 EnergyOption = Annotated[
-    bool, typer.Option("--energy", "-E", help="Simulate power states and energy.", rich_help_panel=INPUT)
+    bool, typer.Option("--energy", "-E", help="Simulate power states and energy.", rich_help_panel=_INPUT)
 ]
-OutputOption = Annotated[
-    Path, typer.Option("--output", "-o", help="Folder for Batsim's output files.", metavar="FOLDER")
+SelectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B", rich_help_panel=_SWF
+    ),
 ]
+NodesOption = Annotated[
+    int | None, typer.Option("--nodes", help="Leave out jobs that need more hosts.", min=1, rich_help_panel=_SWF)
+]
+WalltimeOption = Annotated[
+    WalltimeName,
+    typer.Option(
+        "--walltime",
+        help="Walltimes: as requested, the run time (perfect estimates), or none.",
+        rich_help_panel=_SWF,
+    ),
+]
+TimeFieldOption = Annotated[
+    int | None,
+    typer.Option(
+        "--time-field",
+        help="Field that holds the requested time, counted from 1; the standard's field 9 by default.",
+        min=1,
+        max=18,
+        metavar="N",
+        rich_help_panel=_SWF,
+    ),
+]
+
+# --- Who decides and simulates --------------------------------------------------------------------------------------
+
 PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="A name that [bold]decision policies[/bold] lists, module:Class, ./file.py:Class, "
-        "or pybatsim:module:Class.",
+        help="Name listed by [bold]decision policies[/bold], checkpoint.ckpt, module:Class, ./file.py:Class or "
+        "pybatsim:module:Class.",
         metavar="POLICY",
     ),
 ]
-PolicySettings = Annotated[
+SettingsOption = Annotated[
     list[str] | None,
-    typer.Option("--option", "-O", help="An option of the policy; may be repeated.", metavar="NAME=VALUE"),
+    typer.Option("--option", "-O", help="Policy option; may be repeated.", metavar="NAME=VALUE"),
 ]
-JobsOption = Annotated[
-    str | None, typer.Option("--jobs", help="Keep these of the log's jobs only.", metavar="A:B", rich_help_panel=SWF)
-]
-NodesOption = Annotated[
-    int | None, typer.Option("--nodes", help="Leave out jobs larger than this.", min=1, rich_help_panel=SWF)
-]
-WalltimeOption = Annotated[
-    WalltimeName, typer.Option("--walltime", help="What a job's walltime is.", rich_help_panel=SWF)
-]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a policy that draws at random.", min=0)]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
+BatsimOption = Annotated[str, typer.Option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")]
 ProcessesOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", help="Simulations at a time; one per core if absent.", min=1)
+    int | None,
+    typer.Option("--processes", "-j", help="Number of parallel processes; one per core by default.", min=1),
 ]
 TimeoutOption = Annotated[
     float,
-    typer.Option("--timeout", help="Seconds to wait for the other end before giving up; 0 waits for ever.", min=0.0),
+    typer.Option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0),
 ]
 
+# --- How workloads and platforms are made ---------------------------------------------------------------------------
 
-def read_settings(pairs: Iterable[str] | None, option: str = "--option") -> dict[str, str]:
+NbJobsOption = Annotated[int, typer.Option("--nb-jobs", help="Number of jobs.", min=1, max=_MOST_JOBS)]
+HostsOption = Annotated[
+    int,
+    typer.Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=_MOST_HOSTS),
+]
+EstimatesOption = Annotated[
+    str,
+    typer.Option(
+        "--estimates",
+        help="Walltimes: exact (the run times), factor:F (F times the run times), or tsafrir (a few round values, as "
+        "users choose them; tsafrir:SECONDS sets the longest).",
+        metavar="MODEL",
+    ),
+]
+SpeedOption = Annotated[
+    str | None,
+    typer.Option("--speed", help="Host speed, for jobs that compute, such as 11.77Gf.", metavar="FLOPS"),
+]
+SimgridOption = Annotated[
+    str | None,
+    typer.Option(
+        "--simgrid",
+        help="SimGrid version that will read the file, such as 3.24, 3.28 or 4.0; by default 3.32, that of Batsim "
+        "4.2.1.",
+        metavar="VERSION",
+    ),
+]
+
+# --- How values are read --------------------------------------------------------------------------------------------
+
+
+def read_pairs(pairs: Iterable[str] | None, option: str = "--option") -> dict[str, str]:
     """Values by name from the ``name=value`` pairs of an option that may be repeated.
 
     Raises:
@@ -94,11 +201,11 @@ def read_settings(pairs: Iterable[str] | None, option: str = "--option") -> dict
     return settings
 
 
-def read_range(text: str | None, option: str = "--jobs") -> slice | None:
+def read_range(text: str | None, option: str = "--select") -> slice | None:
     """A range of jobs or days from ``a:b``, ``a:`` or ``:b``.
 
     Raises:
-        ConfigError: if it is written otherwise.
+        ConfigError: if it is not written so.
     """
     if text is None:
         return None
@@ -106,3 +213,26 @@ def read_range(text: str | None, option: str = "--jobs") -> slice | None:
     if not colon or not all(part == "" or part.isdigit() for part in (first, last)):
         raise ConfigError(f"{option} {text!r}: write it as a:b, like 0:1000")
     return slice(int(first) if first else None, int(last) if last else None)
+
+
+def read_swf(jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None) -> "SwfOptions":
+    """How logs are read. Raises ConfigError."""
+    from decision.runs.inputs import SwfOptions
+
+    return SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value, time_field=time_field)
+
+
+def read_speed(text: str | None) -> float | None:
+    """A host's speed in flop/s.
+
+    Raises:
+        ConfigError: if it is not a speed above 0.
+    """
+    from decision.formats.simgrid import parse_speed
+
+    if text is None:
+        return None
+    speed = parse_speed(text)
+    if speed <= 0:
+        raise ConfigError(f"--speed {text}: must be above 0")
+    return speed

@@ -1,4 +1,4 @@
-"""What a person who watches sees while something runs."""
+"""What a terminal shows while something runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from .terminal import stderr
+from .terminal import note, stderr
 
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[float], None]]:
-    """Show on stderr what runs, for how long, and the simulated time (seconds) that the yielded function is told.
+    """Show on stderr what runs, for how long, and the simulated time (seconds) given to the yielded function.
 
-    Shows nothing where stderr is no terminal.
+    Shows nothing where stderr is not a terminal.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as bar:
@@ -30,9 +30,9 @@ def working(what: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how many of how many are done, as the yielded function is told.
+    """Show on stderr how many of how many are done, which is what the yielded function takes.
 
-    Shows no bar where stderr is no terminal. Says what is kept if it ends early.
+    Shows no bar where stderr is not a terminal. Says what is cached if it ends early.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = stderr()
@@ -52,17 +52,14 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
         except BaseException:
             if last[0]:
                 done = f"{last[0]:,} of {last[1]:,} {what}"
-                console.print(f"{done} are finished and kept: the same command goes on from there", highlight=False)
+                note(f"{done} are finished and kept: the same command resumes from there")
             raise
 
 
 def announce_compilation() -> None:
-    """Say so if what follows compiles first."""
+    """Say so if the kernels have to be compiled first."""
+    from decision.engine.kernels.server import advance
     from decision.jit import cache_directory, is_warm
 
-    if not is_warm():
-        stderr().print(
-            f"The first run compiles for about a minute; the result is kept in {cache_directory().parent}",
-            highlight=False,
-            soft_wrap=True,
-        )
+    if not is_warm(advance):
+        note(f"The first run compiles for about a minute; the result is cached in {cache_directory()}")

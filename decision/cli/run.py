@@ -1,103 +1,141 @@
-"""``decision run``: one policy over a workload on a platform, from files to files."""
+"""``decision run`` and ``decision showcase``: policies over a workload on a platform, from files to files."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from decision.runs import Engine
+
 from .options import (
     DEFAULT_TIMEOUT,
+    BatsimOption,
     EnergyOption,
     EventsOption,
-    JobsOption,
+    JsonOption,
     NodesOption,
-    OutputOption,
+    OutputFolder,
     PlatformOption,
     PolicyOption,
-    PolicySettings,
     SeedOption,
+    SelectOption,
+    SettingsOption,
+    TimeFieldOption,
     TimeoutOption,
     WalltimeName,
     WalltimeOption,
     WorkloadOption,
-    read_range,
-    read_settings,
+    WorkloadsOption,
+    read_pairs,
+    read_swf,
 )
 
-
-class EngineName(StrEnum):
-    """Who simulates."""
-
-    EMBEDDED = "embedded"
-    REFERENCE = "reference"
-    BATSIM = "batsim"
-    DOCKER = "docker"
+_SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
 
 
-Engine = Annotated[EngineName, typer.Option("--engine", help="Who simulates.")]
-Batsim = Annotated[str, typer.Option("--batsim", help="Batsim's command, for --engine batsim.", metavar="PATH")]
+EngineOption = Annotated[Engine, typer.Option("--engine", help="Simulator.")]
 Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
-Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule, FOLDER/schedule.png.")]
+Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png.")]
 
 
-def run(
+def run_command(
     platform: PlatformOption,
-    workload: WorkloadOption,
+    workload: WorkloadsOption,
     policy: PolicyOption,
-    option: PolicySettings = None,
-    engine: Engine = EngineName.EMBEDDED,
-    batsim: Batsim = "batsim",
+    settings: SettingsOption = None,
+    engine: EngineOption = Engine.EMBEDDED,
+    batsim: BatsimOption = "batsim",
     image: Image = "oarteam/batsim:latest",
     energy: EnergyOption = False,
     events: EventsOption = None,
-    jobs: JobsOption = None,
+    jobs: SelectOption = None,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
+    time_field: TimeFieldOption = None,
     seed: SeedOption = 0,
-    output: OutputOption = Path("out"),
+    output: OutputFolder = Path("out"),
     plot: Plot = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
 ) -> None:
     """Run one policy over a workload on a platform.
 
-    Prints what came of it and writes Batsim's output files, out_jobs.csv and
-    its companions, to FOLDER. With --engine batsim it starts Batsim itself on
-    a free port, with --engine docker it starts a published image of Batsim;
-    the other engines need nothing installed.
+    Prints a summary and writes Batsim's output files, out_jobs.csv and others,
+    to FOLDER. --engine batsim starts Batsim on a free port, --engine docker
+    starts a published image of Batsim; the other engines need nothing
+    installed.
 
     Examples:
 
       decision run -p platforms/taurus.xml -w workloads/taurus_week_flops.json \\
           --policy easy --energy
 
-      decision run -p cluster.xml -w log.swf --jobs 0:1000 --policy saf+easy
+      decision run -p cluster.xml -w log.swf --select 0:1000 --policy saf+easy
 
       decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
           --engine batsim --batsim /opt/bin/batsim
     """
-    from decision.drivers.inputs import Choice, Inputs, SwfOptions, load
-    from decision.drivers.whole_run import run_here, run_there
+    from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
+    from decision.runs.run import run_to_folder
 
     from .progress import announce_compilation, working
-    from .tables import print_dropped, print_summaries
+    from .tables import print_dropped, print_json, print_summaries, summary_rows
 
     inputs = Inputs(
         platform=platform,
         workloads=tuple(workload),
         events=tuple(events or ()),
         energy=energy,
-        swf=SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value),
+        swf=read_swf(jobs, nodes, walltime, time_field),
     )
-    choice = Choice(policy=policy, settings=read_settings(option), seed=seed)
-    case = load(inputs)
+    choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed)
+    case = load_inputs(inputs)
     print_dropped(case.workloads)
     announce_compilation()
     with working(policy) as show:
-        if engine in (EngineName.BATSIM, EngineName.DOCKER):
-            container = image if engine is EngineName.DOCKER else None
-            summary = run_there(case, choice, output, batsim, image=container, plot=plot, timeout=timeout, show=show)
-        else:
-            reference = engine is EngineName.REFERENCE
-            summary = run_here(case, choice, output, plot=plot, reference=reference, show=show)
-    print_summaries({policy: summary})
+        summary = run_to_folder(
+            case, choice, output, engine=engine, batsim=batsim, image=image, plot=plot, timeout=timeout, show=show
+        )
+    if as_json:
+        print_json({"runs": summary_rows({policy: summary})})
+    else:
+        print_summaries({policy: summary})
+
+
+def showcase_command(
+    platform: PlatformOption = Path("taurus"),
+    workload: WorkloadOption = Path("taurus_week_flops"),
+    output: OutputFolder = Path("out"),
+    as_json: JsonOption = False,
+) -> None:
+    """Compare five policies on a cluster like Grid'5000's and a week of jobs.
+
+    Prints one table and writes, for each policy, Batsim's output files and a
+    picture to FOLDER/POLICY.
+
+    Examples:
+
+      decision showcase
+
+      decision showcase -p taurus -w log.swf -o out/log
+    """
+    from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
+    from decision.runs.run import run_to_folder
+
+    from .progress import announce_compilation, working
+    from .tables import print_dropped, print_json, print_summaries, summary_rows
+    from .terminal import say
+
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), energy=True))
+    print_dropped(case.workloads)
+    announce_compilation()
+    summaries = {}
+    for policy in _SHOWN:
+        with working(policy) as show:
+            summaries[policy] = run_to_folder(case, PolicyChoice(policy=policy), output / policy, plot=True, show=show)
+    if as_json:
+        print_json({"runs": summary_rows(summaries)})
+        return
+    say(f"{workload.stem} on {platform.stem}")
+    print_summaries(summaries)
+    say(f"Batsim's output files and schedule.png of each policy are in {output}/POLICY")

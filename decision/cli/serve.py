@@ -1,4 +1,4 @@
-"""``decision serve``: the decision process that a Batsim, started by somebody else, talks to."""
+"""``decision serve`` and ``decision replay``: the decision process for a Batsim, or for the recording of one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,41 +7,48 @@ import typer
 
 from .options import (
     DEFAULT_TIMEOUT,
+    JsonOption,
     PolicyOption,
-    PolicySettings,
     SeedOption,
+    SettingsOption,
     TimeoutOption,
-    read_settings,
+    read_pairs,
 )
 
+Endpoint = Annotated[
+    str,
+    typer.Option("--endpoint", "-s", help="ZeroMQ endpoint to listen at; Batsim's default port.", metavar="ENDPOINT"),
+]
+KnownPlatform = Annotated[
+    Path | None,
+    typer.Option(
+        "--platform",
+        "-p",
+        help="Platform that Batsim simulates, for policies that use speeds or power: Batsim does not send them.",
+        metavar="FILE",
+    ),
+]
+Recording = Annotated[
+    Path | None, typer.Option("--record", help="Record all messages to this file (JSON lines).", metavar="FILE")
+]
+Session = Annotated[Path, typer.Argument(help="Recording made by decision serve --record.", metavar="SESSION.jsonl")]
 
-def serve(
+
+def serve_command(
     policy: PolicyOption,
-    option: PolicySettings = None,
-    endpoint: Annotated[
-        str, typer.Option("--endpoint", "-s", help="Where to listen; Batsim's default port.", metavar="ENDPOINT")
-    ] = "tcp://127.0.0.1:28000",
-    platform: Annotated[
-        Path | None,
-        typer.Option(
-            "--platform",
-            "-p",
-            help="The platform that Batsim simulates, for a policy that wants speeds and power: Batsim sends none.",
-            metavar="FILE",
-        ),
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option("--record", help="Write every message, both ways, to this file (JSON lines).", metavar="FILE"),
-    ] = None,
+    settings: SettingsOption = None,
+    endpoint: Endpoint = "tcp://127.0.0.1:28000",
+    platform: KnownPlatform = None,
+    record: Recording = None,
     seed: SeedOption = 0,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
 ) -> None:
     """Schedule for a Batsim that you start yourself.
 
     Listens, answers each of Batsim's messages with the policy's decisions, and
-    ends when the simulation ends. Ctrl-C ends it earlier; a recording is
-    complete up to there.
+    ends when the simulation ends. Ctrl-C ends it earlier; the recording then
+    holds all messages up to that point.
 
     Examples:
 
@@ -53,16 +60,48 @@ def serve(
 
       batsim -p platform.xml -w workload.json -e out/out
     """
-    from decision.drivers.agents import make_agent
-    from decision.drivers.zmq_loop import serve as serve_agent
+    from decision.batsim.agent import make_agent
+    from decision.batsim.zmq_loop import serve
     from decision.formats import load_platform
 
     from .progress import announce_compilation
-    from .tables import print_conversation
-    from .terminal import stderr
+    from .tables import print_conversation, print_json
+    from .terminal import note
 
     facts = load_platform(platform) if platform else None
     announce_compilation()
-    agent = make_agent(policy, read_settings(option), platform=facts, seed=seed)
-    stderr().print(f"{policy} waits for Batsim at {endpoint}", highlight=False)
-    print_conversation(serve_agent(agent, endpoint, timeout=timeout, record=record))
+    agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed)
+    note(f"{policy} waits for Batsim at {endpoint}")
+    conversation = serve(agent, endpoint, timeout=timeout, record=record)
+    if as_json:
+        print_json(conversation)
+    else:
+        print_conversation(conversation)
+
+
+def replay_command(
+    session: Session,
+    policy: PolicyOption,
+    settings: SettingsOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a recorded session to a policy and compare its decisions.
+
+    Stops at the first difference: the recording does not hold what Batsim would
+    have answered to other decisions.
+
+    Example:
+
+      decision replay session.jsonl --policy easy
+    """
+    from decision.batsim.agent import make_agent
+    from decision.batsim.replay import replay
+
+    from .tables import print_json, print_replay
+
+    found = replay(session, make_agent(policy, read_pairs(settings), seed=seed))
+    if as_json:
+        print_json(found)
+    else:
+        print_replay(found)

@@ -1,33 +1,77 @@
-"""The tables that commands print."""
+"""What several commands print: tables, or one JSON document in their place."""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import typer
 from rich import box
 from rich.table import Table
 
-from .terminal import stderr, stdout
+from .terminal import note, say, stdout
 
 if TYPE_CHECKING:  # a table of workloads needs no policies
-    from decision.analysis.comparison import Comparison
+    from decision.analysis.comparison import PolicyComparison
     from decision.analysis.metrics import Summary
-    from decision.drivers.replay import Replay
-    from decision.drivers.zmq_loop import Conversation
-    from decision.experiments import Experiment, Outcome
-    from decision.experiments import Table as Found
+    from decision.batsim.replay import Replay
+    from decision.batsim.zmq_loop import Conversation
     from decision.model.workload import Workload
-    from decision.policies.presets import Entry
+    from decision.policies.catalogue import PolicyLine
+    from decision.reproduce import Findings, ResultTable
 
-_COLUMNS = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
+_SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
+
+
+def print_json(document: Any) -> None:
+    """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)
+    typer.echo(text.decode())
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's arrays and numbers as Python's; anything else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def simple_table(*headers: str, title: str | None = None, caption: str | None = None) -> Table:
+    """An empty table with these columns; those of figures, marked by ``>``, are aligned to the right."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title=title,
+        title_justify="left",
+        caption=caption,
+        caption_justify="left",
+    )
+    for header in headers:
+        right = header.startswith(">")
+        table.add_column(header.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
+    return table
+
+
+def number(value: float) -> str:
+    """A number with thousands apart and as many decimals as say something; a dash for nan."""
+    if math.isnan(value):
+        return "-"
+    digits = next(digits for digits, least in enumerate((1000, 100, 0)) if abs(value) >= least)
+    return f"{value:,.{digits}f}"
+
+
+def count(number: int, what: str) -> str:
+    """``1 job``, ``10,000 jobs``."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+# --- Runs and policies ----------------------------------------------------------------------------------------------
 
 
 def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
     """One row per policy."""
-    caption = "bounded slowdown: mean; runtimes under 10 s count as 10 s"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    table = simple_table(caption="bounded slowdown: mean; runtimes under 10 s count as 10 s")
     table.add_column("policy", overflow="fold")  # a long name makes room for the figures
-    for header in _COLUMNS:
+    for header in _SUMMARY:
         table.add_column(header, justify="right", no_wrap=True)
     for policy, summary in summaries.items():
         table.add_row(policy, *map(number, _values(summary)))
@@ -45,20 +89,19 @@ def _values(summary: "Summary") -> tuple[float, ...]:
     )
 
 
-def number(value: float) -> str:
-    """A number with thousands apart and as many decimals as say something; a dash for nan."""
-    if math.isnan(value):
-        return "-"
-    digits = next(digits for digits, least in enumerate((1000, 100, 0)) if abs(value) >= least)
-    return f"{value:,.{digits}f}"
+def summary_rows(summaries: Mapping[str, "Summary"]) -> list[dict[str, Any]]:
+    """The rows of `print_summaries` as data."""
+    import msgspec
+
+    return [{"policy": policy, **msgspec.structs.asdict(summary)} for policy, summary in summaries.items()]
 
 
-def print_comparison(comparison: "Comparison") -> None:
+def print_comparison(comparison: "PolicyComparison") -> None:
     """One table per metric and workload, then how to read them."""
-    from decision.analysis.comparison_files import cells, heading, notes, tables
+    from decision.analysis.comparison import cells, heading, notes, tables
 
     for metric, workload, rows in tables(comparison):
-        table = Table(title=heading(metric, workload), box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+        table = simple_table(title=heading(metric, workload))
         table.add_column("policy", overflow="fold", min_width=12)
         for header in ("IQM", "95 %", "P(better)", "95 %"):
             table.add_column(header, justify="right", no_wrap=True)
@@ -75,67 +118,67 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
 
     for workload in workloads:
         if workload.dropped:
-            stderr().print(f"{workload.path}: left out: {dropped_text(workload)}", highlight=False, soft_wrap=True)
+            note(f"{workload.path}: left out: {dropped_text(workload)}")
+
+
+def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:
+    """Policies with one line each."""
+    table = simple_table()
+    table.add_column("policy", no_wrap=True)
+    table.add_column("description and source")
+    for entry in catalogue:
+        table.add_row(entry.name, f"{entry.summary} ({entry.paper})" if entry.paper else entry.summary)
+    stdout().print(table)
+
+
+# --- Conversations --------------------------------------------------------------------------------------------------
 
 
 def print_conversation(conversation: "Conversation") -> None:
-    """What the decision process did."""
-    stdout().print(
-        f"answered {conversation.messages:,} messages in {conversation.deciding:.3f} s of deciding, "
-        f"{conversation.total:.3f} s in all",
-        highlight=False,
+    """How much was answered, and how fast."""
+    say(
+        f"answered {conversation.messages:,} messages: {conversation.deciding:.3f} s of scheduling, "
+        f"{conversation.total:.3f} s in total"
     )
 
 
 def print_replay(replay: "Replay") -> None:
     """Whether a policy decides as was recorded."""
     if replay.difference is None:
-        stdout().print(f"the same decisions in all {replay.messages:,} messages", highlight=False)
+        say(f"the same decisions in all {replay.messages:,} messages")
         return
     first = replay.difference
     lines = [f"the same decisions in {replay.messages:,} messages; then, at t={first.now:g} s (line {first.line}):"]
     lines += [f"  recorded: {event}" for event in first.recorded] or ["  recorded: nothing more"]
     lines += [f"  decided:  {event}" for event in first.decided] or ["  decided:  nothing more"]
-    stdout().print("\n".join(lines), highlight=False, soft_wrap=True)
+    say("\n".join(lines))
 
 
-def print_catalogue(catalogue: Iterable["Entry"]) -> None:
-    """Policies with one line each."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("policy", no_wrap=True)
-    table.add_column("what it does, and where it is from")
-    for entry in catalogue:
-        table.add_row(entry.name, f"{entry.summary} ({entry.paper})" if entry.paper else entry.summary)
-    stdout().print(table)
+# --- Reproductions --------------------------------------------------------------------------------------------------
 
 
-def print_experiments(experiments: Iterable["Experiment"]) -> None:
-    """Experiments with one line each."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("experiment", no_wrap=True)
-    table.add_column("what it compares")
-    for experiment in experiments:
-        table.add_row(experiment.name, experiment.summary)
-    stdout().print(table)
-
-
-def print_outcome(outcome: "Outcome") -> None:
-    """An experiment's tables and what they say."""
-    tables = [_found(table) for table in outcome.tables]
-    if outcome.beside:
-        side_by_side = Table.grid(padding=(0, 2))
-        side_by_side.add_row(*tables)
-        tables = [side_by_side]
+def print_findings(findings: "Findings", as_json: bool) -> None:
+    """A reproduction's tables and what they say."""
+    if as_json:
+        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
+        return
+    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
+    if findings.side_by_side:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(*tables)
+        tables = [grid]
     for table in tables:
         stdout().print(table)
-    stdout().print(outcome.notes, highlight=False)
+    stdout().print(findings.notes, highlight=False)
 
 
-def _found(found: "Found") -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title=found.title, title_justify="left")
-    for header, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True):
+def _result_table(found: "ResultTable", whole: bool) -> Table:
+    """`whole`: no cell wraps; otherwise those of the first column do not."""
+    table = simple_table(title=found.title)
+    table.collapse_padding = True
+    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
         words = any(cell[:1].isalpha() for cell in cells)
-        table.add_column(header, justify="left" if words else "right", no_wrap=True)
+        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
     for row in found.rows:
         table.add_row(*row)
     return table

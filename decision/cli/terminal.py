@@ -1,6 +1,6 @@
 """Where commands write: stdout for results, stderr for everything else.
 
-What stands in brackets is text here, not markup: names of files and policies have some, and ``decision[learn]``.
+Text in brackets is not markup here: names of files and policies have some, and ``batsim-decision[learn]``.
 """
 
 from functools import cache
@@ -18,3 +18,13 @@ def stdout() -> Console:
 def stderr() -> Console:
     """The console of progress, notes and errors."""
     return Console(stderr=True, emoji=False, markup=False)
+
+
+def say(text: str) -> None:
+    """Print text to stdout as it is; only the terminal breaks long lines."""
+    stdout().print(text, highlight=False, soft_wrap=True)
+
+
+def note(text: str, style: str | None = None) -> None:
+    """Print text to stderr as it is; only the terminal breaks long lines."""
+    stderr().print(text, style=style, highlight=False, soft_wrap=True)

@@ -1,6 +1,14 @@
-"""What Batsim's own command-line options say to an engine."""
+"""What both engines are given, and refuse: Batsim's own options, hosts, workloads and external events."""
+
+from collections.abc import Sequence
 
 import msgspec
+
+from decision.model.errors import ConfigError
+from decision.model.platform import Host, Platform
+from decision.model.workload import MachineEvent, Workload
+
+_EVENT_ORDER = {"machine_available": 0, "machine_unavailable": 1}  # of events at one instant
 
 
 class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -8,9 +16,43 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     energy: bool = False  # -E: pstates, switches and energy are simulated
     dynamic_jobs: bool = False  # --enable-dynamic-jobs: the decision process may register jobs
-    acknowledge_dynamic_jobs: bool = False  # --acknowledge-dynamic-jobs: it is told of them as of any job
+    acknowledge_dynamic_jobs: bool = False  # --acknowledge-dynamic-jobs: they are reported to it as any job
     profile_reuse: bool = False  # --enable-profile-reuse
     forward_profiles: bool = False  # --forward-profiles-on-submission
     forward_unknown_events: bool = False  # --forward-unknown-events
     sched_config: str = ""  # --sched-cfg
     trace: bool = True  # keep the host-state table (--disable-machine-state-tracing turns it off)
+
+
+def check_inputs(
+    platform: Platform, workloads: Sequence[Workload], events: Sequence[MachineEvent], options: EngineOptions
+) -> None:
+    """Refuse what cannot be simulated.
+
+    Raises:
+        ConfigError: if a host has no speed, or no power where energy is simulated; if two workloads have the same name;
+            if an external event is of unknown type.
+    """
+    for host in (*platform.hosts, *platform.storage):
+        _check_host(host, platform.path or "platform", options)
+    names = [workload.name for workload in workloads]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"workloads {', '.join(names)}: two have the same name; give each its own")
+    for event in events:
+        if event.type not in _EVENT_ORDER and not options.forward_unknown_events:
+            raise ConfigError(f"external event of unknown type {event.type!r}: forward unknown events, or leave it out")
+
+
+def _check_host(host: Host, path: str, options: EngineOptions) -> None:
+    if options.energy and not host.has_power:
+        reason = "does not say what it draws; add wattage_per_state or leave energy out"
+        raise ConfigError(f"{path}: host {host.name!r} {reason}")
+    used = range(len(host.pstates)) if options.energy else [host.initial_pstate]
+    for pstate in used:
+        if pstate not in host.sleep_pstates and host.pstates[pstate].speed <= 0:
+            raise ConfigError(f"{path}: host {host.name!r} has no speed in pstate {pstate}; give it one above 0")
+
+
+def events_in_order(events: Sequence[MachineEvent]) -> list[MachineEvent]:
+    """Batsim's order of external events: by time, at one time those that bring hosts back first."""
+    return sorted(events, key=lambda event: (event.timestamp, _EVENT_ORDER.get(event.type, 2)))

@@ -1,6 +1,6 @@
 """What a profile makes a job do: its leaf tasks one after the other, and what the engines refuse to simulate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 import msgspec
@@ -18,8 +18,9 @@ from decision.model.workload import (
     Workload,
 )
 
+from .refusals import ADVICE
+
 MAX_LEAVES = 100_000
-ADVICE = "run this workload with Batsim"
 
 
 class LeafKind(IntEnum):
@@ -31,7 +32,7 @@ class LeafKind(IntEnum):
     FLOPS_VECTOR = 3  # one amount per executor
 
 
-class Leaf(msgspec.Struct, frozen=True):
+class LeafTask(msgspec.Struct, frozen=True):
     """A task without parts. An executor is a host of the job, or what a mapping puts there."""
 
     profile: str  # the leaf's own profile
@@ -42,7 +43,7 @@ class Leaf(msgspec.Struct, frozen=True):
     path: tuple[tuple[str, int], ...] = ()  # enclosing composed profiles, outermost first, and which of their tasks
 
 
-def flatten(name: str, workload: Workload) -> tuple[Leaf, ...]:
+def flatten(name: str, workload: Workload) -> tuple[LeafTask, ...]:
     """The leaf tasks of a profile in the order in which they run.
 
     A composed profile ends with its first task whose exit code is not 0, so the leaves after such a task are
@@ -51,7 +52,7 @@ def flatten(name: str, workload: Workload) -> tuple[Leaf, ...]:
     Raises:
         ConfigError: if the engines cannot simulate the profile; one line that names it.
     """
-    leaves: list[Leaf] = []
+    leaves: list[LeafTask] = []
     for leaf in _leaves(name, workload, ()):
         leaves.append(leaf)
         if len(leaves) > MAX_LEAVES:
@@ -61,7 +62,7 @@ def flatten(name: str, workload: Workload) -> tuple[Leaf, ...]:
     return tuple(leaves)
 
 
-def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) -> Iterator[Leaf]:
+def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) -> Iterator[LeafTask]:
     if any(name == outer for outer, _ in path):
         raise ConfigError(f"{_place(workload)}: profile {name!r} contains itself; break the cycle")
     profile = _profile(name, workload)
@@ -77,7 +78,7 @@ def _leaves(name: str, workload: Workload, path: tuple[tuple[str, int], ...]) ->
         yield from _with_last_code(within, profile.exit_code) if index == parts - 1 else within
 
 
-def _with_last_code(leaves: Iterator[Leaf], code: int) -> Iterator[Leaf]:
+def _with_last_code(leaves: Iterator[LeafTask], code: int) -> Iterator[LeafTask]:
     """The same leaves; the last one also gives the exit code of the composed profile that ends with it."""
     last = next(leaves)
     for leaf in leaves:
@@ -86,7 +87,7 @@ def _with_last_code(leaves: Iterator[Leaf], code: int) -> Iterator[Leaf]:
     yield last if last.exit_code else msgspec.structs.replace(last, exit_code=code)
 
 
-def _leaf(name: str, profile: Profile, workload: Workload, path: tuple[tuple[str, int], ...]) -> Leaf:
+def _leaf(name: str, profile: Profile, workload: Workload, path: tuple[tuple[str, int], ...]) -> LeafTask:
     if isinstance(profile, Foreign):
         reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
         raise _refusal(name, workload, reason)
@@ -94,7 +95,7 @@ def _leaf(name: str, profile: Profile, workload: Workload, path: tuple[tuple[str
     if sent > 0:
         reason = f"communication (com = {sent:g} bytes), and the embedded engine has no network; {ADVICE}"
         raise _refusal(name, workload, reason)
-    return Leaf(name, kind, amount, flops, profile.exit_code, path)
+    return LeafTask(name, kind, amount, flops, profile.exit_code, path)
 
 
 def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
@@ -135,7 +136,7 @@ def is_moldable(name: str, workload: Workload) -> bool:
     return all(isinstance(part, ParallelHomogeneousTotal) for part in parts)
 
 
-def check_width(job: Job, leaves: tuple[Leaf, ...], workload: Workload) -> None:
+def check_width(job: Job, leaves: tuple[LeafTask, ...], workload: Workload) -> None:
     """Refuse a job whose profile gives amounts for another number of hosts than it requests.
 
     Raises:
@@ -145,3 +146,23 @@ def check_width(job: Job, leaves: tuple[Leaf, ...], workload: Workload) -> None:
         if leaf.kind is LeafKind.FLOPS_VECTOR and len(leaf.flops) != job.size:
             reason = f"amounts for {len(leaf.flops)} hosts, but job {job.id} requests {job.size}; make them equal"
             raise _refusal(leaf.profile, workload, reason)
+
+
+def on_hosts(leaf: LeafTask, places: Sequence[int], nb_hosts: int) -> LeafTask:
+    """The leaf with one amount per allocated host: the sum of what its executors compute there.
+
+    `places` gives each executor the index of its host.
+    """
+    if leaf.kind is LeafKind.DELAY:
+        return leaf
+    flops = [0.0] * nb_hosts
+    for place, amount in zip(places, amounts(leaf, len(places)), strict=True):
+        flops[place] += amount
+    return msgspec.structs.replace(leaf, kind=LeafKind.FLOPS_VECTOR, amount=0.0, flops=tuple(flops))
+
+
+def amounts(leaf: LeafTask, executors: int) -> Sequence[float]:
+    """Flop (executors,) that each executor computes."""
+    if leaf.kind is LeafKind.FLOPS_VECTOR:
+        return leaf.flops
+    return [leaf.amount / executors if leaf.kind is LeafKind.FLOPS_TOTAL else leaf.amount] * executors

@@ -1,97 +1,152 @@
-"""Why a command is impossible, in one line for people. Whether it is was found by `decision.engine.possible`."""
+"""What both engines say of the impossible: commands, external events, and a simulation that cannot go on.
 
-from typing import TYPE_CHECKING
+The reference engine also decides with these functions what is possible; the compiled one decides in kernels
+(`decision.engine.kernels.commands.is_possible`), and asks here only for the words.
+"""
 
-import numpy as np
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
 
-from decision.model.errors import PolicyError
-from decision.model.record import FinalState, HostState
-from decision.policies import plan as p
-from decision.state.cluster import QUEUED, RUNNING
+from decision.model.errors import ConfigError, DeadlockError
+from decision.model.platform import Host
+from decision.model.record import HostState
+from decision.model.workload import MachineEvent
 
-from . import commands as c
-from .possible import can_switch, first_unkillable
+ADVICE = "run this workload with Batsim"
+COMMANDS_AFTER_END = "the reply to SIMULATION_ENDS has commands; it must have none"
 
-if TYPE_CHECKING:
-    from .embedded import EmbeddedEngine
-
-_PHASES = {QUEUED: "submitted", RUNNING: "running"}
-
-
-def why_not(engine: "EmbeddedEngine", at: int) -> PolicyError:
-    """Why command `at` of the plan is impossible now."""
-    plan, kind, job = engine.plan, int(engine.plan.kind[at]), int(engine.plan.job[at])
-    hosts = [h for i in range(plan.begin[at], plan.end[at]) for h in range(plan.first[i], plan.last[i] + 1)]
-    if kind == p.CALL_AT:
-        return engine.refuse(f"asked to be called at t={plan.time[at]:.12g} s, which is past")
-    if kind == p.SET_PSTATE:
-        return engine.refuse(_why_not_switch(engine, hosts, int(plan.value[at])))
-    if kind == p.START:
-        return engine.refuse(_why_not_start(engine, job, hosts, engine.hosts_of(at)))
-    if kind == p.REJECT:
-        return engine.refuse(f"{engine.job(job).id} cannot be rejected: it is {phase(engine, job)}")
-    if kind == p.KILL:
-        unkillable = first_unkillable(engine.state, plan, at)
-        return engine.refuse(f"{engine.job(unkillable).id} cannot be killed: it was never executed")
-    return why_not_become(engine, job, "RUNNING" if kind == c.START_ELSEWHERE else FinalState(int(plan.value[at])).name)
+_NAMED_JOBS = 5  # that an error names
 
 
-def why_not_become(engine: "EmbeddedEngine", job: int, wanted: str) -> PolicyError:
-    """Why CHANGE_JOB_STATE is impossible."""
-    if engine.state.alloc_count[job]:
-        reason = f"was executed on hosts {engine.allocation(job)}; kill it instead"
-    else:
-        reason = f"is {phase(engine, job)} and cannot become {wanted!r}"
-    return engine.refuse(f"{engine.job(job).id} {reason}")
-
-
-def phase(engine: "EmbeddedEngine", job: int) -> str:
+class JobPhase(Enum):
     """Where a job is in its life."""
-    return _PHASES.get(int(engine.state.job_state[job]), "ended")
+
+    UNKNOWN = "not submitted"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    ENDED = "ended"
 
 
-def _why_not_start(engine: "EmbeddedEngine", job: int, hosts: list[int], alloc: str) -> str:
-    name, size = engine.job(job).id, int(engine.state.size[job])
-    if engine.state.job_state[job] != QUEUED:
-        return f"{name} cannot start: it is {phase(engine, job)}"
-    if len(hosts) != size and not engine.truth.moldable[engine.sim.truth_of[job]]:
-        return f"{name} needs {size} hosts, {len(hosts)} given"
-    busy = next((host for host in hosts if not engine.state.free[host >> 6] & np.uint64(1 << (host & 63))), -1)
-    reason = f"host {busy} {_doing(engine, busy)}" if busy >= 0 else "a host is named twice"
-    return f"{name} cannot start on hosts {alloc}: {reason}"
+class AnyHost(Protocol):
+    """What must be known of a host to say why something cannot be done with it."""
+
+    @property
+    def facts(self) -> Host: ...
+    @property
+    def state(self) -> HostState: ...
+    @property
+    def job(self) -> str: ...  # id of the job that it computes, "" where there is none
+    @property
+    def pstate(self) -> int: ...
 
 
-def _doing(engine: "EmbeddedEngine", host: int) -> str:
-    """What a host does that is not free."""
-    state = engine.state
-    if state.host_job[host] >= 0:
-        return f"computes {engine.job(int(state.host_job[host])).id}"
-    if state.host_state[host] != HostState.IDLE:
-        return f"is {_state(engine, host)}"
-    return f"cannot compute in pstate {state.pstate[host]}"
+class HostNow(NamedTuple):
+    """The same as a tuple."""
+
+    facts: Host
+    state: HostState
+    job: str
+    pstate: int
 
 
-def _state(engine: "EmbeddedEngine", host: int) -> str:
-    return HostState(int(engine.state.host_state[host])).name.lower().replace("_", " ")
+# --- Commands ------------------------------------------------------------------------------------------------
 
 
-def _why_not_switch(engine: "EmbeddedEngine", hosts: list[int], pstate: int) -> str:
+def phase_refusal(job_id: str, verb: str, phase: JobPhase) -> str:
+    """Why a job cannot start or be rejected; empty if it can."""
+    return "" if phase is JobPhase.SUBMITTED else f"{job_id} cannot {verb}: it is {phase.value}"
+
+
+def size_refusal(job_id: str, size: int, moldable: bool, given: int, what: str = "hosts") -> str:
+    """Why a job cannot have so many hosts or executors; empty if it can."""
+    return "" if given == size or moldable else f"{job_id} needs {size} {what}, {given} given"
+
+
+def start_refusal(job_id: str, alloc: str, hosts: Sequence[AnyHost], energy: bool) -> str:
+    """Why a job cannot start on these hosts, which were given as `alloc`; empty if it can."""
     for host in hosts:
-        if not can_switch(engine.state, engine.facts, host, pstate):
-            return f"host {host} cannot go to pstate {pstate}: {_why_not_host(engine, host, pstate)}"
-    return f"pstate {pstate}: no hosts given, or one of them twice"
+        if host.job:
+            reason = f"computes {host.job}"
+        elif host.state is not HostState.IDLE:
+            reason = f"is {_name(host.state)}"
+        elif energy and not host.facts.is_computing_pstate(host.pstate):
+            reason = f"cannot compute in pstate {host.pstate}"
+        else:
+            continue
+        return f"{job_id} cannot start on hosts {alloc}: host {host.facts.id} {reason}"
+    return ""
 
 
-def _why_not_host(engine: "EmbeddedEngine", host: int, pstate: int) -> str:
-    facts, state = engine.platform.hosts[host], HostState(int(engine.state.host_state[host]))
-    if not 0 <= pstate < len(facts.pstates):
-        return f"it has pstates 0 to {len(facts.pstates) - 1}"
-    if pstate in facts.virtual_pstates:
+def switch_refusal(hosts: Sequence[AnyHost], pstate: int) -> str:
+    """Why these hosts cannot go to a pstate; empty if they can."""
+    for host in hosts:
+        reason = _switch_reason(host, pstate)
+        if reason:
+            return f"host {host.facts.id} cannot go to pstate {pstate}: {reason}"
+    return ""
+
+
+def _switch_reason(host: AnyHost, pstate: int) -> str:
+    computes, to_compute = host.facts.is_computing_pstate(host.pstate), host.facts.is_computing_pstate(pstate)
+    if not 0 <= pstate < len(host.facts.pstates):
+        return f"it has pstates 0 to {len(host.facts.pstates) - 1}"
+    if pstate in host.facts.virtual_pstates:
         return "that pstate only models a switch"
-    if state in (HostState.SWITCHING_ON, HostState.SWITCHING_OFF):
-        return f"it is {_state(engine, host)}"
-    if engine.state.host_job[host] >= 0:
-        return f"it {_doing(engine, host)}"
-    if state is HostState.UNAVAILABLE:
+    if host.state in (HostState.SWITCHING_ON, HostState.SWITCHING_OFF):
+        return f"it is {_name(host.state)}"
+    if computes and to_compute:
+        return ""
+    if host.job:
+        return f"it computes {host.job}"
+    if host.state is HostState.UNAVAILABLE:
         return "it is unavailable"
-    return f"it sleeps in pstate {engine.state.pstate[host]}; wake it first"
+    if not computes and not to_compute:
+        return f"it sleeps in pstate {host.pstate}; wake it first"
+    return ""
+
+
+def never_executed(job_id: str) -> str:
+    """Why a job cannot be killed."""
+    return f"{job_id} cannot be killed: it was never executed"
+
+
+def become_refusal(job_id: str, wanted: str, phase: JobPhase, alloc: str) -> str:
+    """Why CHANGE_JOB_STATE is impossible; `alloc` is where the job was executed, "" where it was not."""
+    if alloc:
+        return f"{job_id} was executed on hosts {alloc}; kill it instead"
+    return f"{job_id} is {phase.value} and cannot become {wanted!r}"
+
+
+def call_refusal(time: float) -> str:
+    """Why the decision process cannot be called then."""
+    return f"asked to be called at t={time:.12g} s, which is past"
+
+
+def _name(state: HostState) -> str:
+    return state.name.lower().replace("_", " ")
+
+
+# --- External events, and a simulation that cannot go on -----------------------------------------------------
+
+
+def impossible_event(event: MachineEvent, reason: str) -> ConfigError:
+    """The error of an external event that cannot happen."""
+    return ConfigError(f"external event {event.type} at t={event.timestamp:.12g} s: {reason}; correct the events")
+
+
+def already_here(event: MachineEvent, host: int, state: HostState) -> ConfigError:
+    """The error of an external event that brings back a host which had not left."""
+    return impossible_event(event, f"host {host} is not unavailable but {state.name.lower()}")
+
+
+def deadlock(now: float, waiting: Sequence[str], registration_open: bool) -> DeadlockError:
+    """Nothing can happen any more: which jobs wait, and what to do."""
+    if waiting:
+        more = f" and {len(waiting) - _NAMED_JOBS} more" if len(waiting) > _NAMED_JOBS else ""
+        advice = f"{', '.join(waiting[:_NAMED_JOBS])}{more} wait; start or reject them, or ask to be called later"
+    elif registration_open:
+        advice = "end the registration of jobs with NOTIFY registration_finished"
+    else:
+        advice = "jobs that were set to RUNNING must be set to a final state"
+    return DeadlockError(f"t={now:.12g} s: nothing can happen any more: {advice}")

@@ -1,29 +1,25 @@
 """From arrays to a `RunRecord`."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
 from decision.model.hosts import format_hosts, format_intervals
-from decision.model.record import EnergyTable, HostTable, JobTable, PstateTable, RunRecord
+from decision.model.record import NULL_RUNTIME, EnergyTable, HostTable, JobTable, PstateTable, RunRecord
 from decision.state.cluster import ENDED, REJECTED
 
-from . import arrays as a
-
-if TYPE_CHECKING:
-    from .embedded import EmbeddedEngine
-
-NULL_RUNTIME = 1e-5  # seconds: what Batsim says of a job that took no time
+from .compiled import CompiledEngine
+from .kernels import arrays as a
 
 
-def run_record(engine: "EmbeddedEngine") -> RunRecord:
-    """Everything that Batsim would write about a run that is over."""
-    flag, real = engine.sim.flag, engine.sim.real
-    rows, host_rows = engine.rows, int(flag[a.HOST_ROWS])
+def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:
+    """Everything that Batsim would write about a run that is over; `metadata` is by job."""
+    number, real = engine.world.sim.number, engine.world.sim.real
+    rows, host_rows = engine.world.rows, int(number[a.N_HOST_ROWS])
     energy = engine.options.energy
     return RunRecord(
         nb_hosts=len(engine.platform.hosts) + len(engine.platform.storage),
-        jobs=_job_table(engine),
+        jobs=_job_table(engine, metadata),
         host_states=HostTable(
             time=rows.host_time[:host_rows].copy(), counts=rows.host_counts[:host_rows].astype(np.int64)
         ),
@@ -31,44 +27,44 @@ def run_record(engine: "EmbeddedEngine") -> RunRecord:
         pstates=_pstate_table(engine) if energy else None,
         time_in_state=engine.state.time_in_state.copy(),
         joules=float(real[a.LAST_JOULES] - real[a.FIRST_JOULES]),
-        nb_switches=int(flag[a.NB_SWITCHES]),
-        nb_grouped_switches=int(flag[a.GROUP_N]),
+        nb_switches=int(number[a.N_SWITCHED_HOSTS]),
+        nb_grouped_switches=int(number[a.N_SWITCHES]),
     )
 
 
-def _job_table(engine: "EmbeddedEngine") -> JobTable:
-    state, sim = engine.state, engine.sim
-    ended = sim.ended[: sim.flag[a.ENDED_N]]
+def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
+    state, sim = engine.state, engine.world.sim
+    ended = sim.finished[: sim.number[a.N_FINISHED]]
     truths = sim.truth_of[ended]
     jobs = [engine.names.jobs[t] for t in truths]
     rejected = state.job_state[ended] == REJECTED
-    runtime = sim.over[ended] - sim.began[ended]
+    runtime = sim.end_time[ended] - sim.start_time[ended]
     runtime[runtime == 0.0] = NULL_RUNTIME
     energy = np.where(rejected | (not engine.options.energy), -1.0, sim.energy[ended])
     return JobTable(
         id=[job.id for job in jobs],
         profile=[job.profile for job in jobs],
-        submit_time=engine.truth.submit_time[truths],
-        size=engine.truth.size[truths].astype(np.int64),
-        walltime=engine.truth.walltime[truths],
+        submit_time=engine.world.truth.submit_time[truths],
+        size=engine.world.truth.size[truths].astype(np.int64),
+        walltime=engine.world.truth.walltime[truths],
         final_state=state.job_state[ended].astype(np.int64) - ENDED,
-        start_time=np.where(rejected, np.nan, sim.began[ended]),
+        start_time=np.where(rejected, np.nan, sim.start_time[ended]),
         runtime=np.where(rejected, np.nan, runtime),
         allocation=_allocations(engine, ended),
         energy=energy,
-        metadata=[engine.metadata.get(job, "") for job in ended.tolist()] if engine.metadata else [""] * len(ended),
+        metadata=[metadata.get(job, "") for job in ended.tolist()] if metadata else [""] * len(ended),
     )
 
 
-def _allocations(engine: "EmbeddedEngine", jobs: np.ndarray) -> list[str]:
+def _allocations(engine: CompiledEngine, jobs: np.ndarray) -> list[str]:
     state = engine.state
     first, last = state.interval_first.tolist(), state.interval_last.tolist()
     spans = zip(state.alloc_first[jobs].tolist(), state.alloc_count[jobs].tolist(), strict=True)
     return [format_intervals(zip(first[at : at + n], last[at : at + n], strict=True)) for at, n in spans]
 
 
-def _energy_table(engine: "EmbeddedEngine") -> EnergyTable:
-    rows, n = engine.rows, int(engine.sim.flag[a.ENERGY_ROWS])
+def _energy_table(engine: CompiledEngine) -> EnergyTable:
+    rows, n = engine.world.rows, int(engine.world.sim.number[a.N_ENERGY_ROWS])
     return EnergyTable(
         time=rows.energy_time[:n].copy(),
         energy=rows.energy_joules[:n].astype(np.longdouble) + rows.energy_rest[:n],
@@ -77,13 +73,13 @@ def _energy_table(engine: "EmbeddedEngine") -> EnergyTable:
     )
 
 
-def _pstate_table(engine: "EmbeddedEngine") -> PstateTable:
-    rows, n = engine.rows, int(engine.sim.flag[a.PSTATE_ROWS])
+def _pstate_table(engine: CompiledEngine) -> PstateTable:
+    rows, n = engine.world.rows, int(engine.world.sim.number[a.N_PSTATE_ROWS])
     hosts = (*engine.platform.hosts, *engine.platform.storage)
     at_start = sorted({host.initial_pstate for host in hosts})
     first = [format_hosts(host.id for host in hosts if host.initial_pstate == pstate) for pstate in at_start]
     return PstateTable(
         time=np.concatenate([np.zeros(len(first)), rows.pstate_time[:n]]),
-        hosts=first + [engine.switched_hosts(int(request)) for request in rows.pstate_group[:n]],
+        hosts=first + [engine.switched_hosts(int(request)) for request in rows.pstate_switch[:n]],
         pstate=np.concatenate([at_start, rows.pstate_value[:n]]).astype(np.int64),
     )

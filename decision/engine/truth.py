@@ -8,11 +8,11 @@ import numpy as np
 from decision.model.errors import ConfigError
 from decision.model.workload import Job, MachineEvent, Workload
 
-from .arrays import HOSTS_COME_BACK, HOSTS_LEAVE, Truth
-from .profiles import Leaf, check_width, flatten, is_moldable
+from .kernels.arrays import HOSTS_COME_BACK, HOSTS_LEAVE, Truth
+from .profiles import LeafTask, check_width, flatten, is_moldable
+from .refusals import impossible_event
 
 _EVENT_KIND = {"machine_unavailable": HOSTS_LEAVE, "machine_available": HOSTS_COME_BACK}
-_EVENT_RANK = {"machine_available": 0, "machine_unavailable": 1}
 
 
 class Names(msgspec.Struct):
@@ -20,13 +20,8 @@ class Names(msgspec.Struct):
 
     jobs: list[Job]
     number: dict[str, int]  # job id to truth
-    leaves: list[tuple[Leaf, ...]]
+    leaves: list[tuple[LeafTask, ...]]
     users: dict[str, int]
-
-
-def events_in_order(events: Sequence[MachineEvent]) -> list[MachineEvent]:
-    """Batsim's order of external events: by time, at one time those that bring hosts back first."""
-    return sorted(events, key=lambda event: (event.timestamp, _EVENT_RANK.get(event.type, 2)))
 
 
 def submission_order(workload: Workload) -> list[Job]:
@@ -34,28 +29,24 @@ def submission_order(workload: Workload) -> list[Job]:
     return sorted(workload.jobs, key=lambda job: (job.submit_time, job.id))
 
 
-def check_events(events: Sequence[MachineEvent], nb_hosts: int, forward_unknown: bool) -> None:
-    """Refuse events that Batsim would stop at.
+def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
+    """Refuse external events, in order, that name a host which is not there, or that cannot happen one after the other.
 
     Raises:
-        ConfigError: if an event is of unknown type, names a host that is not there, makes a host leave twice or come
-            back that had not left.
+        ConfigError: one line that names the event and the host.
     """
     away: set[int] = set()
-    for event in events_in_order(events):
-        where = f"external event {event.type!r} at t={event.timestamp:.12g} s"
+    for event in events:
         hosts = set(event.hosts)
-        if event.type not in _EVENT_RANK and not forward_unknown:
-            raise ConfigError(f"{where}: of unknown type; forward unknown events, or leave it out")
         if hosts and max(hosts) >= nb_hosts:
-            raise ConfigError(f"{where}: there is no host {max(hosts)}; they are 0 to {nb_hosts - 1}")
+            raise impossible_event(event, f"there is no host {max(hosts)}")
         if event.type == "machine_unavailable":
             if hosts & away:
-                raise ConfigError(f"{where}: host {min(hosts & away)} is unavailable already; correct the events")
+                raise impossible_event(event, f"host {min(hosts & away)} is unavailable already")
             away |= hosts
         elif event.type == "machine_available":
             if hosts - away:
-                raise ConfigError(f"{where}: host {min(hosts - away)} is not unavailable; correct the events")
+                raise impossible_event(event, f"host {min(hosts - away)} is not unavailable")
             away -= hosts
 
 
@@ -86,22 +77,14 @@ def build_truth(workloads: Sequence[Workload], events: Sequence[Sequence[Machine
     return truth, names
 
 
-def with_job(truth: Truth, names: Names, job: Job, workload: Workload) -> Truth:
-    """The same truth with one more job, which no submitter sends.
-
-    Raises:
-        ConfigError: if its profile cannot be simulated, or its id is taken.
-    """
-    if job.id in names.number:
-        raise ConfigError(f"job {job.id} exists already; give it another id")
-    leaves = flatten(job.profile, workload)
-    check_width(job, leaves, workload)
+def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
+    """The same truth with one more job, which no submitter sends and no other has the id of."""
     names.number[job.id] = len(names.jobs)
     names.jobs.append(job)
     names.leaves.append(leaves)
     user = names.users.setdefault(job.user, len(names.users)) if job.user else -1
     more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": user}
-    more["moldable"] = is_moldable(job.profile, workload)
+    more["moldable"] = moldable
     columns = {
         name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
         for name, value in more.items()
@@ -109,7 +92,7 @@ def with_job(truth: Truth, names: Names, job: Job, workload: Workload) -> Truth:
     return with_leaves(truth._replace(**columns), len(names.jobs) - 1, leaves)
 
 
-def with_leaves(truth: Truth, at: int, leaves: tuple[Leaf, ...]) -> Truth:
+def with_leaves(truth: Truth, at: int, leaves: tuple[LeafTask, ...]) -> Truth:
     """The same truth in which job `at` does `leaves`."""
     table = _LeafTable(len(truth.leaf_kind), len(truth.vector))
     first, count = table.add(leaves)
@@ -123,9 +106,7 @@ def with_leaves(truth: Truth, at: int, leaves: tuple[Leaf, ...]) -> Truth:
 
 def _add_job(names: Names, table: "_LeafTable", job: Job, workload: Workload) -> None:
     if job.id in names.number:
-        raise ConfigError(
-            f"{workload.path or workload.name}: job {job.id} is there twice; workloads need distinct names"
-        )
+        raise ConfigError(f"job {job.id} exists already; give it another id")
     if job.size <= 0:
         raise ConfigError(
             f"{workload.path or workload.name}: job {job.id} asks for {job.size} hosts; it needs at least 1"
@@ -140,14 +121,14 @@ class _LeafTable:
 
     def __init__(self, first_leaf: int = 0, first_flop: int = 0) -> None:
         self.first_leaf, self.first_flop = first_leaf, first_flop
-        self.rows: list[Leaf] = []
+        self.rows: list[LeafTask] = []
         self.vector: list[float] = []
         self.offsets: list[int] = []
         self.ranges: list[tuple[int, int]] = []
         self.moldable: list[bool] = []
-        self.known: dict[tuple[str, str], tuple[int, int, bool, tuple[Leaf, ...]]] = {}
+        self.known: dict[tuple[str, str], tuple[int, int, bool, tuple[LeafTask, ...]]] = {}
 
-    def job(self, job: Job, workload: Workload) -> tuple[Leaf, ...]:
+    def job(self, job: Job, workload: Workload) -> tuple[LeafTask, ...]:
         key = (workload.name, job.profile)
         if key not in self.known:
             leaves = flatten(job.profile, workload)
@@ -158,7 +139,7 @@ class _LeafTable:
         self.moldable.append(moldable)
         return leaves
 
-    def add(self, leaves: tuple[Leaf, ...]) -> tuple[int, int]:
+    def add(self, leaves: tuple[LeafTask, ...]) -> tuple[int, int]:
         first = self.first_leaf + len(self.rows)
         for leaf in leaves:
             self.offsets.append(self.first_flop + len(self.vector))

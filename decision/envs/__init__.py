@@ -1,13 +1,8 @@
-"""Gymnasium environments; importing this package registers them.
+"""Gymnasium environments of learned schedulers; importing this package registers them.
 
-``decision/DBF-v0`` is deep backfilling (`DbfEnv`). Two others are those of learned schedulers that it is compared with;
-`decision.features` has their choices and observations, and both are paid at the end of an episode alone:
-
-- ``decision/RLScheduler-v0``: which of 128 jobs is next; minus the mean bounded slowdown of 256 jobs.
-- ``decision/Inspector-v0`` (SchedInspector): whether the next job of an order, ``base="sjf"`` or ``"f1"``, is accepted
-  (0) or refused (1); by what share the mean bounded slowdown of 128 jobs is lower than if nothing was refused.
-
-In both no job comes after those of the episode, unless ``online=True``.
+Each scheduler of `decision.schedulers` that chooses step by step has one, ``decision/ID-v0``: ``decision/DBF-v0``
+(`DbfEnv`, `DbfVectorEnv`), ``decision/RLScheduler-v0`` and ``decision/Inspector-v0``. Docstrings of their classes
+(``help(decision.envs.DbfEnv)``) have the tables of observations, actions and rewards.
 
 ::
 
@@ -18,51 +13,71 @@ In both no job comes after those of the episode, unless ``online=True``.
 
 Design
 ------
-There is no second simulator: a step runs the embedded engine (`decision.engine`) and the cycles and observations of a
-deployed policy (`decision.features`), so that what was learned is what will run. `trace` lets a workload go on for
-ever, `episode` is the compiled loop, `tally` its sums, rewards and metrics, `batch` runs many side by side, `vector`
-and `single` are Gymnasium's faces of it, `sb3` that of Stable-Baselines3, `evaluation` runs heuristics over the same
-episodes, and `placed` reads from a finished one what each job waited.
+A step runs the embedded engine (`decision.engine`) and the cycles and kernels of a
+deployed policy (`decision.schedulers`), so that what was learned is what will run. `setup` reads options, and lets a
+workload repeat without end; `environment` has one environment's arrays, `episode` the compiled loop, `metrics` its sums
+and metrics; `batch` runs many side by side; `vector` and `single` are their Gymnasium classes, `sb3` that of
+Stable-Baselines3; `evaluation` runs any policy over the same episodes.
 
 All arrays are made once, with room for the worst that an episode can come to, so that nothing in a step allocates or
-comes up to Python. Environments are told to a kernel by the addresses of their arrays: one call steps any number.
-A saved state is the choices made since the episode began; making them again is quicker than writing all arrays.
+calls Python. Environments reach a kernel as addresses of their arrays: one call steps any number. The scheduler's
+kernels are called by address, too, so that the loop is compiled once for all schedulers. A saved state is the choices
+made since the episode began; making them again is quicker than writing all arrays.
 
 Rejected: numba's parallel loops (one of their threading layers stops the process when two threads of Python enter, and
 a learner evaluates while it trains); processes (copies); a key ``episode`` in the info, which Gymnasium's and
 Stable-Baselines3's wrappers use for themselves.
 """
 
+from typing import Any
+
 import gymnasium
 
-from .evaluation import evaluate
-from .outputs import Outputs
-from .placed import PlacedJobs
-from .setup import Setup, equal_hosts, make_setup
-from .single import DbfEnv
-from .tally import METRICS
-from .vector import DbfVectorEnv
+from decision.schedulers.base import ChoosingScheduler, Scheduler
+from decision.schedulers.registry import for_each_record
 
-for _name, _options in {
-    "DBF": {},
-    "RLScheduler": {"encoder": "rlscheduler", "head": 128, "jobs": 256, "online": False},
-    "Inspector": {"encoder": "inspector", "jobs": 128, "online": False},
-}.items():
+from .batch import Outputs
+from .evaluation import evaluate, write_metrics
+from .metrics import EPISODE_METRICS, PlacedJobs
+from .setup import Setup, equal_hosts, make_setup
+from .single import SchedulerEnv
+from .vector import SchedulerVectorEnv
+
+DbfEnv: type[SchedulerEnv]
+DbfVectorEnv: type[SchedulerVectorEnv]
+
+
+def _add_environment(scheduler: Scheduler) -> None:
+    """Classes with the scheduler's docstring, here by the name of its record; and its id in Gymnasium's registry."""
+    if not isinstance(scheduler, ChoosingScheduler):
+        return
+    name, documented = type(scheduler).__name__, type(scheduler).__doc__
+    options = {"encoder": next(iter(scheduler.observations))}
+    bases: dict[str, Any] = {f"{name}Env": SchedulerEnv, f"{name}VectorEnv": SchedulerVectorEnv}
+    for class_name, base in bases.items():
+        text = f"{documented}\n    {base.__doc__}"
+        more = {"__doc__": text, "__module__": __name__, "preset_options": options}
+        globals()[class_name] = type(class_name, (base,), more)
     gymnasium.register(
-        f"decision/{_name}-v0",
-        entry_point="decision.envs.single:DbfEnv",
-        vector_entry_point="decision.envs.vector:DbfVectorEnv",
-        kwargs=_options,
+        f"decision/{scheduler.env_id}-v0",
+        entry_point=f"{__name__}:{name}Env",
+        vector_entry_point=f"{__name__}:{name}VectorEnv",
     )
 
+
+for_each_record(_add_environment)
+
 __all__ = [
-    "METRICS",
+    "EPISODE_METRICS",
     "DbfEnv",
     "DbfVectorEnv",
     "Outputs",
     "PlacedJobs",
+    "SchedulerEnv",
+    "SchedulerVectorEnv",
     "Setup",
     "equal_hosts",
     "evaluate",
     "make_setup",
+    "write_metrics",
 ]

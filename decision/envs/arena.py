@@ -9,37 +9,37 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-LINE = 64  # bytes: arrays begin at a multiple
+_LINE = 64  # bytes: arrays begin at a multiple
 
-World = TypeVar("World", bound=tuple[Any, ...])
+E = TypeVar("E", bound=tuple[Any, ...])
 
 
-def gather(worlds: Sequence[World], fields: Sequence[str], lazy: Sequence[str]) -> list[World]:
-    """The same environments with all arrays of these fields side by side, but for `lazy` ones, hardly ever touched."""
-    room = sum(_aligned(array.nbytes) for world in worlds for _, _, array in _arrays(world, fields, lazy))
-    block, at, moved = np.zeros(room + LINE, np.uint8), 0, []
-    at = -block.ctypes.data % LINE
-    for world in worlds:
+def gather(envs: Sequence[E], fields: Sequence[str], lazy: Sequence[str]) -> list[E]:
+    """The same environments with all arrays of these fields side by side, except `lazy` (rarely touched) ones."""
+    room = sum(_aligned(array.nbytes) for env in envs for _, _, array in _arrays(env, fields, lazy))
+    block, at, moved = np.zeros(room + _LINE, np.uint8), 0, []
+    at = -block.ctypes.data % _LINE
+    for env in envs:
         changed: dict[str, dict[str, np.ndarray]] = {field: {} for field in fields}
-        for field, name, array in sorted(_arrays(world, fields, lazy), key=lambda entry: entry[2].nbytes):
+        for field, name, array in sorted(_arrays(env, fields, lazy), key=lambda entry: entry[2].nbytes):
             place = block[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
             if array.any():  # a page that was never written costs nothing
                 place[...] = array
             changed[field][name] = place
             at += _aligned(array.nbytes)
-        moved.append(world._replace(**{f: getattr(world, f)._replace(**new) for f, new in changed.items()}))  # type: ignore[attr-defined]
+        moved.append(env._replace(**{f: getattr(env, f)._replace(**new) for f, new in changed.items()}))  # type: ignore[attr-defined]
     return moved
 
 
-def _arrays(world: Any, fields: Sequence[str], lazy: Sequence[str]) -> list[tuple[str, str, np.ndarray]]:
+def _arrays(env: Any, fields: Sequence[str], lazy: Sequence[str]) -> list[tuple[str, str, np.ndarray]]:
     """Field, name and value of each array."""
     return [
-        (field, name, getattr(getattr(world, field), name))
+        (field, name, getattr(getattr(env, field), name))
         for field in fields
-        for name in getattr(world, field)._fields
+        for name in getattr(env, field)._fields
         if name not in lazy
     ]
 
 
 def _aligned(size: int) -> int:
-    return -(-size // LINE) * LINE
+    return -(-size // _LINE) * _LINE

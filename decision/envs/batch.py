@@ -1,122 +1,162 @@
 """Many environments side by side, stepped by one call per thread that holds no lock of Python's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import bundle_at
-from decision.engine.arrays import Rows, Sim, Truth, grow_sim, new_rows, new_sim
-from decision.features.choices import MOST_REFUSALS
-from decision.features.cycles import Cycles, new_cycles
-from decision.features.encoder import Encoder
 from decision.jit import kernel
-from decision.model.errors import ConfigError
-from decision.model.platform import Platform
+from decision.model.errors import ConfigError, PolicyError
 from decision.policies.draws import first_word
-from decision.policies.plan import PlanArrays, new_plan
-from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
+from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 
 from .arena import gather
-from .episode import begin_episode, look, step
-from .outputs import Outputs
-from .tally import (
-    FIRST,
-    METRICS,
-    N_NUMBERS,
-    N_TOTALS,
-    STEPS,
-    TERMINATED,
-    TRUNCATED,
-    Episode,
-    Rules,
-    World,
-    is_over,
-    measure,
-)
-from .trace import Trace
+from .environment import environment_at, new_environments
+from .episode import begin_episode, measure_all, see, step
+from .metrics import EPISODE_METRICS
+from .setup import Setup
 
-OWN = ("state", "sim", "plan", "cycles")  # of a World, not shared
-LAZY = ("interval_first", "interval_last")  # room for the worst, most of it never touched
-KEEP = -2  # instead of the first job of an episode: the present one goes on
+RANDOM = -1  # instead of the first row of an episode: any
+GO_ON = -2  # instead of it: the present episode goes on
+_NO_SUCH_ROW = -3
+
+_OWN = ("state", "sim", "plan", "cycles", "memory")  # of an `Environment`, not shared
+_LAZY = ("interval_first", "interval_last")  # room for the worst, most of it never touched
+
+
+class Outputs(NamedTuple):
+    """Where a step of N environments is written: arrays of the caller's, C-contiguous."""
+
+    observation: NDArray[np.float32]  # (N, D)
+    mask: NDArray[np.int8]  # (N, A) 1 where an action is valid
+    reward: NDArray[np.float32]  # (N,)
+    terminated: NDArray[np.bool_]  # (N,)
+    truncated: NDArray[np.bool_]  # (N,)
+
+
+def new_outputs(envs: int, width: int, actions: int) -> Outputs:
+    """Arrays for N environments with observations of `width` numbers."""
+    return Outputs(
+        observation=np.empty((envs, width), np.float32),
+        mask=np.empty((envs, actions), np.int8),
+        reward=np.empty(envs, np.float32),
+        terminated=np.empty(envs, np.bool_),
+        truncated=np.empty(envs, np.bool_),
+    )
+
+
+def check_outputs(out: Outputs, like: Outputs) -> Outputs:
+    """Refuse arrays that a step cannot be written into: of other shapes or types than those of `like`.
+
+    Raises:
+        ConfigError: naming the array, and what it must be.
+    """
+    given: Iterable[NDArray[Any]] = out
+    wanted: Iterable[NDArray[Any]] = like
+    for name, array, model in zip(out._fields, given, wanted, strict=True):
+        if array.shape != model.shape or array.dtype != model.dtype or not array.flags.c_contiguous:
+            found = f"found {array.dtype} {array.shape}"
+            raise ConfigError(f"out.{name}: must be C-contiguous {model.dtype} {model.shape}; {found}")
+    return out
 
 
 class Batch:
-    """N environments of one trace on one platform.
+    """N environments of one kind.
 
     Args:
+        setup: what they share.
         envs: N.
-        trace: the jobs.
-        platform: the hosts.
-        rules: what an episode is.
-        encoder: what is observed.
         threads: that step them.
     """
 
-    def __init__(
-        self, envs: int, trace: Trace, platform: Platform, rules: Rules, encoder: Encoder, threads: int
-    ) -> None:
-        self.rules, self.encoding, self.trace = rules, encoder.encoding, trace
-        facts, pstates = platform_facts(platform, energy=False)
-        rows = new_rows(0, energy=False)
-        worlds = [new_world(facts, pstates, rows, trace, rules) for _ in range(envs)]
-        self.worlds = gather(worlds, OWN, LAZY)
-        addresses = [[bundle.address for bundle in world] for world in self.worlds]
-        self.addresses = np.array(addresses)  # (N, fields of World)
+    def __init__(self, setup: Setup, envs: int, threads: int) -> None:
+        self.setup, self.kernels = setup, setup.scheduler.kernels()
+        self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
+        self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])
+        self.final = np.zeros((envs, *setup.encoder.shape), np.float32)
+        self.metrics = np.zeros((envs, len(self.metric_names)))
+        self._cores = len(setup.platform.hosts)
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
-        self._keep, self._once = np.full(envs, KEEP), np.ones(envs, np.int64)
-        self.final = np.zeros((envs, *encoder.shape), np.float32)
-        self.metrics = np.zeros((envs, len(METRICS)))
+        self._go_on, self._once = np.full(envs, GO_ON), np.ones(envs, np.int64)
         self._pool = ThreadPoolExecutor(len(self._bounds) - 2) if len(self._bounds) > 2 else None
 
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """EPISODE_METRICS, and the scheduler's own."""
+        return (*EPISODE_METRICS, *self.setup.scheduler.metrics)
+
+    def new_outputs(self) -> Outputs:
+        """Arrays for a step."""
+        return new_outputs(len(self.envs), self.setup.encoder.shape[0], self.setup.encoder.actions)
+
     def seed(self, seeds: Sequence[int]) -> None:
-        """Begin the random numbers of each environment anew."""
-        for world, seed in zip(self.worlds, seeds, strict=True):
-            world.episode.word[0] = first_word(seed % 2**63, 0)
+        """Start the random numbers of each environment."""
+        for env, seed in zip(self.envs, seeds, strict=True):
+            env.progress.word[0] = first_word(seed % 2**63, 0)
 
     def reset(self, first: NDArray[np.int64], out: Outputs) -> None:
-        """New episodes from rows `first` (N,) of the trace, from random ones where -1; KEEP leaves one as it is.
+        """New episodes from rows `first` (N,) of the trace, from any where RANDOM; GO_ON leaves one as it is.
 
         Raises:
-            ConfigError: if there is no such row.
+            ConfigError: if no episode begins with such a row.
         """
-        if first.min() < KEEP or first.max() >= self.trace.jobs:
-            raise ConfigError(f"first: must be a job from 0 to {self.trace.jobs - 1}, or -1; found {first.tolist()}")
-        self._play(first, np.zeros((len(first), 0), np.int64), np.zeros_like(first), False, out)
+        beginnings = self._beginnings(first)
+        if (beginnings == _NO_SUCH_ROW).any():
+            rows = self.setup.beginnings.row
+            which = "a job from" if len(rows) == self.setup.trace.jobs else f"one of {len(rows)} jobs from"
+            raise ConfigError(f"first: must be {which} {rows[0]} to {rows[-1]}, or -1; found {first.tolist()}")
+        self._play(beginnings, np.zeros((len(first), 0), np.int64), np.zeros_like(first), False, out)
 
     def step(self, actions: NDArray[np.int64], autoreset: bool, out: Outputs) -> None:
         """One choice (N,) in each environment.
 
-        Where an episode ends its last observation and its METRICS are written into `final` (N, D) and `metrics` (N, K)
+        Where an episode ends its last observation and its metrics are written into `final` (N, D) and `metrics` (N, K)
         of this object. With `autoreset` the next one then begins at once, and is what `out` has the observation of;
         else nothing happens there any more.
         """
-        self._play(self._keep, actions.reshape(len(self._keep), 1), self._once, autoreset, out)
+        self._play(self._go_on, actions.reshape(len(self._go_on), 1), self._once, autoreset, out)
 
-    def _play(self, *arguments: Any) -> None:
-        *given, out = arguments
-        self._in_parts(play_some, *given, *out, self.final, self.metrics)
+    def _beginnings(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Indices into `Beginnings` of these rows."""
+        rows = self.setup.beginnings.row
+        index = np.minimum(np.searchsorted(rows, first), len(rows) - 1)
+        index = np.where(rows[index] == first, index, _NO_SUCH_ROW)
+        return np.where((first == RANDOM) | (first == GO_ON), first, index)
 
-    def _in_parts(self, function: Any, *arguments: Any) -> None:
-        """Call a kernel for a part of the environments per thread; the caller's thread takes the first."""
-        shared: tuple[Any, ...] = (self.addresses, self.rules, self.encoding)
+    def _play(
+        self,
+        beginnings: NDArray[np.int64],
+        actions: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        autoreset: bool,
+        out: Outputs,
+    ) -> None:
+        """Let each thread play its part of the environments; the caller's thread takes the first."""
+        self.setup.encoder.check_arrays(self._cores, out.observation, out.mask)
+        rules, kernels = self.setup.rules, self.kernels
+        given = (beginnings, actions, steps, autoreset, out, self.final, self.metrics)
         parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
-        futures = [self._pool.submit(function, *shared, *part, *arguments) for part in parts[1:] if self._pool]
-        function(*shared, *parts[0], *arguments)
-        for future in futures:
-            future.result()
+        futures = [
+            self._pool.submit(_play_part, self.addresses, rules, kernels, *part, *given)
+            for part in parts[1:]
+            if self._pool
+        ]
+        refused = [_play_part(self.addresses, rules, kernels, *parts[0], *given)]
+        refused += [future.result() for future in futures]
+        if any(refused):
+            raise PolicyError(f"scheduler {self.setup.scheduler.name}: the engine cannot carry out what it planned")
 
     def state(self) -> dict[str, NDArray]:
         """All that `restore` needs: where each episode began, what was chosen since, and the random numbers to come."""
-        number = np.stack([world.episode.number for world in self.worlds])
+        number = np.stack([env.progress.number for env in self.envs])
         steps = int(number[:, STEPS].max())
         return {
-            "first": number[:, FIRST].copy(),
+            "first": number[:, FIRST_ROW].copy(),
             "steps": number[:, STEPS].copy(),
-            "actions": np.stack([world.episode.actions[:steps] for world in self.worlds]),
-            "word": np.concatenate([world.episode.word for world in self.worlds]),
+            "actions": np.stack([env.progress.actions[:steps] for env in self.envs]),
+            "word": np.concatenate([env.progress.word for env in self.envs]),
         }
 
     def restore(self, state: dict[str, NDArray], out: Outputs) -> None:
@@ -126,13 +166,17 @@ class Batch:
             ConfigError: if it is of other environments.
         """
         first, actions, steps = (np.ascontiguousarray(state[name], np.int64) for name in ("first", "actions", "steps"))
-        if len(first) != len(self.worlds) or not 0 <= first.min() <= first.max() < self.trace.jobs:
+        shapes = (first.shape, steps.shape, actions.shape[:-1], state["word"].shape)
+        room = min(actions.shape[-1], self.setup.rules.steps)
+        fits = shapes == (self._go_on.shape,) * 4 and first.min() >= 0 and 0 <= steps.min() <= steps.max() <= room
+        beginnings = self._beginnings(first)
+        if not fits or beginnings.min() < 0:
             raise ConfigError(
                 "the saved state is of other environments; make as many, of the same workload and options"
             )
-        self._play(first, actions, steps, False, out)
-        for world, word in zip(self.worlds, state["word"], strict=True):
-            world.episode.word[0] = word
+        self._play(beginnings, actions, steps, False, out)
+        for env, word in zip(self.envs, state["word"], strict=True):
+            env.progress.word[0] = word
 
     def close(self) -> None:
         """End the threads."""
@@ -140,104 +184,29 @@ class Batch:
             self._pool.shutdown()
 
 
-def new_world(facts: PlatformFacts, pstates: NDArray[np.int32], rows: Rows, trace: Trace, rules: Rules) -> World:
-    """One environment's arrays, with room for all that an episode can come to: nothing grows."""
-    state = _roomy_state(facts, pstates, trace, rules)
-    own = trace.truth._replace(workload_end=trace.truth.workload_end.copy())
-    steps = rules.jobs + (2 + MOST_REFUSALS) * rules.arrivals + 2  # arrivals, ends and refusals begin cycles
-    return World(
-        state=state,
-        facts=facts,
-        truth=own,
-        sim=_roomy_sim(own, len(pstates), rules),
-        rows=rows,
-        plan=new_plan(state),
-        cycles=new_cycles(state),
-        episode=Episode(
-            number=np.zeros(N_NUMBERS, np.int64),
-            total=np.zeros(N_TOTALS),
-            word=np.zeros(1, np.uint64),
-            actions=np.zeros(steps, np.int32),
-            runtime=trace.runtime,
-        ),
-    )
-
-
-def _roomy_state(facts: PlatformFacts, pstates: NDArray[np.int32], trace: Trace, rules: Rules) -> ClusterState:
-    """A job of s out of H hosts has at most min(s, H - s + 1) intervals of them. Pages never used cost nothing."""
-    hosts = len(pstates)
-    size = trace.truth.size[: trace.jobs].astype(np.int64)
-    intervals = int(np.minimum(size, hosts - size + 1).max()) * (rules.jobs + hosts) + 16 * hosts + 1024
-    running = 4 * hosts + 64
-    return new_state(facts, pstates, rules.arrivals)._replace(
-        interval_first=np.zeros(intervals, np.int32),
-        interval_last=np.zeros(intervals, np.int32),
-        running=np.zeros(running, np.int32),
-        expected_end=np.zeros(running),
-        ended=np.zeros(running, np.int32),
-    )
-
-
-def _roomy_sim(truth: Truth, hosts: int, rules: Rules) -> Sim:
-    """Every host may end a job and begin another at one instant, and all jobs may come."""
-    jobs, room = rules.arrivals, 16 * hosts + 1024
-    sim = grow_sim(new_sim(truth, hosts, 0, jobs), jobs, room)
-    logs = {name: getattr(sim, name) for name in ("log_kind", "log_time", "log_arg", "log_value")}
-    return sim._replace(**{name: np.zeros(jobs + room, log.dtype) for name, log in logs.items()})
-
-
-_state_at, _facts_at, _truth_at, _sim_at = (bundle_at(kind) for kind in (ClusterState, PlatformFacts, Truth, Sim))
-_rows_at, _plan_at, _cycles_at, _episode_at = (bundle_at(kind) for kind in (Rows, PlanArrays, Cycles, Episode))
-
-
 @kernel
-def _world(row):
-    """The environment whose bundles are at these addresses."""
-    return World(
-        _state_at(row[0]),
-        _facts_at(row[1]),
-        _truth_at(row[2]),
-        _sim_at(row[3]),
-        _rows_at(row[4]),
-        _plan_at(row[5]),
-        _cycles_at(row[6]),
-        _episode_at(row[7]),
-    )
+def _play_part(addresses, rules, kernels, begin, end, beginnings, actions, steps, autoreset, out, final, metrics):
+    """In the environments begin .. end - 1: a new episode from beginnings[i] (unless GO_ON), then steps[i] choices.
 
-
-@kernel
-def play_some(
-    addresses,
-    rules,
-    encoding,
-    begin,
-    end,
-    first,
-    actions,
-    steps,
-    autoreset,
-    observation,
-    mask,
-    reward,
-    terminated,
-    truncated,
-    final,
-    metrics,
-):
-    """In the environments begin .. end - 1: a new episode from row first[i] (unless KEEP), then steps[i] choices."""
+    Returns whether a plan could not be carried out.
+    """
+    refused = False
     for i in range(begin, end):
-        world = _world(addresses[i])
-        reward[i] = 0.0
-        if first[i] != KEEP:
-            begin_episode(world, rules, encoding, first[i])
+        env = environment_at(addresses[i])
+        number = env.progress.number
+        out.reward[i] = 0.0
+        if beginnings[i] != GO_ON:
+            begin_episode(env, rules, kernels, beginnings[i])
         for k in range(steps[i]):
-            reward[i] = step(world, rules, encoding, actions[i, k]) if not is_over(world) else 0.0
-        terminated[i] = world.episode.number[TERMINATED] == 1
-        truncated[i] = world.episode.number[TRUNCATED] == 1 and not terminated[i]
-        look(world, encoding, observation[i], mask[i])
-        if is_over(world):
-            measure(world, metrics[i])
+            out.reward[i] = step(env, rules, kernels, actions[i, k]) if not is_over(env.progress) else 0.0
+        out.terminated[i] = number[TERMINATED] == 1
+        out.truncated[i] = number[TRUNCATED] == 1 and not out.terminated[i]
+        see(env, kernels, out.observation[i], out.mask[i])
+        if is_over(env.progress):
+            refused |= number[REFUSED_PLAN] == 1
+            measure_all(env, kernels, metrics[i])
             if autoreset:
-                final[i] = observation[i]
-                begin_episode(world, rules, encoding, -1)
-                look(world, encoding, observation[i], mask[i])
+                final[i] = out.observation[i]
+                begin_episode(env, rules, kernels, RANDOM)
+                see(env, kernels, out.observation[i], out.mask[i])
+    return refused

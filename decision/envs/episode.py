@@ -1,181 +1,232 @@
 """Episodes in kernels: a cluster and its queue from one choice to the next.
 
-The engine, the state and the cycles are those of a deployed policy; here is only the loop around them.
+The engine, the state, the cycles and the scheduler's kernels are those of a deployed policy; here is only the loop
+around them. It knows no scheduler: it calls the kernels of one by their addresses.
 """
 
 import numpy as np
 
-from decision.engine.arrays import ASK
-from decision.engine.rewind import rewind
-from decision.engine.server import advance, load_reply
-from decision.features.choices import DBF, INSPECT, act, open_cycle
-from decision.features.cycles import FREE, LENGTH, begin_decision, forget, show_arrival
-from decision.features.observe import observe
+from decision.engine.kernels.arrays import ASK, BAD_COMMAND, GROW
+from decision.engine.kernels.energy import joules_now
+from decision.engine.kernels.server import advance, load_reply, rewind
+from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
-from decision.policies.decide import decide
+from decision.model.errors import InternalError
+from decision.policies.capacity import TOLERANCE
 from decision.policies.draws import next_word, uniform
-from decision.policies.plan import START, clear
-from decision.policies.ranking import plan_by_rank
-
-from .tally import (
+from decision.policies.plan_arrays import CALL_AT, START, add, clear
+from decision.policies.prepared import ask
+from decision.schedulers.base import (
+    CYCLE_ENDS,
+    STEP_ENDS,
+    call_act,
+    call_begin,
+    call_measure,
+    call_observe,
+    call_open,
+    call_reward,
+)
+from decision.schedulers.cycles import FREE, LENGTH, begin_decision, forget, show_arrival
+from decision.schedulers.progress import (
     ARRIVED,
-    BASE,
+    BASELINE_SLOWDOWN,
     BEGAN,
-    FIRST,
+    ENDS_AT,
+    FIRST_ROW,
+    JOULES,
+    LAST_ROW,
     LOAD,
+    REFUSED_PLAN,
     RETURN,
     STEPS,
+    TERMINATED,
+    TIMED,
     TRUNCATED,
     is_over,
     mean_slowdown,
-    note_queue,
-    pass_time,
-    penalty,
-    place_planned,
-    score,
 )
 
+from .environment import world_of
+from .metrics import EPISODE_METRICS, add_time, measure_episode, note_longest, place_planned
 
-@kernel
-def begin_episode(world, rules, encoding, first):
-    """A new episode from row `first` of the trace, or from a random one (-1), up to its first choice."""
-    if first < 0:
-        first = np.int64(uniform(world.episode.word[0]) * rules.trace_jobs)
-        world.episode.word[0] = next_word(world.episode.word[0])
-    restart(world, rules, first)
-    _to_next_choice(world, rules, encoding)
-    if encoding.kind == INSPECT:
-        while not is_over(world):
-            step(world, rules, encoding, 0)
-        base = mean_slowdown(world)
-        restart(world, rules, first)
-        world.episode.total[BASE] = base
-        _to_next_choice(world, rules, encoding)
+_ALL = 2**62  # jobs that are seen by who sees the whole queue
+_SHARED_METRICS = len(EPISODE_METRICS)
 
 
 @kernel
-def restart(world, rules, first):
-    """A new episode from row `first` of the trace: an idle cluster just before the first arrival."""
-    number, total = world.episode.number, world.episode.total
+def begin_episode(env, rules, kernels, beginning):
+    """A new episode, up to its first choice. `beginning` is an index into `Beginnings`, or RANDOM (-1)."""
+    if beginning < 0:
+        word = env.progress.word
+        beginning = np.int64(uniform(word[0]) * len(env.beginnings.row))
+        word[0] = next_word(word[0])
+    restart(env, rules, kernels, beginning)
+    _to_next_choice(env, rules, kernels)
+    if rules.baseline_action >= 0:
+        while not is_over(env.progress):
+            step(env, rules, kernels, rules.baseline_action)
+        baseline = mean_slowdown(env.progress)
+        restart(env, rules, kernels, beginning)
+        env.progress.total[BASELINE_SLOWDOWN] = baseline
+        _to_next_choice(env, rules, kernels)
+
+
+@kernel
+def restart(env, rules, kernels, beginning):
+    """A new episode: an idle cluster just before the first arrival."""
+    number, total, beginnings = env.progress.number, env.progress.total, env.beginnings
+    clock = beginnings.clock[beginning]
     number[:] = 0
-    number[FIRST] = first
+    number[FIRST_ROW] = beginnings.row[beginning]
+    number[LAST_ROW] = beginnings.last[beginning]
     total[:] = 0.0
-    total[BEGAN] = world.truth.submit_time[first]
-    rewind(world.state, world.facts, world.truth, world.sim, first, first + rules.arrivals, total[BEGAN])
-    forget(world.cycles)
-    clear(world.plan, world.state)
+    total[BEGAN] = clock
+    total[ENDS_AT] = beginnings.end[beginning]
+    number[TIMED] = total[ENDS_AT] == np.inf
+    first, last = number[FIRST_ROW], number[LAST_ROW]
+    rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
+    forget(env.cycles)
+    call_begin(kernels.begin, (env.state, env.facts, env.memory))
+    clear(env.plan, env.state)
 
 
 @kernel
-def step(world, rules, encoding, action):
+def step(env, rules, kernels, action):
     """Make a choice and go on to the next one; returns the reward."""
-    episode = world.episode
-    episode.actions[episode.number[STEPS]] = action if 0 <= action < 2**31 else -1
-    episode.number[STEPS] += 1
-    planned, reward = world.plan.count[0], 0.0
-    goes_on = act(world.state, world.cycles, world.plan, encoding, action)
-    place_planned(world, rules, planned)
-    if not goes_on and not is_over(world):
-        if encoding.kind == DBF:
-            reward = -penalty(world, rules)
-        _to_next_choice(world, rules, encoding)
-    if is_over(world) and encoding.kind != DBF:
-        reward = score(world, encoding)
-    episode.total[RETURN] += reward
+    progress = env.progress
+    if progress.number[STEPS] >= len(progress.actions):
+        raise InternalError("an episode has no room for another choice")
+    progress.actions[progress.number[STEPS]] = action if 0 <= action < 2**31 else -1
+    progress.number[STEPS] += 1
+    planned, reward = env.plan.count[0], 0.0
+    goes_on = call_act(kernels.act, (env.state, env.facts, env.cycles, env.plan, env.memory, action)) != 0
+    place_planned(env, rules, planned)
+    if not goes_on and not is_over(progress):
+        reward = _paid(env, kernels, CYCLE_ENDS)
+        _to_next_choice(env, rules, kernels)
+    if progress.number[STEPS] >= rules.steps and progress.number[TERMINATED] == 0:
+        progress.number[TRUNCATED] = 1
+    reward += _paid(env, kernels, STEP_ENDS)
+    progress.total[RETURN] += reward
     return reward
 
 
 @kernel
-def look(world, encoding, observation, mask):
-    """What the next choice is made from."""
-    observe(world.state, world.cycles, world.plan, encoding, observation, mask)
+def _paid(env, kernels, moment):
+    return call_reward(kernels.reward, (env.state, env.facts, env.cycles, env.progress, env.memory, moment))
 
 
 @kernel
-def _to_next_choice(world, rules, encoding):
+def see(env, kernels, observation, mask):
+    """What the next choice is made from."""
+    call_observe(kernels.observe, (env.state, env.facts, env.cycles, env.plan, env.memory, observation, mask))
+
+
+@kernel
+def measure_all(env, kernels, out):
+    """EPISODE_METRICS, then the scheduler's own."""
+    measure_episode(env, out)
+    if len(out) > _SHARED_METRICS:
+        own = out[_SHARED_METRICS:]
+        call_measure(kernels.measure, (env.state, env.facts, env.cycles, env.progress, env.memory, own))
+
+
+@kernel
+def _to_next_choice(env, rules, kernels):
     """Go from cycle to cycle until there is something to choose, or the episode is over."""
-    while _to_next_cycle(world, rules, encoding.head + encoding.tail):
-        planned = world.plan.count[0]
-        asks = open_cycle(world.state, world.cycles, world.plan, encoding)
-        place_planned(world, rules, planned)
-        if asks or is_over(world):
+    while _to_next_cycle(env, rules):
+        planned = env.plan.count[0]
+        opened = call_open(kernels.open, (env.state, env.facts, env.cycles, env.plan, env.memory)) != 0
+        place_planned(env, rules, planned)
+        if opened or is_over(env.progress):
             return
 
 
 @kernel
-def _to_next_cycle(world, rules, window):
-    """Show the next arrival of this instant, or let time pass; False where nothing can happen any more."""
-    if _show_arrival(world, rules):
+def _to_next_cycle(env, rules):
+    """Show the next arrival of this instant, or let time pass; False where the episode is over."""
+    if _show_arrival(env, rules):
         return True
-    while _to_next_question(world, window):
-        if begin_decision(world.state, world.cycles):
-            note_queue(world)
+    while _to_next_question(env, rules, rules.window):
+        if begin_decision(env.state, env.cycles):
+            note_longest(env)
             return True
-        if _show_arrival(world, rules):
+        if _show_arrival(env, rules):
             return True
-    world.episode.number[TRUNCATED] = 1
     return False
 
 
 @kernel
-def run_composed(world, rules, config, memory):
-    """A whole episode under a composed policy; it sees all arrivals of an instant at once."""
-    begin_decision(world.state, world.cycles)
-    while not is_over(world):
-        decide(world.state, world.facts, config, memory, world.plan)
-        _to_next_decision(world, rules)
+def run_policy(env, rules, kernels, policy, memory, beginning, out):
+    """A whole episode under a policy, as `ask` has it, and its metrics; False where a plan cannot be carried out.
+
+    The policy sees all arrivals of an instant at once. `kernels` are those of the environment's own scheduler, whose
+    metrics are measured, too.
+    """
+    restart(env, rules, kernels, beginning)
+    begin_decision(env.state, env.cycles)
+    while not is_over(env.progress):
+        if not ask(policy, env.state, env.facts, memory, env.plan):
+            return False
+        _to_next_decision(env, rules)
+    measure_all(env, kernels, out)
+    return True
 
 
 @kernel
-def run_ranking(world, rules, weights):
-    """The same under `decision.policies.ranking` with these weights."""
-    begin_decision(world.state, world.cycles)
-    while not is_over(world):
-        plan_by_rank(world.state, world.plan, weights)
-        _to_next_decision(world, rules)
-
-
-@kernel
-def _to_next_decision(world, rules):
+def _to_next_decision(env, rules):
     """Carry a decision out that the cycles know nothing of, and go on to the next one."""
-    world.episode.number[STEPS] += 1
-    for at in range(world.plan.count[0]):
-        if world.plan.kind[at] == START:
-            world.cycles.number[LENGTH] -= 1
-            world.cycles.number[FREE] -= world.state.size[world.plan.job[at]]
-    place_planned(world, rules, 0)
-    if is_over(world):
+    env.progress.number[STEPS] += 1
+    for at in range(env.plan.count[0]):
+        if env.plan.kind[at] == START:
+            env.cycles.number[LENGTH] -= 1
+            env.cycles.number[FREE] -= env.state.size[env.plan.job[at]]
+    place_planned(env, rules, 0)
+    if is_over(env.progress) or not _to_next_question(env, rules, _ALL):
         return
-    if not _to_next_question(world, 2**62):
-        world.episode.number[TRUNCATED] = 1
-        return
-    begin_decision(world.state, world.cycles)
-    while _show_arrival(world, rules):
+    begin_decision(env.state, env.cycles)
+    while _show_arrival(env, rules):
         pass
 
 
 @kernel
-def _to_next_question(world, window):
-    """Carry the plan out and let time pass; False where nothing can happen any more."""
-    state, plan = world.state, world.plan
+def _to_next_question(env, rules, window):
+    """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more."""
+    world, state, plan, progress = world_of(env), env.state, env.plan, env.progress
     before = state.now[0]
-    load_reply(state, world.truth, world.sim, world.rows, plan, before)
-    code = advance(state, world.facts, world.truth, world.sim, world.rows, plan)
+    if progress.number[TIMED] == 0:  # so that it ends at that very instant
+        progress.number[TIMED] = 1
+        plan.time[add(plan, CALL_AT, -1)] = progress.total[ENDS_AT]
+    if rules.energy:
+        forget_requests(world)
+    if not load_reply(world, before):
+        raise InternalError("an environment has no room for a decision")
+    code = advance(world)
+    if code == GROW:
+        raise InternalError("an environment has no room for what happens next")
     clear(plan, state)
-    pass_time(world, window, state.now[0] - before)
-    return code == ASK
+    add_time(env, window, state.now[0] - before)
+    if rules.energy:
+        progress.total[JOULES] = joules_now(world)
+    if code == ASK and state.now[0] < progress.total[ENDS_AT] - TOLERANCE:
+        return True
+    if code == ASK:
+        begin_decision(state, env.cycles)  # for the last observation
+    progress.number[REFUSED_PLAN] = code == BAD_COMMAND
+    progress.number[TRUNCATED] = 1
+    return False
 
 
 @kernel
-def _show_arrival(world, rules):
+def _show_arrival(env, rules):
     """Take the next arrival of this instant in; False where there is none."""
-    job = show_arrival(world.state, world.cycles)
+    job = show_arrival(env.state, env.cycles)
     if job < 0:
         return False
-    number = world.episode.number
+    number = env.progress.number
     number[ARRIVED] += 1
-    if rules.online and number[ARRIVED] == rules.arrivals:
+    if rules.gives_up and number[ARRIVED] == rules.arrivals:
         number[TRUNCATED] = 1
-    world.episode.total[LOAD] += world.state.size[job] * world.state.walltime[job]
-    note_queue(world)
+    env.progress.total[LOAD] += env.state.size[job] * env.state.walltime[job]
+    note_longest(env)
     return True

@@ -1,23 +1,27 @@
 """Learned choices and heuristics over the same episodes, with the same metrics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.formats.files import write_files
 from decision.jit import kernel
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, PolicyError
 from decision.policies.composed import ComposedPolicy
-from decision.policies.ranking import RankingPolicy
+from decision.policies.config import Power
+from decision.policies.policy import Policy
+from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
-from decision.policies.slots import Power
+from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 
 from .batch import Batch
-from .episode import restart, run_composed, run_ranking
-from .outputs import new_outputs
-from .placed import PlacedJobs, placed_jobs
+from .environment import Environment, environment_at
+from .episode import run_policy
+from .metrics import PlacedJobs, placed_jobs
 from .setup import Setup
-from .tally import METRICS, measure
 
 ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
 
@@ -25,7 +29,7 @@ TOGETHER = 128  # episodes that are stepped side by side
 
 
 def evaluate(
-    policy: str | ComposedPolicy | RankingPolicy | ChooseAll,
+    policy: str | Policy | ChooseAll,
     setup: Setup,
     episodes: int = 100,
     seed: int = 0,
@@ -35,8 +39,8 @@ def evaluate(
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
 
     Args:
-        policy: a composed policy, a ranking, or the name of either; or a function from observations (n, D) f32 and
-            masks (n, A) i8 to actions (n,).
+        policy: a policy or the name of one; or a function from observations (n, D) f32 and masks (n, A) i8 to actions
+            (n,).
         setup: of the environment.
         episodes: E.
         seed: of the episodes' first jobs, and of the policy.
@@ -44,82 +48,117 @@ def evaluate(
         placed: if given, gets the jobs that each episode placed.
 
     Returns:
-        For each of METRICS an array (E,). A heuristic gets no rewards, and sees all of the queue.
+        For each of EPISODE_METRICS, and of the scheduler's own metrics, an array (E,). A policy gets no rewards, and
+        sees all of the queue.
 
     Raises:
-        ConfigError: if the policy is neither, or switches hosts off.
+        ConfigError: if the policy is neither, or switches hosts off where energy is not simulated.
+        PolicyError: if it plans what is impossible.
     """
-    rows = _random_jobs(setup, episodes, seed) if first is None else np.array(first, np.int64)
+    rows = _random_rows(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
-    if isinstance(chosen, ComposedPolicy | RankingPolicy):
-        table = _run_policy(chosen, setup, rows, seed, placed)
+    if hasattr(chosen, "decide"):
+        table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed)
     elif callable(chosen):
-        table = _run_choices(chosen, setup, rows, placed)
+        table, names = _run_choices(chosen, setup, rows, placed)
     else:
-        raise ConfigError(f"policy {policy} is neither a heuristic of this package nor a function of observations")
-    return {name: table[:, k] for k, name in enumerate(METRICS)}
+        raise ConfigError(f"policy {policy} is neither a heuristic nor a function of observations")
+    return {name: table[:, k] for k, name in enumerate(names)}
 
 
-def _random_jobs(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
-    return np.random.default_rng(seed).integers(setup.trace.jobs, size=episodes)
+def _random_rows(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
+    rows = setup.beginnings.row
+    return rows[np.random.default_rng(seed).integers(len(rows), size=episodes)]
 
 
-def _run_choices(
-    choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None
-) -> NDArray[np.float64]:
-    """(E, K)"""
+Table = tuple[NDArray[np.float64], tuple[str, ...]]  # (E, K), and K names
+
+
+def _run_choices(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None) -> Table:
     chunks = [first[at : at + TOGETHER] for at in range(0, len(first), TOGETHER)]
-    return np.concatenate([_run_together(choose, setup, chunk, placed) for chunk in chunks])
+    tables, names = zip(*(_run_together(choose, setup, chunk, placed) for chunk in chunks), strict=True)
+    return np.concatenate(tables), names[0]
 
 
-def _run_together(
-    choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None
-) -> NDArray[np.float64]:
-    envs, encoder = len(first), setup.encoder
-    batch = Batch(envs, setup.trace, setup.platform, setup.rules, encoder, 1)
-    out = new_outputs(envs, *encoder.shape, encoder.actions)
+def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], placed: list[PlacedJobs] | None) -> Table:
+    batch = Batch(setup, len(first), 1)
+    out = batch.new_outputs()
     batch.reset(first, out)
     while not (out.terminated | out.truncated).all():
         actions = np.ascontiguousarray(choose(out.observation, out.mask), np.int64)
         batch.step(actions, False, out)
     if placed is not None:
-        placed.extend(map(placed_jobs, batch.worlds))
-    return batch.metrics
+        placed.extend(map(placed_jobs, batch.envs))
+    return batch.metrics, batch.metric_names
 
 
 def _run_policy(
-    policy: ComposedPolicy | RankingPolicy,
-    setup: Setup,
-    first: NDArray[np.int64],
-    seed: int,
-    placed: list[PlacedJobs] | None,
-) -> NDArray[np.float64]:
-    """(E, K)"""
-    if isinstance(policy, ComposedPolicy) and policy.config.power != Power.NEVER:
-        raise ConfigError(f"policy {policy.name} switches hosts off, which environments do not simulate; let it not")
-    world = Batch(1, setup.trace, setup.platform, setup.rules, setup.encoder, 1).worlds[0]
-    metrics = np.zeros((len(first), len(METRICS)))
-    policy.reset(setup.platform, seed)
-    for row, job in zip(metrics, first.tolist(), strict=True):
-        if isinstance(policy, RankingPolicy):
-            play_ranking(world, setup.rules, policy.weights, job, row)
-        else:
-            _play_composed(world, setup.rules, policy.config, policy.memory_for(world.state), job, row)
+    policy: Policy, setup: Setup, first: NDArray[np.int64], seed: int, placed: list[PlacedJobs] | None
+) -> Table:
+    if isinstance(policy, ComposedPolicy) and policy.config.power != Power.NEVER and not setup.rules.energy:
+        raise ConfigError(
+            f"policy {policy.name} switches hosts off, and this environment does not simulate energy; use power=never"
+        )
+    batch = Batch(setup, 1, 1)
+    env, metrics = batch.envs[0], np.zeros((len(first), len(batch.metric_names)))
+    names = _JobIds(env, setup.trace.ids)
+    for row, out in zip(first.tolist(), metrics, strict=True):
+        policy.reset(setup.platform, seed)
+        prepared = prepare(policy, env.facts, names)
+        memory = prepared.memory_for(env.state, env.plan)
+        if not play_episode(batch, 0, prepared.address, memory.address, row, out):
+            raise prepared.error()
+        if env.progress.number[REFUSED_PLAN]:
+            raise PolicyError(f"t={env.state.now[0]:.12g} s: the engine cannot carry out what the policy planned")
         if placed is not None:
-            placed.append(placed_jobs(world))
-    return metrics
+            placed.append(placed_jobs(env))
+    return metrics, batch.metric_names
+
+
+def play_episode(batch: Batch, which: int, policy: int, memory: int, row: int, out: NDArray[np.float64]) -> bool:
+    """An episode from a row of the trace, in one environment of a batch, under a compiled policy.
+
+    Args:
+        batch: the environments.
+        which: of them.
+        policy: address of the policy's entry, as `decision.policies.prepared` has it.
+        memory: address of its memory.
+        row: an episode begins with.
+        out: (K,) gets the metrics.
+
+    Returns:
+        Whether all plans could be carried out.
+    """
+    beginning = int(np.searchsorted(batch.setup.beginnings.row, row))
+    return bool(_play(batch.addresses[which], batch.setup.rules, batch.kernels, policy, memory, beginning, out))
 
 
 @kernel
-def _play_composed(world, rules, config, memory, first, metrics):
-    restart(world, rules, first)
-    run_composed(world, rules, config, memory)
-    measure(world, metrics)
+def _play(addresses, rules, kernels, policy, memory, beginning, out):
+    return run_policy(environment_at(addresses), rules, kernels, policy, memory, beginning, out)
 
 
-@kernel
-def play_ranking(world, rules, weights, first, metrics):
-    """An episode from row `first` of the trace; its METRICS are written into `metrics` (K,)."""
-    restart(world, rules, first)
-    run_ranking(world, rules, weights)
-    measure(world, metrics)
+class _JobIds(Sequence[str]):
+    """The ids of an episode's jobs by number."""
+
+    def __init__(self, env: Environment, ids: Sequence[str]) -> None:
+        self._env, self._ids = env, ids
+
+    def __len__(self) -> int:
+        return len(self._env.state.size)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        return self._ids[(int(self._env.progress.number[FIRST_ROW]) + int(number)) % len(self._ids)]
+
+
+def write_metrics(path: Path, metrics: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> None:
+    """Write the results of `evaluate`, by policy, as CSV with a row per policy and episode."""
+    names = list(next(iter(metrics.values())))
+    lines = [",".join(("policy", "episode", *names))]
+    for policy, columns in metrics.items():
+        rows = zip(*(columns[name].tolist() for name in names), strict=True)
+        quoted = f'"{policy}"' if "," in policy else policy
+        lines += [",".join((quoted, str(k), *map(repr, row))) for k, row in enumerate(rows)]
+    write_files({path: ["\n".join((*lines, "")).encode()]})

@@ -1,11 +1,11 @@
-"""`DbfVecEnv`: the native vector environment as Stable-Baselines3 has vector environments; needs that package.
+"""`SchedulerVecEnv`: the native vector environment as Stable-Baselines3 has vector environments; needs that package.
 
 ::
 
     from sb3_contrib import MaskablePPO
-    from decision.envs.sb3 import DbfVecEnv
+    from decision.envs.sb3 import SchedulerVecEnv
 
-    MaskablePPO("MlpPolicy", DbfVecEnv(16, workload="log.swf", head=16, tail=4)).learn(100_000)
+    MaskablePPO("MlpPolicy", SchedulerVecEnv(16, workload="log.swf", head=16, tail=4)).learn(100_000)
 """
 
 from typing import Any
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from .vector import DbfVectorEnv
+from .vector import SchedulerVectorEnv
 
 
-class DbfVecEnv(VecEnv):
+class SchedulerVecEnv(VecEnv):
     """N environments for Stable-Baselines3's algorithms, sb3-contrib's MaskablePPO included.
 
     The info of an environment whose episode ended has ``terminal_observation``, ``TimeLimit.truncated``, ``episode``
@@ -26,11 +26,11 @@ class DbfVecEnv(VecEnv):
 
     Args:
         num_envs: N.
-        options: of `DbfVectorEnv`.
+        options: of `SchedulerVectorEnv`.
     """
 
     def __init__(self, num_envs: int, **options: Any) -> None:
-        self._envs = DbfVectorEnv(num_envs, **options)
+        self._envs = SchedulerVectorEnv(num_envs, **options)
         self._actions = np.zeros(num_envs, np.int64)
         super().__init__(num_envs, self._envs.single_observation_space, self._envs.single_action_space)
 
@@ -53,7 +53,7 @@ class DbfVecEnv(VecEnv):
         over = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(over).tolist():
-            infos[i] = _told(info, i, bool(truncated[i]))
+            infos[i] = _end_info(info, i, bool(truncated[i]))
         return observation, reward, over, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -88,8 +88,8 @@ class DbfVecEnv(VecEnv):
         self._envs.close()
 
 
-def _told(info: dict[str, Any], i: int, truncated: bool) -> dict[str, Any]:
-    """What Stable-Baselines3 wants to know of an episode that ended in environment i."""
+def _end_info(info: dict[str, Any], i: int, truncated: bool) -> dict[str, Any]:
+    """What Stable-Baselines3 expects of an episode that ended in environment i."""
     metrics = {name: float(column[i]) for name, column in info["metrics"].items()}
     return {
         "terminal_observation": info["final_obs"][i],
@@ -97,3 +97,6 @@ def _told(info: dict[str, Any], i: int, truncated: bool) -> dict[str, Any]:
         "episode": {"r": metrics["return"], "l": int(metrics["length"])},
         "metrics": metrics,
     }
+
+
+DbfVecEnv = SchedulerVecEnv

@@ -1,26 +1,61 @@
-"""What an environment is made of, from the options that a user gives."""
+"""What an environment is made of, from the options that a user gives: trace, rules of episodes, observation."""
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from decision.features import Encoder, make_encoder
-from decision.features.encoder import PER_CORE
-from decision.formats import load_platform, load_swf, load_workload
+from decision.bundle import F8, I4, I8, Bundle
+from decision.engine.kernels.arrays import DELAY, Truth
+from decision.engine.options import EngineOptions, check_inputs
+from decision.engine.truth import build_truth
+from decision.formats import load_platform, load_workload
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Workload
-
-from .tally import Rules
-from .trace import Trace, make_trace
+from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes
+from decision.schedulers.registry import find_observation
 
 ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up
-EQUAL = (1 / 3, 1 / 3, 1 / 3)
 
 Source = str | os.PathLike[str]
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """A workload without end: its jobs in the order of their submission, again and again.
+
+    The trace is repeated as often as an episode can need, so that it may begin at any of the jobs. Between its last job
+    and its first there is as much time as between any two of its jobs on average. Times stay those of the workload.
+    """
+
+    truth: Truth
+    runtime: NDArray[np.float64]  # (R,) seconds that each job runs, nan where it does more than wait
+    jobs: int  # T: rows of the workload; row t is job t % T of it
+    ids: list[str]  # (T,) of the workload's jobs
+
+
+class Beginnings(Bundle):
+    """Where episodes may begin. B beginnings, H hosts."""
+
+    row: I8  # (B,) first row of the trace that comes, ascending
+    last: I8  # (B,) one past the last row that may come
+    clock: F8  # (B,) seconds: when the episode begins
+    end: F8  # (B,) seconds: when it is cut off, inf where it is not
+    pstate: I4  # (H,) pstates of the hosts at the beginning
+
+
+class Rules(NamedTuple):
+    """What an episode is, as compiled loops take it."""
+
+    jobs: int  # terminated when so many have been placed
+    arrivals: int  # rows of the trace that may come, at most
+    gives_up: int  # 1: truncated when they all have come; 0: they are the episode's jobs, and the trace stops
+    steps: int  # choices at which it is truncated
+    window: int  # jobs of the queue that are seen
+    baseline_action: int  # `ChoosingScheduler.baseline_action`
+    energy: int  # 1 where energy is simulated, and hosts may sleep
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -29,58 +64,63 @@ class Setup(msgspec.Struct, frozen=True):
     platform: Platform
     trace: Trace
     rules: Rules
+    beginnings: Beginnings
     encoder: Encoder
+    scheduler: ChoosingScheduler
+    reward_parameters: tuple[float, ...]
 
 
 def make_setup(
     workload: Workload | Source,
     platform: Platform | Source | None = None,
     *,
-    encoder: Encoder | str = PER_CORE,
-    head: int = 20,
-    tail: int = 0,
-    pools: int = 20,
-    max_runtime: float | None = None,
-    max_wait: float | None = None,
-    base: str = "sjf",
-    jobs: int | None = 1000,
-    online: bool = True,
-    weights: Sequence[float] = EQUAL,
+    encoder: Encoder | str = "dbf",
+    jobs: int | None = -1,
+    episodes: Episodes | None = None,
+    **options: Any,
 ) -> Setup:
     """Read files and check options.
 
     Args:
         workload: the jobs, or a file of them (``.swf`` or Batsim's JSON).
         platform: the hosts, or a file of them; without it, as many equal hosts as the workload was made for.
-        encoder: ``dbf``, ``dbf-pools``, ``rlscheduler``, ``inspector``, or a finished one, which has what follows up
-            to `base`.
-        head: window slots for the first jobs of the queue.
-        tail: and for the last.
-        pools: with ``dbf-pools``: how many numbers describe the cluster.
-        max_runtime: seconds that count as 1; by default the longest walltime of the workload.
-        max_wait: likewise for waiting; by default as `max_runtime` with DBF, else 12 hours.
-        base: with ``inspector``: the order that is inspected, ``sjf`` or ``f1``.
-        jobs: how many an episode places; None for all of the workload.
-        online: whether jobs go on to arrive, the trace beginning again at its end; if not, only `jobs` come.
-        weights: w1, w2 and w3 of the reward, for idle cores, queue length and waiting time.
+        encoder: the name of an observation (``dbf``, ``dbf-pools``, ``rlscheduler``, ``inspector``, or that of a
+            scheduler that was registered), or a finished one, which has what follows up to `base`.
+        jobs: how many an episode places; None for all of the workload; by default as many as the scheduler's settings
+            say.
+        episodes: what begins and ends an episode, in place of what the scheduler says.
+        options: settings of the scheduler (section ``env`` of its presets), of which schedulers have some:
+
+            - ``max_runtime``: seconds that count as 1; by default the longest walltime of the workload;
+            - ``max_wait``: likewise for waiting; by default as `max_runtime` with DBF, else 12 hours;
+            - ``head``, ``tail``: window slots for the first and the last jobs of the queue;
+            - ``pools``: with ``dbf-pools``, how many numbers describe the cluster;
+            - ``base``: with ``inspector``, the order that is inspected, ``sjf`` or ``f1``;
+            - ``online``: whether jobs go on to arrive, the trace beginning again at its end; if not, only `jobs` come;
+            - ``weights``: with DBF, w1, w2 and w3 of the reward, for idle cores, queue length and waiting time.
 
     Raises:
         ConfigError: if something cannot be read, does not fit, or makes no sense.
     """
-    if not isinstance(workload, Workload):
-        workload = _read_workload(Path(workload))
-    if platform is None:
-        platform = equal_hosts(workload.nb_res)
-    elif not isinstance(platform, Platform):
-        platform = load_platform(platform)
+    workload, platform = _read(workload, platform)
     _check_jobs(workload, platform)
     cores = len(platform.hosts)
+    if jobs is not None and jobs != -1:
+        if jobs < 1:
+            raise ConfigError(f"jobs: an episode must place at least 1; found {jobs}", field="jobs")
+        options["jobs"] = jobs
+    name = encoder if isinstance(encoder, str) else encoder.name
+    scheduler, fixed = find_observation(name)
+    settings, rest = scheduler.read_options({**scheduler.env_options, **options, **fixed})
     if isinstance(encoder, str):
-        window = {"head": head, "tail": tail, "pools": pools, "max_runtime": max_runtime, "max_wait": max_wait}
-        encoder = make_encoder(cores, [workload], name=encoder, base=base, **window)  # type: ignore[arg-type]
+        encoder = scheduler.make_encoder(settings, cores, [workload], **rest)
     encoder.check_cores(cores, platform.path or "the platform")
-    rules = _make_rules(len(workload.jobs), jobs, online, weights)
-    return Setup(platform, make_trace(workload, platform, rules.arrivals), rules, encoder)
+    if episodes is None:
+        episodes = scheduler.episodes(settings, workload)
+        episodes = msgspec.structs.replace(episodes, jobs=None) if jobs is None else episodes
+    check_inputs(platform, [], [], EngineOptions(energy=scheduler.energy))
+    trace, beginnings, rules = make_episodes(workload, platform, episodes, scheduler, encoder.window)
+    return Setup(platform, trace, rules, beginnings, encoder, scheduler, scheduler.reward_parameters(settings))
 
 
 def equal_hosts(hosts: int) -> Platform:
@@ -88,8 +128,12 @@ def equal_hosts(hosts: int) -> Platform:
     return Platform(hosts=tuple(Host(id=i, name=f"host{i:06}", pstates=(PowerState(1e9),)) for i in range(hosts)))
 
 
-def _read_workload(path: Path) -> Workload:
-    return load_swf(path) if path.suffix.lower() == ".swf" else load_workload(path)
+def _read(workload: Workload | Source, platform: Platform | Source | None) -> tuple[Workload, Platform]:
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload)
+    if platform is None:
+        platform = equal_hosts(workload.nb_res)
+    return workload, platform if isinstance(platform, Platform) else load_platform(platform)
 
 
 def _check_jobs(workload: Workload, platform: Platform) -> None:
@@ -105,10 +149,72 @@ def _check_jobs(workload: Workload, platform: Platform) -> None:
             raise ConfigError(f"{where}: job {job.id} has no 'walltime', and observations need one; give it one")
 
 
-def _make_rules(trace_jobs: int, jobs: int | None, online: bool, weights: Sequence[float]) -> Rules:
-    if len(weights) != 3 or not all(0 <= weight <= 1 for weight in weights):
-        raise ConfigError(f"weights: must be three numbers between 0 and 1; found {weights}")
-    jobs = trace_jobs if jobs is None else jobs
-    if jobs < 1:
-        raise ConfigError(f"jobs: an episode must place at least 1; found {jobs}")
-    return Rules(jobs, ARRIVALS * jobs if online else jobs, int(online), trace_jobs, *map(float, weights))
+def make_episodes(
+    workload: Workload, platform: Platform, episodes: Episodes, scheduler: ChoosingScheduler, window: int
+) -> tuple[Trace, Beginnings, Rules]:
+    """The trace, long enough for the episodes, where they begin, and their rules.
+
+    Raises:
+        ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
+    """
+    truth, names = build_truth([workload], [])
+    count, submit = len(names.jobs), truth.submit_time
+    rows = np.arange(count) if episodes.rows is None else np.array(episodes.rows, np.int64)
+    if not len(rows) or rows.min() < 0 or rows.max() >= count or (np.diff(rows) <= 0).any():
+        raise ConfigError(f"rows: episodes must begin at jobs from 0 to {count - 1}, each named once and in order")
+    clock = submit[rows] if episodes.begins is None else np.array(episodes.begins, float)
+    if clock.shape != rows.shape or (clock > submit[rows]).any():
+        raise ConfigError("begins: there must be one instant for each of rows, at the job's submission or before it")
+    end = clock + episodes.seconds
+    jobs = count if episodes.jobs is None else episodes.jobs
+    gives_up = episodes.online and episodes.seconds == np.inf
+    if episodes.seconds == np.inf:
+        last = rows + (ARRIVALS * jobs if episodes.online else jobs)
+    else:
+        last = np.maximum(_first_rows_at(submit, end, episodes.online), rows)
+    arrivals = max(int((last - rows).max()), 1)
+    choices = min(jobs, arrivals) + scheduler.choices_per_job * arrivals + 2
+    rules = Rules(
+        jobs=jobs,
+        arrivals=arrivals,
+        gives_up=int(gives_up),
+        steps=choices if episodes.steps is None else episodes.steps,
+        window=window,
+        baseline_action=scheduler.baseline_action,
+        energy=int(scheduler.energy),
+    )
+    pstate = np.array([host.initial_pstate for host in platform.hosts], np.int32)
+    beginnings = Beginnings(row=rows, last=last, clock=clock, end=end, pstate=pstate)
+    return _repeated(truth, names, arrivals), beginnings, rules
+
+
+def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repeats: bool) -> NDArray[np.int64]:
+    """The first row of the trace that is submitted at each time or later; the number of rows where there is none."""
+    if not repeats:
+        return np.searchsorted(submit, time)
+    period = _period(submit)
+    round_ = np.floor((time - submit[0]) / period).astype(np.int64)
+    return round_ * len(submit) + np.searchsorted(submit, time - round_ * period)
+
+
+def _repeated(truth: Truth, names: Any, arrivals: int) -> Trace:
+    jobs = len(names.jobs)
+    row = np.arange(jobs + arrivals)
+    again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "moldable")}
+    again |= {name: getattr(truth, name)[row % jobs] for name in ("leaf_first", "leaf_count")}
+    submit = truth.submit_time[row % jobs] + _period(truth.submit_time) * (row // jobs)
+    delays = [all(leaf.kind == DELAY for leaf in leaves) for leaves in names.leaves]
+    runs = [sum(leaf.amount for leaf in leaves) for leaves in names.leaves]
+    runtime = np.minimum(np.where(delays, runs, np.nan), truth.walltime)
+    return Trace(
+        truth=truth._replace(submit_time=submit, **again),
+        runtime=runtime[row % jobs],
+        jobs=jobs,
+        ids=[job.id for job in names.jobs],
+    )
+
+
+def _period(submit_time: NDArray[np.float64]) -> float:
+    """Seconds from a job to the same job in the next repetition."""
+    span = float(submit_time[-1] - submit_time[0])
+    return max(span + span / max(len(submit_time) - 1, 1), 1.0)

@@ -1,6 +1,6 @@
-"""`DbfVectorEnv`: N clusters stepped by compiled code, into arrays that the caller may own."""
+"""`SchedulerVectorEnv`: N clusters stepped by compiled code, into arrays that the caller may own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,24 +10,23 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from decision.cores import available_cores
+from decision.state.cluster import ClusterState
 
-from .batch import KEEP, Batch
-from .outputs import Outputs, check_outputs, new_outputs
+from .batch import GO_ON, RANDOM, Batch, Outputs, check_outputs
 from .setup import Setup, make_setup
-from .tally import METRICS
 
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
 Step = tuple[Observation, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
-class DbfVectorEnv(VectorEnv):
-    """N environments as `DbfEnv`, side by side; environment i with seed s + i does what one with that seed does.
+class SchedulerVectorEnv(VectorEnv):
+    """N environments as `SchedulerEnv`, side by side; environment i with seed s + i does what one with that seed does.
 
     An episode that ends is followed by the next one in the same step (`AutoresetMode.SAME_STEP`): the observation
     returned is the new episode's first, ``info["final_obs"]`` (N, D) has the last of the old one where
     ``info["_final_obs"]`` (N,). ``info["metrics"]`` then is a dict of arrays (N,) f64, one for each of
-    `decision.envs.METRICS`, valid where ``info["_metrics"]`` (N,); ``info["final_info"]`` has the same.
-    ``info["action_mask"]`` (N, A) i8 goes with the observations returned.
+    `decision.envs.EPISODE_METRICS` and of the scheduler's own, valid where ``info["_metrics"]`` (N,);
+    ``info["final_info"]`` has the same. ``info["action_mask"]`` (N, A) i8 goes with the observations returned.
 
     Args:
         num_envs: N.
@@ -39,6 +38,7 @@ class DbfVectorEnv(VectorEnv):
         ConfigError: for options that make no sense.
     """
 
+    preset_options: Mapping[str, Any] = {}  # those of a scheduler's own class
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
 
     def __init__(
@@ -50,20 +50,13 @@ class DbfVectorEnv(VectorEnv):
         dict_observation: bool = False,
         **options: Any,
     ) -> None:
-        self.num_envs, self.setup = num_envs, setup or make_setup(**options)
+        self.num_envs, self.setup = num_envs, setup or make_setup(**{**self.preset_options, **options})
         self.encoder, self._as_dict = self.setup.encoder, dict_observation
         self.single_observation_space = observation_space(self.encoder.shape, self.encoder.actions, dict_observation)
         self.single_action_space = spaces.Discrete(self.encoder.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._batch = Batch(
-            num_envs,
-            self.setup.trace,
-            self.setup.platform,
-            self.setup.rules,
-            self.encoder,
-            threads or available_cores(),
-        )
+        self._batch = Batch(self.setup, num_envs, threads or available_cores())
         self._like = self.new_outputs()
         self._mask = np.ones_like(self._like.mask)
         self._everywhere = np.ones(num_envs, np.bool_)
@@ -71,7 +64,7 @@ class DbfVectorEnv(VectorEnv):
 
     def new_outputs(self) -> Outputs:
         """Arrays for `out` of `reset` and `step`."""
-        return new_outputs(self.num_envs, *self.encoder.shape, self.encoder.actions)
+        return self._batch.new_outputs()
 
     def _checked(self, out: Outputs | None) -> Outputs:
         return self.new_outputs() if out is None else check_outputs(out, self._like)
@@ -95,7 +88,7 @@ class DbfVectorEnv(VectorEnv):
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._seed(seed)
         options = options or {}
-        first = np.where(options.get("reset_mask", self._everywhere), options.get("first", -1), KEEP)
+        first = np.where(options.get("reset_mask", self._everywhere), options.get("first", RANDOM), GO_ON)
         out = self._checked(out)
         self._batch.reset(first.astype(np.int64), out)
         return self._observation(out), self._info(out)
@@ -113,7 +106,7 @@ class DbfVectorEnv(VectorEnv):
         """One choice in each environment.
 
         Args:
-            actions: (N,): a slot of the window, or `encoder.window`, Fwd.
+            actions: (N,) numbers of actions.
             out: where everything is written; new arrays without it.
         """
         out = self._checked(out)
@@ -121,15 +114,16 @@ class DbfVectorEnv(VectorEnv):
         info = self._info(out)
         over = out.terminated | out.truncated
         if over.any():
-            self._tell_ends(info, over)
+            self._add_ends(info, over)
         return self._observation(out), out.reward, out.terminated, out.truncated, info
 
     def _info(self, out: Outputs) -> dict[str, Any]:
         self._mask = out.mask
         return {"action_mask": out.mask, "_action_mask": self._everywhere}
 
-    def _tell_ends(self, info: dict[str, Any], over: NDArray[np.bool_]) -> None:
-        metrics = {name: np.where(over, self._batch.metrics[:, k], 0.0) for k, name in enumerate(METRICS)}
+    def _add_ends(self, info: dict[str, Any], over: NDArray[np.bool_]) -> None:
+        names = self._batch.metric_names
+        metrics = {name: np.where(over, self._batch.metrics[:, k], 0.0) for k, name in enumerate(names)}
         final = np.where(over[:, None], self._batch.final, np.float32(0.0))
         info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
         info |= {"final_info": {"metrics": metrics, "_metrics": over}, "_final_info": over}
@@ -154,12 +148,16 @@ class DbfVectorEnv(VectorEnv):
         self._seeded = True
         return self._observation(out), self._info(out)
 
+    def state_of(self, i: int) -> ClusterState:
+        """The cluster of environment i as it is now, to be read only."""
+        return self._batch.envs[i].state
+
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
         self._batch.close()
 
 
 def observation_space(shape: tuple[int], actions: int, as_dict: bool) -> spaces.Space[Any]:
-    """Numbers in [0, 1], with the mask beside them where observations are dicts."""
+    """Numbers in [0, 1], with the mask next to them where observations are dicts."""
     box = spaces.Box(0.0, 1.0, shape, np.float32)
     return spaces.Dict({"observation": box, "action_mask": spaces.MultiBinary(actions)}) if as_dict else box

@@ -1,4 +1,4 @@
-"""Run times before they are known: what users estimate, and what a predictor learns from jobs that ended.
+"""Run times before they are known: what users estimate, and what a predictor learns from ended jobs.
 
 `models` gives jobs the walltimes that users would have asked for. `predictors` guess run times as a scheduler could,
 from ended jobs only, and `history` replays a log through one and measures its errors.
@@ -6,7 +6,7 @@ from ended jobs only, and `history` replays a log through one and measures its e
 Design
 ------
 Models and predictors are arrays and numbers in, numbers out; they know neither files nor the engine, so that
-generators, converters and policies can all use them. A predictor is told of a job's run time only at the job's end
+generators, converters and policies can all use them. A predictor learns a job's run time only at the job's end
 (`history` sees to that): an offline fit over the whole log would look better and could not be deployed. Predictions
 never exceed the walltime, at which the job would be killed. A neural predictor was left out: Tsafrir's two lines and
 a regression of nine weights are what the papers compare with, and they cost microseconds. Mean absolute errors in

@@ -1,18 +1,20 @@
-"""Ended jobs in the order in which a scheduler learned of them, and how well a predictor would have done."""
+"""What predictors learn from: ended jobs of a workload or a log, in the order in which their run times became known.
+
+`predict_history` replays them through a predictor, and `prediction_errors` measures how good it was.
+"""
 
 import math
+import os
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from decision.formats.swf import REQUESTED_TIME, labels, read_log, requested_sizes
 from decision.model.demand import runtimes, sizes, submit_times, walltimes
+from decision.model.record import Floats, Ints
 from decision.model.workload import Workload
 
 from .predictors import Predictor
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +63,9 @@ class Errors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def predict_history(history: History, predictor: Predictor) -> Floats:
-    """What a predictor says of each job at its submission, (J,) seconds, inf where nothing is known.
+    """A predictor's prediction for each job at its submission, (J,) seconds, inf where nothing is known.
 
-    A job's run time is told at its end, not before; of what happens at one instant, ends come first.
+    The predictor learns a job's run time at its end, not before; at the same instant, ends come before submissions.
     """
     count = len(history.runtime)
     columns = (history.size.tolist(), history.walltime.tolist(), history.submit.tolist(), history.runtime.tolist())
@@ -78,7 +80,7 @@ def predict_history(history: History, predictor: Predictor) -> Floats:
     return predictions
 
 
-def measure(predictions: Floats, runtimes: Floats) -> Errors:
+def prediction_errors(predictions: Floats, runtimes: Floats) -> Errors:
     """The errors of predictions (J,) of run times (J,), both in seconds."""
     predicted = np.isfinite(predictions)
     p, r = predictions[predicted], runtimes[predicted]
@@ -95,4 +97,33 @@ def measure(predictions: Floats, runtimes: Floats) -> Errors:
         under=float((p < r).mean()),
         over=float((p > r).mean()),
         accuracy=float((np.minimum(p, r) / np.maximum(p, r)).mean()),
+    )
+
+
+_SUBMIT, _WAIT, _RUN, _USER = 1, 2, 3, 11
+
+
+def load_history(path: str | os.PathLike[str], time_field: int = REQUESTED_TIME) -> History:
+    """Read the usable jobs of an SWF log.
+
+    A job ends its waiting time and its run time after its submission. An unknown waiting time counts
+    as 0 s: the run time is then known somewhat earlier than it was. A job with an unknown requested time has no
+    walltime; the run time in its place would reveal the answer.
+
+    Args:
+        path: the log.
+        time_field: the field with the requested time, counted from 1; 9 in the standard, others in some logs.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    table, _, _ = read_log(path)
+    requested = table[:, time_field - 1]
+    return History(
+        user=labels(table[:, _USER]),
+        size=requested_sizes(table).astype(np.int64),
+        walltime=np.where(requested > 0, requested, np.inf),
+        submit=table[:, _SUBMIT],
+        end=table[:, _SUBMIT] + np.maximum(table[:, _WAIT], 0) + table[:, _RUN],
+        runtime=table[:, _RUN],
     )

@@ -12,12 +12,9 @@ than have long estimates, those get the next popular value above their run time 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.model.errors import ConfigError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from decision.model.record import Floats, Ints
 
 _MINUTE, _HOUR = 60, 3600  # seconds
 _HEAD = 20  # popular values

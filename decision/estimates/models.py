@@ -5,15 +5,14 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
+from decision.model.record import Floats
 from decision.model.workload import Workload
 
 from .modal import modal_estimates
 
-Floats = NDArray[np.float64]
 Model = Callable[[Floats, np.random.Generator], Floats]
 
 ESTIMATES = "exact, factor:F, tsafrir or tsafrir:LONGEST"
@@ -31,7 +30,7 @@ def apply_estimates(workload: Workload, model: str, rng: np.random.Generator, sp
         speed: flop/s of the hosts, where jobs compute.
 
     Raises:
-        ConfigError: if there is no such model, a job's run time is unknown, or is above the longest estimate.
+        ConfigError: if the model is unknown, a job's run time is unknown, or is above the longest estimate.
     """
     walltimes = read_model(model)(runtimes(workload, speed), rng).tolist()
     jobs = tuple(
@@ -45,7 +44,7 @@ def read_model(text: str) -> Model:
     """The model of estimates that a text names: a function from run times (J,) in seconds to walltimes (J,).
 
     Raises:
-        ConfigError: if there is none.
+        ConfigError: if it is unknown.
     """
     name, colon, value = text.partition(":")
     if text == "exact":
@@ -56,7 +55,7 @@ def read_model(text: str) -> Model:
     if name == "tsafrir":
         longest = _number(text, value, least=3600.0) if colon else None
         return lambda times, rng: modal_estimates(times, rng, longest)
-    raise ConfigError(f"--estimates {text}: write {ESTIMATES}")
+    raise ConfigError(f"the estimates {text!r}: write {ESTIMATES}", field="estimates")
 
 
 def _number(text: str, value: str, least: float) -> float:
@@ -65,5 +64,6 @@ def _number(text: str, value: str, least: float) -> float:
     except ValueError:
         number = math.nan
     if not least <= number < math.inf:
-        raise ConfigError(f"--estimates {text}: must have a number of at least {least:g} after the colon")
+        reason = f"must have a number of at least {least:g} after the colon"
+        raise ConfigError(f"the estimates {text!r}: {reason}", field="estimates")
     return number

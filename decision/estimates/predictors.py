@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from decision.model.dates import DAY
+from decision.model.record import Floats
 
-_DAY = 86_400  # seconds
 _FORGET = 20  # jobs after which a habit's mean forgets
 
 
@@ -32,7 +31,7 @@ class Predictor(Protocol):
 
 
 class Walltime:
-    """The walltime itself: what schedulers go by without a predictor."""
+    """The walltime itself: what schedulers use without a predictor."""
 
     def predict(self, user: str, size: int, walltime: float, submit_time: float) -> float:
         """The walltime."""
@@ -101,7 +100,7 @@ class Regression:
         person = person or self._all
         alike = alike or person
         limit = math.log(walltime) if walltime < math.inf else 0.0
-        hour = 2 * math.pi * (submit_time % _DAY) / _DAY
+        hour = 2 * math.pi * (submit_time % DAY) / DAY
         known = (person.mean, person.last, alike.mean, alike.last)
         return np.array([1.0, math.log2(size), limit, math.sin(hour), math.cos(hour), *known])
 

@@ -1,7 +1,8 @@
 """Files in and out: Batsim workloads and events, SWF logs, OAR exports, SimGrid platforms, Batsim's output files.
 
 Readers return frozen facts of `decision.model`; whatever is wrong with a file is one `InputError` that names
-the file, the place in it and the mend. Writers write beside and rename, so that a file is whole or absent.
+the file, the place in it and what to do. Writers write to a temporary file and rename it, so that a file is whole or
+absent.
 
 Design
 ------
@@ -16,16 +17,18 @@ whole file is refused. Lines longer than any that such a file has are refused be
 
 from .events import load_events
 from .oar import load_oar
-from .outputs import write_run
+from .outputs_write import write_run
 from .platform_write import write_platform
 from .platform_xml import load_platform
 from .swf import load_swf
 from .swf_write import write_swf
-from .workload_json import load_workload
+from .workload import load_workload
+from .workload_json import load_json
 from .workload_write import write_workload
 
 __all__ = [
     "load_events",
+    "load_json",
     "load_oar",
     "load_platform",
     "load_swf",

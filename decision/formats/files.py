@@ -1,4 +1,4 @@
-"""Whole files: read with clear errors, written beside and renamed."""
+"""Whole files: read with clear errors, written to a temporary file and renamed."""
 
 import errno
 import os
@@ -53,15 +53,15 @@ def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> 
 
 
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
-    """Write all the files or none: each is written beside its place, and all are renamed at the end.
+    """Write all the files or none: each is written to a temporary file next to its target; all are renamed at the end.
 
-    Missing folders are made. A link stays, and the file that it leads to is written. A pipe or a device, which nothing
-    can take the place of, is written to at once.
+    Missing folders are made. A symbolic link stays, and the file that it points to is written. Pipes and devices
+    cannot be replaced: they are written directly.
 
     Raises:
-        ConfigError: if a place is a folder, a folder is read-only, or the disk is full; no file is then left behind.
+        ConfigError: if a target is a folder, a folder is read-only, or the disk is full; then no file is left behind.
     """
-    places: dict[Path, Path] = {}  # where each part goes in the end
+    places: dict[Path, Path] = {}  # the target of each temporary file
     target = Path()
     try:
         for target, chunks in contents.items():
@@ -74,21 +74,21 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
         for part, target in places.items():
             part.replace(target)
     except OSError as error:
-        reason = f"{target.parent} is no folder" if isinstance(error, FileExistsError) else error.strerror
+        reason = f"{target.parent} is not a folder" if isinstance(error, FileExistsError) else error.strerror
         raise ConfigError(f"{target}: cannot be written ({reason}); free space or choose another folder") from None
     finally:
         _remove(part for part, place in places.items() if part != place)
 
 
 def _place(target: Path) -> Path:
-    """What is to be written: the file at the end of links, or the target itself where that is no file."""
+    """What is to be written: the file at the end of links, or the target itself where that is not a regular file."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     return Path(os.path.realpath(target)) if _replaceable(target) else target
 
 
 def _replaceable(path: Path) -> bool:
-    """Whether a new file may take its place."""
+    """Whether a new file may replace it."""
     return path.is_file() or not path.exists()
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with JSON text, in words for people: the decoder's errors, reworded."""
+"""Errors of the JSON decoder, reworded for people."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ def compact(source: Raw | bytes) -> bytes:
 
 
 def explain_text(error: Exception, data: bytes) -> str:
-    """Why `data` is no JSON at all, with the line where the decoder says it."""
+    """Why `data` is not JSON, with the line that the decoder reports."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, UnicodeDecodeError):
@@ -46,11 +46,11 @@ def split_error(error: msgspec.ValidationError) -> tuple[str, str]:
 def explain_value(place: str, error: msgspec.ValidationError, source: Raw | bytes) -> str:
     """What is wrong with the JSON object at `place`: ``PLACE, field 'res': must be a whole number; found 1.5``."""
     text, field = split_error(error)
-    return f"{place}, field {field!r}: {text}{found(field_value(source, field))}" if field else f"{place}: {text}"
+    return f"{place}, field {field!r}: {text}{found_text(field_value(source, field))}" if field else f"{place}: {text}"
 
 
 def field_value(source: Raw | bytes, field: str) -> Any:
-    """A field of a JSON object for an error message, or None where there is no such thing."""
+    """A field of a JSON object for an error message, or None where it does not exist."""
     try:
         value = msgspec.json.decode(source)
     except DECODE_ERRORS:
@@ -58,7 +58,7 @@ def field_value(source: Raw | bytes, field: str) -> Any:
     return value.get(field) if isinstance(value, dict) else None
 
 
-def found(value: Any) -> str:
+def found_text(value: Any) -> str:
     """The end of an error message: the value that was found, if it is known and short."""
     text = repr(value)
     return f"; found {text}" if value is not None and len(text) < 60 else ""

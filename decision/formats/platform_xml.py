@@ -1,4 +1,4 @@
-"""SimGrid's platform files, as Batsim 4.2.1 (SimGrid 3.32) reads them: hosts, power, sleep, roles.
+"""SimGrid's platform files, as Batsim 4.2.1 (SimGrid 3.32) reads them: hosts, power, sleep states, roles.
 
 Of the network only the topology is read: from the attributes of a <cluster> that holds all compute hosts, or from the
 properties "decision_topology" and "decision_links" of a <zone> that does. Links and routes are accepted and ignored.
@@ -6,25 +6,60 @@ A host of several cores is one resource that gives a job the speed of one core, 
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+
+import msgspec
 
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Host, Platform
+from decision.model.platform import MAX_HOSTS, Host, Platform
 from decision.model.topology import Topology
+from decision.shipped import find_platform
 
-from .network import topology_of_cluster, topology_of_zone
-from .platform_elements import Found, hosts_of, properties_of
-from .power import (
+from .simgrid import (
+    TOPOLOGY,
     WATTAGE,
     WATTAGE_OFF,
     check_watts,
     parse_sleep_states,
     parse_speeds,
     power_states,
+    topology_of_cluster,
+    topology_of_zone,
 )
 from .xml_nodes import Node, read_xml
 
 _ROLES = ("", "compute_node", "storage", "master")
+_PROFILE_FILES = ("speed_file", "availability_file", "state_file")
+_NETWORK = ("sharing_policy", "bb_bw", "bb_lat", "bb_sharing_policy", "limiter_link", "loopback_bw", "loopback_lat")
+# element: attributes that it must have, attributes that it may have
+_ATTRIBUTES = {
+    "zone": (("id", "routing"), ()),
+    "AS": (("id", "routing"), ()),
+    "host": (("id", "speed"), ("core", "pstate", "coordinates", *_PROFILE_FILES)),
+    "cluster": (
+        ("id", "prefix", "suffix", "radical", "speed", "bw", "lat"),
+        ("core", "topology", "topo_parameters", "router_id", *_NETWORK),
+    ),
+    "cabinet": (("id", "prefix", "suffix", "radical", "speed", "bw", "lat"), ()),
+    "peer": (("id", "speed", "bw_in", "bw_out"), ("lat", "coordinates", *_PROFILE_FILES)),
+    "prop": (("id", "value"), ()),
+}
+_IGNORED = {
+    *("config", "random", "trace", "trace_connect", "link", "backbone", "router", "host_link", "disk"),
+    *("route", "zoneRoute", "ASroute", "bypassRoute", "bypassZoneRoute", "bypassASroute", "actor", "process"),
+}
+_REMOVED = {"include": "3.18", "storage": "3.27", "storage_type": "3.27", "mount": "3.27"}
+
+
+class _FileHost(msgspec.Struct):
+    """A host as the file has it."""
+
+    name: str
+    node: Node
+    properties: dict[str, str]
+    zone_properties: Mapping[str, str]
+    network: Node | None = None  # the element whose topology it is part of
 
 
 def load_platform(
@@ -37,15 +72,16 @@ def load_platform(
     """Read a SimGrid platform.
 
     Args:
-        path: the XML file.
+        path: the XML file, or the name of a shipped platform (``taurus``).
         energy: energy will be simulated: mistakes in power and sleep states are errors (they are ignored otherwise).
-        roles: role by host name, beside those that the file gives ("compute_node", "storage", "master").
+        roles: role by host name, in addition to those that the file gives ("compute_node", "storage", "master").
         master: the host that Batsim itself runs on.
         mmax: use the first `mmax` compute hosts only.
 
     Raises:
-        InputError: if Batsim would refuse the file; one line with file, line, element and mend.
+        InputError: if Batsim would refuse the file; one line with file, line, element and what to do.
     """
+    path = find_platform(path)
     root = read_xml(path)
     _check_root(root)
     in_order = list(hosts_of(root))
@@ -81,9 +117,9 @@ def _check_root(root: Node) -> None:
         raise root.error("only versions 4 and 4.1 are read; use simgrid_update_xml to bring the file up to date")
 
 
-def _by_name(hosts: Iterable[Found]) -> list[Found]:
+def _by_name(hosts: Iterable[_FileHost]) -> list[_FileHost]:
     """Hosts in the order of their ids: by name, byte by byte."""
-    found: dict[str, Found] = {}
+    found: dict[str, _FileHost] = {}
     for host in hosts:
         if host.name in found:
             line = found[host.name].node.line
@@ -95,9 +131,9 @@ def _by_name(hosts: Iterable[Found]) -> list[Found]:
 # ------------------------------------------------------------------------------------------------- roles
 
 
-def _assign_roles(hosts: Sequence[Found], roles: Mapping[str, str]) -> dict[str, list[Found]]:
+def _assign_roles(hosts: Sequence[_FileHost], roles: Mapping[str, str]) -> dict[str, list[_FileHost]]:
     """Hosts by role. Like Batsim, it leaves a `role` among each host's properties."""
-    by_role: dict[str, list[Found]] = {"compute_node": [], "storage": [], "master": []}
+    by_role: dict[str, list[_FileHost]] = {"compute_node": [], "storage": [], "master": []}
     for host in hosts:
         given = [host.properties["role"]] if "role" in host.properties else []
         role = ",".join(given + ([roles[host.name]] if host.name in roles else []))
@@ -109,7 +145,7 @@ def _assign_roles(hosts: Sequence[Found], roles: Mapping[str, str]) -> dict[str,
     return by_role
 
 
-def _first(hosts: list[Found], mmax: int | None, path: str | os.PathLike[str]) -> list[Found]:
+def _first(hosts: list[_FileHost], mmax: int | None, path: str | os.PathLike[str]) -> list[_FileHost]:
     if mmax is not None and not 1 <= mmax <= len(hosts):
         raise InputError(f"{path}: {len(hosts)} compute hosts, {mmax} wanted; choose 1 to {len(hosts)}")
     if not hosts:
@@ -120,7 +156,7 @@ def _first(hosts: list[Found], mmax: int | None, path: str | os.PathLike[str]) -
 # ----------------------------------------------------------------------------------------------- network
 
 
-def _network(in_order: Sequence[Found], compute: Sequence[Found]) -> tuple[Topology | None, tuple[int, ...]]:
+def _network(in_order: Sequence[_FileHost], compute: Sequence[_FileHost]) -> tuple[Topology | None, tuple[int, ...]]:
     """The topology that holds all compute hosts, if there is one, and their places in it unless these are their ids."""
     network = compute[0].network
     if network is None or any(host.network is not network for host in compute):
@@ -142,7 +178,7 @@ def _topology(node: Node, nb_hosts: int) -> Topology:
 # ------------------------------------------------------------------------------------------ power and speed
 
 
-def _host(number: int, found: Found, energy: bool, computes: bool) -> Host:
+def _host(number: int, found: _FileHost, energy: bool, computes: bool) -> Host:
     try:
         host = _build(number, found, energy)
         if computes:
@@ -153,7 +189,7 @@ def _host(number: int, found: Found, energy: bool, computes: bool) -> Host:
     return host
 
 
-def _build(number: int, found: Found, energy: bool) -> Host:
+def _build(number: int, found: _FileHost, energy: bool) -> Host:
     speeds = parse_speeds(found.node.attributes["speed"])
     pstate = _integer(found.node, "pstate", 0, len(speeds) - 1)
     cores = _integer(found.node, "core", 1, 2**31 - 1)
@@ -179,7 +215,7 @@ def _build(number: int, found: Found, energy: bool) -> Host:
     )
 
 
-def _property(found: Found, names: tuple[str, ...]) -> str | None:
+def _property(found: _FileHost, names: tuple[str, ...]) -> str | None:
     """The property under the first name that the host has."""
     return next((found.properties[name] for name in names if name in found.properties), None)
 
@@ -203,3 +239,76 @@ def _check_speeds(host: Host, energy: bool) -> None:
     for pstate in sorted(pstates):
         if host.pstates[pstate].speed <= 0:
             raise ConfigError(f"pstate {pstate} has a speed of 0; compute hosts need more (or the role 'storage')")
+
+
+def hosts_of(root: Node) -> Iterator[_FileHost]:
+    """All hosts in the order of the file, each with the properties and the network of the zones around it.
+
+    Raises:
+        InputError: for what SimGrid does not know.
+    """
+    waiting: list[tuple[Node, Mapping[str, str], Node | None]] = [(root, {}, None)]
+    while waiting:
+        node, outer, network = waiting.pop()
+        if node is not root:
+            _check(node)
+        if node.tag in ("host", "peer"):
+            yield _FileHost(node.attributes["id"], node, properties_of(node), outer, network)
+        elif node.tag in ("cluster", "cabinet"):
+            yield from _cluster(node, outer, network)
+        elif node.tag in ("platform", "zone", "AS"):
+            own = properties_of(node)
+            inner, network = {**outer, **own}, network or (node if TOPOLOGY in own else None)
+            waiting += [(child, inner, network) for child in reversed(node.children)]
+
+
+def _check(node: Node) -> None:
+    """Refuse elements and attributes that SimGrid does not know."""
+    if node.tag in _REMOVED:
+        raise node.error(f"removed in SimGrid {_REMOVED[node.tag]}; put its content into this file")
+    if node.tag in _IGNORED:
+        return
+    if node.tag not in _ATTRIBUTES:
+        raise node.error("SimGrid knows no such element; correct its name or remove it")
+    needed, optional = _ATTRIBUTES[node.tag]
+    for name in node.attributes:
+        if name not in needed and name not in optional:
+            raise node.error(f"SimGrid knows no attribute {name!r} here; correct its name or remove it")
+    for name in needed:
+        if name not in node.attributes:
+            raise node.error(f"the attribute {name!r} is missing; add it")
+
+
+def properties_of(node: Node) -> dict[str, str]:
+    """The <prop> children of an element; of two with one name SimGrid keeps the first."""
+    properties: dict[str, str] = {}
+    for child in node.children:
+        if child.tag == "prop":
+            _check(child)
+            properties.setdefault(child.attributes["id"], child.attributes["value"])
+    return properties
+
+
+def _cluster(node: Node, outer: Mapping[str, str], network: Node | None) -> Iterator[_FileHost]:
+    """The hosts of a cluster. Its properties are its hosts', and also the zone's where the cluster is flat."""
+    properties = properties_of(node)
+    flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
+    zone = {**outer, **properties} if flat else outer
+    if node.tag == "cluster":
+        network = network or node
+    for number in radical(node):
+        name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
+        yield _FileHost(name, node, dict(properties), zone, network)
+
+
+def radical(node: Node) -> Iterator[int]:
+    """Host numbers from ``0-3,7``."""
+    intervals = []
+    for part in node.attributes["radical"].split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or max(len(first), len(last)) > 9:
+            raise node.error(f"radical: {part!r} is neither a number nor an interval like 0-15")
+        intervals.append(range(int(first), int(last if dash else first) + 1))
+    if sum(map(len, intervals)) > MAX_HOSTS:
+        raise node.error(f"radical: more than {MAX_HOSTS} hosts; make it shorter")
+    return chain.from_iterable(intervals)

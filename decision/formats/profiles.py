@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from msgspec import Meta, Raw
-from numpy.typing import NDArray
 
 from decision.model.errors import InputError
+from decision.model.record import Floats
 from decision.model.workload import (
     Composed,
     Delay,
@@ -20,8 +20,6 @@ from decision.model.workload import (
     ParallelHomogeneousTotal,
     Profile,
 )
-
-Floats = NDArray[np.float64]
 
 INT32_MAX = 2**31 - 1
 Int32 = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
@@ -125,7 +123,7 @@ def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:
     for name, sequence in graph.items():
         for part in sequence:
             if part not in profiles:
-                raise InputError(f"{path}: profile {name!r}, field 'seq': there is no profile {part!r}; add it")
+                raise InputError(f"{path}: profile {name!r}, field 'seq': the profile {part!r} does not exist; add it")
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:

@@ -5,25 +5,30 @@ machines and have odd lines; those that no simulation could use are left out, co
 `Workload.dropped`.
 """
 
+import datetime
 import os
+import re
 from collections import Counter
+from collections.abc import Mapping
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from decision.model.dates import LAST_DATE
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, Walltimes, reshape
 from decision.model.workload import Job, Profile, Workload
 
 from .files import read_bytes
 from .profiles import INT32_MAX, delay_profiles
-from .swf_header import machine_size, origin, read_header, time_zone, unix_start
 
 Table = NDArray[np.float64]
 
 _FIELDS = 18
-_ID, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _TIME, _STATUS = 0, 1, 3, 4, 7, 8, 10
+REQUESTED_TIME = 9  # field of the standard, counted from 1
+_ID, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 3, 4, 7, 10
 _USER = 11
 _EXTRA = {"group": 12, "executable": 13, "queue": 14}
 _PARTIAL = (2, 3, 4)  # status of the parts of a job that was checkpointed; the job has a line of its own
@@ -36,6 +41,7 @@ def load_swf(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: Walltimes = "requested",
+    time_field: int = REQUESTED_TIME,
     shift: bool = False,
     name: str = "w0",
 ) -> Workload:
@@ -50,6 +56,7 @@ def load_swf(
         jobs: which of the usable jobs to keep, counted in order of submission; all if absent.
         nodes: hosts of the platform; by default the header's MaxProcs or MaxNodes, or else the largest job.
         walltime: ``requested`` as above; ``runtime`` is the run time (perfect estimates); ``none`` leaves jobs without.
+        time_field: the field with the requested time, counted from 1; 9 in the standard, others in some logs.
         shift: let the first job kept come at 0 s.
         name: the workload's name, the part of job ids before ``!``.
 
@@ -61,7 +68,7 @@ def load_swf(
     table, dropped, data = read_log(path)
     header = read_header(data)
     machine = nodes or machine_size(header)
-    jobs_read, profiles = _jobs(table[np.argsort(table[:, _SUBMIT], kind="stable")], name)
+    jobs_read, profiles = _jobs(table[np.argsort(table[:, _SUBMIT], kind="stable")], name, time_field)
     workload = Workload(
         name=name,
         jobs=jobs_read,
@@ -96,7 +103,7 @@ def _check_text(data: bytes, path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}: the file is empty")
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise InputError(f"{path}, line {line}: a byte 0, so this is no text; is it the right file?")
+        raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
 
 
 def _parse(data: bytes) -> tuple[Table, int]:
@@ -133,7 +140,7 @@ def _sift(table: Table) -> tuple[Table, Counter[str]]:
     """The usable lines, and how many others there are, each under the first reason that holds."""
     size = requested_sizes(table)
     reasons = {
-        "with a field that is no finite number": ~np.isfinite(table).all(axis=1),
+        "with a field that is not a finite number": ~np.isfinite(table).all(axis=1),
         "parts of a checkpointed job (status 2, 3 or 4)": np.isin(table[:, _STATUS], _PARTIAL),
         "with a negative submission time": table[:, _SUBMIT] < 0,
         "with an unknown or zero run time": table[:, _RUN] <= 0,
@@ -164,7 +171,7 @@ def _drop(usable: NDArray[np.bool_], bad: NDArray[np.bool_], reason: str, droppe
         usable &= ~bad
 
 
-def _jobs(table: Table, name: str) -> tuple[tuple[Job, ...], dict[str, Profile]]:
+def _jobs(table: Table, name: str, time_field: int) -> tuple[tuple[Job, ...], dict[str, Profile]]:
     """Each line's job, and the profiles of all."""
     profile_names, profiles = delay_profiles(table[:, _RUN])
     jobs = tuple(
@@ -181,7 +188,7 @@ def _jobs(table: Table, name: str) -> tuple[tuple[Job, ...], dict[str, Profile]]
             _texts(table[:, _ID]),
             table[:, _SUBMIT].tolist(),
             requested_sizes(table).astype(np.int64).tolist(),
-            _walltimes(table).tolist(),
+            _walltimes(table, time_field).tolist(),
             profile_names,
             labels(table[:, _USER]),
             _extras(table),
@@ -210,5 +217,69 @@ def _extras(table: Table) -> list[dict[str, str] | None]:
     return [extras[row] for row in rows]
 
 
-def _walltimes(table: Table) -> Table:
-    return np.where(table[:, _TIME] > 0, table[:, _TIME], table[:, _RUN])
+def _walltimes(table: Table, time_field: int) -> Table:
+    requested = table[:, time_field - 1]
+    return np.where(requested > 0, requested, table[:, _RUN])
+
+
+_COMMENT = re.compile(rb"^[ \t]*;[ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_ORIGIN = ("Computer", "Installation", "Acknowledge")
+
+Header = Mapping[str, str]
+
+
+def read_header(data: bytes) -> Header:
+    """The comments by key; the first of each."""
+    found: dict[str, str] = {}
+    for match in _COMMENT.finditer(data):
+        found.setdefault(match[1].decode("ascii", "replace"), match[2].decode("utf-8", "replace").strip())
+    return found
+
+
+def machine_size(header: Header) -> int | None:
+    """MaxProcs, or else MaxNodes, or None."""
+    for key in ("MaxProcs", "MaxNodes"):
+        size = _number(header, key)
+        if size and size >= 1:
+            return int(size)
+    return None
+
+
+def unix_start(header: Header) -> float | None:
+    """UnixStartTime in seconds since 1970, or None."""
+    start = _number(header, "UnixStartTime")
+    return start if start is not None and 0 <= start <= LAST_DATE else None
+
+
+def time_zone(header: Header) -> float:
+    """Seconds that the machine's clock was ahead of UTC when the log began.
+
+    TimeZoneString names a zone; the number TimeZone is deprecated (it does not know of summer time) and is used where
+    the name is missing or unknown to this computer. Without either it is UTC.
+    """
+    zone = _named_zone(header.get("TimeZoneString", ""))
+    start = unix_start(header)
+    if zone is not None and start is not None:
+        offset = datetime.datetime.fromtimestamp(start, zone).utcoffset()
+        return offset.total_seconds() if offset else 0.0
+    seconds = _number(header, "TimeZone")
+    return seconds if seconds is not None and abs(seconds) < 86_400 else 0.0
+
+
+def origin(header: Header) -> str:
+    """Which machine the log is of, and whom to thank for it."""
+    return "; ".join(f"{key}: {header[key]}" for key in _ORIGIN if header.get(key))
+
+
+def _named_zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, OSError, ValueError):  # a name that is unknown here, or that is none
+        return None
+
+
+def _number(header: Header, key: str) -> float | None:
+    """A header's number, or None where there is none; a note may follow it."""
+    match = _NUMBER.match(header.get(key, ""))
+    return float(match[0]) if match else None

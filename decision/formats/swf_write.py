@@ -39,7 +39,7 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
     order = np.argsort([job.submit_time for job in workload.jobs], kind="stable").tolist()
     jobs = [workload.jobs[i] for i in order]
     numbers, names = _numbers([job.name for job in jobs])
-    notes = ["Note: jobs were counted anew"] if names else []
+    notes = ["Note: jobs are numbered from 1"] if names else []
     labels = {"user": [job.user for job in jobs]}
     labels |= {name: [label((job.extra or {}).get(name)) for job in jobs] for name in _EXTRA}
     columns = []

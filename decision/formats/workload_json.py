@@ -18,7 +18,7 @@ from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, used_profiles
 
 from .files import read_bytes
-from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found, split_error
+from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found_text, split_error
 from .profiles import INT32_MAX, Int32, check_sequences, read_profile
 
 
@@ -50,10 +50,10 @@ _ENCODER = msgspec.json.Encoder()
 _KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
 
 
-def load_workload(
+def load_json(
     path: str | os.PathLike[str], name: str = "w0", keep_source: bool = False, keep_extra: bool = False
 ) -> Workload:
-    """Read a Batsim workload.
+    """Read a workload of Batsim's.
 
     Jobs keep the file's order. Profiles that no job uses are left out, as Batsim does.
 
@@ -106,10 +106,10 @@ def _explain(error: msgspec.ValidationError, data: bytes) -> str:
     text, where = split_error(error)
     match = re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", where)
     if not match:
-        return f"field {where!r}: {text}{found(field_value(data, where))}" if where else text
+        return f"field {where!r}: {text}{found_text(field_value(data, where))}" if where else text
     job = _loose_job(data, int(match[1]))
     name = f"job {job['id']!r}" if "id" in job else f"job number {int(match[1]) + 1}"
-    return f"{name}, field {match[2]!r}: {text}{found(job.get(match[2]))}" if match[2] else f"{name}: {text}"
+    return f"{name}, field {match[2]!r}: {text}{found_text(job.get(match[2]))}" if match[2] else f"{name}: {text}"
 
 
 def _loose_job(data: bytes, index: int) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _named_profiles(jobs: Sequence[_Job], profiles: Mapping[str, Profile], path:
     missing = named - profiles.keys()
     if missing:
         job = next(job for job in jobs if job.profile in missing)
-        raise InputError(f"{path}: job {job.id!r}, field 'profile': there is no profile {job.profile!r}; add it")
+        raise InputError(f"{path}: job {job.id!r}, field 'profile': the profile {job.profile!r} does not exist; add it")
     return named
 
 
@@ -224,7 +224,7 @@ def _job_sources(data: bytes, ids: Sequence[str]) -> list[bytes]:
 
 
 def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
-    """Each job's fields that Batsim does not know, and a user that is no name."""
+    """Each job's fields that Batsim does not know, and a user that is not a name."""
     extras: list[dict[str, Any] | None] = []
     for fields in msgspec.json.decode(data)["jobs"]:
         known = _KNOWN_FIELDS | {"user"} if label(fields.get("user")) else _KNOWN_FIELDS

@@ -1,4 +1,4 @@
-"""Workloads as Batsim's JSON, and the JSON of a job or a profile as Batsim forwards it."""
+"""Workloads as Batsim's JSON, and the JSON of a profile as Batsim forwards it."""
 
 import math
 import os
@@ -42,11 +42,6 @@ def _head(workload: Workload) -> dict[str, Any]:
     if workload.unix_start is not None:
         head |= {"unix_start_time": workload.unix_start, "time_zone": workload.time_zone}
     return {**head, "nb_res": workload.nb_res}
-
-
-def job_json(job: Job) -> bytes:
-    """The job's JSON object as Batsim forwards it: the file's where it was kept, or else made from the job."""
-    return job.source or _ENCODER.encode(_job_fields(job, job.id))
 
 
 def profile_json(workload: Workload, name: str) -> bytes:

@@ -8,7 +8,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import MAX_HOSTS, Host, Platform, PowerState, SleepState
 from decision.model.topology import Flat, Link, Topology
 
-from .grid5000 import CLUSTERS, LATENCY, Cluster
+from .grid5000 import CLUSTERS, ETHERNET_LATENCY, Grid5000Cluster
 
 _TAURUS = CLUSTERS["taurus"]
 TAURUS_SPEED = _TAURUS.cores * _TAURUS.core_speed("measured")  # flop/s: a host of 12 cores, seen as one resource
@@ -41,7 +41,7 @@ _SLEEP_SPEED = 1e-3  # flop/s; nothing is computed asleep, but SimGrid wants a s
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster of Grid'5000, and what is wanted of it."""
 
-    cluster: Cluster
+    cluster: Grid5000Cluster
     flops: str = "measured"  # which speed a core has; or "theoretical"
     servers: int | None = None  # without regard to how many there were; all that there were if absent
     by_core: bool = False  # one host per core, not per server
@@ -58,8 +58,8 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
     """Servers like those of a cluster of Grid'5000.
 
     By core, each host has the property `server` that names its server, and draws its share of the server's watts: the
-    sum is the server's when all its cores do the same. They are one machine: whoever switches one of them should
-    switch all of them at once.
+    sum is the server's when all its cores do the same. They are one machine: a policy that switches one of them
+    should switch all of them at once.
 
     Raises:
         ConfigError: if the speed was not measured, or there are more hosts than `MAX_HOSTS`.
@@ -74,8 +74,8 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
         for number in range(1, wanted.nb_servers + 1)
         for name, properties in _hosts_of(f"{wanted.cluster.name}-{number}", cores if wanted.by_core else 0)
     ]
-    topology = Flat(len(hosts), Link(wanted.cluster.ethernet / 8, LATENCY)) if wanted.network else None
-    return equal_hosts(hosts, pstates, sleep, topology)
+    topology = Flat(len(hosts), Link(wanted.cluster.ethernet / 8, ETHERNET_LATENCY)) if wanted.network else None
+    return uniform_platform(hosts, pstates, sleep, topology)
 
 
 def describe_cluster(wanted: Wanted) -> str:
@@ -98,7 +98,7 @@ def describe_cluster(wanted: Wanted) -> str:
     return "\n".join(fill(line, 110) for line in lines)
 
 
-def _power_description(cluster: Cluster, by_core: bool) -> list[str]:
+def _power_description(cluster: Grid5000Cluster, by_core: bool) -> list[str]:
     own = "as measured and published with Batsim's energy platforms"
     borrowed = f"those of a server of taurus, {own}; none of {cluster.name} are known"
     lines = [
@@ -111,7 +111,7 @@ def _power_description(cluster: Cluster, by_core: bool) -> list[str]:
     return lines
 
 
-def _network_description(cluster: Cluster) -> str:
+def _network_description(cluster: Grid5000Cluster) -> str:
     return (
         f"Network: a link of {cluster.ethernet / 1e9:g} Gbit/s each way from each server to one switch that never "
         "saturates; the latency is that of SimGrid's description of Grid'5000 (g5k.xml)."
@@ -149,7 +149,7 @@ def taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tupl
 def simple_cluster(nb_hosts: int, speed: float = TAURUS_SPEED) -> Platform:
     """Hosts with one pstate of `speed` flop/s that draw 95 W idle and 190.738 W computing, and never sleep."""
     state = PowerState(speed, _IDLE_WATTS, _IDLE_WATTS, _TAURUS_FREQUENCIES[0][1])
-    return equal_hosts([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
+    return uniform_platform([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
 
 
 def check_number(nb_hosts: int) -> None:
@@ -162,7 +162,7 @@ def _constant(speed: float, watts: float) -> PowerState:
     return PowerState(speed, watts, watts, watts)
 
 
-def equal_hosts(
+def uniform_platform(
     hosts: list[tuple[str, dict[str, str]]],
     pstates: tuple[PowerState, ...],
     sleep: tuple[SleepState, ...] = (),

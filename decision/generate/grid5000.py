@@ -12,7 +12,7 @@ from decision.model.errors import ConfigError
 _REFERENCE = "Grid'5000's reference repository"
 
 
-class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+class Grid5000Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """One cluster: equal nodes on one Ethernet switch."""
 
     name: str
@@ -27,7 +27,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     measured_in: str = ""  # when the benchmark's results were published
     theoretical: float  # flop/s of one core
     theoretical_from: str = _REFERENCE
-    ethernet: float  # bit/s of the interface that nodes use unless told otherwise
+    ethernet: float  # bit/s of the interface that nodes use by default
     network: str  # all that there is
     note: str = ""
 
@@ -42,7 +42,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         if self.measured is None:
             raise ConfigError(
                 f"{self.name}: no measured speed is known, only the theoretical {self.theoretical / 1e9:g} "
-                "Gflop/s per core; choose --flops theoretical"
+                "Gflop/s per core; choose that one",
+                field="flops",
             )
         return self.measured
 
@@ -55,7 +56,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TABLE = (
-    Cluster(
+    Grid5000Cluster(
         name="taurus",
         site="Lyon",
         year=2012,
@@ -70,7 +71,7 @@ _TABLE = (
         ethernet=10e9,
         network="10 GbE",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="orion",
         site="Lyon",
         year=2012,
@@ -86,7 +87,7 @@ _TABLE = (
         network="10 GbE",
         note="each node also has a GPU, which is left out",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="graphite",
         site="Nancy",
         year=2013,
@@ -102,7 +103,7 @@ _TABLE = (
         network="10 GbE, InfiniBand 56 Gbit/s",
         note="each node also has a Xeon Phi, which is left out",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="econome",
         site="Nantes",
         year=2014,
@@ -118,7 +119,7 @@ _TABLE = (
         network="10 GbE",
         note="22 nodes until 2025, 24 since",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="gros",
         site="Nancy",
         year=2019,
@@ -133,7 +134,7 @@ _TABLE = (
         ethernet=25e9,
         network="2 x 25 GbE",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="dahu",
         site="Grenoble",
         year=2018,
@@ -148,7 +149,7 @@ _TABLE = (
         ethernet=10e9,
         network="10 GbE, Omni-Path 100 Gbit/s",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="paravance",
         site="Rennes",
         year=2015,
@@ -163,7 +164,7 @@ _TABLE = (
         ethernet=10e9,
         network="2 x 10 GbE",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="graphene",
         site="Nancy",
         year=2011,
@@ -180,7 +181,7 @@ _TABLE = (
         network="1 GbE, InfiniBand 20 Gbit/s",
         note="its four Ethernet switches are seen as one",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="chetemi",
         site="Lille",
         year=2016,
@@ -195,7 +196,7 @@ _TABLE = (
         ethernet=10e9,
         network="2 x 10 GbE",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="parasilo",
         site="Rennes",
         year=2015,
@@ -210,7 +211,7 @@ _TABLE = (
         ethernet=10e9,
         network="2 x 10 GbE",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="nova",
         site="Lyon",
         year=2016,
@@ -225,7 +226,7 @@ _TABLE = (
         ethernet=10e9,
         network="10 GbE",
     ),
-    Cluster(
+    Grid5000Cluster(
         name="paradoxe",
         site="Rennes",
         year=2024,
@@ -242,10 +243,10 @@ _TABLE = (
 
 CLUSTERS = {cluster.name: cluster for cluster in _TABLE}
 
-LATENCY = 100 * 1e-6  # seconds from a node to its switch, as in SimGrid's description of Grid'5000
+ETHERNET_LATENCY = 100 * 1e-6  # seconds from a node to its switch, as in SimGrid's description of Grid'5000
 
 
-def find_cluster(name: str) -> Cluster:
+def find_cluster(name: str) -> Grid5000Cluster:
     """The cluster of that name.
 
     Raises:

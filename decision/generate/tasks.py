@@ -36,15 +36,20 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.kind not in ("delay", "computation", "parallel"):
-            raise ConfigError(f"profile: must be delay, computation or parallel; found {self.kind!r}")
+            reason = f"must be delay, computation or parallel; found {self.kind!r}"
+            raise ConfigError(f"kind of jobs: {reason}", field="profile")
         if self.kind != "delay" and self.speed is None:
-            raise ConfigError(f"speed: jobs of kind {self.kind} need the hosts' speed; give it, like --speed 11.77Gf")
+            reason = f"jobs of kind {self.kind} need the hosts' speed"
+            raise ConfigError(f"{reason}; give it, like 11.77Gf", field="speed")
         if (self.kind == "parallel") != (self.comm_ratio is not None):
-            raise ConfigError("comm-ratio: give it with --profile parallel, and only there")
+            raise ConfigError(
+                "communication ratio: give it for jobs of kind parallel, and only for them", field="comm_ratio"
+            )
         if self.comm_ratio is not None and not 0 <= self.comm_ratio <= 1:
-            raise ConfigError(f"comm-ratio: must be a share of the run time, from 0 to 1; found {self.comm_ratio:g}")
+            reason = f"must be a share of the run time, from 0 to 1; found {self.comm_ratio:g}"
+            raise ConfigError(f"communication ratio: {reason}", field="comm_ratio")
         if not 0 < self.bandwidth < math.inf:
-            raise ConfigError(f"bandwidth: must be above 0; found {self.bandwidth:g}")
+            raise ConfigError(f"bandwidth: must be above 0; found {self.bandwidth:g}", field="bandwidth")
 
 
 def as_tasks(workload: Workload, tasks: Tasks) -> Workload:

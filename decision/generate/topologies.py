@@ -10,7 +10,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState, SleepState
 from decision.model.topology import Dragonfly, FatTree, Link, Topology, Torus
 
-from .clusters import check_number, equal_hosts
+from .clusters import check_number, uniform_platform
 
 
 def fat_tree(radix: int, pods: int, links: Sequence[Link]) -> FatTree:
@@ -26,7 +26,7 @@ def fat_tree(radix: int, pods: int, links: Sequence[Link]) -> FatTree:
         links: from hosts to L0, from L0 to L1, from L1 to L2.
 
     Raises:
-        ConfigError: if there is no such tree.
+        ConfigError: if such a tree does not exist.
     """
     if radix < 2 or radix % 2:
         raise ConfigError(f"the radix of a fat-tree is an even number of ports, half of them up; found {radix}")
@@ -50,7 +50,7 @@ def networked(
     check_number(topology.nb_hosts)
     first = 10 ** len(str(topology.nb_hosts - 1))
     names = (f"node-{first + place}" for place in range(topology.nb_hosts))
-    return equal_hosts([(name, dict(properties)) for name in names], pstates, sleep, topology)
+    return uniform_platform([(name, dict(properties)) for name in names], pstates, sleep, topology)
 
 
 def describe_topology(topology: Topology) -> str:

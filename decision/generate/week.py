@@ -6,17 +6,13 @@ log: for comparisons that matter use a recorded log or a published model.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from decision.model.dates import DAY
+from decision.model.record import Floats, Ints
 from decision.model.workload import Delay, ParallelHomogeneous, Profile, Workload
 
-from .habits import DAY_WEIGHTS, HOUR_WEIGHTS, times_of_area, zipf_users
-from .jobs import workload_of
+from .jobs import DAY_WEIGHTS, HOUR_WEIGHTS, times_of_area, workload_of, zipf_users
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-DAY = 86_400  # seconds
 DAYS = 7
 
 _NB_USERS = 24

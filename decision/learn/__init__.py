@@ -23,23 +23,24 @@ Networks get features that are computed once per observation with numpy (`Networ
 costs as much as the whole network, and a rollout is learned from several times.
 
 torch is imported by those modules only that compute with it. `checkpoint` and `config` do not, so that a checkpoint
-can be shown without; importing this package makes ``*.ckpt`` a policy's name (`decision.policies.find_policy`), and
-torch is loaded when one is named. A learned policy runs torch on one row in one thread: the forward pass written
-again in numpy would save a tenth of a millisecond, and would be the network a second time.
+can be shown without. `LEARNED` is how ``*.ckpt`` and the names of the shipped ones become policies
+(`decision.policies.registry`); torch is loaded when one is named. A learned policy runs torch on one row in one
+thread: the forward pass written again in numpy would save a tenth of a millisecond, and would be the network a second
+time.
 """
 
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from decision.model.errors import ConfigError
-from decision.policies.base import Policy
-from decision.policies.registry import register_loader
-from decision.policies.settings import refuse_unknown
+from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
+from decision.policies.catalogue import PolicyLine
+from decision.policies.options import refuse_unknown
+from decision.policies.policy import Policy
+from decision.policies.registry import PolicySource
 
-__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "with_torch"]
+__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "require_learning"]
 
 _MODELS = Path(__file__).parent / "models"
 SHIPPED = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with the package
@@ -50,25 +51,28 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
     Raises:
         ConfigError: if torch is not installed, or there are options: it has none.
-        InputError: if the file is no checkpoint that this package can use.
+        InputError: if the file is not a checkpoint that this package can use.
     """
     refuse_unknown(name, options, ())
-    policy: Policy = with_torch("deploy").learned_policy(find_checkpoint(name))
-    return policy
+    require_learning()
+    from .deploy import learned_policy
+
+    checkpoint = find_checkpoint(name)
+    assert checkpoint is not None
+    return learned_policy(checkpoint)
 
 
-def with_torch(module: str) -> ModuleType:
-    """A module of this package that computes with torch.
+def require_learning() -> None:
+    """Refuse to learn, or to run what was learned, where a package is missing that this needs.
+
+    To be called before a module of this package is imported that computes with torch.
 
     Raises:
-        ConfigError: if what it needs is not installed.
+        ConfigError: naming the package, and how to install it.
     """
-    try:
-        return import_module(f"{__name__}.{module}")
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "gymnasium"):
-            raise
-        raise ConfigError(f"learned policies need {error.name}: pip install 'decision[learn]'") from None
+    for name in ("torch", "gymnasium"):
+        if find_spec(name) is None:
+            raise ConfigError(f"learned policies need {name}: {how_to_install('learn')}")
 
 
 def find_checkpoint(policy: str) -> Path | None:
@@ -78,5 +82,24 @@ def find_checkpoint(policy: str) -> Path | None:
     return _MODELS / f"{policy}.ckpt" if policy in SHIPPED else None
 
 
-for _name in ("*.ckpt", *SHIPPED):
-    register_loader(_name, load_policy)
+def shipped_policies() -> Iterator[PolicyLine]:
+    """A line for each policy that is shipped, from the manifest of its checkpoint; and for what can be learned."""
+    from decision.schedulers import records
+
+    from .checkpoint import read_manifest
+
+    shipped = set()
+    for name in SHIPPED:
+        manifest = read_manifest(_MODELS / f"{name}.ckpt")
+        record = records()[manifest.config.scheduler]
+        shipped.add(record.name)
+        needs = f"; for {manifest.nb_hosts} hosts" if manifest.encoder.get("cores") else ""
+        about = record.model_summary.format_map(manifest.config.settings)
+        yield PolicyLine(name, f"{about}{needs}; needs {DISTRIBUTION}[learn]", record.paper)
+    for record in records().values():
+        if record.name not in shipped:
+            yield PolicyLine(f"{record.name}.ckpt", f"{record.summary}; made by decision train", record.paper)
+    yield PolicyLine("FILE.ckpt", "what decision train has learned")
+
+
+LEARNED = PolicySource(("*.ckpt", *SHIPPED), load_policy, shipped_policies)

@@ -4,52 +4,70 @@ This module needs no torch; `decision.learn.weights` reads and writes the weight
 """
 
 import hashlib
+import os
+import re
 import zipfile
-import zlib
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from decision.formats.files import write_files
-from decision.model.errors import InputError
+from decision.model.errors import ConfigError, InputError
+from decision.schedulers.registry import encoder_of_format_1
 
-from .config import TrainConfig
+from .config import TrainConfig, config_of_format_1
 
-FORMAT = 1
-_MANIFEST, _WEIGHTS = "manifest.json", "weights.pt"
+FORMAT = 2  # that is written; format 1 is read, too
+MANIFEST, WEIGHTS = "manifest.json", "weights.pt"
+MOST_BYTES = 256 << 20  # of the file
+REMEDY = "the file is damaged: copy it again, or train again"
+_LIMITS = {MANIFEST: 1 << 20, WEIGHTS: MOST_BYTES}  # bytes of the unpacked members
+_MEMBER = b"PK\x01\x02"  # before each member's entry in a zip's directory
+_MOST_MEMBERS = 10_000
+_SHOWN = 200  # characters
+
+Text = Annotated[str, msgspec.Meta(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*\Z")]  # without control characters
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was learned from."""
 
-    name: str
-    sha256: str
+    name: Text
+    sha256: Text
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a checkpoint says about itself."""
 
     format: int = FORMAT
-    decision: str  # the package's version
-    algorithm: str
+    decision: Text  # the package's version
+    algorithm: Text
     config: TrainConfig
-    encoder: dict[str, Any]  # fields of a `decision.features.Encoder`: what turned states into observations
-    nb_hosts: int  # of the platform that was learned on
+    encoder: dict[Text, Text | int | float]  # fields of a `decision.schedulers.Encoder`, or what a policy's numbers see
+    nb_hosts: Annotated[int, msgspec.Meta(ge=1, le=2**31)]  # of the platform that was learned on
     platform: InputFacts
     workloads: tuple[InputFacts, ...]
-    steps: int  # learned so far
-    scores: dict[str, float] = {}  # means over the last episodes of the training
+    steps: Number  # learned so far
+    scores: dict[Text, float] = {}  # means over the last episodes of the training
 
 
 def write_checkpoint(path: Path, manifest: Manifest, weights: bytes) -> None:
-    """Write a checkpoint beside and rename it; the same content gives the same bytes."""
+    """Write a checkpoint next to the target and rename it; the same content gives the same bytes.
+
+    Raises:
+        ConfigError: if it cannot be written, or the weights are more than `read_checkpoint` takes.
+    """
+    if len(weights) > _LIMITS[WEIGHTS]:
+        found = f"the weights are {len(weights):,} bytes, and a checkpoint has at most {_LIMITS[WEIGHTS]:,}"
+        raise ConfigError(f"{path}: {found}; choose a smaller network.hidden")
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as zipped:
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-        for name, content in ((_MANIFEST, text), (_WEIGHTS, weights)):
+        for name, content in ((MANIFEST, text), (WEIGHTS, weights)):
             zipped.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     write_files({path: [archive.getvalue()]})
 
@@ -58,21 +76,26 @@ def read_manifest(path: Path) -> Manifest:
     """What a checkpoint says about itself.
 
     Raises:
-        InputError: if it cannot be read or is no checkpoint of this package.
+        InputError: if it cannot be read or is not a checkpoint of this package.
     """
-    return _decode(path, _read(path)[_MANIFEST])
+    return _decode(path, _read(path)[MANIFEST])
 
 
 def read_checkpoint(path: Path) -> tuple[Manifest, bytes]:
     """Manifest and weights, the latter as torch saved them. Raises InputError."""
     parts = _read(path)
-    return _decode(path, parts[_MANIFEST]), parts[_WEIGHTS]
+    return _decode(path, parts[MANIFEST]), parts[WEIGHTS]
 
 
-def read_packed(path: Path) -> bytes:
-    """The content of a file that may be a zip, which readers of other inputs refuse. Raises InputError."""
+def read_packed(path: Path, most: int | None = None) -> bytes:
+    """The content of a file that may be a zip, which readers of other inputs refuse; one byte over `most` at most.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read() if most is None else file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
 
@@ -82,20 +105,96 @@ def file_facts(path: Path) -> InputFacts:
     return InputFacts(name=path.name, sha256=hashlib.sha256(read_packed(path)).hexdigest())
 
 
+def open_zip(data: bytes) -> zipfile.ZipFile:
+    """A zip whose directory is of a usual size. Raises zipfile.BadZipFile, and whatever else zipfile does."""
+    if data.count(_MEMBER) > _MOST_MEMBERS:
+        raise zipfile.BadZipFile
+    return zipfile.ZipFile(BytesIO(data))
+
+
+def shown(value: Any) -> str:
+    """A value of a file as a part of a one-line message: printable and short."""
+    text = str(value)
+    line = "".join(c if c.isprintable() else " " for c in text[: _SHOWN + 1])
+    return line if len(text) <= _SHOWN else f"{line[:_SHOWN]}..."
+
+
 def _read(path: Path) -> Mapping[str, bytes]:
+    data = read_packed(path, MOST_BYTES)
+    if len(data) > MOST_BYTES:
+        raise InputError(
+            f"{path}: more than {MOST_BYTES:,} bytes; a checkpoint has at most so many; is it the right file?"
+        )
     try:
-        with zipfile.ZipFile(BytesIO(read_packed(path))) as zipped:
-            return {name: zipped.read(name) for name in (_MANIFEST, _WEIGHTS)}
-    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError):
-        raise InputError(f"{path}: this is no checkpoint of decision; decision train makes them") from None
+        with open_zip(data) as zipped:
+            return {name: _unpack(path, zipped, name) for name in _LIMITS}
+    except InputError:
+        raise
+    except Exception:  # zipfile raises errors of many kinds for bytes that are damaged
+        raise InputError(f"{path}: this is not a checkpoint of decision; decision train makes them") from None
+
+
+def _unpack(path: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
+    """A member, whose size is checked before it is unpacked; no more than that size is."""
+    member, most = zipped.getinfo(name), _LIMITS[name]
+    if member.file_size > most:
+        raise InputError(f"{path}: {name}: {member.file_size:,} bytes unpacked, at most {most:,} are read; {REMEDY}")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotImplementedError
+    with zipped.open(member) as file:
+        return file.read(member.file_size + 1)
 
 
 def _decode(path: Path, text: bytes) -> Manifest:
+    return decode_manifest(f"{path}: {MANIFEST}", text)
+
+
+def decode_manifest(where: str, text: bytes | str) -> Manifest:
+    """A manifest from its JSON.
+
+    Args:
+        where: for messages.
+        text: of format 1 or of the present one.
+
+    Raises:
+        InputError: if it cannot be used.
+    """
+    written: dict[str, Any] = {}
     try:
         written = msgspec.json.decode(text, type=dict)
-        if written.get("format") != FORMAT:
-            made = f"format {written.get('format')}, made by decision {written.get('decision')}"
-            raise InputError(f"{path}: the checkpoint has {made}; this decision reads format {FORMAT}")
+        if written.get("format") not in (1, FORMAT):
+            made = f"format {shown(written.get('format'))}, made by decision {shown(written.get('decision'))}"
+            raise InputError(f"{where}: the checkpoint has {made}; this decision reads formats 1 and {FORMAT}")
+        if written["format"] == 1:
+            upgrades = {"config": config_of_format_1, "encoder": encoder_of_format_1}
+            tables = {name: upgrade(written[name]) for name, upgrade in upgrades.items() if _is_table(written, name)}
+            written |= {"format": FORMAT, **tables}
         return msgspec.convert(written, Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {_MANIFEST}: {error}; the checkpoint is damaged") from None
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$.")
+        place = place.rstrip("`")
+        raise InputError(
+            f"{where}: {shown(place or MANIFEST)}: {shown(message)}{_found(written, place)}; {REMEDY}"
+        ) from None
+    except InputError:
+        raise
+    except ConfigError as error:
+        raise InputError(f"{where}: config: {shown(error)}; {REMEDY}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{where}: {shown(error)}; {REMEDY}") from None
+
+
+def _is_table(tree: Mapping[str, Any], name: str) -> bool:
+    return isinstance(tree.get(name), dict)
+
+
+def _found(tree: Any, place: str) -> str:
+    """What a decoded file has at a place that msgspec names, like ``config.network.hidden[0]``."""
+    for key in re.findall(r"[^.\[\]]+", place):
+        if isinstance(tree, dict) and key in tree:
+            tree = tree[key]
+        elif isinstance(tree, list) and key.isdigit():
+            tree = tree[int(key)]
+        else:  # msgspec names no key of a mapping
+            return ""
+    return "" if isinstance(tree, dict) else f"; found {shown(repr(tree))}"

@@ -12,7 +12,7 @@ from .networks import Network
 from .ppo import Rollout, log_probs
 
 
-class VectorEnv(Protocol):
+class MaskedVectorEnv(Protocol):
     """What a rollout needs of environments: Gymnasium's, resetting in the step that ends an episode, with masks.
 
     ``info["action_mask"]`` is (N, A) int8, ``info["metrics"]`` has metrics of finished episodes, arrays (N,), valid
@@ -57,7 +57,7 @@ class Collector:
         seed: of the environments and of the actions' draws.
     """
 
-    def __init__(self, envs: VectorEnv, steps: int, reward_scale: float, seed: int) -> None:
+    def __init__(self, envs: MaskedVectorEnv, steps: int, reward_scale: float, seed: int) -> None:
         self._envs, self._steps, self._scale = envs, steps, reward_scale
         self._rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
         observation, info = envs.reset(seed=seed)

@@ -1,72 +1,39 @@
-"""What is learned, with which network and how: frozen structs, presets in TOML, and ``--set`` last."""
+"""What is learned, with which network and how: frozen structs, presets in TOML, and changes last."""
 
 import tomllib
+import typing
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from decision.model.errors import ConfigError, InputError
-from decision.policies.settings import nearest
+from decision.policies.options import nearest
+from decision.schedulers.base import convert_settings
+from decision.schedulers.registry import find_scheduler, records
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
+ALGORITHM = "algorithm"  # field of section ``learn`` that says which config it is
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Weight = Annotated[float, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class Scheduler(NamedTuple):
-    """What can be learned."""
-
-    preset: str  # that it is learned with by default
-    settings: tuple[str, ...]  # fields of EnvConfig that its environment has
-    networks: tuple[str, ...]  # kinds that fit its observations and choices; none: it has none, and evolves
-    draws: bool = False  # whether it draws if it goes forward (`decision.learn.deploy.Actor`)
-
-    @property
-    def sections(self) -> tuple[str, ...]:
-        """Of a config, which say how it is learned; the last one has the steps."""
-        return ("network", "learn") if self.networks else ("evolve",)
-
-
-SCHEDULERS = {
-    "dbf": Scheduler(
-        preset="dbf-compact",
-        settings=("head", "tail", "cluster", "jobs", "online", "idle_weight", "queue_weight", "waiting_weight"),
-        networks=("jobs", "mlp"),
-        draws=True,
-    ),
-    "rlscheduler": Scheduler("rlscheduler", settings=("head", "jobs", "online"), networks=("priority", "mlp")),
-    "inspector": Scheduler("inspector", settings=("base", "jobs", "online"), networks=("mlp",)),
-    "ranking": Scheduler("ranking", settings=("jobs",), networks=()),
-}
-
-
-class EnvConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The environment, which has those of these that SCHEDULERS says; `decision.envs` says what each means."""
-
-    head: Annotated[int, msgspec.Meta(ge=0)] = 16  # jobs of the window from the queue's head
-    tail: Annotated[int, msgspec.Meta(ge=0)] = 4  # and from its tail
-    cluster: Literal["cores", "pools"] = "cores"  # how the cluster is seen: each core, or pools that fit any size
-    base: Literal["sjf", "f1"] = "sjf"  # the order that is inspected
-    jobs: Count = 1000  # placed jobs that end an episode
-    online: bool = True  # whether other jobs arrive after those
-    idle_weight: Share = 1 / 3  # w1 of the reward
-    queue_weight: Share = 1 / 3  # w2
-    waiting_weight: Share = 1 / 3  # w3
+Widths = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=8192)], ...], msgspec.Meta(max_length=16)]
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An actor and a critic; `decision.learn.networks` has the kinds."""
 
     kind: Literal["mlp", "jobs", "priority"] = "jobs"
-    hidden: tuple[Count, ...] = (32,)  # widths of the layers of mlp and priority; the one width of jobs
+    hidden: Widths = (32,)  # widths of the layers of mlp and priority; the one width of jobs
 
 
-class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):
     """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347); `decision.learn.ppo` follows it."""
+
+    learner: ClassVar[str] = "learner:PpoLearner"  # in this package: its class method `make` gives an `Algorithm`
 
     steps: Count = 2_000_000  # environment steps in all
     envs: Count = 64  # environments side by side
@@ -90,48 +57,79 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
 
+    def torch_threads(self, cores: int) -> int:
+        """Threads that torch computes with: two that wait for each other at every operation waste both cores."""
+        return self.threads or max(1, cores // 2 if self.overlap else cores)
 
-class EvolutionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Evolution by whole schedules, as `decision.learn.ranking` has it."""
+
+class CmaEsConfig(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="cma-es", tag_field=ALGORITHM
+):
+    """Evolution by whole schedules (Hansen, arXiv 1604.00772); `decision.learn.evolution` follows it."""
+
+    learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
 
     steps: Count = 150_000_000  # jobs that are placed in all
     population: Annotated[int, msgspec.Meta(ge=4)] = 20  # candidates of a generation
     sequences: Count = 24  # of jobs, that each candidate schedules
     spread: Positive = 0.3  # standard deviation of the first candidates
-    slowdown_first: Weight = 1.5  # weight of the bounded slowdown, the waiting time's being 1, in the first generation
-    slowdown_last: Weight = 0.85  # and in the last, linear between
     threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that schedule; 0: one per core
+
+    def torch_threads(self, cores: int) -> int:
+        """Threads that torch computes with: it has nothing to compute."""
+        return 1
+
+
+LearnConfig = PpoConfig | CmaEsConfig  # the field `algorithm` says which; one more for each algorithm to come
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of a training run but its inputs."""
+    """All of a training run but its inputs.
 
-    scheduler: Literal["dbf", "rlscheduler", "inspector", "ranking"] = "dbf"  # one of SCHEDULERS
-    env: EnvConfig = EnvConfig()
-    network: NetworkConfig = NetworkConfig()
-    learn: PpoConfig = PpoConfig()
-    evolve: EvolutionConfig = EvolutionConfig()
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    Raises:
+        ConfigError: if there is no such scheduler, or the sections do not fit it.
+    """
+
+    scheduler: str = "dbf"  # name of a `decision.schedulers` record
+    env: Any = msgspec.field(default_factory=dict)  # its Settings, or a dict of some of them
+    network: NetworkConfig | None = NetworkConfig()  # None where it has no network
+    learn: LearnConfig = PpoConfig()
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0
+
+    def __post_init__(self) -> None:
+        record = find_scheduler(self.scheduler)
+        if isinstance(self.env, dict):
+            msgspec.structs.force_setattr(self, "env", convert_settings(record, self.env))
+        if not record.networks:
+            msgspec.structs.force_setattr(self, "network", None)
+        if self.algorithm not in record.algorithms:
+            fitting = " or ".join(record.algorithms)
+            raise ConfigError(f"learn.algorithm is {self.algorithm}: {self.scheduler} is learned with {fitting}")
+
+    @property
+    def algorithm(self) -> str:
+        """How it is learned."""
+        return str(self.learn.__struct_config__.tag)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Of the environment, by name."""
-        return {name: getattr(self.env, name) for name in SCHEDULERS[self.scheduler].settings}
+        return dict(msgspec.to_builtins(self.env))
 
     @property
     def sections(self) -> tuple[str, ...]:
         """Those that say how it is learned; the last one has the steps."""
-        return SCHEDULERS[self.scheduler].sections
+        return ("learn",) if self.network is None else ("network", "learn")
 
     @property
     def steps(self) -> int:
         """In all."""
-        return int(getattr(self, self.sections[-1]).steps)
+        return self.learn.steps
 
 
 def preset_names() -> list[str]:
-    """Names of the presets that the package carries."""
-    return sorted(p.name.removesuffix(".toml") for p in _presets().iterdir() if p.name.endswith(".toml"))
+    """Names of the presets of all schedulers."""
+    return sorted(_preset_files())
 
 
 def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainConfig:
@@ -147,6 +145,10 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
         InputError: if the file cannot be used.
     """
     tree = _read_preset(preset)
+    record = find_scheduler(str(tree.get("scheduler", "dbf")))
+    learn = tree.setdefault("learn", {})
+    if isinstance(learn, dict):
+        learn.setdefault(ALGORITHM, record.algorithms[0])
     for change in changes:
         _apply(tree, change)
     return _convert(tree | more, preset)
@@ -155,20 +157,42 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
 def differences(one: TrainConfig, other: TrainConfig) -> list[str]:
     """Keys whose values differ, as ``learn.lr: 0.0003 and 0.0001``."""
     first, second = _flat(msgspec.to_builtins(one)), _flat(msgspec.to_builtins(other))
-    return [f"{key}: {value} and {second[key]}" for key, value in first.items() if value != second[key]]
+    return [f"{key}: {value} and {second.get(key)}" for key, value in first.items() if value != second.get(key)]
 
 
-def _presets() -> Any:
-    return files("decision.learn") / "presets"
+def config_of_format_1(tree: dict[str, Any]) -> dict[str, Any]:
+    """A config as checkpoints of format 1 have it, in the present form; what is damaged stays as it is.
+
+    Then there was one section ``env`` for all schedulers, and a section for each algorithm.
+    """
+    record = find_scheduler(str(tree.get("scheduler")))
+    sections = {name: value for name in ("env", "learn", "evolve") if isinstance(value := tree.get(name), dict)}
+    evolves = record.algorithms[0] == "cma-es"
+    learn, env = dict(sections.get("evolve" if evolves else "learn", {})), dict(sections.get("env", {}))
+    known = record.Settings.__struct_fields__
+    env |= {name: learn.pop(name) for name in known if name in learn and name not in env}
+    upgraded = {name: value for name, value in tree.items() if name not in ("env", "learn", "evolve")}
+    return upgraded | {
+        "env": {name: value for name, value in env.items() if name in known},
+        "learn": {ALGORITHM: record.algorithms[0], **learn},
+    }
+
+
+def _preset_files() -> dict[str, Any]:
+    """The file of each preset by name: schedulers of this package name one that ships, others a file of their own."""
+    folder = files("decision.learn") / "presets"
+    presets = [preset for record in records().values() for preset in record.presets]
+    paths = [folder / f"{preset}.toml" if isinstance(preset, str) else preset for preset in presets]
+    return {path.name.removesuffix(".toml"): path for path in paths}
 
 
 def _read_preset(name: str) -> dict[str, Any]:
     if name.endswith(".toml"):
         return _parse(name, _read_text(Path(name)))
-    known = preset_names()
+    known = _preset_files()
     if name not in known:
-        raise ConfigError(f"there is no preset {name!r}{nearest(name, known)} (there are {', '.join(known)})")
-    return _parse(name, (_presets() / f"{name}.toml").read_text())
+        raise ConfigError(f"there is no preset {name!r}{nearest(name, known)} (there are {', '.join(sorted(known))})")
+    return _parse(name, known[name].read_text())
 
 
 def _read_text(path: Path) -> str:
@@ -189,11 +213,16 @@ def _apply(tree: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
     section, dot, name = key.partition(".")
     if not (equals and dot and section and name):
-        raise ConfigError(f"--set {change!r}: write it as section.key=value, like learn.lr=1e-4")
-    valid = _flat(msgspec.to_builtins(TrainConfig()))
-    if key not in valid:
-        raise ConfigError(f"--set {change!r}: there is no {key}{nearest(key, valid)}")
+        raise ConfigError(f"{change!r}: write it as section.key=value, like learn.lr=1e-4", field="changes")
+    kind = _SECTIONS.get(section) or _LEARN.get(str(tree["learn"].get(ALGORITHM)), PpoConfig)
+    valid = [f"{section}.{field}" for field in (*kind.__struct_fields__, *([ALGORITHM] if section == "learn" else ()))]
+    if section != "env" and key not in valid:
+        raise ConfigError(f"{change!r}: there is no {key}{nearest(key, valid)}", field="changes")
     tree.setdefault(section, {})[name] = _value(text)
+
+
+_LEARN: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in typing.get_args(LearnConfig)}
+_SECTIONS: dict[str, Any] = {"network": NetworkConfig, "env": TrainConfig}
 
 
 def _value(text: str) -> Any:
@@ -209,34 +238,19 @@ def _convert(tree: Mapping[str, Any], where: str) -> TrainConfig:
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `$.")
         raise ConfigError(f"{where}: {place.rstrip('`') or 'the file'}: {message[0].lower()}{message[1:]}") from None
-    _check_sections(tree, config, where)
-    _check_env(tree.get("env", {}), config, where)
-    _check_network(config, where)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}", field=error.field) from None
+    if "network" in tree and config.network is None:
+        raise ConfigError(f"{where}: {config.scheduler} has no section network: how it is learned is in learn")
+    find_scheduler(config.scheduler).check(config.env, f"{where}: ")
+    check_network(config, where)
     return config
 
 
-def _check_sections(given: Mapping[str, Any], config: TrainConfig, where: str) -> None:
-    for section in ("network", "learn", "evolve"):
-        if section in given and section not in config.sections:
-            has = " and ".join(config.sections)
-            raise ConfigError(f"{where}: {config.scheduler} has no section {section}: how it is learned is in {has}")
-
-
-def _check_env(given: Mapping[str, Any], config: TrainConfig, where: str) -> None:
-    settings = config.settings
-    for name in given:
-        if name not in settings:
-            has = f"{config.scheduler} has {', '.join(settings)}"
-            raise ConfigError(f"{where}: there is no env.{name}{nearest(name, settings)} ({has})")
-    slots = {f"env.{name}": settings[name] for name in ("head", "tail") if name in settings}
-    if slots and not any(slots.values()):
-        are = "are both" if len(slots) > 1 else "is"
-        raise ConfigError(f"{where}: {' and '.join(slots)} {are} 0: the window needs a job")
-
-
-def _check_network(config: TrainConfig, where: str) -> None:
-    network, fitting = config.network, SCHEDULERS[config.scheduler].networks
-    if not fitting:
+def check_network(config: TrainConfig, where: str) -> None:
+    """Refuse a network that does not fit the scheduler. Raises ConfigError."""
+    network, fitting = config.network, find_scheduler(config.scheduler).networks
+    if network is None:
         return
     if network.kind not in fitting:
         kinds = " or ".join(fitting)

@@ -6,18 +6,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from decision.features import CyclePolicy, Encoder, read_encoder
-from decision.model.errors import ConfigError, InputError
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.policies.ranking import SEES, WEIGHTS, RankingPolicy
+from decision.policies.policy import Policy
+from decision.schedulers import (
+    ChoosingPolicy,
+    ChoosingScheduler,
+    Encoder,
+    ParametricScheduler,
+    find_scheduler,
+    read_encoder,
+)
 
-from .checkpoint import Manifest, read_checkpoint
-from .config import SCHEDULERS
-from .networks import Layout, Network, make_network
-from .weights import load, load_network
+from .checkpoint import MANIFEST, REMEDY, Manifest, read_checkpoint, shown
+from .config import check_network
+from .networks import Network, make_network
+from .weights import load_network, load_tensors
 
 
-class Actor:
+class NetworkActor:
     """Chooses valid actions.
 
     Args:
@@ -33,7 +40,7 @@ class Actor:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Begin the draws anew."""
+        """Restart the draws."""
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, observation: NDArray[np.float32], mask: NDArray[np.int8]) -> int:
@@ -57,10 +64,10 @@ class Actor:
         return np.where(goes_on, logits[:, :-1].argmax(1).numpy(), logits.shape[1] - 1)
 
 
-class LearnedPolicy(CyclePolicy):
+class LearnedPolicy(ChoosingPolicy):
     """A checkpoint's choices; the run's seed is that of its draws."""
 
-    def __init__(self, encoder: Encoder, actor: Actor, name: str) -> None:
+    def __init__(self, encoder: Encoder, actor: NetworkActor, name: str) -> None:
         super().__init__(encoder, actor, name)
         self.actor = actor
 
@@ -70,32 +77,46 @@ class LearnedPolicy(CyclePolicy):
         self.actor.reset(seed)
 
 
-def learned_policy(path: Path) -> LearnedPolicy | RankingPolicy:
+def learned_policy(path: Path) -> Policy:
     """The policy of a checkpoint; torch computes in one thread from now on.
 
     Raises:
-        InputError: if the file is no checkpoint, or damaged.
-        ConfigError: if its encoder is of another version than ours.
+        InputError: if the file is not a checkpoint, or damaged.
+        ConfigError: if its encoder is of another version than ours, or does not fit the rest of the manifest.
     """
     manifest, weights = read_checkpoint(path)
-    if manifest.config.scheduler == "ranking":
-        return _ranking(path, manifest, weights)
+    scheduler = find_scheduler(manifest.config.scheduler)
+    if isinstance(scheduler, ChoosingScheduler):
+        return _with_network(path, manifest, scheduler, weights)
+    assert isinstance(scheduler, ParametricScheduler)
+    if manifest.encoder != scheduler.sees:
+        sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
+        raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")
+    tensors = load_tensors(str(path), weights, {"weights": scheduler.weights}, torch.float64)
+    return scheduler.policy(tensors["weights"].numpy(), path.name)
+
+
+def _with_network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, weights: bytes) -> LearnedPolicy:
     torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
-    encoder = read_encoder(manifest.encoder)
-    network = make_network(manifest.config.network, encoder.shape[0], encoder.actions, layout_of(encoder))
+    encoder, config = _encoder(path, manifest, scheduler), manifest.config.network
+    assert config is not None
+    with torch.device("meta"):  # which allocates nothing
+        network = make_network(config, encoder.shape[0], encoder.actions, scheduler.layout(encoder))
     load_network(str(path), network, weights)
-    return LearnedPolicy(encoder, Actor(network, SCHEDULERS[manifest.config.scheduler].draws), path.name)
+    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name)
 
 
-def _ranking(path: Path, manifest: Manifest, data: bytes) -> RankingPolicy:
-    if manifest.encoder != SEES:
-        raise ConfigError(f"{path}: it sees {manifest.encoder}, this package's ranking {SEES}; train again")
-    weights = load(str(path), data).get("weights")
-    if not isinstance(weights, torch.Tensor) or weights.shape != WEIGHTS:
-        raise InputError(f"{path}: there must be weights of shape {WEIGHTS}; the file is damaged")
-    return RankingPolicy(weights.double().numpy(), path.name)
-
-
-def layout_of(encoder: Encoder) -> Layout:
-    """Where in an encoder's observations the cluster and the jobs are."""
-    return Layout(encoder.cluster, encoder.window, by_core=encoder.cores > 0)
+def _encoder(path: Path, manifest: Manifest, scheduler: ChoosingScheduler) -> Encoder:
+    """The encoder, which must be the one that the manifest's config makes."""
+    try:
+        encoder = read_encoder(manifest.encoder)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {MANIFEST}: encoder: {shown(error)}; copy the file again, or train again") from None
+    config, where = manifest.config, f"{path}: {MANIFEST}"
+    check_network(config, where)
+    for field, value in scheduler.encoder_fields(config.env, manifest.nb_hosts).items():
+        found = getattr(encoder, field, None)
+        if found != value:
+            rest = f"must be {value}, as config and nb_hosts say, found {found}"
+            raise ConfigError(f"{where}: encoder.{field}: {rest}; {REMEDY}")
+    return encoder

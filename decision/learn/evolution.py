@@ -26,7 +26,7 @@ class CmaEs:
         self._parents = population // 2
         raw = np.log((population + 1) / 2) - np.log(np.arange(1, self._parents + 1))
         self._weights = raw / raw.sum()
-        mu = 1 / np.square(self._weights).sum()  # parents that count, so to say
+        mu = 1 / np.square(self._weights).sum()  # the effective number of parents
         self._mu, self._expected = mu, np.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))  # length of N(0, I)
         self._path_rate = (mu + 2) / (n + mu + 5)
         self._damping = 1 + 2 * max(0.0, np.sqrt((mu - 1) / (n + 1)) - 1) + self._path_rate
@@ -39,7 +39,7 @@ class CmaEs:
         self._look_at_axes()
 
     def ask(self, rng: np.random.Generator) -> Vector:
-        """(population, n) candidates, to be told of."""
+        """(population, n) candidates, whose values `tell` takes."""
         self._moves = (rng.standard_normal(self._moves.shape) * self._root) @ self._axes.T  # (38), (39)
         return self.mean + self.spread * self._moves
 

@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 
+from decision.envs import SchedulerVectorEnv, Setup
 from decision.model.errors import ConfigError
+from decision.schedulers.base import ChoosingScheduler, Layout, Scheduler
 
-from .collector import Collected, Collector, VectorEnv
+from .collector import Collected, Collector, MaskedVectorEnv
 from .config import PpoConfig, TrainConfig
-from .networks import Layout, Network, make_network
+from .networks import Network, make_network
 from .ppo import Losses, Rollout, update
 
 
-class Learner:
+class PpoLearner:
     """Network, optimiser and collector of a run.
 
     Args:
@@ -29,8 +31,12 @@ class Learner:
         ConfigError: if the config asks for a GPU and there is none.
     """
 
-    def __init__(self, config: TrainConfig, envs: VectorEnv, layout: Layout | None, metrics: tuple[str, ...]) -> None:
-        self.config = config
+    def __init__(
+        self, config: TrainConfig, envs: MaskedVectorEnv, layout: Layout | None, metrics: tuple[str, ...]
+    ) -> None:
+        assert isinstance(config.learn, PpoConfig)
+        assert config.network is not None
+        self.config, self._ppo = config, config.learn
         ppo, space = config.learn, envs.single_observation_space
         self.device = torch.device(_device(ppo))
         with torch.random.fork_rng(devices=[]):  # the weights are drawn from torch's only generator
@@ -49,15 +55,23 @@ class Learner:
         self.lr = ppo.lr  # of the last update
         self.pending: Collected | None = None
 
+    @classmethod
+    def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup) -> "PpoLearner":
+        """For a scheduler's environments."""
+        assert isinstance(scheduler, ChoosingScheduler)
+        assert isinstance(config.learn, PpoConfig)
+        envs = SchedulerVectorEnv(config.learn.envs, setup=setup, threads=1)
+        return cls(config, envs, scheduler.layout(setup.encoder), (*scheduler.curves, *scheduler.metrics))
+
     @property
     def steps(self) -> int:
         """Environment steps learned from."""
-        return self.iteration * self.config.learn.envs * self.config.learn.rollout
+        return self.iteration * self._ppo.envs * self._ppo.rollout
 
     @property
     def finished(self) -> bool:
         """Whether all steps are done."""
-        return self.steps >= self.config.learn.steps
+        return self.steps >= self._ppo.steps
 
     def iterate(self) -> dict[str, float]:
         """Learn from the pending rollout and collect the next one, at the same time if the config says so.
@@ -66,9 +80,9 @@ class Learner:
         of the two is faster.
         """
         collected = self.pending or self._collect()
-        last = self.steps + self.config.learn.envs * self.config.learn.rollout >= self.config.learn.steps
+        last = self.steps + self._ppo.envs * self._ppo.rollout >= self._ppo.steps
         following: Future[Collected] | None = None
-        if self.config.learn.overlap and not last:
+        if self._ppo.overlap and not last:
             following = self._pool.submit(self._collect)
         losses = self._update(collected.rollout)
         self.iteration += 1
@@ -78,7 +92,7 @@ class Learner:
             self.pending = self._collect()
         return {
             "episodes": collected.episodes,
-            "reward": float(collected.rollout.reward.mean()) / self.config.learn.reward_scale,
+            "reward": float(collected.rollout.reward.mean()) / self._ppo.reward_scale,
             **collected.metrics,
             **losses._asdict(),
             "lr": self.lr,
@@ -89,7 +103,7 @@ class Learner:
         return self._collector.collect(self._behaviour)
 
     def _update(self, rollout: Rollout) -> Losses:
-        ppo = self.config.learn
+        ppo = self._ppo
         self.lr = ppo.lr * (1 - self.steps / ppo.steps if ppo.lr_schedule == "linear" else 1)
         for group in self._optimizer.param_groups:
             group["lr"] = self.lr

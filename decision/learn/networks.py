@@ -1,20 +1,20 @@
 """Actors and critics.
 
-`JobsNetwork` sees DBF's observation as what it is, a set of jobs beside a cluster: one small network is shared by all
+`JobsNetwork` sees DBF's observation as what it is, a set of jobs next to a cluster: one small network is shared by all
 jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
 grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
 sees. `Mlp` takes any observation as one vector: DBF's paper has it, and SchedInspector's.
 """
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from decision.features.observe import JOB_FEATURES
+from decision.schedulers.base import Layout
+from decision.schedulers.window import JOB_FEATURES
 
 from .config import NetworkConfig
 
@@ -23,16 +23,8 @@ Floats = NDArray[np.float32]
 _QUANTILES = 16
 _JOB = 8  # features of a job
 _ROUNDING = 1e-6  # shares of cores are whole numbers of cores to within this
-_SHARPNESS = np.float32(1000.0)  # a time of a thousandth of the longest is told apart from none
+_SHARPNESS = np.float32(1000.0)  # a time of a thousandth of the longest differs from none
 _LOG_UNIT = 1 / np.log1p(_SHARPNESS)
-
-
-class Layout(NamedTuple):
-    """What stands where in an observation: first the cluster, then the window's jobs with four numbers each."""
-
-    cluster: int  # numbers about the cluster
-    window: int  # jobs: actions 0 to window - 1 start them, action `window` goes forward
-    by_core: bool  # whether they are the remaining times of cores, or else shares of the cores in pools of such times
 
 
 class Network(nn.Module):

@@ -1,33 +1,25 @@
-"""Learning schedulers, and comparing them.
+"""Training a scheduler, and comparing policies: loops over the records of `decision.schedulers`."""
 
-Those that `decision.learn.config.SCHEDULERS` names: deep back-filling (Wang, Harwood and Rodriguez, HPCC 2022, arXiv
-2401.09910), RLScheduler (Zhang et al., SC 2020), SchedInspector (Zhang, Dai and Xie, HPDC 2022), and rankings.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.envs import DbfVectorEnv, PlacedJobs, Setup, evaluate, make_setup
+from decision.envs import PlacedJobs, Setup, evaluate, make_setup
 from decision.model.platform import Platform
 from decision.model.workload import Workload
-from decision.policies.ranking import SEES
+from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
 
 from . import find_checkpoint
 from .checkpoint import InputFacts, Manifest
 from .config import TrainConfig
-from .deploy import LearnedPolicy, layout_of, learned_policy
-from .learner import Learner
-from .ranking import RankingLearner
-from .training import Report, Task, train
-
-_CURVES = ("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown")
+from .deploy import LearnedPolicy, learned_policy
+from .training import Report, Training, run_training
 
 
 def train_scheduler(
@@ -49,49 +41,44 @@ def train_scheduler(
         config: what is learned and how.
         files: of the platform and the workload.
         folder: gets checkpoint and curves.
-        resume: as of `decision.learn.training.train`, like `stop` and `report`.
+        resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
 
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
-    setup = make_setup(workload, platform, **_OPTIONS[config.scheduler](config.settings))
-    evolves = config.scheduler == "ranking"
+    scheduler = find_scheduler(config.scheduler)
+    setup = make_training_setup(scheduler, config, workload, platform)
     manifest = Manifest(
         decision=__version__,
-        algorithm="cma-es" if evolves else "ppo",
+        algorithm=config.algorithm,
         config=config,
-        encoder=SEES if evolves else msgspec.to_builtins(setup.encoder),
+        encoder=dict(scheduler.sees)
+        if isinstance(scheduler, ParametricScheduler)
+        else msgspec.to_builtins(setup.encoder),
         nb_hosts=len(platform.hosts),
         platform=files[0],
         workloads=tuple(files[1:]),
         steps=0,
     )
-    algorithm = partial(RankingLearner if evolves else _ppo, setup=setup, metrics=_CURVES)
-    task = Task(algorithm, _CURVES, manifest, folder, config.scheduler)
-    return train(task, resume=resume, stop=stop, report=report)
+    module, _, name = config.learn.learner.partition(":")
+    learner = getattr(import_module(f"{__package__}.{module}"), name)
+    metrics = (*scheduler.curves, *getattr(scheduler, "metrics", ()))
+    training = Training(
+        partial(learner.make, scheduler=scheduler, setup=setup), metrics, manifest, folder, scheduler.name
+    )
+    return run_training(training, resume=resume, stop=stop, report=report)
 
 
-def _ppo(config: TrainConfig, setup: Setup, metrics: tuple[str, ...]) -> Learner:
-    envs = DbfVectorEnv(config.learn.envs, setup=setup, threads=1)
-    return Learner(config, envs, layout_of(setup.encoder), metrics)
+def make_training_setup(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> Setup:
+    """The environments, or the schedules, that a scheduler learns from."""
+    episodes = scheduler.episodes(config.env, workload)
+    if not isinstance(scheduler, ChoosingScheduler):
+        return make_setup(workload, platform, episodes=episodes)
+    name = scheduler.encoder_fields(config.env, len(platform.hosts))["name"]
+    return make_setup(workload, platform, encoder=name, episodes=episodes, **config.settings)
 
 
-def _dbf(settings: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: settings[name] for name in ("head", "tail", "jobs", "online")}
-    encoder = {"cores": "dbf", "pools": "dbf-pools"}[settings["cluster"]]
-    weights = [settings[name] for name in ("idle_weight", "queue_weight", "waiting_weight")]
-    return plain | {"encoder": encoder, "weights": weights}
-
-
-_OPTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {  # of `make_setup`, from a config's settings
-    "dbf": _dbf,
-    "rlscheduler": lambda settings: {"encoder": "rlscheduler", **settings},
-    "inspector": lambda settings: {"encoder": "inspector", **settings},
-    "ranking": lambda settings: {"online": False, **settings},
-}
-
-
-class Comparison:
+class EpisodeComparison:
     """Policies over the same episodes of a workload.
 
     Args:
@@ -109,12 +96,12 @@ class Comparison:
     def __init__(
         self, platform: Platform, workload: Workload, placed: int, episodes: int, seed: int, online: bool = True
     ) -> None:
-        self._setup = partial(make_setup, workload, platform, jobs=placed, online=online)
+        self._setup = partial(make_setup, workload, platform, episodes=Episodes(jobs=placed, online=online))
         self._episodes, self._seed = episodes, seed
         self._plain = self._setup()
 
     def metrics(self, policy: str, placed: list[PlacedJobs] | None = None) -> dict[str, NDArray[np.float64]]:
-        """Each of `decision.envs.METRICS` for each episode.
+        """Each of `decision.envs.EPISODE_METRICS` for each episode.
 
         Args:
             policy: a checkpoint ``*.ckpt``, or the name of a shipped policy or a heuristic.

@@ -13,8 +13,8 @@ from decision.cores import available_cores
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 
-from .checkpoint import Manifest, read_packed, write_checkpoint
-from .config import PpoConfig, TrainConfig, differences
+from .checkpoint import Manifest, decode_manifest, read_packed, write_checkpoint
+from .config import LearnConfig, TrainConfig, differences
 from .logs import CsvLog, EventLog
 from .weights import dump, load
 
@@ -52,14 +52,14 @@ class Algorithm(Protocol):
         """Go on from a `state`."""
 
     def close(self) -> None:
-        """There is no more to learn."""
+        """End threads and environments."""
 
 
-class Task(NamedTuple):
-    """What is learned, and what is left of it."""
+class Training(NamedTuple):
+    """What is learned, and what it leaves."""
 
     algorithm: Callable[[TrainConfig], Algorithm]  # as it is before the first step
-    metrics: tuple[str, ...]  # of the curves: those for the checkpoint, and for all to see
+    metrics: tuple[str, ...]  # of the curves: those that the checkpoint has, too
     manifest: Manifest  # of the checkpoint, as it is before the first step
     folder: Path  # gets curves, checkpoint and state
     name: str  # of the checkpoint's file, without .ckpt
@@ -73,8 +73,8 @@ class Report(NamedTuple):
     row: Mapping[str, float]  # what goes into the curves
 
 
-def train(
-    task: Task,
+def run_training(
+    task: Training,
     *,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
@@ -86,7 +86,7 @@ def train(
         task: what is learned, and where it is written: ``progress.csv``, TensorBoard's event files, the checkpoint.
         resume: go on from the folder's state, if there is one.
         stop: asked after each iteration.
-        report: told after each iteration.
+        report: called after each iteration.
 
     Returns:
         The checkpoint.
@@ -96,7 +96,7 @@ def train(
     """
     checkpoint = task.folder / f"{task.name}.ckpt"
     saved = _saved_state(task, resume)
-    manifest = task.manifest if saved is None else _manifest(saved)
+    manifest = task.manifest if saved is None else _manifest(task, saved)
     with ExitStack() as open_things:
         open_things.enter_context(_threads(manifest.config.learn))  # the first weights' last bits depend on it, too
         learner = open_things.enter_context(closing(task.algorithm(manifest.config)))
@@ -127,30 +127,30 @@ def train(
     return checkpoint
 
 
-def _save(task: Task, checkpoint: Path, manifest: Manifest, learner: Algorithm) -> None:
+def _save(task: Training, checkpoint: Path, manifest: Manifest, learner: Algorithm) -> None:
     """The checkpoint, and the state to go on from."""
     write_checkpoint(checkpoint, manifest, dump(learner.weights()))
     state = {"manifest": msgspec.json.encode(manifest).decode(), "learner": learner.state()}
     write_files({task.folder / _STATE: [dump(state)]})
 
 
-def _saved_state(task: Task, resume: bool) -> dict[str, Any] | None:
+def _saved_state(task: Training, resume: bool) -> dict[str, Any] | None:
     path = task.folder / _STATE
     if not path.exists():
         task.folder.mkdir(parents=True, exist_ok=True)
         return None
     if not resume:
-        raise ConfigError(f"{task.folder} holds a run: go on with --resume, or choose another folder")
+        raise ConfigError(f"{task.folder} holds a run: resume it, or choose another folder", field="resume")
     state = load(str(path), read_packed(path))
-    _check_same(task, _manifest(state))
+    _check_same(task, _manifest(task, state))
     return state
 
 
-def _manifest(state: Mapping[str, Any]) -> Manifest:
-    return msgspec.json.decode(state["manifest"], type=Manifest)
+def _manifest(task: Training, state: Mapping[str, Any]) -> Manifest:
+    return decode_manifest(str(task.folder / _STATE), state["manifest"])
 
 
-def _check_same(task: Task, before: Manifest) -> None:
+def _check_same(task: Training, before: Manifest) -> None:
     """Refuse to go on with another config or other inputs than the run began with."""
     changed = differences(before.config, task.manifest.config)
     if changed:
@@ -162,11 +162,10 @@ def _check_same(task: Task, before: Manifest) -> None:
 
 
 @contextmanager
-def _threads(ppo: PpoConfig) -> Iterator[None]:
-    """Let torch compute with so many threads: two that wait for each other at every operation waste both cores."""
+def _threads(config: LearnConfig) -> Iterator[None]:
+    """Let torch compute with as many threads as the algorithm wants."""
     before = torch.get_num_threads()
-    cores = available_cores()
-    torch.set_num_threads(ppo.threads or max(1, cores // 2 if ppo.overlap else cores))
+    torch.set_num_threads(config.torch_threads(available_cores()))
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Frozen facts: jobs, profiles, workloads, platforms, power states, host sets, and the package's errors.
+"""Immutable types: jobs, profiles, workloads, platforms, power states, host sets; the package's errors and constants.
 
 Nothing here knows a file format, a protocol or a simulated clock; everything else imports it.
 

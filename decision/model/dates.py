@@ -9,18 +9,16 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from .demand import Floats, submit_times
 from .errors import ConfigError
+from .record import Ints
 from .workload import Workload
 
 DAY = 86_400  # seconds
 LAST_DATE = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _THURSDAY = 3  # 1970-01-01
-
-Ints = NDArray[np.int64]
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -56,7 +54,7 @@ def read_moment(text: str) -> Moment:
     except ValueError:
         return Moment(text, date=_date(text))
     if not math.isfinite(seconds):
-        raise ConfigError(f"{text}: is no time; give seconds or a date like 2016-05-10T08:30")
+        raise ConfigError(f"{text}: not a time; give seconds or a date like 2016-05-10T08:30")
     return Moment(text, seconds)
 
 
@@ -64,11 +62,11 @@ def _date(text: str) -> datetime.datetime:
     try:
         return datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"{text}: is no time; give seconds or a date like 2016-05-10T08:30") from None
+        raise ConfigError(f"{text}: not a time; give seconds or a date like 2016-05-10T08:30") from None
 
 
 def _clock(workload: Workload) -> float:
-    """What the machine's clock showed at 0 s, in seconds since 1970; 0 where nobody knows."""
+    """What the machine's clock showed at 0 s, in seconds since 1970; 0 where it is unknown."""
     return 0.0 if workload.unix_start is None else workload.unix_start + workload.time_zone
 
 

@@ -4,12 +4,10 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .errors import ConfigError
+from .record import Floats
 from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload
-
-Floats = NDArray[np.float64]
 
 
 def runtimes(workload: Workload, speed: float | None = None) -> Floats:
@@ -59,8 +57,8 @@ class _Seconds:
 
     def _computing(self, flops: float, name: str) -> float:
         if self._speed is None:
-            reason = "it computes, and how fast is not known; give the hosts' speed with --speed, like --speed 11.77Gf"
-            raise ConfigError(f"{self._path}: profile {name!r}: {reason}")
+            reason = "it computes, and how fast is not known; give the hosts' speed, like 11.77Gf"
+            raise ConfigError(f"{self._path}: profile {name!r}: {reason}", field="speed")
         return flops / self._speed
 
 

@@ -1,14 +1,31 @@
-"""Errors that name who is to blame.
+"""Errors that name whose fault they are.
 
 Each error is one clear line for a person: what, where, what to do. `exit_code` is what the command line
 ends with: 2 for a user's mistake, 3 for a peer's fault.
 """
 
+DISTRIBUTION = "batsim-decision"  # the package's name in an index of packages; there, `decision` is somebody else's
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs one of the package's extras: learn, analysis."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
 
 class DecisionError(Exception):
-    """Root of all errors that this package raises on purpose."""
+    """Root of all errors that this package raises on purpose.
+
+    Args:
+        message: one line: what is wrong, what was found, what to do, in words that hold for every interface.
+        field: the Python name of the argument to change (``speed``), if one can repair it. The command line adds
+            which of its options that is (``--speed``); nothing below it names an option.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ConfigError(DecisionError):
@@ -42,6 +59,13 @@ class RemoteProtocolError(ProtocolError):
 
 
 class PeerError(DecisionError):
-    """The peer never came, stopped talking or died."""
+    """The peer never connected, sent nothing more or died."""
 
     exit_code = 3
+
+
+class InternalError(Exception):
+    """Our own mistake, found before it could do harm: an array of a kernel is full.
+
+    Not a `DecisionError`: the command line says that it is a bug and asks for a report.
+    """

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import ConfigError
 from .topology import Topology
 
-MAX_HOSTS = 1_000_000  # more of them are a mistake
+MAX_HOSTS = 1_000_000  # more are a mistake
 
 
 class PowerState(msgspec.Struct, frozen=True):

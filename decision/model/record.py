@@ -1,4 +1,4 @@
-"""What a finished run leaves: the columns of Batsim's output files, before anything is written."""
+"""The tables of a finished run: the columns of Batsim's output files, before anything is written."""
 
 import math
 from enum import IntEnum
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+NULL_RUNTIME = 1e-5  # seconds: what Batsim writes for a job that took no time
+SHORTEST_RUNTIME = 10.0  # seconds: shorter jobs count as this long in the bounded slowdown
 
 
 class FinalState(IntEnum):

@@ -1,7 +1,7 @@
 """Workloads from workloads: fewer jobs, other arrivals, other walltimes.
 
 Every job that is left out is counted by reason in `Workload.dropped`: kept and dropped are always all. These
-functions are part of the model so that whoever reads, makes or converts workloads has the same ones.
+functions are part of the model so that readers, generators and conversions of workloads use the same ones.
 """
 
 from collections import Counter

@@ -16,11 +16,10 @@ from math import prod
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .errors import ConfigError
-
-Ints = NDArray[np.int64]
+from .record import Ints
 
 
 class Link(msgspec.Struct, frozen=True):

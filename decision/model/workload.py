@@ -1,6 +1,6 @@
 """Jobs, the profiles that say what they do, and workloads.
 
-A `Job` is what a scheduler may know: there is no runtime in it. What a job really does is its profile,
+A `Job` is what a scheduler may know: it has no runtime. What a job really does is its profile,
 which a policy cannot see (the engine turns profiles into `decision.engine.truth.Truth`).
 """
 
@@ -23,7 +23,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     walltime: float = math.inf  # seconds; inf where the job has none
     profile: str = ""  # name of a profile of the same workload
     user: str = ""
-    source: bytes | None = None  # the job's JSON object as the file has it, where the reader was told to keep it
+    source: bytes | None = None  # the job's JSON object as the file has it, where the reader was asked to keep it
     extra: Mapping[str, Any] | None = None  # further fields to write, which Batsim only forwards: {"value": 3}
 
     @property

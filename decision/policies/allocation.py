@@ -7,23 +7,23 @@ reservation that counts hosts could not be kept.
 """
 
 from decision.jit import kernel
+from decision.state.bitmap import count_hosts, next_in, next_out, remove_interval
 
-from .bits import count_hosts, next_in, next_out, remove_interval
+from .config import Allocation
 from .draws import first_word, next_word, uniform
-from .plan import START, add, add_interval
-from .slots import BEST_FIT, CONTIGUOUS, SCATTERED
+from .plan_arrays import START, add, add_interval
 
 
 @kernel
-def start_job(plan, config, job, size):
+def plan_start(plan, config, job, size):
     """Plan to start `job` on `size` of the plan's free hosts, which must be as many."""
     action = add(plan, START, job)
-    if config.allocation == SCATTERED:
+    if config.allocation == Allocation.SCATTERED:
         _take_scattered(plan, action, size, first_word(config.seed, job))
         return
     first = -1
-    if config.allocation == CONTIGUOUS or config.allocation == BEST_FIT:
-        first = _find_run(plan.free, size, config.allocation == BEST_FIT)
+    if config.allocation == Allocation.CONTIGUOUS or config.allocation == Allocation.BEST_FIT:
+        first = _find_run(plan.free, size, config.allocation == Allocation.BEST_FIT)
     if first >= 0:
         _take(plan, action, first, first + size - 1)
     else:

@@ -10,22 +10,12 @@ depends on it lies at infinity, and what lies behind may start.
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, SWITCHES
+from decision.model.errors import InternalError
+from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING
 
 from .capacity import awake_at, has_sleepers, hosts_given_back
-from .slots import (
-    EASY,
-    EXTRA,
-    FCFS,
-    FIRST_FIT,
-    HEAD,
-    LAST_FREE,
-    LAST_JOBS,
-    LAST_OVER,
-    LAST_RUNNING,
-    LAST_SWITCHES,
-    SHADOW,
-)
+from .config import Backfill, Order
+from .memory import EXTRA, HEAD, SEEN_FREE, SEEN_JOBS, SHADOW, ends_since, note_decision
 
 
 @kernel
@@ -38,7 +28,8 @@ def choose(state, facts, config, memory, queue, length):
         chosen, free = _look_at_arrivals(state, config, memory)
     else:
         chosen, free = _look_at_all(state, facts, config, memory, queue, length, free)
-    _remember(state, memory, chosen, free)
+    note_decision(state, memory, chosen)
+    memory.counts[SEEN_FREE] = free
     return chosen
 
 
@@ -48,10 +39,10 @@ def _look_at_all(state, facts, config, memory, queue, length, free):
     chosen, free = _take_heads(memory.chosen, queue, length, state.size, free)
     if chosen == length or free == 0:
         return chosen, free
-    if config.backfill == FIRST_FIT:
+    if config.backfill == Backfill.FIRST_FIT:
         memory.counts[HEAD] = queue[chosen]
         return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
-    if config.backfill == EASY:
+    if config.backfill == Backfill.EASY:
         _reserve_head(state, facts, config, memory, queue[chosen], chosen, free)
         return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
     return chosen, free
@@ -62,10 +53,18 @@ def _take_heads(chosen, queue, length, size, free):
     """Jobs from the front while they fit."""
     i = 0
     while i < length and size[queue[i]] <= free:
-        chosen[i] = queue[i]
         free -= size[queue[i]]
-        i += 1
+        i = take(chosen, i, queue[i])
     return i, free
+
+
+@kernel
+def take(chosen, taken, job):
+    """Choose one more job; returns how many are chosen. Each has a host, so there are no more than hosts."""
+    if taken >= len(chosen):
+        raise InternalError("a policy chose more jobs than there are hosts")
+    chosen[taken] = job
+    return taken + 1
 
 
 @kernel
@@ -74,8 +73,7 @@ def _take_fitting(chosen, taken, queue, begin, end, size, free):
     for i in range(begin, end):
         hosts = size[queue[i]]
         if hosts <= free:
-            chosen[taken] = queue[i]
-            taken += 1
+            taken = take(chosen, taken, queue[i])
             free -= hosts
             if free == 0:
                 break
@@ -97,8 +95,7 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
             if hosts > extra:
                 continue
             extra -= hosts
-        chosen[taken] = job
-        taken += 1
+        taken = take(chosen, taken, job)
         free -= hosts
         if free == 0:
             break
@@ -131,6 +128,8 @@ def _add_release(memory, released, time, hosts):
     if at > 0 and memory.release_time[at - 1] == time:
         memory.release_hosts[at - 1] += hosts
         return released
+    if released >= len(memory.release_time):
+        raise InternalError("the policy's memory has no room for another release of hosts")
     for i in range(released, at, -1):
         memory.release_time[i] = memory.release_time[i - 1]
         memory.release_hosts[i] = memory.release_hosts[i - 1]
@@ -166,14 +165,11 @@ def _only_arrivals(state, config, memory):
 
     Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer.
     """
-    count, counts = state.count, memory.counts
     return (
-        counts[HEAD] >= 0
-        and config.order == FCFS
-        and count[N_FREE] == counts[LAST_FREE]
-        and count[N_RUNNING] == counts[LAST_RUNNING]
-        and count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] == counts[LAST_OVER]
-        and count[SWITCHES] == counts[LAST_SWITCHES]
+        memory.counts[HEAD] >= 0
+        and config.order == Order.FCFS
+        and state.count[N_FREE] == memory.counts[SEEN_FREE]
+        and ends_since(state, memory) == 0
         and not has_sleepers(state, config)
     )
 
@@ -181,17 +177,7 @@ def _only_arrivals(state, config, memory):
 @kernel
 def _look_at_arrivals(state, config, memory):
     length, free = state.count[N_QUEUED], state.count[N_FREE]
-    begin = length - (state.count[N_JOBS] - memory.counts[LAST_JOBS])
-    if config.backfill == FIRST_FIT:
+    begin = length - (state.count[N_JOBS] - memory.counts[SEEN_JOBS])
+    if config.backfill == Backfill.FIRST_FIT:
         return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
     return _take_harmless(state, memory, 0, state.queue, begin, length, free)
-
-
-@kernel
-def _remember(state, memory, chosen, free):
-    count, counts = state.count, memory.counts
-    counts[LAST_FREE] = free
-    counts[LAST_JOBS] = count[N_JOBS]
-    counts[LAST_RUNNING] = count[N_RUNNING] + chosen
-    counts[LAST_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
-    counts[LAST_SWITCHES] = count[SWITCHES]

@@ -1,36 +1,36 @@
 """What hosts there will be: free now, given back by running jobs, or woken from sleep.
 
 A host that sleeps is capacity from ``now + wake_time`` on, one that wakes from the moment it is due, one that
-is falling asleep after both. What is overdue is expected `CLOCK` from now.
+is falling asleep after both. What is overdue is expected `TOLERANCE` from now.
 """
 
 import numpy as np
 
 from decision.jit import kernel
 from decision.state.cluster import (
-    N_ASLEEP,
-    N_AWAY,
-    N_DOZING,
     N_FREE,
     N_RUNNING,
-    N_WAKING,
+    N_SLEEPING,
+    N_SWITCHING_OFF,
+    N_SWITCHING_ON,
+    N_UNAVAILABLE,
     SLEEPING,
     SWITCHING_OFF,
     SWITCHING_ON,
     UNAVAILABLE,
 )
-from decision.state.profile import add_free, begin_profile
 
-from .slots import NEVER
+from .config import Power
+from .profile import add_free, begin_profile
 
-CLOCK = 1e-3  # seconds: what is due within this is due now, since a peer's clock may round
+TOLERANCE = 1e-3  # seconds: what is due within this is due now, since a peer's clock may round
 
 
 @kernel
 def has_sleepers(state, config):
     """Whether hosts sleep or switch that the policy can wake."""
     count = state.count
-    return config.power != NEVER and count[N_ASLEEP] + count[N_WAKING] + count[N_DOZING] > 0
+    return config.power != Power.NEVER and count[N_SLEEPING] + count[N_SWITCHING_ON] + count[N_SWITCHING_OFF] > 0
 
 
 @kernel
@@ -47,14 +47,14 @@ def awake_at(state, facts, config, host):
         due = max(now, state.host_since[host] + config.doze_time) + config.wake_time
     else:
         return np.inf
-    return max(due, now + CLOCK)
+    return max(due, now + TOLERANCE)
 
 
 @kernel
 def hosts_given_back(state, job):
     """How many hosts will be free again when a running job ends: all but those that left."""
     hosts = state.size[job]
-    if state.count[N_AWAY] > 0:
+    if state.count[N_UNAVAILABLE] > 0:
         begin = state.alloc_first[job]
         for i in range(begin, begin + state.alloc_count[job]):
             for host in range(state.interval_first[i], state.interval_last[i] + 1):
@@ -72,14 +72,14 @@ def booked_end(state, memory, job):
 
 @kernel
 def fill_capacity(state, facts, config, memory):
-    """Make the profile anew from what is free, runs and sleeps; no reservations."""
+    """Fill the profile from what is free, runs and sleeps; no reservations."""
     now = state.now[0]
     begin_profile(memory, now, state.count[N_FREE])
     for i in range(state.count[N_RUNNING]):
         job = state.running[i]
         due = booked_end(state, memory, job)
         if due <= now:
-            due = now + CLOCK
+            due = now + TOLERANCE
         add_free(memory, due, np.inf, hosts_given_back(state, job))
     if has_sleepers(state, config):
         _add_sleepers(state, facts, config, memory)

@@ -6,16 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.state.cluster import ClusterState, platform_facts
-from decision.state.view import ClusterView
+from decision.state.cluster import N_FREE, N_QUEUED, ClusterState, platform_facts
 
-from .base import Plan
-from .decide import decide
-from .presets import ALLOCATIONS, BACKFILLS, ORDERS, POWERS
-from .settings import nearest, read_value, refuse_unknown
-from .slots import Backfill, Memory, Order, PolicyConfig, Power, new_memory, with_room
+from .allocation import plan_start
+from .backfill import choose
+from .capacity import TOLERANCE
+from .catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS
+from .config import Backfill, Order, PolicyConfig, Power
+from .conservative import choose_reserved, next_call
+from .memory import NEXT_CALL, Memory, config_in, grown_memory, memory_at, new_memory
+from .options import nearest, read_value, refuse_unknown
+from .order import sort_queue
+from .plan_arrays import CALL_AT, add, clear
+from .power import manage_power
+from .prepared import DECIDE, DECIDED, CompiledPolicy
 
 _SLOTS: dict[str, Mapping[str, tuple[int, Any]]] = {
     "order": ORDERS,
@@ -32,6 +39,7 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
 }
 OPTIONS = (*_SLOTS, *_NUMBERS)
+_SOON = 1e-6  # seconds: no call is asked for sooner, because a peer rounds its clock down
 
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
@@ -39,7 +47,54 @@ _BY_WALLTIME = {
 }
 
 
-class ComposedPolicy:
+@kernel
+def decide(state, facts, memory, plan):
+    """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
+    config = config_in(memory)
+    clear(plan, state)
+    if state.count[N_FREE] == 0 and config.backfill != Backfill.CONSERVATIVE and config.power == Power.NEVER:
+        return
+    if config.order == Order.FCFS:
+        queue, length = state.queue, state.count[N_QUEUED]
+    else:
+        queue, length = memory.sorted, sort_queue(state, config, memory)
+    call = np.inf
+    if config.backfill == Backfill.CONSERVATIVE:
+        chosen = choose_reserved(state, facts, config, memory, queue, length)
+        call = next_call(state, memory, chosen)
+    else:
+        chosen = choose(state, facts, config, memory, queue, length)
+    for i in range(chosen):
+        plan_start(plan, config, memory.chosen[i], state.size[memory.chosen[i]])
+    if config.power != Power.NEVER:
+        call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen))
+    if call < np.inf:
+        _ask_for_call(state, memory, plan, call)
+
+
+@kernel
+def _ask_for_call(state, memory, plan, time):
+    """Ask to be called at `time` (seconds), but once for each time: a peer keeps every request.
+
+    Nothing is asked where a call is pending that comes no later.
+    """
+    pending = memory.times[NEXT_CALL]
+    if pending <= state.now[0] + TOLERANCE:
+        pending = np.inf
+    time = max(time, state.now[0] + _SOON)
+    if time < pending:
+        plan.time[add(plan, CALL_AT, -1)] = time
+        pending = time
+    memory.times[NEXT_CALL] = pending
+
+
+@DECIDE.entry
+def _decide_composed(state, facts, memory, plan):
+    decide(state, facts, memory_at(memory), plan)
+    return DECIDED
+
+
+class ComposedPolicy(CompiledPolicy):
     """A policy made of slots.
 
     Args:
@@ -54,6 +109,8 @@ class ComposedPolicy:
     Raises:
         ConfigError: for a name or number that makes no sense.
     """
+
+    entry = _decide_composed
 
     def __init__(
         self,
@@ -72,8 +129,6 @@ class ComposedPolicy:
         settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
         self._given = PolicyConfig(**codes, **settings)
         self.config = self._given
-        self._memory: Memory | None = None
-        self._state: ClusterState | None = None
 
     @property
     def needs_walltime(self) -> bool:
@@ -86,20 +141,13 @@ class ComposedPolicy:
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
+        super().reset(platform, seed)
         wake, doze = _switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze)
-        self._memory = self._state = None
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
-        return new_memory(state, self.config) if memory is None else with_room(memory, state, self.config)
-
-    def decide(self, cluster: ClusterView, plan: Plan) -> None:
-        """Fill the plan; whoever holds the arrays calls `decision.policies.decide.decide` itself."""
-        if cluster.arrays is not self._state or self._memory is None:
-            self._memory = self.memory_for(cluster.arrays, self._memory)
-            self._state = cluster.arrays
-        decide(cluster.arrays, cluster.facts, self.config, self._memory, plan.arrays)
+        return new_memory(state, self.config) if memory is None else grown_memory(memory, state, self.config)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

@@ -15,26 +15,29 @@ upper bound, and a job that is longer than the longest spell and begins after th
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.profile import END, FIRST, add_free, earlier, most_free, step_at
+from decision.state.bitmap import highest_bit, trailing_zeros
 
-from .bits import highest_bit, trailing_zeros
-from .slots import FREED_ROOM, LAST_JOBS, N_FREED, NEXT_START, SERIAL
+from .memory import FREED_ROOM, N_FREED, NEXT_START, SEEN_JOBS, SERIAL
+from .profile import END_STEP, FIRST_STEP, add_free, earlier, most_free, step_at
 
 
 @kernel
 def compress(memory, queue, length, size, walltime):
     """Move each reservation, in queue order, to the earliest place that all others leave it."""
-    seen, known = memory.counts[N_FREED], memory.counts[LAST_JOBS]
+    seen, known = memory.counts[N_FREED], memory.counts[SEEN_JOBS]
     begin, most = _outline(memory)
     for i in range(length):
         job = queue[i]
         own = memory.reserved[job]
+        # nothing that was freed is wide enough, or lies before it; new jobs have no reservation yet
         if size[job] > most or own <= begin or job >= known:
             continue
         new = _find_earlier(memory, job, own, size[job], walltime[job])
         memory.examined[job] = memory.counts[SERIAL]
         if new < own:
             _move(memory, job, own, new, size[job], walltime[job])
+            # what the job leaves is freed for the jobs behind it now, and for those before it in the next pass: so
+            # this region, and all after it, are kept
             last = memory.counts[N_FREED] - 1
             begin = min(begin, memory.freed_begin[last])
             most = max(most, memory.freed_most[last])
@@ -55,15 +58,16 @@ def _outline(memory):
 @kernel
 def _find_earlier(memory, job, own, size, walltime):
     """The earliest begin for a reservation, of those that regions freed since it was last examined allow."""
-    best, level = own, highest_bit(size)
+    best, level = own, highest_bit(size)  # spells of 2 ** level hosts bound those of `size` hosts, which are no fewer
     regions = _regions_for(memory, memory.examined[job], own, size)
     while regions != 0:
         i = np.int64(trailing_zeros(regions))
         regions &= regions - np.uint64(1)
         if memory.spell_end[i, level] < 0:
             _measure_spells(memory, i, level)
+        # a spell that reaches `own` goes on through the reservation's own hosts, so its length says nothing
         if walltime <= memory.spell_length[i, level] or own <= memory.spell_end[i, level]:
-            end = min(memory.freed_end[i], best)
+            end = min(memory.freed_end[i], best)  # only what is earlier than the best so far counts
             best = min(best, earlier(memory, size, walltime, own, memory.freed_begin[i], end))
     return best
 
@@ -82,10 +86,10 @@ def _regions_for(memory, examined, own, size):
 @kernel
 def _measure_spells(memory, region, level):
     """Measure the spells of 2 ** level free hosts that touch the region."""
-    time, free, last = memory.step_time, memory.step_free, memory.span[END]
+    time, free, last = memory.step_time, memory.step_free, memory.span[END_STEP]
     hosts, longest, latest = 1 << level, 0.0, 0.0
     at = step_at(memory, memory.freed_begin[region])
-    while at > memory.span[FIRST] and free[at] >= hosts and free[at - 1] >= hosts:
+    while at > memory.span[FIRST_STEP] and free[at] >= hosts and free[at - 1] >= hosts:
         at -= 1
     while at < last and time[at] < memory.freed_end[region]:
         if free[at] >= hosts:
@@ -117,7 +121,7 @@ def note_freed(memory, begin, end):
     counts = memory.counts
     counts[SERIAL] += 1
     at = counts[N_FREED]
-    if at == FREED_ROOM:
+    if at == FREED_ROOM:  # one bit of a word for each region: `_regions_for`
         begin = min(begin, memory.freed_begin.min())
         end = max(end, memory.freed_end.max())
         at = 0
@@ -125,7 +129,7 @@ def note_freed(memory, begin, end):
     memory.freed_end[at] = end
     memory.freed_most[at] = most_free(memory, begin, end)
     memory.freed_serial[at] = counts[SERIAL]
-    memory.spell_end[at, :] = -1.0
+    memory.spell_end[at, :] = -1.0  # to be measured when first asked for: most levels never are
     counts[N_FREED] = at + 1
 
 

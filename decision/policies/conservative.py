@@ -3,33 +3,24 @@
 A job gets at arrival the earliest reservation that delays nobody's. When capacity comes back that had been planned
 away (a job ended before its planned end, hosts returned or woke), the schedule is compressed: in queue order each
 reservation is taken out and put back as early as it fits with all others in place, so none ever gets later. Where
-the plan has become impossible (a job overran, hosts left) all reservations are made anew, in queue order. A job
+the plan has become impossible (a job overran, hosts left) all reservations are made again, in queue order. A job
 starts when its reservation begins; where nothing else happens then, the policy asks to be called. After Mu'alem and
 Feitelson (TPDS 2001).
 
-A start that comes late by no more than `CLOCK`, as a peer's clock has it, leaves the plan as it is.
+A start that comes late by no more than `TOLERANCE`, as a peer's clock has it, leaves the plan as it is.
 """
 
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, SWITCHES
-from decision.state.profile import add_free, earliest, forget_before, free_at, least_free
+from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_RUNNING
 
-from .capacity import CLOCK, booked_end, fill_capacity, has_sleepers
+from .backfill import take
+from .capacity import TOLERANCE, booked_end, fill_capacity, has_sleepers
 from .compression import compress, note_freed
-from .slots import (
-    FCFS,
-    LAST_JOBS,
-    LAST_NOW,
-    LAST_OVER,
-    LAST_RUNNING,
-    LAST_SWITCHES,
-    N_FREED,
-    NEXT_START,
-    SERIAL,
-    TROUBLED,
-)
+from .config import Order
+from .memory import LAST_NOW, N_FREED, NEXT_START, SEEN_JOBS, SERIAL, TROUBLED, ends_since, note_decision
+from .profile import add_free, earliest, forget_before, free_at, least_free
 
 
 @kernel
@@ -37,7 +28,7 @@ def choose_reserved(state, facts, config, memory, queue, length):
     """Keep the reservations and put the jobs that start now into ``memory.chosen``; returns how many."""
     now, counts, times = state.now[0], memory.counts, memory.times
     compresses = counts[TROUBLED] == 1
-    troubled = (compresses and now < times[LAST_NOW] + CLOCK) or times[NEXT_START] < now - CLOCK
+    troubled = (compresses and now < times[LAST_NOW] + TOLERANCE) or times[NEXT_START] < now - TOLERANCE
     forget_before(memory, now)
     if not troubled and _is_as_foreseen(state, config, memory):
         compresses |= _give_back_early_ends(state, memory)
@@ -52,7 +43,8 @@ def choose_reserved(state, facts, config, memory, queue, length):
     _reserve_arrivals(state, config, memory, queue, length)
     chosen = _take_due(state, memory, queue, length)
     counts[TROUBLED] = troubled
-    _remember(state, memory, chosen)
+    note_decision(state, memory, chosen)
+    times[LAST_NOW] = now
     return chosen
 
 
@@ -69,24 +61,7 @@ def next_call(state, memory, chosen):
 @kernel
 def _is_as_foreseen(state, config, memory):
     """Whether nothing happened since the last plan but arrivals, its starts, and ends that are listed."""
-    count, counts = state.count, memory.counts
-    ended = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] - counts[LAST_OVER]
-    return (
-        ended == count[N_ENDED]
-        and count[N_RUNNING] + ended == counts[LAST_RUNNING]
-        and count[SWITCHES] == counts[LAST_SWITCHES]
-        and not has_sleepers(state, config)
-    )
-
-
-@kernel
-def _remember(state, memory, chosen):
-    count, counts = state.count, memory.counts
-    counts[LAST_JOBS] = count[N_JOBS]
-    counts[LAST_RUNNING] = count[N_RUNNING] + chosen
-    counts[LAST_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
-    counts[LAST_SWITCHES] = count[SWITCHES]
-    memory.times[LAST_NOW] = state.now[0]
+    return ends_since(state, memory) == state.count[N_ENDED] and not has_sleepers(state, config)
 
 
 @kernel
@@ -125,8 +100,7 @@ def _take_due(state, memory, queue, length):
         job = queue[i]
         begin = memory.reserved[job]
         if begin <= now and state.size[job] <= free:
-            memory.chosen[chosen] = job
-            chosen += 1
+            chosen = take(memory.chosen, chosen, job)
             free -= state.size[job]
         elif begin < next_start:
             next_start = begin
@@ -137,9 +111,9 @@ def _take_due(state, memory, queue, length):
 @kernel
 def _reserve_arrivals(state, config, memory, queue, length):
     """The earliest reservation for each job that has none, in queue order."""
-    new = state.count[N_JOBS] - memory.counts[LAST_JOBS]
-    for i in range(max(length - new, 0) if config.order == FCFS else 0, length):
-        if queue[i] >= memory.counts[LAST_JOBS]:
+    new = state.count[N_JOBS] - memory.counts[SEEN_JOBS]
+    for i in range(max(length - new, 0) if config.order == Order.FCFS else 0, length):
+        if queue[i] >= memory.counts[SEEN_JOBS]:
             _reserve(memory, queue[i], state.size[queue[i]], state.walltime[queue[i]])
 
 
@@ -156,19 +130,19 @@ def _reserve(memory, job, size, walltime):
 
 @kernel
 def _put_back_all(state, facts, config, memory, queue, length):
-    """Make the profile anew under the present capacity and put the reservations back.
+    """Fill the profile again with the present capacity and put the reservations back.
 
-    Returns whether they fit; where they do not, each was made anew.
+    Returns whether they fit; where they do not, each was made again.
     """
     fill_capacity(state, facts, config, memory)
     memory.counts[N_FREED] = 0
     memory.times[NEXT_START] = np.inf
-    now, known = state.now[0], memory.counts[LAST_JOBS]
+    now, known = state.now[0], memory.counts[SEEN_JOBS]
     for i in range(length):
         job = queue[i]
         if job < known and memory.reserved[job] < np.inf:
             begin = memory.reserved[job]
-            if begin < now - CLOCK:
+            if begin < now - TOLERANCE:
                 begin = now
             memory.reserved[job] = begin
             memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)

@@ -1,6 +1,6 @@
 """Kamelot, the scheduler of OAR 3: conservative backfilling that reserves hosts, not numbers of hosts.
 
-Each time it is asked it makes all reservations anew. Running jobs keep their hosts until their walltime ends; each
+Each time it is asked it makes all reservations again. Running jobs keep their hosts until their walltime ends; each
 waiting job, in order of submission, gets the earliest time from which enough hosts are free for its whole walltime,
 and of these the ones with the lowest ids; jobs whose time is now start. Two things make it other than `conservative`: a
 reservation keeps the same hosts from its begin to its end, and each walltime counts as longer, by a security time in
@@ -17,8 +17,8 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.state.view import ClusterView
 
-from .base import Plan
-from .capacity import CLOCK
+from .capacity import TOLERANCE
+from .policy import Plan
 
 
 class Kamelot:
@@ -62,13 +62,13 @@ class Kamelot:
         if math.isnan(self._due):
             self._due = now + self._reaction
             plan.call_at(self._due)
-        waits = now < self._due - CLOCK
+        waits = now < self._due - TOLERANCE
         if not waits:
             self._due = math.nan
         return waits
 
     def _running(self, cluster: ClusterView, free: int) -> "Gantt":
-        """What running jobs leave; one that should have ended by now is taken to run for ever."""
+        """What running jobs leave; one that should have ended by now is taken to run without end."""
         gantt = Gantt(cluster.now, free)
         for job in cluster.running:
             end = job.expected_end + self._security
@@ -78,7 +78,7 @@ class Kamelot:
 
 
 class Gantt:
-    """Which hosts are free when: ``free[i]`` from ``begin[i]`` (seconds) to ``begin[i + 1]``, the last one for ever.
+    """Which hosts are free when: ``free[i]`` from ``begin[i]`` (seconds) to ``begin[i + 1]``, the last one without end.
 
     Args:
         now: seconds.

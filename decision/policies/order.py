@@ -14,42 +14,29 @@ import math
 import numpy as np
 
 from decision.jit import kernel
+from decision.model.errors import InternalError
 from decision.state.cluster import N_JOBS, QUEUED
 
+from .config import Order
 from .draws import first_word, uniform
-from .slots import (
-    F1,
-    F2,
-    F3,
-    F4,
-    LAF,
-    LCFS,
-    LJF,
-    LQF,
-    N_SORTED,
-    ORDERED,
-    RANDOM,
-    SAF,
-    SJF,
-    SQF,
-    UNICEP,
-    WFP3,
-)
+from .memory import N_SORTED, ORDERED
 
 
 @kernel
 def sort_queue(state, config, memory):
     """Bring ``memory.sorted`` up to date; returns its length."""
-    changes = config.order >= WFP3
+    changes = config.order >= Order.WFP3
     kept = _drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
     length = kept
     for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
         if state.job_state[job] == QUEUED:
+            if length >= len(memory.sorted):
+                raise InternalError("the policy's memory has no room for another waiting job")
             memory.sorted[length] = job
             length += 1
     for i in range(0 if changes else kept, length):
         memory.key[memory.sorted[i]] = rank_of(state, config, memory.sorted[i])
-    _sort(memory.sorted, memory.spare, memory.key, 1 if changes else kept, length)
+    sort_by_key(memory.sorted, memory.spare, memory.key, 1 if changes else kept, length)
     memory.counts[ORDERED] = state.count[N_JOBS]
     memory.counts[N_SORTED] = length
     return length
@@ -69,11 +56,11 @@ def rank_of(state, config, job):
     """The job's number in the order; nan (0 / 0) counts as last."""
     order = config.order
     size, walltime, submit = np.float64(state.size[job]), state.walltime[job], state.submit_time[job]
-    if order < F1:
+    if order < Order.F1:
         rank = _rank_by_request(order, size, walltime, submit)
-    elif order <= F4:
+    elif order <= Order.F4:
         rank = _rank_by_fit(order, size, walltime, submit)
-    elif order == RANDOM:
+    elif order == Order.RANDOM:
         rank = uniform(first_word(config.seed, job))
     else:
         rank = -_priority(config, len(state.host_state), size, walltime, state.now[0] - submit)
@@ -82,19 +69,19 @@ def rank_of(state, config, job):
 
 @kernel
 def _rank_by_request(order, size, walltime, submit):
-    if order == LCFS:
+    if order == Order.LCFS:
         return -submit
-    if order == SJF:
+    if order == Order.SJF:
         return walltime
-    if order == LJF:
+    if order == Order.LJF:
         return -walltime
-    if order == SAF:
+    if order == Order.SAF:
         return walltime * size
-    if order == LAF:
+    if order == Order.LAF:
         return -walltime * size
-    if order == SQF:
+    if order == Order.SQF:
         return size
-    if order == LQF:
+    if order == Order.LQF:
         return -size
     return submit
 
@@ -103,11 +90,11 @@ def _rank_by_request(order, size, walltime, submit):
 def _rank_by_fit(order, size, walltime, submit):
     """The four functions fitted in the SC'17 paper; submissions before 1 s count as at 1 s."""
     age = math.log10(max(submit, 1.0))
-    if order == F1:
+    if order == Order.F1:
         return np.log10(walltime) * size + 8.70e2 * age
-    if order == F2:
+    if order == Order.F2:
         return np.sqrt(walltime) * size + 2.56e4 * age
-    if order == F3:
+    if order == Order.F3:
         return walltime * size + 6.86e6 * age
     return walltime * np.sqrt(size) + 5.30e5 * age
 
@@ -115,15 +102,15 @@ def _rank_by_fit(order, size, walltime, submit):
 @kernel
 def _priority(config, nb_hosts, size, walltime, wait):
     """The higher the sooner. UNICEP divides by log2(size): jobs of one host come before all others."""
-    if config.order == WFP3:
+    if config.order == Order.WFP3:
         return (wait / walltime) ** 3 * size
-    if config.order == UNICEP:
+    if config.order == Order.UNICEP:
         return wait / (np.log2(size) * walltime) if size > 1 else np.inf
     return config.age_weight * min(wait / config.max_age, 1.0) + config.size_weight * size / nb_hosts
 
 
 @kernel
-def _sort(jobs, spare, key, begin, length):
+def sort_by_key(jobs, spare, key, begin, length):
     """Sort by (key, number): by insertion while little moves, as it does from call to call, else by merging."""
     budget = 4 * length + 16
     for i in range(begin, length):

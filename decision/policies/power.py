@@ -14,22 +14,22 @@ protects none).
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.cluster import N_ASLEEP, PSTATE_COMPUTING, SLEEPING
-from decision.state.profile import END, add_free, earliest, free_at, least_free, step_at
+from decision.state.bitmap import next_in, remove_interval
+from decision.state.cluster import N_SLEEPING, PSTATE_COMPUTING, SLEEPING
 
-from .bits import next_in, remove_interval
-from .capacity import CLOCK, fill_capacity
-from .plan import SET_PSTATE, add, add_interval
-from .slots import CONSERVATIVE, FIRST_FIT, IDLE_TIMEOUT, KEEP_AWAKE, NONE
+from .capacity import TOLERANCE, fill_capacity
+from .config import Backfill, Power
+from .plan_arrays import SET_PSTATE, add, add_interval
+from .profile import END_STEP, add_free, earliest, free_at, least_free, step_at
 
 
 @kernel
 def manage_power(state, facts, config, memory, plan, queue, length, chosen):
     """Add to the plan which hosts sleep and wake; returns when (seconds) to be asked again, inf for never."""
-    if config.backfill != CONSERVATIVE:
+    if config.backfill != Backfill.CONSERVATIVE:
         _reserve_what_counts(state, facts, config, memory, queue, length, chosen)
     wakes = _count_wakes(state, config, memory)
-    asleep = state.count[N_ASLEEP] - wakes
+    asleep = state.count[N_SLEEPING] - wakes
     sleeps = _count_sleeps(state, config, memory, asleep)
     call = _next_need(state, config, memory, asleep)
     if wakes > 0:
@@ -42,7 +42,7 @@ def manage_power(state, facts, config, memory, plan, queue, length, chosen):
 @kernel
 def _awake_from(state, config):
     """When (seconds) a host that is woken now is awake."""
-    return max(state.now[0] + config.wake_time, state.now[0] + CLOCK)
+    return max(state.now[0] + config.wake_time, state.now[0] + TOLERANCE)
 
 
 @kernel
@@ -54,7 +54,7 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen):
     for i in range(chosen):
         job = memory.chosen[i]
         add_free(memory, now, now + walltime[job], -size[job])
-    passed, protects = 0, config.backfill != FIRST_FIT
+    passed, protects = 0, config.backfill != Backfill.FIRST_FIT
     for i in range(length):
         job = queue[i]
         if passed < chosen and memory.chosen[passed] == job:
@@ -67,19 +67,19 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen):
             add_free(memory, begin, begin + walltime[job], -size[job])
         if begin > soon:
             protects = False
-            if config.backfill == NONE:
+            if config.backfill == Backfill.NONE:
                 return
 
 
 @kernel
 def _count_wakes(state, config, memory):
     """How many hosts to wake now: those that reservations need by then, and up to the number to keep awake."""
-    asleep, soon = state.count[N_ASLEEP], _awake_from(state, config)
+    asleep, soon = state.count[N_SLEEPING], _awake_from(state, config)
     if asleep == 0:
         return 0
-    unreserved = np.int64(least_free(memory, soon, soon + CLOCK))
+    unreserved = np.int64(least_free(memory, soon, soon + TOLERANCE))
     wakes = max(asleep - unreserved, 0)
-    if config.power == KEEP_AWAKE:
+    if config.power == Power.KEEP_AWAKE:
         wakes += max(config.keep_awake - (unreserved - asleep + wakes), 0)
     return min(wakes, asleep)
 
@@ -89,9 +89,9 @@ def _count_sleeps(state, config, memory, asleep):
     """How many hosts may sleep: awake and unreserved until they could be awake again."""
     now, soon = state.now[0], _awake_from(state, config)
     unreserved = np.int64(least_free(memory, now, soon))
-    later = np.int64(least_free(memory, soon, soon + config.doze_time + CLOCK)) - asleep
+    later = np.int64(least_free(memory, soon, soon + config.doze_time + TOLERANCE)) - asleep
     sleeps = min(unreserved, later)
-    return sleeps - config.keep_awake if config.power == KEEP_AWAKE else sleeps
+    return sleeps - config.keep_awake if config.power == Power.KEEP_AWAKE else sleeps
 
 
 @kernel
@@ -99,7 +99,7 @@ def _next_need(state, config, memory, asleep):
     """When (seconds) to wake hosts for a reservation that is not near yet; inf for never."""
     if asleep == 0:
         return np.inf
-    for i in range(step_at(memory, _awake_from(state, config) + CLOCK) + 1, memory.span[END]):
+    for i in range(step_at(memory, _awake_from(state, config) + TOLERANCE) + 1, memory.span[END_STEP]):
         if memory.step_free[i] < asleep:
             return memory.step_time[i] - config.wake_time
     return np.inf
@@ -145,7 +145,7 @@ def _put_to_sleep(state, facts, config, plan, sleeps):
     while first > 0 and sleeps > 0:
         first -= 1
         due = _sleepy_from(state, facts, config, plan, first)
-        if due <= state.now[0] + CLOCK:
+        if due <= state.now[0] + TOLERANCE:
             sleeps -= 1
         else:
             next_due = min(next_due, due)
@@ -153,7 +153,7 @@ def _put_to_sleep(state, facts, config, plan, sleeps):
         action = -1
         for host in range(first, len(state.host_state)):
             if facts.sleep_pstate[host] == pstate and (
-                _sleepy_from(state, facts, config, plan, host) <= state.now[0] + CLOCK
+                _sleepy_from(state, facts, config, plan, host) <= state.now[0] + TOLERANCE
             ):
                 action = _switch(plan, action, pstate, host)
                 remove_interval(plan.free, host, host)
@@ -165,6 +165,6 @@ def _sleepy_from(state, facts, config, plan, host):
     """When (seconds) a host may be put to sleep; inf where it is not free or cannot sleep."""
     if facts.sleep_pstate[host] < 0 or next_in(plan.free, host) != host:
         return np.inf
-    if config.power == IDLE_TIMEOUT:
+    if config.power == Power.IDLE_TIMEOUT:
         return state.host_since[host] + config.idle_timeout
     return state.now[0]

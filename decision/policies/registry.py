@@ -2,38 +2,81 @@
 
 A specification is a name followed by options, all separated by commas: ``easy``, ``sjf+easy,allocation=contiguous``,
 ``fcfs,power=idle-timeout,idle_timeout=600``, ``pkg.mod:Class,depth=3``, ``./mine.py:Class``. The name is, in this
-order: of a form that somebody registered a loader for (``*.ckpt``), a preset, ``kamelot``, ``module:Class``,
-``./file.py:Class``, or the name of an entry point of an installed package.
+order: of a form that somebody registered a loader for, a preset, ``kamelot``, a name or form of what the packages above
+this one ship (``dbf``, ``*.ckpt``, ``pybatsim:*``), ``module:Class``, ``./file.py:Class``, or the name of an entry
+point of an installed package.
+
+Design
+------
+What is learned, and what speaks Batsim's messages, lies in packages above this one, which it must not import. It knows
+their `PolicySource` by name only, as an entry point is known, and imports it when a name is none of our own: so a
+shipped policy is always found, and a heuristic never loads what learning needs. Rejected: entry points for our
+own packages, which a checkout that is not installed does not have; registration when the package above is imported,
+because then ``dbf`` exists only for those who have imported it.
 """
 
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from decision.model.errors import ConfigError
 
-from .base import Policy
+from .catalogue import PARTS, PRESETS, PolicyLine, composed_names, split_name
 from .composed import OPTIONS, ComposedPolicy
 from .kamelot import Kamelot
-from .presets import preset_names, split_name
-from .settings import make_with_options, nearest, refuse_unknown
+from .options import make_with_options, nearest, refuse_unknown
+from .policy import Policy
 
-ENTRY_POINTS = "decision.policies"
+_ENTRY_POINTS = "decision.policies"
 
-Loader = Callable[[str, Mapping[str, Any]], Policy]
-_LOADERS: dict[str, Loader] = {}
+Loader = Callable[[str, Mapping[str, Any]], Any]
+
+
+class PolicySource(NamedTuple):
+    """A package's policies."""
+
+    names: Sequence[str]  # of policies, or patterns of names, like ``*.ckpt``
+    load: Loader  # makes a policy from its name and options
+    lines: Callable[[], Iterable[PolicyLine]]  # of the catalogue
+    answers_messages: bool = False  # what `load` makes is a `MessageAgent`
+
+
+class MessageAgent(Protocol):
+    """A scheduler that answers Batsim's messages itself, one run long."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the simulation has ended."""
+
+    @property
+    def now(self) -> float:
+        """Simulated time of the last message, seconds."""
+
+    @property
+    def state(self) -> None:
+        """Nothing: it keeps its own books."""
+
+    def handle(self, question: bytes) -> bytes:
+        """The reply to one of Batsim's messages."""
+
+
+_SHIPPED = ("decision.learn:LEARNED", "decision.batsim.pybatsim:SCHEDULERS")  # module: its PolicySource
+_REGISTERED: list[PolicySource] = []
 _CLASSES: dict[str, type] = {"kamelot": Kamelot}
+_CLASS_LINES = [
+    PolicyLine("kamelot", "fcfs, conservative over hosts instead of their number, as OAR does it", "OAR 3"),
+]
 
 
 def register_loader(pattern: str, loader: Loader) -> None:
-    """Let `loader` make the policies whose names match `pattern`, like ``*.ckpt``, from name and options."""
-    _LOADERS[pattern] = loader
+    """Let `loader` make the policies whose names match `pattern`, like ``*.onnx``, from name and options."""
+    _REGISTERED.insert(0, PolicySource((pattern,), loader, tuple))
 
 
 def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
@@ -47,9 +90,11 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
         ConfigError: if there is no such policy or it refuses the options.
     """
     name, settings = _split(spec, options or {})
-    for pattern, loader in _LOADERS.items():
-        if fnmatchcase(name, pattern):
-            return loader(name, settings)
+    source = _source_of(name)
+    if source is not None and source.answers_messages:
+        raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
+    if source is not None:
+        return source.load(name, settings)
     slots = split_name(name)
     if slots is not None:
         refuse_unknown(name, settings, OPTIONS)
@@ -61,13 +106,50 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     return _from_entry_point(name, settings)
 
 
+def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
+    """The scheduler that a user names, where it answers Batsim's messages itself; None for any other name.
+
+    Raises:
+        ConfigError: if it cannot be made.
+    """
+    name, settings = _split(spec, options or {})
+    source = _source_of(name)
+    return source.load(name, settings) if source is not None and source.answers_messages else None
+
+
+def list_policies() -> list[PolicyLine]:
+    """One line for each policy, and for each part that policies are composed of."""
+    lines = [line for source in (*_REGISTERED, *_shipped()) for line in source.lines()]
+    return [*PRESETS, *_CLASS_LINES, *lines, *PARTS]
+
+
+def _source_of(name: str) -> PolicySource | None:
+    """The source of a name that is neither a preset's nor a class's."""
+    for source in _REGISTERED:
+        if _has(source, name):
+            return source
+    if split_name(name) is not None or name in _CLASSES:
+        return None
+    return next((source for source in _shipped() if _has(source, name)), None)
+
+
+def _has(source: PolicySource, name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in source.names)
+
+
+def _shipped() -> Iterator[PolicySource]:
+    for place in _SHIPPED:
+        module, _, attribute = place.partition(":")
+        yield getattr(importlib.import_module(module), attribute)
+
+
 def _split(spec: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name, *pairs = spec.split(",")
     settings = dict(options)
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise ConfigError(f"policy {spec!r}: {pair!r} is no option; write it as name=value")
+            raise ConfigError(f"policy {spec!r}: {pair!r} is not an option; write it as name=value")
         if key in settings:
             raise ConfigError(f"policy {spec!r}: option {key} is given twice")
         settings[key] = value
@@ -119,9 +201,10 @@ def _in_words(error: Exception) -> str:
 
 
 def _from_entry_point(name: str, settings: Mapping[str, Any]) -> Policy:
-    installed = entry_points(group=ENTRY_POINTS)
+    installed = entry_points(group=_ENTRY_POINTS)
     if name not in installed.names:
-        known = [*preset_names(), *_CLASSES, *sorted(installed.names)]
+        shipped = [each for source in (*_REGISTERED, *_shipped()) for each in source.names if "*" not in each]
+        known = [*composed_names(), *_CLASSES, *shipped, *sorted(installed.names)]
         raise ConfigError(
             f"there is no policy {name!r}{nearest(name, known)} (decision policies lists them; yours is "
             f"module:Class or ./file.py:Class)"
@@ -130,9 +213,9 @@ def _from_entry_point(name: str, settings: Mapping[str, Any]) -> Policy:
 
 
 def _instance(name: str, make: Any, settings: Mapping[str, Any]) -> Policy:
-    """Make the policy and see that it has what a policy must have."""
+    """Make the policy, and check that it has what a policy must have."""
     if not callable(make):
-        raise ConfigError(f"policy {name}: that is no class, but {make!r}")
+        raise ConfigError(f"policy {name}: that is not a class but {make!r}")
     try:
         policy = make_with_options(name, make, settings)
     except ConfigError:

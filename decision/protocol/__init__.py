@@ -1,6 +1,7 @@
 """Batsim's protocol without any I/O: bytes to typed events and commands and back, for both ends.
 
->>> from decision.protocol import CallMeLater, CallMeLaterData, Connection, Message, Role
+>>> from decision.protocol import Connection, Message, Role
+>>> from decision.protocol.messages import CallMeLater, CallMeLaterData
 >>> us = Connection(Role.DECISION)
 >>> question = us.receive(data)                                       # doctest: +SKIP
 >>> call = CallMeLater(question.now, CallMeLaterData(question.now + 60))  # doctest: +SKIP
@@ -9,10 +10,10 @@
 Design
 ------
 Sans-I/O, in the manner of h11: a `Connection` turns bytes into messages and messages into bytes, and holds the
-conversation to its rules; who owns the socket is not its concern. Both roles are the same code, so that tests
+conversation to its rules; who owns the socket does not matter to it. Both roles are the same code, so that tests
 join our two ends without a socket and the embedded engine can serve somebody else's scheduler.
 
-Four layers, each of which can be read alone: `messages` (the types), `json_codec` (their encoding), `ledger`
+Four layers, each of which can be read alone: `messages` (the types), `codec` (their encoding), `ledger`
 (what is true of jobs, calls and queries), `connection` (whose turn it is, time, blame). What differs between
 versions of Batsim is in `versions` and nowhere else; another encoding is another codec, chosen by version.
 
@@ -23,147 +24,35 @@ that needs the state of the cluster.
 
 Rejected: a typed struct for a job's description, which would lose the fields that a workload's author added
 (`JobDescription` keeps them all and checks those that matter); `msgspec.Raw` for profiles, which would leave
-checking them to whoever reads them first; rolling back after a refused message (an end that has once
-misunderstood the other has nothing sensible to go on with).
+checking them to the first reader; rolling back after a refused message (an end that has misunderstood the
+other cannot go on).
 """
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .codec import Codec, CodecError
-from .connection import SLACK, Connection, Phase
-from .json_codec import JsonCodec
-from .messages import (
-    AdditionalIoJob,
-    Answer,
-    AnswerData,
-    AnyEvent,
-    BatsimEvent,
-    CallMeLater,
-    CallMeLaterData,
-    ChangeJobState,
-    ChangeJobStateData,
-    Config,
-    DecisionEvent,
-    Event,
-    ExecuteJob,
-    ExecuteJobData,
-    FinalStateName,
-    FromJobMsg,
-    FromJobMsgData,
-    JobCompleted,
-    JobCompletedData,
-    JobDescription,
-    JobKilled,
-    JobKilledData,
-    JobSubmitted,
-    JobSubmittedData,
-    KillJob,
-    KillJobData,
-    Message,
-    NoData,
-    Notify,
-    NotifyData,
-    Query,
-    QueryData,
-    RegisterJob,
-    RegisterJobData,
-    RegisterProfile,
-    RegisterProfileData,
-    RejectJob,
-    RejectJobData,
-    RequestedCall,
-    Requests,
-    Resource,
-    ResourceStateChanged,
-    ResourceStateChangedData,
-    Role,
-    SetJobMetadata,
-    SetJobMetadataData,
-    SetResourceState,
-    SetResourceStateData,
-    SimulationBegins,
-    SimulationBeginsData,
-    SimulationEnds,
-    TaskProgress,
-    ToJobMsg,
-    ToJobMsgData,
-    WaitingTimeAnswer,
-    WaitingTimeQuestion,
-    event_type,
-)
-from .recording import Entry, read_recording, record_line
+from . import messages
+from .codec import Codec, CodecError, JsonCodec
+from .connection import SLACK, Connection, ConversationPhase
+from .messages import Message, Role
+from .recording import RecordedMessage, read_recording, record_line
 from .versions import NEWEST, Version, version_named
 
 __all__ = [
     "NEWEST",
     "SLACK",
-    "AdditionalIoJob",
-    "Answer",
-    "AnswerData",
-    "AnyEvent",
-    "BatsimEvent",
-    "CallMeLater",
-    "CallMeLaterData",
-    "ChangeJobState",
-    "ChangeJobStateData",
     "Codec",
     "CodecError",
-    "Config",
     "Connection",
-    "DecisionEvent",
-    "Entry",
-    "Event",
-    "ExecuteJob",
-    "ExecuteJobData",
-    "FinalStateName",
-    "FromJobMsg",
-    "FromJobMsgData",
-    "JobCompleted",
-    "JobCompletedData",
-    "JobDescription",
-    "JobKilled",
-    "JobKilledData",
-    "JobSubmitted",
-    "JobSubmittedData",
+    "ConversationPhase",
     "JsonCodec",
-    "KillJob",
-    "KillJobData",
     "LocalProtocolError",
     "Message",
-    "NoData",
-    "Notify",
-    "NotifyData",
-    "Phase",
     "ProtocolError",
-    "Query",
-    "QueryData",
-    "RegisterJob",
-    "RegisterJobData",
-    "RegisterProfile",
-    "RegisterProfileData",
-    "RejectJob",
-    "RejectJobData",
+    "RecordedMessage",
     "RemoteProtocolError",
-    "RequestedCall",
-    "Requests",
-    "Resource",
-    "ResourceStateChanged",
-    "ResourceStateChangedData",
     "Role",
-    "SetJobMetadata",
-    "SetJobMetadataData",
-    "SetResourceState",
-    "SetResourceStateData",
-    "SimulationBegins",
-    "SimulationBeginsData",
-    "SimulationEnds",
-    "TaskProgress",
-    "ToJobMsg",
-    "ToJobMsgData",
     "Version",
-    "WaitingTimeAnswer",
-    "WaitingTimeQuestion",
-    "event_type",
+    "messages",
     "read_recording",
     "record_line",
     "version_named",

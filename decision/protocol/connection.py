@@ -14,7 +14,7 @@ BROKEN      nobody: an error was raised before
 Time does not go back: within a message events ascend and none is later than its ``now``; a reply is not
 earlier than its question; a question is not earlier than the reply before it; and its events, which may have
 happened while the decision process was deciding, are not earlier than the question before it. Batsim prints
-times with six decimals, so that across messages a difference of `SLACK` is no fault.
+times with six decimals, so that across messages a difference of `SLACK` is accepted.
 """
 
 import math
@@ -23,20 +23,19 @@ from enum import Enum, auto
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .codec import Codec, CodecError
-from .json_codec import JsonCodec
-from .ledger import Ledger, RefusalError, describe
+from .codec import Codec, CodecError, JsonCodec
+from .ledger import Ledger, RefusalError, describe_event
 from .messages import Event, Message, Role, SimulationBegins, SimulationEnds
 from .versions import NEWEST, Version, detect, version_named
 
-SLACK = 1e-6  # seconds
+SLACK = 1e-6  # seconds: Batsim prints times with six decimals
 
 CODECS: Mapping[str, Callable[[Version], Codec]] = {"json": JsonCodec}  # by a version's encoding
 
 _NAMES = {Role.BATSIM: "Batsim", Role.DECISION: "the decision process"}
 
 
-class Phase(Enum):
+class ConversationPhase(Enum):
     """Where the conversation is."""
 
     BEGINNING = auto()
@@ -47,13 +46,13 @@ class Phase(Enum):
     BROKEN = auto()
 
 
-OUT_OF_TURN: Mapping[tuple[Phase, Role], str] = {
-    (Phase.BEGINNING, Role.DECISION): "speaks first, which is Batsim's to do",
-    (Phase.ASKED, Role.BATSIM): "asks again before its question is answered",
-    (Phase.ANSWERED, Role.DECISION): "speaks without having been asked",
-    (Phase.ENDING, Role.BATSIM): "asks again before its SIMULATION_ENDS is answered",
-    (Phase.ENDED, Role.BATSIM): "speaks after the end of the simulation",
-    (Phase.ENDED, Role.DECISION): "speaks after the end of the simulation",
+OUT_OF_TURN: Mapping[tuple[ConversationPhase, Role], str] = {
+    (ConversationPhase.BEGINNING, Role.DECISION): "sends the first message, which must come from Batsim",
+    (ConversationPhase.ASKED, Role.BATSIM): "sends another question before the first is answered",
+    (ConversationPhase.ANSWERED, Role.DECISION): "sends a message without a question",
+    (ConversationPhase.ENDING, Role.BATSIM): "sends another question before its SIMULATION_ENDS is answered",
+    (ConversationPhase.ENDED, Role.BATSIM): "sends a message after the end of the simulation",
+    (ConversationPhase.ENDED, Role.DECISION): "sends a message after the end of the simulation",
 }
 
 
@@ -68,7 +67,7 @@ class Connection:
 
     def __init__(self, role: Role, version: str | None = None) -> None:
         self.role = Role(role)
-        self.phase = Phase.BEGINNING
+        self.phase = ConversationPhase.BEGINNING
         self._detecting = version is None
         self._choose(NEWEST if version is None else version_named(version))
         self._question_now = 0.0  # seconds, of the latest question
@@ -77,30 +76,30 @@ class Connection:
 
     @property
     def version(self) -> Version:
-        """The version that is spoken; certain once SIMULATION_BEGINS has been said."""
+        """The version that is spoken; certain once SIMULATION_BEGINS has been sent."""
         return self._version
 
     @property
     def ended(self) -> bool:
-        """Whether SIMULATION_ENDS was said and answered."""
-        return self.phase is Phase.ENDED
+        """Whether SIMULATION_ENDS was sent and answered."""
+        return self.phase is ConversationPhase.ENDED
 
     def receive(self, data: bytes) -> Message:
         """The message in these bytes from the peer.
 
         Raises:
-            RemoteProtocolError: if the peer may not say this now, or it is no message at all.
+            RemoteProtocolError: if the peer may not send this now, or it is not a message.
             LocalProtocolError: if the connection is broken.
         """
         self._check_intact()
         try:
             self._check_turn(self.role.peer)
             message = self._codec.decode(data)
-            if self.phase is Phase.BEGINNING:
+            if self.phase is ConversationPhase.BEGINNING:
                 self._check_version(message, data)
             self._enter(self.role.peer, message)
         except CodecError as error:
-            raise self._broken(RemoteProtocolError, f"sends what cannot be read: {error}") from None
+            raise self._broken(RemoteProtocolError, f"sends bytes that cannot be read: {error}") from None
         except RefusalError as refusal:
             raise self._broken(RemoteProtocolError, str(refusal)) from None
         return message
@@ -109,7 +108,7 @@ class Connection:
         """The bytes to send to the peer for this message.
 
         Raises:
-            LocalProtocolError: if we may not say this now, or it cannot be written.
+            LocalProtocolError: if we may not send this now, or it cannot be written.
         """
         self._check_intact()
         try:
@@ -117,7 +116,7 @@ class Connection:
             self._enter(self.role, message)
             return self._codec.encode(message)
         except CodecError as error:
-            raise self._broken(LocalProtocolError, f"says what cannot be written: {error}") from None
+            raise self._broken(LocalProtocolError, f"sends a message that cannot be written: {error}") from None
         except RefusalError as refusal:
             raise self._broken(LocalProtocolError, str(refusal)) from None
 
@@ -136,8 +135,8 @@ class Connection:
             raise RefusalError(f"speaks the protocol of version {found.name}, not that of {self._version.name}")
 
     def _check_intact(self) -> None:
-        if self.phase is Phase.BROKEN:
-            raise LocalProtocolError(f"the connection is broken since: {self._fault}")
+        if self.phase is ConversationPhase.BROKEN:
+            raise LocalProtocolError(f"the connection is broken: {self._fault}")
 
     def _check_turn(self, sender: Role) -> None:
         why = OUT_OF_TURN.get((self.phase, sender))
@@ -147,7 +146,7 @@ class Connection:
     def _broken(self, kind: type[ProtocolError], why: str) -> ProtocolError:
         to_blame = self.role if kind is LocalProtocolError else self.role.peer
         self._fault = f"{_NAMES[to_blame]} {why}"
-        self.phase = Phase.BROKEN
+        self.phase = ConversationPhase.BROKEN
         return kind(f"not sent: {self._fault}" if kind is LocalProtocolError else self._fault)
 
     def _enter(self, sender: Role, message: Message) -> None:
@@ -157,30 +156,30 @@ class Connection:
             self._enter_reply(message)
 
     def _enter_question(self, message: Message) -> None:
-        if self.phase is Phase.BEGINNING and not _begins(message):
+        if self.phase is ConversationPhase.BEGINNING and not _begins(message):
             raise RefusalError("does not begin with SIMULATION_BEGINS")
         self._enter_events(Role.BATSIM, message, not_before=self._question_now, now_not_before=self._reply_now)
         self._question_now = message.now
-        self.phase = Phase.ASKED
+        self.phase = ConversationPhase.ASKED
         if self._ledger.over:
-            self.phase = Phase.ENDING
+            self.phase = ConversationPhase.ENDING
             if not isinstance(message.events[-1], SimulationEnds):
-                raise RefusalError("says more after SIMULATION_ENDS")
+                raise RefusalError("sends more events after SIMULATION_ENDS")
 
     def _enter_reply(self, message: Message) -> None:
-        if self.phase is Phase.ENDING and message.events:
+        if self.phase is ConversationPhase.ENDING and message.events:
             raise RefusalError(
-                f"sends {describe(message.events[0])} in answer to SIMULATION_ENDS, which takes no commands"
+                f"sends {describe_event(message.events[0])} in answer to SIMULATION_ENDS, which takes no commands"
             )
         self._enter_events(Role.DECISION, message, not_before=self._question_now, now_not_before=self._question_now)
         self._reply_now = max(message.now, self._question_now)
-        self.phase = Phase.ENDED if self.phase is Phase.ENDING else Phase.ANSWERED
+        self.phase = ConversationPhase.ENDED if self.phase is ConversationPhase.ENDING else ConversationPhase.ANSWERED
 
     def _enter_events(self, sender: Role, message: Message, not_before: float, now_not_before: float) -> None:
         """Check times and enter events in the ledger; both bounds are in seconds, less `SLACK`."""
         now = message.now
         if not now_not_before - SLACK <= now < math.inf:
-            raise RefusalError(f"goes back in time: its message is of {now} s, and it was {now_not_before} s before")
+            raise RefusalError(f"goes back in time: its message is from {now} s, after one from {now_not_before} s")
         latest = not_before - SLACK
         enter = self._ledger.enter
         for event in message.events:
@@ -190,7 +189,7 @@ class Connection:
             try:
                 enter(sender, event)
             except RefusalError as refusal:
-                raise RefusalError(f"sends {describe(event)}: {refusal}") from None
+                raise RefusalError(f"sends {describe_event(event)}: {refusal}") from None
 
 
 def _begins(message: Message) -> bool:
@@ -199,5 +198,5 @@ def _begins(message: Message) -> bool:
 
 def _misplaced(event: Event, latest: float, now: float) -> str:
     if event.timestamp > now:
-        return f"sends {describe(event)} in a message of {now} s: an event cannot be later than its message"
-    return f"goes back in time: it sends {describe(event)}, and it was {latest} s before"
+        return f"sends {describe_event(event)} in a message of {now} s: an event cannot be later than its message"
+    return f"goes back in time: it sends {describe_event(event)}, after {latest} s"

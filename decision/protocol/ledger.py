@@ -1,7 +1,7 @@
-"""What the two ends have told each other about jobs, calls and queries: enough to tell a false event.
+"""What the two ends have sent each other about jobs, calls and queries: enough to detect an impossible event.
 
 There is one rule per event type and sender, in `RULES`. A rule checks its event against the ledger, enters it,
-and raises `RefusalError` if the event cannot be: Batsim stops on most of these without a word that helps.
+and raises `RefusalError` if the event is impossible: Batsim stops on most of these without a useful message.
 """
 
 import math
@@ -48,24 +48,24 @@ class RefusalError(Exception):
     """Why a message cannot be accepted, in one line; `Connection` adds who is to blame."""
 
 
-class JobState(Enum):
-    """What is known of a job; the values complete the sentence "the job ..."."""
+class JobStage(Enum):
+    """What is known about a job; the values complete the sentence "the job ..."."""
 
-    WAITING = "waits"
-    RUNNING = "runs"
+    WAITING = "is waiting"
+    RUNNING = "is running"
     ENDED = "has ended"
 
 
 _HOSTS = re.compile(r"\d+(-\d+)?( \d+(-\d+)?)*", re.ASCII).fullmatch
 _MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
-_CHANGES: Mapping[JobState, Mapping[str, JobState]] = {
-    JobState.WAITING: {"RUNNING": JobState.RUNNING, "REJECTED": JobState.ENDED},
-    JobState.RUNNING: {
-        "COMPLETED_SUCCESSFULLY": JobState.ENDED,
-        "COMPLETED_WALLTIME_REACHED": JobState.ENDED,
-        "COMPLETED_KILLED": JobState.ENDED,
+_CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
+    JobStage.WAITING: {"RUNNING": JobStage.RUNNING, "REJECTED": JobStage.ENDED},
+    JobStage.RUNNING: {
+        "COMPLETED_SUCCESSFULLY": JobStage.ENDED,
+        "COMPLETED_WALLTIME_REACHED": JobStage.ENDED,
+        "COMPLETED_KILLED": JobStage.ENDED,
     },
-    JobState.ENDED: {},
+    JobStage.ENDED: {},
 }
 
 
@@ -74,7 +74,7 @@ class Ledger:
 
     def __init__(self, version: Version) -> None:
         self.version = version
-        self.jobs: dict[str, JobState] = {}
+        self.jobs: dict[str, JobStage] = {}
         self.unacknowledged: set[str] = set()  # registered jobs whose JOB_SUBMITTED is still to come
         self.killing: set[str] = set()  # jobs whose JOB_KILLED is still to come
         self.calls = 0  # REQUESTED_CALLs still to come
@@ -86,18 +86,18 @@ class Ledger:
         self.registration_finished = False
 
     def enter(self, sender: Role, event: Event) -> None:
-        """Check an event that `sender` says and remember it.
+        """Check an event of `sender` and remember it.
 
         Raises:
-            RefusalError: if it cannot be said now.
+            RefusalError: if it cannot be sent now.
         """
         rule = RULES[sender].get(type(event))
         if rule is None:
-            raise RefusalError("this is not its to say")
+            raise RefusalError("only the other side may send this event")
         rule(self, event)
 
-    def move(self, job_id: str, old: JobState, new: JobState, what: str) -> None:
-        """Take a job from one state to the next; `what` says what is being done to it."""
+    def move(self, job_id: str, old: JobStage, new: JobStage, what: str) -> None:
+        """Take a job from one state to the next; `what` is what is being done to it."""
         if self.jobs.get(job_id) is not old:
             raise self.unfit(job_id, what)
         self.jobs[job_id] = new
@@ -106,12 +106,12 @@ class Ledger:
         """The refusal of an event that does not fit the job's state."""
         state = self.jobs.get(job_id)
         why = "was never submitted" if state is None else state.value
-        return RefusalError(f"job {shown(job_id)} {what}, but it {why}")
+        return RefusalError(f"job {one_line(job_id)} {what}, but it {why}")
 
     def require_remembered(self, job_id: str, what: str) -> None:
-        """Refuse a command about a job that Batsim does not know, or no longer."""
+        """Refuse a command about a job that Batsim does not know or has forgotten."""
         state = self.jobs.get(job_id)
-        if state is None or (state is JobState.ENDED and self.version.forgets_ended_jobs):
+        if state is None or (state is JobStage.ENDED and self.version.forgets_ended_jobs):
             raise self.unfit(job_id, what)
 
     def require_registration(self) -> None:
@@ -119,22 +119,22 @@ class Ledger:
         if not self.dynamic_jobs:
             raise RefusalError("dynamic jobs are not enabled (Batsim's option --enable-dynamic-jobs)")
         if self.registration_finished:
-            raise RefusalError("registration_finished was said before, and continue_registration was not")
+            raise RefusalError("registration_finished was sent, and continue_registration was not sent after it")
 
 
-def shown(text: str) -> str:
-    """A peer's text, fit for one line."""
+def one_line(text: str) -> str:
+    """A text of the peer, shortened to one line."""
     return text if text.isprintable() and len(text) < 80 else repr(text[:80])
 
 
 def _hosts(text: str, where: str) -> None:
     if not _HOSTS(text):
-        raise RefusalError(f"{where} {shown(text)!r} is no set of hosts like '0-3 7'")
+        raise RefusalError(f"{where} {one_line(text)!r} is not a set of hosts like '0-3 7'")
 
 
 def _describe(job: JobDescription, job_id: str) -> None:
     if not job.walltime > 0:
-        raise RefusalError(f"job {shown(job_id)} has the walltime {job.walltime}; it must be positive, or -1 for none")
+        raise RefusalError(f"job {one_line(job_id)} has walltime {job.walltime}; it must be positive, or -1 for none")
 
 
 # --- Batsim's events -----------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _describe(job: JobDescription, job_id: str) -> None:
 
 def _begins(ledger: Ledger, event: SimulationBegins) -> None:
     if ledger.begun:
-        raise RefusalError("the simulation has begun before")
+        raise RefusalError("the simulation has already begun")
     config = event.data.config
     if config.redis_enabled:
         raise RefusalError("the jobs are kept in Redis, which is not supported; start Batsim without --enable-redis")
@@ -153,7 +153,7 @@ def _begins(ledger: Ledger, event: SimulationBegins) -> None:
 
 def _ends(ledger: Ledger, event: SimulationEnds) -> None:
     if ledger.over:
-        raise RefusalError("the simulation has ended before")
+        raise RefusalError("the simulation has already ended")
     ledger.over = True
 
 
@@ -161,15 +161,15 @@ def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
     job_id = event.data.job_id
     _describe(event.data.job, job_id)
     if job_id not in ledger.jobs:
-        ledger.jobs[job_id] = JobState.WAITING
+        ledger.jobs[job_id] = JobStage.WAITING
     elif job_id in ledger.unacknowledged:
         ledger.unacknowledged.remove(job_id)
     else:
-        raise RefusalError(f"job {shown(job_id)} was submitted before")
+        raise RefusalError(f"job {one_line(job_id)} was already submitted")
 
 
 def _completed(ledger: Ledger, event: JobCompleted) -> None:
-    ledger.move(event.data.job_id, JobState.RUNNING, JobState.ENDED, "completes")
+    ledger.move(event.data.job_id, JobStage.RUNNING, JobStage.ENDED, "completes")
     _hosts(event.data.alloc, "alloc")
 
 
@@ -177,7 +177,7 @@ def _killed(ledger: Ledger, event: JobKilled) -> None:
     # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
     for job_id in event.data.job_ids:
         if job_id not in ledger.killing:
-            raise RefusalError(f"job {shown(job_id)} is killed, which no KILL_JOB asked for")
+            raise RefusalError(f"job {one_line(job_id)} is killed, but no KILL_JOB asked for it")
         ledger.killing.remove(job_id)
 
 
@@ -198,23 +198,23 @@ def _batsim_notifies(ledger: Ledger, event: Notify) -> None:
 
 def _from_job(ledger: Ledger, event: FromJobMsg) -> None:
     if event.data.job_id not in ledger.jobs:
-        raise ledger.unfit(event.data.job_id, "speaks")
+        raise ledger.unfit(event.data.job_id, "sends a message")
 
 
 # --- The decision process's commands -------------------------------------------------------------------------
 
 
 def _reject(ledger: Ledger, event: RejectJob) -> None:
-    ledger.move(event.data.job_id, JobState.WAITING, JobState.ENDED, "is rejected")
+    ledger.move(event.data.job_id, JobStage.WAITING, JobStage.ENDED, "is rejected")
 
 
 def _execute(ledger: Ledger, event: ExecuteJob) -> None:
     data = event.data
-    ledger.move(data.job_id, JobState.WAITING, JobState.RUNNING, "is executed")
+    ledger.move(data.job_id, JobStage.WAITING, JobStage.RUNNING, "is executed")
     _hosts(data.alloc, "alloc")
     if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
         raise RefusalError(
-            f"job {shown(data.job_id)} has several of mapping, storage_mapping and additional_io_job; Batsim takes one"
+            f"job {one_line(data.job_id)} has several of mapping, storage_mapping, additional_io_job; Batsim takes one"
         )
 
 
@@ -229,7 +229,7 @@ def _kill(ledger: Ledger, event: KillJob) -> None:
         raise RefusalError("it names no job")
     for job_id in event.data.job_ids:
         ledger.require_remembered(job_id, "is killed")
-        if ledger.jobs[job_id] is JobState.WAITING:
+        if ledger.jobs[job_id] is JobStage.WAITING:
             raise ledger.unfit(job_id, "is killed")
         ledger.killing.add(job_id)
 
@@ -238,11 +238,11 @@ def _register_job(ledger: Ledger, event: RegisterJob) -> None:
     ledger.require_registration()
     job_id = event.data.job_id
     if job_id in ledger.jobs:
-        raise RefusalError(f"job {shown(job_id)} exists already")
+        raise RefusalError(f"job {one_line(job_id)} already exists")
     if job_id.count("!") != 1:
-        raise RefusalError(f"the job's id {shown(job_id)!r} is not of the form WORKLOAD!NAME")
+        raise RefusalError(f"the job's id {one_line(job_id)!r} is not of the form WORKLOAD!NAME")
     _describe(event.data.job, job_id)
-    ledger.jobs[job_id] = JobState.WAITING
+    ledger.jobs[job_id] = JobStage.WAITING
     if ledger.acknowledges:
         ledger.unacknowledged.add(job_id)
 
@@ -254,14 +254,14 @@ def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
 def _set_state(ledger: Ledger, event: SetResourceState) -> None:
     _hosts(event.data.resources, "resources")
     if not (event.data.state.isascii() and event.data.state.isdigit()):
-        raise RefusalError(f"state {shown(event.data.state)!r} is no pstate's number")
+        raise RefusalError(f"state {one_line(event.data.state)!r} is not the number of a pstate")
 
 
 def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
     ledger.require_remembered(event.data.job_id, "is given metadata")
     if '"' in event.data.metadata:
         raise RefusalError(
-            f"the metadata of job {shown(event.data.job_id)} has a double quote, which Batsim cannot write"
+            f"the metadata of job {one_line(event.data.job_id)} has a double quote, which Batsim cannot write"
         )
 
 
@@ -269,26 +269,26 @@ def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
     job_id, name = event.data.job_id, event.data.job_state
     state = ledger.jobs.get(job_id)
     if state is None or name not in _CHANGES[state]:
-        raise ledger.unfit(job_id, f"is changed to {shown(name)}")
+        raise ledger.unfit(job_id, f"is changed to {one_line(name)}")
     ledger.jobs[job_id] = _CHANGES[state][name]
 
 
 def _decision_notifies(ledger: Ledger, event: Notify) -> None:
     finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
     if finished is None:
-        raise RefusalError(f"Batsim does not know the notification {shown(event.data.type)!r}")
+        raise RefusalError(f"Batsim does not know the notification {one_line(event.data.type)!r}")
     ledger.registration_finished = finished
 
 
 def _to_job(ledger: Ledger, event: ToJobMsg) -> None:
-    ledger.require_remembered(event.data.job_id, "is spoken to")
+    ledger.require_remembered(event.data.job_id, "gets a message")
 
 
 # --- Queries, both ways --------------------------------------------------------------------------------------
 
 
 def _only(topic: str, said: Any) -> None:
-    """Refuse requests or answers that are not about the one topic that is their sender's."""
+    """Refuse requests or answers about anything but the one topic that their sender may use."""
     topics = [name for name in said.__struct_fields__ if getattr(said, name) is not UNSET]
     if topics != [topic]:
         raise RefusalError(f"it must be about {topic}, and is about {' and '.join(topics) or 'nothing'}")
@@ -343,6 +343,6 @@ RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
 }
 
 
-def describe(event: Event) -> str:
-    """The event in an error: its type and its time."""
+def describe_event(event: Event) -> str:
+    """An event in an error message: its type and its time."""
     return f"{event_type(event)} at {event.timestamp} s"

@@ -167,7 +167,7 @@ class AnswerData(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(Struct, frozen=True, rename="kebab"):
-    """Batsim's options, as far as it tells them."""
+    """Batsim's options, as far as it sends them."""
 
     redis_enabled: bool = False
     redis_hostname: str = ""
@@ -182,7 +182,7 @@ class Config(Struct, frozen=True, rename="kebab"):
 
 
 class Resource(Struct, frozen=True):
-    """A host; its `id` is the number that host sets speak of."""
+    """A host; its `id` is its number in host sets."""
 
     id: Natural
     name: str
@@ -318,7 +318,7 @@ def _screaming(name: str) -> str:
 
 
 class Event(Struct, frozen=True, tag_field="type", tag=_screaming):
-    """Something that one end tells the other; `timestamp` is in seconds of simulated time."""
+    """Something that one end sends to the other; `timestamp` is in seconds of simulated time."""
 
     timestamp: float
 
@@ -433,10 +433,10 @@ DecisionEvent = (
     | ToJobMsg
 )
 AnyEvent = BatsimEvent | DecisionEvent
-E = TypeVar("E", bound=Event)
+_E = TypeVar("_E", bound=Event)
 
 
-class Message(Struct, Generic[E], frozen=True):
+class Message(Struct, Generic[_E], frozen=True):
     """A question of Batsim's, or the decision process's reply.
 
     `now` is the simulated time in seconds: in a question the earliest time of a decision, in a reply the time
@@ -444,7 +444,7 @@ class Message(Struct, Generic[E], frozen=True):
     """
 
     now: float
-    events: tuple[E, ...]
+    events: tuple[_E, ...]
 
 
 def event_type(event: Event) -> str:

@@ -1,7 +1,7 @@
 """Recorded conversations: one JSON line per message, ``{"from": "batsim", "message": {...}}``.
 
-These are functions on lines of text; opening files is the caller's business. A message is kept as the text
-that it came in, so that numbers survive to the last digit.
+These are functions on lines of text; opening files is the caller's task. A message is kept as the text
+in which it came, so that numbers keep all their digits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from decision.model.errors import InputError
 from .messages import Role
 
 
-class Entry(Struct, frozen=True):
+class RecordedMessage(Struct, frozen=True):
     """One message of a recording and who sent it."""
 
     sender: Role = field(name="from")
@@ -26,24 +26,24 @@ class Entry(Struct, frozen=True):
         return bytes(self.message)
 
 
-_decoder = msgspec.json.Decoder(Entry)
+_decoder = msgspec.json.Decoder(RecordedMessage)
 
 
 def record_line(sender: Role, data: bytes) -> str:
     """The line, without its newline, that records a message; `data` is the message's JSON.
 
     A line break in JSON only ever stands between tokens, so that a space may take its place. Bytes that are
-    no UTF-8, which a field that nobody reads may hold, are replaced.
+    not UTF-8, which an unread field may hold, are replaced.
     """
     one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
-    return msgspec.json.encode(Entry(sender, Raw(one_line))).decode(errors="replace")
+    return msgspec.json.encode(RecordedMessage(sender, Raw(one_line))).decode(errors="replace")
 
 
-def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[Entry]:
+def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[RecordedMessage]:
     """The messages of a recording, in order; `where` is its name in errors.
 
     Raises:
-        InputError: at the first line that is no recorded message.
+        InputError: at the first line that is not a recorded message.
     """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -52,6 +52,6 @@ def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[E
             yield _decoder.decode(line)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise InputError(
-                f"{where}, line {number}: this is no recorded message ({error}); "
+                f"{where}, line {number}: not a recorded message ({error}); "
                 'a line looks like {"from": "batsim", "message": {...}}'
             ) from None

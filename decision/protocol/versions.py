@@ -20,8 +20,8 @@ What holds in all of them, and differs from the documentation: REGISTER_JOB need
 takes at most one of ``mapping``, ``storage_mapping`` and ``additional_io_job``; CHANGE_JOB_STATE cannot set
 COMPLETED_FAILED; ``job_progress`` names a profile by ``profile_name``; numbers come with six decimals.
 
-4.0.0 to 4.2.1 cannot be told apart on the wire, 3.1.0 can. Older versions (``resources_data``,
-``SUBMIT_JOB``) are not spoken. Batsim 5 has other events in another encoding: it will need a codec of its
+4.0.0 to 4.2.1 cannot be distinguished on the wire, 3.1.0 can. Older versions (``resources_data``,
+``SUBMIT_JOB``) are not supported. Batsim 5 has other events in another encoding: it will need a codec of its
 own, chosen by `Version.encoding`, that gives the same messages.
 """
 
@@ -52,7 +52,7 @@ V3 = Version(
     forgets_ended_jobs=False,
 )
 V4 = Version(name="4", releases=("4.0.0", "4.1.0", "4.2.0", "4.2.1"))
-VERSIONS = (V3, V4)
+PROTOCOL_VERSIONS = (V3, V4)
 NEWEST = V4
 
 
@@ -62,11 +62,11 @@ def version_named(name: str) -> Version:
     Raises:
         ConfigError: if no known release has this name.
     """
-    for version in VERSIONS:
+    for version in PROTOCOL_VERSIONS:
         if any(release == name or release.startswith(name + ".") for release in version.releases):
             return version
-    known = ", ".join(release for version in VERSIONS for release in version.releases)
-    raise ConfigError(f"Batsim {name!r}: this version of the protocol is not spoken; known are {known}")
+    known = ", ".join(release for version in PROTOCOL_VERSIONS for release in version.releases)
+    raise ConfigError(f"Batsim {name!r}: this version of the protocol is not supported; known are {known}")
 
 
 class _Events(Struct):
@@ -103,9 +103,9 @@ def leave_out(version: Version, begins: dict[str, Any]) -> None:
 
 
 def hint(data: bytes) -> str:
-    """What may be the matter with bytes that are no message of a version that we speak."""
+    """A guess about bytes that are not a message of a supported version."""
     if b'"event_type"' in data or not data.lstrip().startswith(b"{"):
-        return " (is the peer Batsim 5 or newer, or no Batsim at all?)"
+        return " (is the peer Batsim 5 or newer, or not a Batsim?)"
     if b'"resources_data"' in data:
         return " (is the peer older than Batsim 3.1?)"
     return ""

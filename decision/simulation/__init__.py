@@ -2,12 +2,17 @@
 
 Design
 ------
-A composed policy and the engine run in one compiled loop (`episode`), which comes up to Python only to let arrays grow
-and to show progress. A policy written in Python runs over the same engine's `advance` and `reply`, one call each per
-decision (`python_loop`), and a test asserts that both give the same trace. Neither decides in the middle of an instant:
-one question, one decision, as under Batsim.
+A policy and the engine run in one compiled loop, `simulate.run_episode`, which comes up to Python only to let arrays
+grow and to show progress. It asks the policy by address (`decision.policies.prepared`), so it is the same loop for a
+policy that is compiled and for one in Python. Nobody decides in the middle of an instant: one question, one decision,
+as under Batsim; a test asserts that both give the same trace. Rejected: a second loop, in Python, for policies in
+Python: it did the same in other words, and was slower.
+
+`decider` asks a policy about a state that others change, message by message. `check_policy` tries
+a policy on small workloads.
 """
 
-from .simulate import simulate
+from .check_policy import check_policy
+from .simulate import simulate_workloads
 
-__all__ = ["simulate"]
+__all__ = ["check_policy", "simulate_workloads"]

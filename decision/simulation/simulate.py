@@ -1,25 +1,31 @@
 """A whole run: platform, workloads and a policy in, a `RunRecord` out."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import overload
 
 from decision.engine.embedded import EmbeddedEngine
+from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, STOPPED, TIMED_COMMANDS, UNCARRIED
+from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
+from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
-from decision.policies.base import Policy
-from decision.policies.check import check_walltime
-from decision.policies.composed import ComposedPolicy
+from decision.policies.plan_check import check_walltime
+from decision.policies.policy import Policy
+from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
+from decision.state.cluster import N_JOBS, ClusterState
 
-from .compiled import run_compiled
-from .progress import Progress
-from .python_loop import run_python
+Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
+
+_STRETCH = 16  # decisions before the first sign of progress
+_INTERVAL = 0.05  # seconds between two signs, about
 
 
-def simulate(
+def simulate_workloads(
     platform: Platform,
     workloads: Sequence[Workload],
     policy: str | Policy,
@@ -35,31 +41,101 @@ def simulate(
     Args:
         platform: the hosts.
         workloads: what is submitted.
-        policy: a preset's name, ``module:Class`` or ``./file.py:Class``; or the policy itself.
+        policy: a name, ``module:Class`` or ``./file.py:Class``; or the policy itself.
         options: the named policy's own options, as texts.
         events: what happens to the platform from outside.
         engine_options: Batsim's options.
         seed: of the policy.
-        progress: is told how far the run is, every now and then.
+        progress: is called every now and then with how far the run is.
 
     Raises:
         ConfigError: if the inputs do not fit together.
-        PolicyError: if the policy decides something impossible, or waits for ever.
+        PolicyError: if the policy decides something impossible, or jobs wait and nothing happens any more.
     """
     began = time.perf_counter()
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     _check_jobs(platform, workloads, chosen)
     chosen.reset(platform, seed)
-    if isinstance(chosen, ComposedPolicy):
-        run_compiled(engine, chosen, progress)
-        deciding = float("nan")
-    else:
-        deciding = run_python(engine, chosen, progress)
+    seconds = run(engine, chosen, progress)
     record = engine.record()
-    record.scheduling_time = deciding
+    record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
     return record
+
+
+def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None) -> float:
+    """Run a policy that was reset on an engine that was just made, to the end.
+
+    Returns:
+        The seconds spent in a policy in Python; nan for a compiled one.
+
+    Raises:
+        PolicyError: if the policy fails or decides something impossible.
+        DeadlockError: if nothing can happen any more.
+    """
+    prepared = prepare(policy, engine.facts, JobNames(engine))
+    memory, stretch = None, _STRETCH if progress else 2**62
+    while True:
+        memory = prepared.memory_for(engine.state, engine.plan, memory)
+        began = time.perf_counter()
+        code = run_episode(
+            engine.world,
+            prepared.address,
+            memory.address,
+            stretch,
+        )
+        if code == STOPPED:
+            raise prepared.error()
+        if code == UNCARRIED:
+            engine.reply(float(engine.state.now[0]))
+            code = GROW
+        if code != PAUSED and engine.resume(code) == DONE:
+            return prepared.seconds
+        if progress:
+            progress(float(engine.state.now[0]), engine.state)
+            stretch = 2 * stretch if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
+
+
+@kernel
+def run_episode(world, policy, memory, decisions):
+    """Ask the policy at address `policy` for at most so many decisions, and carry them out.
+
+    To be called when a question is open; after PAUSED again, after GROW `advance` must be called first.
+
+    Returns:
+        Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
+    """
+    world.sim.number[TIMED_COMMANDS] = 0
+    while decisions > 0:
+        if not ask(policy, world.state, world.facts, memory, world.plan):
+            return STOPPED
+        if not load_reply(world, world.state.now[0]):
+            return UNCARRIED
+        code = advance(world)
+        if code != ASK:
+            return code
+        decisions -= 1
+    return PAUSED
+
+
+class JobNames(Sequence[str]):
+    """The ids of an engine's jobs, by number: looked up when asked for, as many as jobs have been submitted."""
+
+    def __init__(self, engine: EmbeddedEngine) -> None:
+        self._engine = engine
+
+    def __len__(self) -> int:
+        return int(self._engine.state.count[N_JOBS])
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        if isinstance(number, slice):
+            return [self._engine.job(i).id for i in range(*number.indices(len(self)))]
+        return self._engine.job(number).id
 
 
 def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> None:

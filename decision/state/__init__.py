@@ -2,10 +2,11 @@
 
 Design
 ------
-`ClusterState` is a NamedTuple of numpy arrays, so that compiled kernels, Python policies and observation
-encoders read the same memory. Everything that happens goes through `transitions`: each is a small kernel that
-keeps the redundant parts (queue, free bitmap, running list, counters) consistent; `invariants` says what
-"consistent" means. The state holds what a scheduler may know and nothing else: jobs get their numbers when they are
+`ClusterState` is a `decision.bundle.Bundle` of numpy arrays, so that compiled kernels, Python policies and observation
+encoders read the same memory. Everything that happens goes through `transitions`, and nothing else writes (a test holds
+that): each is a small kernel that keeps the redundant parts (queue, free bitmap, running list, counters) consistent;
+`invariants` says what "consistent" means. `rules` says what may be done: on which hosts a job may start, to which
+pstates a host may go. The state holds what a scheduler may know and nothing else: jobs get their numbers when they are
 submitted, in that order, and true runtimes are elsewhere (`decision.engine.truth`).
 
 Rejected: objects per job and host (60 times slower, and not vectorisable); a structured array (its fields

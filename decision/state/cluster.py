@@ -36,9 +36,9 @@ N_FREE = 3  # hosts that can be given a job now (bits set in free)
 N_INTERVALS = 4  # used length of interval_first and interval_last
 N_ENDED = 5  # length of ended: jobs that ended since the last decision
 N_IN_STATE = 6  # N_IN_STATE + HostState: hosts in that state; the six that follow
-N_ASLEEP, N_WAKING, N_DOZING, N_IDLE, N_COMPUTING, N_AWAY = range(N_IN_STATE, N_IN_STATE + N_HOST_STATES)
-SWITCHES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job caused
-N_COUNTERS = SWITCHES + 1
+N_SLEEPING, N_SWITCHING_ON, N_SWITCHING_OFF, N_IDLE, N_COMPUTING, N_UNAVAILABLE = (N_IN_STATE + s for s in HostState)
+N_CAPACITY_CHANGES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job caused
+N_COUNTERS = N_CAPACITY_CHANGES + 1
 
 
 class PlatformFacts(Bundle):

@@ -1,19 +1,25 @@
 """The only writers of `ClusterState`.
 
-Each function is one thing that happens to the cluster, at ``state.now[0]``. They check nothing: what a policy
-decides is checked before (`decision.policies.check`), what a peer says in `decision.protocol`.
+Each function is one thing that happens to the cluster, at ``state.now[0]``. What a policy decides is checked before
+(`decision.policies.plan_check`), and so is what a peer says (`decision.protocol`, `decision.batsim.agent`). They only
+check that the arrays have room, which their owner sees to: where one is full they raise `InternalError` and write
+nothing beyond it.
 """
 
 import numpy as np
 
 from decision.jit import kernel
+from decision.model.errors import InternalError
 
+from .bitmap import has_host, remove_interval
 from .cluster import (
     COMPUTING,
     ENDED,
     IDLE,
+    N_CAPACITY_CHANGES,
     N_ENDED,
     N_FREE,
+    N_IDLE,
     N_IN_STATE,
     N_INTERVALS,
     N_JOBS,
@@ -24,7 +30,6 @@ from .cluster import (
     REJECTED,
     RUNNING,
     SLEEPING,
-    SWITCHES,
     SWITCHING_OFF,
     SWITCHING_ON,
     UNAVAILABLE,
@@ -32,10 +37,40 @@ from .cluster import (
 
 
 @kernel
+def reset(state, facts, pstates, now):
+    """An idle cluster at `now` seconds, to which nothing has happened; hosts are in the pstates (H,)."""
+    state.now[0] = now
+    state.count[:] = 0
+    state.count[N_IDLE] = len(state.host_state)
+    state.time_in_state[:] = 0.0
+    state.host_job[:] = -1
+    state.host_state[:] = IDLE
+    state.host_since[:] = now
+    state.pstate[:] = pstates
+    state.free[:] = 0
+    for host in range(len(state.host_state)):
+        _refresh_free(state, facts, host)
+
+
+@kernel
+def tick(state, now):
+    """It is `now` seconds."""
+    state.now[0] = now
+
+
+@kernel
+def take_ends(state):
+    """A decision was made: the list of the jobs that ended since the last one begins again."""
+    state.count[N_ENDED] = 0
+
+
+@kernel
 def submit(state, size, walltime, user):
     """A job arrives; returns its number."""
     count = state.count
     job = count[N_JOBS]
+    if job >= len(state.size):
+        raise InternalError("the cluster's state has no room for another job")
     count[N_JOBS] += 1
     state.submit_time[job] = state.now[0]
     state.size[job] = size
@@ -59,6 +94,8 @@ def start(state, job, first, last, begin, end):
     """
     count = state.count
     now = state.now[0]
+    if count[N_INTERVALS] + end - begin > len(state.interval_first):
+        raise InternalError("the cluster's state has no room for another allocation")
     state.job_state[job] = RUNNING
     state.start_time[job] = now
     state.alloc_first[job] = count[N_INTERVALS]
@@ -90,6 +127,8 @@ def drop_started(state):
 @kernel
 def end(state, facts, job, final_state):
     """A running job ends; its hosts are free again unless they left or are not in a computing pstate."""
+    if state.job_state[job] != RUNNING or state.count[N_ENDED] >= len(state.ended):
+        raise InternalError("a job that does not run ended, or more jobs than there is room for")
     state.job_state[job] = ENDED + final_state
     state.end_time[job] = state.now[0]
     _remove_running(state, job)
@@ -101,7 +140,7 @@ def end(state, facts, job, final_state):
             state.host_job[host] = -1
             if state.host_state[host] != UNAVAILABLE:
                 _set_host_state(state, host, IDLE)
-                refresh_free(state, facts, host)
+                _refresh_free(state, facts, host)
 
 
 @kernel
@@ -142,15 +181,15 @@ def end_switch(state, facts, host, pstate, wakes):
 def set_pstate(state, facts, host, pstate):
     """A host goes from one computing pstate to another, at once."""
     state.pstate[host] = pstate
-    refresh_free(state, facts, host)
+    _refresh_free(state, facts, host)
 
 
 @kernel
 def _move(state, facts, host, new):
     """Change a host's state for a reason other than a job."""
     _set_host_state(state, host, new)
-    refresh_free(state, facts, host)
-    state.count[SWITCHES] += 1
+    _refresh_free(state, facts, host)
+    state.count[N_CAPACITY_CHANGES] += 1
 
 
 @kernel
@@ -166,15 +205,15 @@ def _set_host_state(state, host, new):
 
 
 @kernel
-def refresh_free(state, facts, host):
+def _refresh_free(state, facts, host):
     """Recompute whether a host can be given a job: idle, no job, and in a pstate that computes."""
     can = (
         state.host_state[host] == IDLE
         and state.host_job[host] < 0
         and facts.pstate_kind[host, state.pstate[host]] == PSTATE_COMPUTING
     )
+    was = has_host(state.free, host)
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
-    was = state.free[word] & bit != 0
     if can and not was:
         state.free[word] |= bit
         state.count[N_FREE] += 1
@@ -186,17 +225,15 @@ def refresh_free(state, facts, host):
 @kernel
 def _clear_free(state, first, last):
     """Hosts first..last, all free, are free no more."""
-    for word in range(first >> 6, (last >> 6) + 1):
-        low = max(first - (word << 6), 0)
-        high = min(last - (word << 6), 63)
-        mask = (~np.uint64(0) >> np.uint64(63 - high)) & (~np.uint64(0) << np.uint64(low))
-        state.free[word] &= ~mask
+    remove_interval(state.free, first, last)
     state.count[N_FREE] -= last - first + 1
 
 
 @kernel
 def _insert_running(state, job, expected_end):
     at = state.count[N_RUNNING]
+    if at >= len(state.running):
+        raise InternalError("the cluster's state has no room for another running job")
     state.count[N_RUNNING] += 1
     while at > 0 and state.expected_end[at - 1] > expected_end:
         state.expected_end[at] = state.expected_end[at - 1]

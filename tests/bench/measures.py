@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from decision.drivers.agent import Agent
+from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.formats import write_platform, write_swf, write_workload
@@ -16,7 +16,7 @@ from decision.model.demand import runtimes
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Role
-from decision.simulation.compiled import run_compiled
+from decision.simulation.simulate import run
 
 from .inputs import NB_HOSTS, made, platform, workload
 
@@ -30,7 +30,7 @@ def engine_rate(jobs: Workload, nb_hosts: int, policy: str) -> float:
     chosen = find_policy(policy, {})
     chosen.reset(hosts, 0)
     began = time.perf_counter()
-    run_compiled(engine, chosen, None)
+    run(engine, chosen)
     return len(jobs.jobs) / (time.perf_counter() - began)
 
 
@@ -99,7 +99,17 @@ def startup(swf: Path | None) -> list[float]:
 def lublin(swf: Path | None) -> list[float]:
     """Wall-clock seconds of `decision workload lublin` for 100,000 jobs with modal estimates."""
     with tempfile.TemporaryDirectory() as name:
-        command = [sys.executable, "-m", "decision", "workload", "lublin", "--jobs", "100000", "--estimates", "tsafrir"]
+        command = [
+            sys.executable,
+            "-m",
+            "decision",
+            "workload",
+            "lublin",
+            "--nb-jobs",
+            "100000",
+            "--estimates",
+            "tsafrir",
+        ]
         return [_wall_seconds([*command, "-o", "lublin.json"], Path(name)) for _ in range(REPEAT)]
 
 

@@ -6,15 +6,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from helpers.golden import CASES, SCHEDULES
 
 from decision.analysis.metrics import summarise
 from decision.formats import load_platform, load_swf, load_workload
 from decision.model.platform import Host, Platform, PowerState
-from decision.simulation import simulate
+from decision.simulation import simulate_workloads
 
 LUBLIN = ("data", "lublin_256.swf")
-BATSCHED = ("golden", "schedules-batsched")
-CASES = ("seed1_32hosts_300jobs", "seed1_128hosts_400jobs")
 
 
 def hosts(count: int) -> Platform:
@@ -30,7 +29,7 @@ def hosts(count: int) -> Platform:
     ],
 )
 def test_lublin_gives_the_figures_that_independent_programs_give(shared, policy, mean_wait, mean_slowdown, utilization):
-    record = simulate(hosts(256), [load_swf(shared.joinpath(*LUBLIN))], policy)
+    record = simulate_workloads(hosts(256), [load_swf(shared.joinpath(*LUBLIN))], policy)
     summary = summarise(record.jobs, 256)
     assert summary.mean_waiting_time == pytest.approx(mean_wait, abs=5e-5)
     assert summary.mean_bounded_slowdown == pytest.approx(mean_slowdown, abs=5e-5)
@@ -41,15 +40,17 @@ def test_lublin_gives_the_figures_that_independent_programs_give(shared, policy,
 def test_first_fit_with_a_second_more_of_walltime_gives_what_batsched_gave(shared):
     log = load_swf(shared.joinpath(*LUBLIN))
     longer = [msgspec.structs.replace(job, walltime=job.walltime + 1) for job in log.jobs]
-    record = simulate(hosts(256), [msgspec.structs.replace(log, jobs=longer)], "filler")
+    record = simulate_workloads(hosts(256), [msgspec.structs.replace(log, jobs=longer)], "filler")
     assert summarise(record.jobs, 256).mean_waiting_time == pytest.approx(63772.6403, abs=5e-5)
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(("policy", "file"), [("fcfs", "fcfs"), ("first-fit", "filler")])
-def test_each_job_starts_when_batsched_started_it(shared, case, policy, file):
-    folder = shared.joinpath(*BATSCHED, case)
-    record = simulate(load_platform(folder / "platform.xml"), [load_workload(folder / "workload.json")], policy)
+def test_each_job_starts_when_batsched_started_it(case, policy, file):
+    folder = SCHEDULES / case
+    record = simulate_workloads(
+        load_platform(folder / "platform.xml"), [load_workload(folder / "workload.json")], policy
+    )
     ours = dict(zip(record.jobs.id, record.jobs.start_time, strict=True))
     theirs = starts(folder / f"{file}_jobs.csv")
     assert ours.keys() == theirs.keys()
@@ -57,12 +58,12 @@ def test_each_job_starts_when_batsched_started_it(shared, case, policy, file):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_backfilling_is_at_least_as_good_as_batscheds_which_reserves_particular_hosts(shared, case):
+def test_backfilling_is_at_least_as_good_as_batscheds_which_reserves_particular_hosts(case):
     """batsched's rules are stricter than the count-based ones, so its metrics are near ours and not better by much."""
-    folder = shared.joinpath(*BATSCHED, case)
+    folder = SCHEDULES / case
     workload, platform = load_workload(folder / "workload.json"), load_platform(folder / "platform.xml")
     for policy, file in (("easy", "easy_bf"), ("conservative", "conservative_bf")):
-        record = simulate(platform, [workload], policy)
+        record = simulate_workloads(platform, [workload], policy)
         submit = dict(zip(record.jobs.id, record.jobs.submit_time, strict=True))
         theirs = np.mean([start - submit[job] for job, start in starts(folder / f"{file}_jobs.csv").items()])
         ours = np.mean(record.jobs.start_time - record.jobs.submit_time)

@@ -1,39 +1,18 @@
 """Every recorded session of Batsim 4.2.1 is accepted and comes out of the codec as it went in."""
 
 import json
-from pathlib import Path
 
 import pytest
+from helpers.golden import SCENARIOS, SESSIONS
 
 from decision.protocol import Connection, JsonCodec, Role, read_recording
-
-HERE = Path(__file__).parent / "sessions"
-SHARED = Path(__file__).parents[2].parent / "shared" / "golden" / "sessions-batsim-4.2.1"
-SCENARIOS = [
-    "compute_heterogeneous",
-    "dynamic_jobs",
-    "energy_sleep",
-    "external_events",
-    "fcfs_delay",
-    "first_fit_delay",
-    "forwarded_profiles",
-    "kill",
-    "networked_master",
-    "rejected",
-    "ties_and_exact_walltimes",
-    "two_workloads",
-    "walltime_reached",
-]
 
 
 @pytest.fixture(params=SCENARIOS)
 def session(request):
-    """The session's messages, from the repository or, where it holds no copy, from the shared folder."""
-    for folder in (HERE, SHARED):
-        path = folder / request.param / "session.jsonl"
-        if path.exists():
-            return list(read_recording(path.read_text().splitlines(), str(path)))
-    pytest.skip(f"{request.param} is neither in {HERE.name} nor in the shared golden data beside the repository")
+    """The session's messages."""
+    path = SESSIONS / request.param / "session.jsonl"
+    return list(read_recording(path.read_text().splitlines(), str(path)))
 
 
 def exactly(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""``decision analyse`` as it is typed."""
+"""``decision report analyse`` as it is typed."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def typed(*words: str):
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_it_writes_pictures_and_one_page_that_holds_them(runs, root, tmp_path, suffix):
     platform = str(root / "platforms" / "taurus.xml")
-    said = typed("analyse", str(runs), "-p", platform, "-o", str(tmp_path / "report"), "--format", suffix)
+    said = typed("report", "analyse", str(runs), "-p", platform, "-o", str(tmp_path / "report"), "--format", suffix)
     names = {path.name for path in (tmp_path / "report").iterdir()}
     common = {f"{name}.{suffix}" for name in ("load", "waits", "slowdowns", "reservations", "energy")}
     assert names == {*common, f"schedule-easy.{suffix}", f"schedule-fcfs.{suffix}", "report.html"}
@@ -50,7 +50,7 @@ def test_it_says_what_it_cannot_read(runs, tmp_path):
         ([str(tmp_path / "nothing")], "no run there"),
         ([str(runs / "easy"), "-p", str(tmp_path / "no.xml")], "cannot be read"),
     ):
-        result = CliRunner().invoke(app, ["analyse", *words, "-o", str(tmp_path / "report")])
+        result = CliRunner().invoke(app, ["report", "analyse", *words, "-o", str(tmp_path / "report")])
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
         assert not (tmp_path / "report").exists()
@@ -68,23 +68,24 @@ def test_trainings_are_drawn_as_curves_without_charts_of_jobs(tmp_path, suffix):
     (tmp_path / "learned").mkdir()
     for name in ("a", "b"):
         train(tmp_path / "learned" / name, -1.0, -0.5)
-    said = typed("analyse", str(tmp_path / "learned"), "-o", str(tmp_path / "report"), "--format", suffix)
+    said = typed("report", "analyse", str(tmp_path / "learned"), "-o", str(tmp_path / "report"), "--format", suffix)
     assert {path.name for path in (tmp_path / "report").iterdir()} == {f"learning.{suffix}", "report.html"}
-    assert "report.html and 1 picture beside it" in " ".join(said.split()) and "makespan" not in said
+    assert "report.html and 1 picture in the same folder" in " ".join(said.split()) and "makespan" not in said
     page = (tmp_path / "report" / "report.html").read_text()
     assert "<title>a and b</title>" in page and page.count("<figure>") == 1
     assert "canvas" not in page.partition("</style>")[2] and "<script" not in page
 
 
 def test_runs_and_trainings_share_a_page(runs, tmp_path):
-    typed("analyse", str(runs / "easy"), str(train(tmp_path / "learned", -1.0, -0.5)), "-o", str(tmp_path / "report"))
+    learned = train(tmp_path / "learned", -1.0, -0.5)
+    typed("report", "analyse", str(runs / "easy"), str(learned), "-o", str(tmp_path / "report"))
     page = (tmp_path / "report" / "report.html").read_text()
     assert "<title>easy and learned</title>" in page
     assert '<section id="gantt">' in page and 'alt="learning"' in page
 
 
 def test_curves_are_drawn_without_torch(tmp_path):
-    arguments = ["analyse", str(train(tmp_path / "a", -1.0)), "-o", str(tmp_path / "report")]
+    arguments = ["report", "analyse", str(train(tmp_path / "a", -1.0)), "-o", str(tmp_path / "report")]
     script = f"""
 import sys
 from decision.cli.app import app

@@ -66,7 +66,7 @@ def test_without_docker_the_mistake_is_one_line(root, tmp_path, monkeypatch):
     result = run(root, tmp_path / "out", "--engine", "docker")
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: --engine docker: there is no command 'docker'; install Docker, or use --engine batsim\n"
+        "error: docker: command not found; install Docker, or choose the engine batsim (--engine)\n"
     )
 
 

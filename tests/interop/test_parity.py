@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from decision.drivers.agent import Agent
-from decision.drivers.inprocess import converse
+from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
 from decision.model.record import RunRecord
 from decision.policies import ClusterView, Plan, find_policy
-from decision.simulation import simulate
+from decision.runs.engines import simulate_by_messages
+from decision.simulation import simulate_workloads
 
 POLICIES = [
     ("fcfs", {}),
@@ -44,16 +44,16 @@ def assert_same(one: RunRecord, other: RunRecord) -> None:
 def test_the_schedule_is_the_same_in_the_loop_and_through_messages(taurus, policy, options):
     platform, workload = taurus
     energy = EngineOptions(energy=True)
-    looped = simulate(platform, [workload], policy, options, engine_options=energy)
+    looped = simulate_workloads(platform, [workload], policy, options, engine_options=energy)
     engine = EmbeddedEngine(platform, [workload], (), energy)
-    told = converse(engine, Agent(policy, options, platform=platform))
+    told = simulate_by_messages(engine, Agent(policy, options, platform=platform))
     assert_same(looped, told)
 
 
 def test_the_plain_engine_gives_the_same_schedule(taurus):
     platform, workload = taurus
-    looped = simulate(platform, [workload], "easy")
-    told = converse(ReferenceEngine(platform, [workload]), Agent("easy", {}))
+    looped = simulate_workloads(platform, [workload], "easy")
+    told = simulate_by_messages(ReferenceEngine(platform, [workload]), Agent("easy", {}))
     assert_same(looped, told)
 
 
@@ -73,8 +73,8 @@ class InPython:
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "sjf+conservative"])
 def test_a_policy_in_python_gives_the_trace_of_its_compiled_twin(taurus, policy):
     platform, workload = taurus
-    compiled = simulate(platform, [workload], policy)
-    in_python = simulate(platform, [workload], InPython(policy))
+    compiled = simulate_workloads(platform, [workload], policy)
+    in_python = simulate_workloads(platform, [workload], InPython(policy))
     assert_same(compiled, in_python)
     assert np.array_equal(compiled.host_states.counts, in_python.host_states.counts)
     assert in_python.scheduling_time > 0

@@ -10,24 +10,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from helpers.golden import SCHEDULES, SESSIONS
 
-from decision.drivers.inprocess import converse
-from decision.drivers.pybatsim import PybatsimAgent
+from decision.batsim.pybatsim import PybatsimAgent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
 from decision.model.errors import PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
+from decision.runs.engines import simulate_by_messages
 
 pytest.importorskip("batsim.batsim", reason="pybatsim 3.2.1 is not installed")
 
-SESSIONS = Path(__file__).parents[1] / "golden" / "sessions"
-SCHEDULES = Path(__file__).parents[2].parent / "shared" / "golden" / "schedules-batsched"
-FIRST_FIT = f"pybatsim:{Path(__file__).parent / 'pybatsim_schedulers.py'}:FirstFit"
+FIRST_FIT = f"pybatsim:{Path(__file__).parents[1] / 'helpers' / 'pybatsim_schedulers.py'}:FirstFit"
 EASY = ("easyBackfill", "EasyBackfill")
 FILLER = ("fillerSched", "FillerSched")
 DECIDING = 0.1  # seconds; FillerSched takes 5 ms of simulated time for each event
@@ -52,7 +51,7 @@ def in_process(engine: type[ReferenceEngine | EmbeddedEngine], scheduler: tuple[
     platform = load_platform(folder / "platform.xml")
     workload = load_workload(folder / "workload0.json", keep_source=True)
     agent = PybatsimAgent(f"pybatsim:schedulers.{scheduler[0]}:{scheduler[1]}")
-    return jobs_of(converse(engine(platform, [workload]), agent))
+    return jobs_of(simulate_by_messages(engine(platform, [workload]), agent))
 
 
 def on_reference(scheduler: tuple[str, str], folder: Path, tmp_path: Path) -> list[Ran]:
@@ -156,7 +155,6 @@ def test_easy_backfill_decides_the_same_in_our_process_as_in_pybatsims(tmp_path:
         assert [job.start for job in jobs] == pytest.approx([job.start for job in theirs], abs=1e-6)
 
 
-@pytest.mark.skipif(not SCHEDULES.is_dir(), reason="../shared/golden/schedules-batsched is not there")
 @pytest.mark.parametrize(("truth", "options"), [("fcfs", {"fcfs": "true"}), ("filler", {})])
 @pytest.mark.parametrize("case", ["seed1_32hosts_300jobs", "seed1_128hosts_400jobs"])
 def test_first_fit_on_pybatsim_starts_each_job_when_batsched_did(
@@ -164,7 +162,7 @@ def test_first_fit_on_pybatsim_starts_each_job_when_batsched_did(
 ) -> None:
     folder = SCHEDULES / case
     engine = ReferenceEngine(load_platform(folder / "platform.xml"), [load_workload(folder / "workload.json")])
-    jobs = jobs_of(converse(engine, PybatsimAgent(FIRST_FIT, options)))
+    jobs = jobs_of(simulate_by_messages(engine, PybatsimAgent(FIRST_FIT, options)))
     recorded = jobs_in(folder / f"{truth}_jobs.csv")
     assert [job.id for job in jobs] == [job.id for job in recorded]
     assert [job.start for job in jobs] == pytest.approx([job.start for job in recorded], abs=1e-6)
@@ -185,7 +183,7 @@ def simulate(agent: PybatsimAgent, jobs: Toy, *events: MachineEvent, engine: Any
     ]
     profiles = {f"p{i}": Delay(runtime) for i, (_, _, runtime, _) in enumerate(jobs)}
     workload = Workload(name="w0", jobs=listed, profiles=profiles, nb_res=4)
-    record = converse(engine(Platform(hosts=hosts), [workload], events, EngineOptions()), agent)
+    record = simulate_by_messages(engine(Platform(hosts=hosts), [workload], events, EngineOptions()), agent)
     return {job.id.partition("!")[2]: job.start for job in jobs_of(record)}
 
 

@@ -4,16 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.golden import SESSIONS
 
-from decision.drivers.pybatsim import PybatsimAgent
+from decision.batsim.pybatsim import PybatsimAgent
 
 pytest.importorskip("batsim.batsim", reason="pybatsim 3.2.1 is not installed")
 
 HERE = Path(__file__).parent
-SESSIONS = (
-    HERE.parent / "golden" / "sessions",
-    HERE.parents[1].parent / "shared" / "golden" / "sessions-batsim-4.2.1",
-)
 RULES = {
     "fcfs_delay": ("FirstFit", {"fcfs": True}),
     "first_fit_delay": ("FirstFit", {}),
@@ -33,17 +30,14 @@ RULES = {
 
 def conversation(scenario: str) -> list[tuple[dict, dict]]:
     """Questions and replies of a recorded session."""
-    for folder in SESSIONS:
-        file = folder / scenario / "session.jsonl"
-        if file.is_file():
-            messages = [json.loads(line)["message"] for line in file.read_text().splitlines()]
-            return list(zip(messages[::2], messages[1::2], strict=True))
-    pytest.skip(f"no recording of {scenario}: neither tests/golden/sessions nor ../shared/golden has it")
+    lines = (SESSIONS / scenario / "session.jsonl").read_text().splitlines()
+    messages = [json.loads(line)["message"] for line in lines]
+    return list(zip(messages[::2], messages[1::2], strict=True))
 
 
 def agent_for(scenario: str) -> PybatsimAgent:
     name, options = RULES[scenario]
-    return PybatsimAgent(f"pybatsim:{HERE / 'pybatsim_schedulers.py'}:{name}", options)
+    return PybatsimAgent(f"pybatsim:{HERE.parent / 'helpers' / 'pybatsim_schedulers.py'}:{name}", options)
 
 
 @pytest.mark.parametrize("scenario", RULES)

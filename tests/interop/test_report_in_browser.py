@@ -5,24 +5,23 @@ import time
 
 import numpy as np
 import pytest
-from browser import browser, missing
+from helpers.browser import browser, missing
 
-from decision.analysis.comparison import Outcome, compare
-from decision.analysis.comparison_files import write_comparison
-from decision.analysis.curves import Training
-from decision.analysis.measures import METRICS
+from decision.analysis.comparison import MeasuredRun, compare_runs, write_comparison
+from decision.analysis.curves import LearningCurve
+from decision.analysis.metric_list import METRICS
 from decision.analysis.metrics import only_ran
 from decision.analysis.report import write_report
-from decision.analysis.runs import Run
+from decision.analysis.runs import NamedRun
 from decision.model.record import FinalState, HostTable, JobTable, RunRecord
 
 LEFT, TOP, BOTTOM = 52, 6, 24  # pixels around a chart, as in the page's script
 
 
-def run(name: str, jobs: JobTable, nb_hosts: int) -> Run:
+def run(name: str, jobs: JobTable, nb_hosts: int) -> NamedRun:
     states = HostTable(time=np.zeros(0), counts=np.zeros((0, 6), np.int64))
     record = RunRecord(nb_hosts=nb_hosts, jobs=jobs, host_states=states, time_in_state=np.zeros(6))
-    return Run(name, record, only_ran(jobs))
+    return NamedRun(name, record, only_ran(jobs))
 
 
 def table(submit, start, runtime, walltime, allocation, size) -> JobTable:
@@ -69,7 +68,7 @@ def window(tmp_path_factory):
 def show(window, tmp_path):
     """Opens the report of some runs."""
 
-    def opened(*runs: Run):
+    def opened(*runs: NamedRun):
         (tmp_path / "report.html").write_bytes(b"".join(write_report(runs, [])))
         window.open(tmp_path / "report.html")
         window.settle()
@@ -196,13 +195,15 @@ IMAGES = "return [...document.images].map(image => [image.alt, image.complete &&
 
 
 def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_path):
-    report = pytest.importorskip("decision.analysis.comparison_report")
+    report = pytest.importorskip("decision.analysis.report")
     outcomes = [
-        Outcome(workload="log", contender=name, first_job=0, seed=seed, metrics={"wait": seed + wait, "fairness": 0.5})
+        MeasuredRun(
+            workload="log", contender=name, first_job=0, seed=seed, metrics={"wait": seed + wait, "fairness": 0.5}
+        )
         for name, wait in (("easy", 10), ("easy,power=idle-timeout,idle_timeout=300", 20), ("<b>sjf", 5))
         for seed in range(5)
     ]
-    found = compare(outcomes, [METRICS["wait"], METRICS["fairness"]], "easy", setup={"policies": "x" * 200})
+    found = compare_runs(outcomes, [METRICS["wait"], METRICS["fairness"]], "easy", setup={"policies": "x" * 200})
     write_comparison(tmp_path, found)
     window.open(report.write_comparison_report(tmp_path))
     window.settle()
@@ -214,9 +215,9 @@ def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_p
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_a_trainings_page_shows_its_curves(window, tmp_path, suffix):
-    analyse = pytest.importorskip("decision.analysis.analyse").analyse
+    analyse = pytest.importorskip("decision.analysis.report").analyse
     columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
-    (*_, page) = analyse([], [Training("learned", [columns])], tmp_path, suffix, None)
+    (*_, page) = analyse([], [LearningCurve("learned", [columns])], tmp_path, suffix, None)
     window.open(page)
     window.settle()
     assert window.run(IMAGES) == [["learning", True]]

@@ -103,7 +103,7 @@ def test_a_plot_is_drawn_where_it_is_asked_for(toy, tmp_path):
         (["--policy", "eazy"], "did you mean"),
         (["-p", "absent.xml"], "absent.xml: cannot be read"),
         (["-O", "depth"], "--option 'depth': write it as name=value"),
-        (["--engine", "batsim", "--batsim", "no-such-batsim"], "no-such-batsim: there is no such command"),
+        (["--engine", "batsim", "--batsim", "no-such-batsim"], "no-such-batsim: command not found"),
     ],
 )
 def test_a_users_mistake_is_one_line(toy, tmp_path, change, complaint):

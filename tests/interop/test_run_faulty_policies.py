@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+HELPERS = Path(__file__).parents[1] / "helpers"
 STANDIN = Path(sys.executable).parent / "decision-batsim"
 ENGINES = ("embedded", "reference", "batsim")
 
@@ -19,7 +19,7 @@ def command(root, tmp_path):
 
     def make(policy: str, engine: str) -> list[str]:
         arguments = ["run", "-p", root / "platforms" / "toy.xml", "-w", root / "workloads" / "toy.json"]
-        arguments += ["--policy", f"{HERE / 'faulty_policies.py'}:{policy}", "--engine", engine]
+        arguments += ["--policy", f"{HELPERS / 'faulty_policies.py'}:{policy}", "--engine", engine]
         arguments += ["--batsim", STANDIN, "-o", tmp_path / "out"]
         return [sys.executable, "-m", "decision", *map(str, arguments)]
 

@@ -35,11 +35,20 @@ def commands(blocks) -> list[str]:
 
 
 def test_the_example_policy_keeps_the_rules_and_runs(blocks, here):
-    (source,) = (text for language, text in blocks if language == "python")
+    (source,) = (text for language, text in blocks if language == "python" and "class " in text)
     assert len(source.splitlines()) <= 15
     (here / "mine.py").write_text(source)
     typed = [command for command in commands(blocks) if "mine.py" in command]
     assert [type_in(command).exit_code for command in typed] == [0, 0]
+
+
+def test_the_example_of_the_api_runs(blocks, here, capsys):
+    (source,) = (text for language, text in blocks if language == "python" and "import decision" in text)
+    exec(compile(source, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "mean_waiting_time=" in printed
+    assert "conservative" in printed
+    assert (here / "schedule.png").is_file()
 
 
 def test_every_run_on_our_own_engine_works(blocks, here):

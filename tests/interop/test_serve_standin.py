@@ -1,6 +1,5 @@
 """`decision batsim` in Batsim's place, driven by somebody else's decision process."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -8,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import record_sessions
+from helpers.golden import SESSIONS
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"
 SCENARIOS = (
@@ -21,16 +22,6 @@ SCENARIOS = (
 )
 
 
-@pytest.fixture(scope="session")
-def recorder(shared):
-    """The program that recorded the golden sessions with a real Batsim."""
-    path = shared / "tools" / "record_sessions.py"
-    spec = importlib.util.spec_from_file_location("record_sessions", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def events(session: Path) -> list[tuple[str, float, dict]]:
     """What Batsim told, apart from what the simulation begins with and measured energies."""
     lines = [json.loads(line) for line in session.read_text().splitlines()]
@@ -40,10 +31,12 @@ def events(session: Path) -> list[tuple[str, float, dict]]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_scripted_scheduler_hears_from_the_stand_in_what_it_heard_from_batsim(recorder, shared, tmp_path, scenario):
-    code, _ = recorder.run(str(STANDIN), tmp_path, scenario, recorder.scenarios("1")[scenario], port_for(scenario))
+def test_a_scripted_scheduler_hears_from_the_stand_in_what_it_heard_from_batsim(tmp_path, scenario):
+    code, _ = record_sessions.run(
+        str(STANDIN), tmp_path, scenario, record_sessions.scenarios("1")[scenario], port_for(scenario)
+    )
     assert code == 0
-    golden = shared / "golden" / "sessions-batsim-4.2.1" / scenario
+    golden = SESSIONS / scenario
     assert events(tmp_path / scenario / "session.jsonl") == events(golden / "session.jsonl")
     assert {f.name for f in (tmp_path / scenario).glob("out_*.csv")} == {f.name for f in golden.glob("out_*.csv")}
 
@@ -62,7 +55,7 @@ def port_for(scenario: str) -> int:
         (["-p", "{root}/platforms/toy.xml", "-r", "x"], 2, "host1,host2:role"),
         (["-p", "{root}/platforms/toy.xml", "--enable-profile-reuse"], 2, "--enable-dynamic-jobs"),
         (["-p", "{root}/platforms/toy.xml", "-e", "/dev/full/out"], 2, "/dev/full: cannot be written"),
-        (["-p", "{root}/platforms/toy.xml", "-s", "ipc://{tmp}/nobody", "--timeout", "0.3"], 3, "never came"),
+        (["-p", "{root}/platforms/toy.xml", "-s", "ipc://{tmp}/nobody", "--timeout", "0.3"], 3, "never connected"),
     ],
 )
 def test_what_the_stand_in_cannot_do_is_one_line_and_an_exit_code(root, tmp_path, arguments, code, complaint):

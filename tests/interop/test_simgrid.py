@@ -4,8 +4,6 @@ SimGrid runs in a process of its own, by a Python that has its bindings: Debian'
 Batsim 4.2.1 is built.
 """
 
-import json
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.simgrid_platforms import probe
 
 from decision.formats import load_platform, write_platform
 from decision.generate.clusters import Wanted, grid5000_cluster, simple_cluster, taurus_power
@@ -23,7 +22,6 @@ from decision.model.platform import Platform, PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
 
 ROOT = Path(__file__).parents[2]
-PROBE = Path(__file__).with_name("simgrid_probe.py")
 SHIPPED = sorted(path.stem for path in (ROOT / "platforms").glob("*.xml"))
 BYTES = 1e9
 
@@ -49,15 +47,6 @@ for _name, _cluster in CLUSTERS.items():
     for _core, _power in ((False, False), (False, True), (True, True)):
         _wanted = Wanted(cluster=_cluster, flops=_flops, servers=4, by_core=_core, power=_power, network=True)
         MADE[f"{_name}{'-by-core' * _core}{'-energy' * _power}"] = partial(grid5000_cluster, _wanted)
-
-
-def probe(python: str, platform: Platform, pairs: list[tuple[str, str]], tasks: list[Any]) -> dict[str, Any]:
-    """What SimGrid says of a platform's file."""
-    wanted = {"platform": platform.path, "energy": platform.has_power, "master": platform.master}
-    text = json.dumps(wanted | {"pairs": pairs, "tasks": tasks})
-    run = subprocess.run([python, str(PROBE)], input=text, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
 
 
 def written(name: str, folder: Path) -> Platform:

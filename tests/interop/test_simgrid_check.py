@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers.simgrid_platforms import PROBE
 
-from decision.formats.platform_check import check_platform
 from decision.formats.simgrid import DOCTYPE
+from decision.platform_check import check_platform
 
-PROBE = Path(__file__).with_name("simgrid_probe.py")
 RIGHT = f"""<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "{DOCTYPE}">
 <platform version="4.1">

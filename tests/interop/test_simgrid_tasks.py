@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_simgrid import probe
+from helpers.simgrid_platforms import probe
 
 from decision.formats import load_platform, write_platform
 from decision.generate.tasks import Tasks, as_tasks

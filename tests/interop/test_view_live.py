@@ -6,9 +6,9 @@ import time
 from typer.testing import CliRunner
 
 from decision.cli.app import app
-from decision.drivers.inputs import Choice, Inputs, load
-from decision.drivers.status import read_status
-from decision.drivers.whole_run import run_here
+from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
+from decision.runs.run import run_to_folder
+from decision.runs.status import read_status
 
 SLOW = """
 import time
@@ -28,11 +28,11 @@ class Slow:
 def test_a_run_is_seen_from_its_first_seconds_to_its_end(root, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     workload = root / "workloads" / "taurus_week_flops.json"
-    case = load(Inputs(platform=root / "platforms" / "taurus.xml", workloads=(workload,), energy=True))
-    choice = Choice(policy=f"{tmp_path}/slow.py:Slow")
+    case = load_inputs(Inputs(platform=root / "platforms" / "taurus.xml", workloads=(workload,), energy=True))
+    choice = PolicyChoice(policy=f"{tmp_path}/slow.py:Slow")
     folder = tmp_path / "out"
     folder.mkdir()
-    run = threading.Thread(target=run_here, args=(case, choice, folder))
+    run = threading.Thread(target=run_to_folder, args=(case, choice, folder))
     run.start()
     seen = []
     while run.is_alive() and len(seen) < 3:
@@ -40,7 +40,7 @@ def test_a_run_is_seen_from_its_first_seconds_to_its_end(root, tmp_path):
         if status is not None and (not seen or status.now > seen[-1].now):
             seen.append(status)
         time.sleep(0.05)
-    result = CliRunner().invoke(app, ["view", str(folder), "--live"])
+    result = CliRunner().invoke(app, ["report", "view", str(folder), "--live"])
     run.join()
     assert len(seen) == 3
     for status in seen:

@@ -6,21 +6,21 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from helpers.learning_runs import FILES, workload
 
-from decision.drivers.agent import Agent
-from decision.drivers.inprocess import converse
+from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
 from decision.learn import SHIPPED
-from decision.learn.checkpoint import InputFacts, file_facts, read_checkpoint, write_checkpoint
+from decision.learn.checkpoint import file_facts, read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
-from decision.learn.schedulers import Comparison, train_scheduler
+from decision.learn.schedulers import EpisodeComparison, train_scheduler
 from decision.model.errors import ConfigError, InputError
-from decision.model.workload import Delay, Job, Workload
-from decision.policies import CATALOGUE, find_policy
-from decision.simulation import simulate
+from decision.model.workload import Workload
+from decision.policies import find_policy, list_policies
+from decision.runs.engines import simulate_by_messages
+from decision.simulation import simulate_workloads
 
-FILES = [InputFacts(name=name, sha256="") for name in ("p.xml", "w.json")]
 SHORT = ("env.jobs=40", "learn.envs=8", "learn.rollout=64", "learn.minibatch=128", "learn.threads=1")
 SPLIT = ("env.head=4", "env.tail=2")
 KINDS = {  # presets and changes
@@ -31,20 +31,6 @@ KINDS = {  # presets and changes
     "inspector of sjf": ("inspector",),
     "inspector of f1": ("inspector", "env.base=f1"),
 }
-
-
-def workload(nb_jobs: int, sizes: list[int], seed: int, load: float) -> Workload:
-    """Jobs of these sizes on max(sizes) hosts, run times from seconds to an hour, walltimes exact."""
-    rng = np.random.default_rng(seed)
-    size = rng.choice(sizes, nb_jobs)
-    run = np.ceil(np.exp(rng.uniform(np.log(5), np.log(3600), nb_jobs)))
-    gap = float((size * run).mean()) / (max(sizes) * load)
-    submit = np.cumsum(np.round(rng.exponential(gap, nb_jobs)))
-    jobs = [
-        Job(id=f"w0!{i:04}", submit_time=float(s), size=int(n), walltime=float(r), profile=f"d{r:g}")
-        for i, (s, n, r) in enumerate(zip(submit, size, run, strict=True))
-    ]
-    return Workload(name="w0", jobs=jobs, profiles={f"d{r:g}": Delay(float(r)) for r in set(run)}, nb_res=max(sizes))
 
 
 def learn(jobs: Workload, folder: Path, *changes: str, kind: str = "cores") -> Path:
@@ -66,8 +52,8 @@ def checkpoint(request, mixed, tmp_path_factory) -> Path:
 
 def test_the_same_checkpoint_makes_the_same_schedule_everywhere(checkpoint, mixed):
     platform, policy = equal_hosts(8), str(checkpoint)
-    simulated = simulate(platform, [mixed], policy).jobs
-    told = converse(EmbeddedEngine(platform, [mixed], ()), Agent(policy, {})).jobs
+    simulated = simulate_workloads(platform, [mixed], policy).jobs
+    told = simulate_by_messages(EmbeddedEngine(platform, [mixed], ()), Agent(policy, {})).jobs
     assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
     assert np.array_equal(told.start_time, simulated.start_time)
     starts = dict(zip(simulated.id, simulated.start_time.tolist(), strict=True))
@@ -82,7 +68,7 @@ def in_environment(checkpoint: Path, jobs: Workload) -> dict[str, float]:
     setup = make_setup(jobs, equal_hosts(8), encoder=policy.encoder, jobs=None, online=False)
     envs = DbfVectorEnv(1, setup=setup)
     observation, info = envs.reset(options={"first": 0})
-    state, starts, over = envs._batch.worlds[0].state, {}, False
+    state, starts, over = envs.state_of(0), {}, False
     while not over:
         begun = np.flatnonzero(state.alloc_first[: state.count[0]] >= 0)
         starts |= {setup.trace.ids[job]: float(state.start_time[job]) for job in begun}
@@ -96,7 +82,7 @@ def test_where_the_shortest_job_first_is_best_that_is_what_is_learned(tmp_path):
     jobs = workload(400, [4], seed=3, load=0.9)  # one at a time: the shortest first has the least mean waiting time
     weights = ("env.idle_weight=0", "env.queue_weight=0.5", "env.waiting_weight=0.5", "env.tail=0", "env.head=8")
     learned = learn(jobs, tmp_path, "learn.steps=60000", "learn.lr=3e-3", "learn.minibatch=256", *weights)
-    compared = Comparison(equal_hosts(4), jobs, 200, 10, 0)
+    compared = EpisodeComparison(equal_hosts(4), jobs, 200, 10, 0)
     # nearly: jobs that an episode cuts off count, too
     wait = {policy: compared.metrics(policy)["waiting_time"].mean() for policy in (str(learned), "sjf", "fcfs")}
     assert wait["sjf"] < 1.01 * wait[str(learned)]
@@ -107,7 +93,7 @@ def test_priorities_are_learned_that_are_as_good_as_those_of_the_shortest_first(
     jobs = workload(400, [4], seed=3, load=0.9)
     fast = ("learn.steps=40000", "learn.rollout=128", "learn.minibatch=512", "learn.lr=1e-2", "learn.target_kl=0")
     learned = learn(jobs, tmp_path, *fast, "env.head=40", kind="rlscheduler")
-    compared = Comparison(equal_hosts(4), jobs, 40, 100, 0, online=False)
+    compared = EpisodeComparison(equal_hosts(4), jobs, 40, 100, 0, online=False)
     slowdown = {policy: compared.metrics(policy)["bounded_slowdown"].mean() for policy in (str(learned), "fcfs")}
     options = {"encoder": "inspector", "base": "sjf", "jobs": 40, "online": False}  # it commits itself to a job, too
     shortest = evaluate(accept, make_setup(jobs, equal_hosts(4), **options), 100, 0)["bounded_slowdown"].mean()
@@ -127,7 +113,7 @@ def test_training_again_gives_the_same_file(kind, mixed, tmp_path):
 
 def test_all_kinds_are_compared_over_the_same_episodes_whose_jobs_are_no_more_offline(checkpoint, mixed):
     for online in (True, False):
-        compared = Comparison(equal_hosts(8), mixed, 40, 5, 0, online)
+        compared = EpisodeComparison(equal_hosts(8), mixed, 40, 5, 0, online)
         arrived = [compared.metrics(policy)["arrived"] for policy in (str(checkpoint), "fcfs")]
         assert all((jobs > 40).any() if online else (jobs == 40).all() for jobs in arrived)
 
@@ -148,10 +134,10 @@ def test_training_does_not_depend_on_what_torch_was_told_before(mixed, tmp_path)
 def test_another_size_of_platform_is_refused_naming_both_where_cores_are_seen(mixed, tmp_path):
     other = equal_hosts(16)
     with pytest.raises(ConfigError, match="has 16 hosts, but the policy's observations are of 8"):
-        simulate(other, [mixed], str(learn(mixed, tmp_path / "cores")))
+        simulate_workloads(other, [mixed], str(learn(mixed, tmp_path / "cores")))
     for kind in ("pools", "rlscheduler", "inspector of sjf"):
         learned = learn(mixed, tmp_path / kind, kind=kind)
-        assert len(simulate(other, [mixed], str(learned)).jobs.id) == len(mixed.jobs)
+        assert len(simulate_workloads(other, [mixed], str(learned)).jobs.id) == len(mixed.jobs)
 
 
 def test_another_version_of_the_encoder_is_refused_naming_both(mixed, tmp_path):
@@ -194,23 +180,25 @@ FOR_256_HOSTS = [f"dbf-{split}" for split in ("28-4", "20-0", "16-4", "10-0", "9
 def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name, mixed):
     if name in FOR_256_HOSTS:
         with pytest.raises(ConfigError, match=r"256 hosts"):
-            simulate(equal_hosts(100), [mixed], name)
+            simulate_workloads(equal_hosts(100), [mixed], name)
     for hosts in (256,) if name in FOR_256_HOSTS else (8, 100):
         platform = equal_hosts(hosts)
-        simulated = simulate(platform, [mixed], name).jobs
-        told = converse(EmbeddedEngine(platform, [mixed], ()), Agent(name, {})).jobs
+        simulated = simulate_workloads(platform, [mixed], name).jobs
+        told = simulate_by_messages(EmbeddedEngine(platform, [mixed], ()), Agent(name, {})).jobs
         assert len(simulated.id) == len(mixed.jobs)
         assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
-    assert Comparison(platform, mixed, 50, 2, 0).metrics(name)["waiting_time"].shape == (2,)
+    assert EpisodeComparison(platform, mixed, 50, 2, 0).metrics(name)["waiting_time"].shape == (2,)
 
 
 def test_the_shipped_policies_are_those_of_the_catalogue():
     free = {"dbf", "ranking", "rlscheduler", "inspector-f1", "inspector-sjf"}
     assert set(SHIPPED) == {*free, *FOR_256_HOSTS}
-    assert {*free, "dbf-HEAD-TAIL"} <= {entry.name for entry in CATALOGUE}
+    assert {*SHIPPED, "FILE.ckpt"} <= {line.name for line in list_policies()}
 
 
 def test_the_seed_of_a_run_is_that_of_the_policys_draws(mixed, tmp_path):
     policy = str(learn(mixed, tmp_path))
-    starts = [simulate(equal_hosts(8), [mixed], policy, seed=seed).jobs.start_time.tolist() for seed in (1, 1, 2)]
+    starts = [
+        simulate_workloads(equal_hosts(8), [mixed], policy, seed=seed).jobs.start_time.tolist() for seed in (1, 1, 2)
+    ]
     assert starts[0] == starts[1] != starts[2]

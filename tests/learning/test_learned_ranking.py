@@ -6,22 +6,22 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from test_learned_policies import FILES, workload
+from helpers.learning_runs import FILES, workload
 
-from decision.drivers.agent import Agent
-from decision.drivers.inprocess import converse
+from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
-from decision.learn.schedulers import Comparison, train_scheduler
+from decision.learn.schedulers import EpisodeComparison, train_scheduler
 from decision.learn.weights import dump, load
 from decision.model.errors import ConfigError, InputError
 from decision.policies import find_policy
-from decision.simulation import simulate
+from decision.runs.engines import simulate_by_messages
+from decision.simulation import simulate_workloads
 
 HOSTS = 8
-SHORT = ("env.jobs=60", "evolve.population=8", "evolve.sequences=4")
+SHORT = ("env.jobs=60", "learn.population=8", "learn.sequences=4")
 GENERATION = 60 * 8 * 4  # jobs
 
 
@@ -36,13 +36,15 @@ def checkpoint(mixed, tmp_path_factory):
 
 
 def learn(jobs, folder, generations, *changes, stop=lambda: False, seed=0, **options) -> Path:
-    config = load_config("ranking", [*SHORT, f"evolve.steps={generations * GENERATION}", *changes], seed=seed)
+    config = load_config("ranking", [*SHORT, f"learn.steps={generations * GENERATION}", *changes], seed=seed)
     return train_scheduler(equal_hosts(HOSTS), jobs, config, FILES, folder, stop=stop, **options)
 
 
 def test_it_waits_less_than_the_policies_that_it_began_between(mixed, tmp_path):
-    learned = learn(mixed, tmp_path, 60, "evolve.slowdown_first=0", "evolve.slowdown_last=0")
-    compared = Comparison(equal_hosts(HOSTS), workload(400, [1, 1, 2, 4, 8], seed=2, load=1.1), 60, 50, 0, online=False)
+    learned = learn(mixed, tmp_path, 60, "env.slowdown_first=0", "env.slowdown_last=0")
+    compared = EpisodeComparison(
+        equal_hosts(HOSTS), workload(400, [1, 1, 2, 4, 8], seed=2, load=1.1), 60, 50, 0, online=False
+    )
     policies = (str(learned), "saf+easy", "saf+first-fit", "fcfs+easy")
     wait = {policy: compared.metrics(policy)["waiting_time"].mean() for policy in policies}
     assert wait[str(learned)] < 0.97 * min(wait["saf+easy"], wait["saf+first-fit"])
@@ -51,20 +53,22 @@ def test_it_waits_less_than_the_policies_that_it_began_between(mixed, tmp_path):
 
 def test_the_same_checkpoint_makes_the_same_schedule_everywhere(checkpoint, mixed):
     platform, policy = equal_hosts(HOSTS), str(checkpoint)
-    simulated = simulate(platform, [mixed], policy).jobs
-    told = converse(EmbeddedEngine(platform, [mixed], ()), Agent(policy, {})).jobs
+    simulated = simulate_workloads(platform, [mixed], policy).jobs
+    told = simulate_by_messages(EmbeddedEngine(platform, [mixed], ()), Agent(policy, {})).jobs
     assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
     placed = []
     evaluate(policy, make_setup(mixed, platform, jobs=None, online=False), first=[0], placed=placed)
     wait = dict(zip(simulated.id, simulated.start_time - simulated.submit_time, strict=True))
     assert placed[0].wait == pytest.approx([wait[job.id] for job in mixed.jobs], abs=1e-6)
-    assert len(simulate(equal_hosts(100), [mixed], policy).jobs.id) == len(mixed.jobs), "on any number of hosts"
+    assert len(simulate_workloads(equal_hosts(100), [mixed], policy).jobs.id) == len(mixed.jobs), (
+        "on any number of hosts"
+    )
 
 
 def test_training_again_gives_the_same_file_whatever_the_threads(mixed, tmp_path):
-    one, two = (learn(mixed, tmp_path / str(n), 3, f"evolve.threads={n}") for n in (1, 2))
+    one, two = (learn(mixed, tmp_path / str(n), 3, f"learn.threads={n}") for n in (1, 2))
     assert torch.equal(weights(one), weights(two))
-    assert one.read_bytes() == learn(mixed, tmp_path / "again", 3, "evolve.threads=1").read_bytes()
+    assert one.read_bytes() == learn(mixed, tmp_path / "again", 3, "learn.threads=1").read_bytes()
     assert not torch.equal(weights(one), weights(learn(mixed, tmp_path / "other", 3, seed=1)))
 
 

@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 import torch
-from runs import SMALL, curve, task
-from toys import Corridor, TwoQueues
+from helpers.learning_runs import SMALL, curve, task
+from helpers.learning_toys import Corridor, TwoQueues
 
 from decision.learn.config import PpoConfig
 from decision.learn.ppo import Rollout, advantages, log_probs
-from decision.learn.training import train
+from decision.learn.training import run_training
 from decision.model.errors import ConfigError
 
 LEARNING = PpoConfig(
@@ -107,7 +107,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, overlap)
     curve(TwoQueues(8), tmp_path / "whole", ppo=ppo)
     stops = iter([False, True, True])
     for _ in range(3):
-        train(task(TwoQueues(8), tmp_path / "parts", ppo=ppo), resume=True, stop=lambda: next(stops, False))
+        run_training(task(TwoQueues(8), tmp_path / "parts", ppo=ppo), resume=True, stop=lambda: next(stops, False))
     for name in ("progress.csv", "toy.ckpt"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
@@ -115,24 +115,25 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, overlap)
 def test_rows_that_came_after_the_saved_state_are_made_again(tmp_path):
     curve(TwoQueues(8), tmp_path / "whole")
     stops = iter([False, True])
-    train(task(TwoQueues(8), tmp_path / "killed"), stop=lambda: next(stops))
+    run_training(task(TwoQueues(8), tmp_path / "killed"), stop=lambda: next(stops))
     with (tmp_path / "killed" / "progress.csv").open("a") as log:
         log.write("3,1,2,3\n4,half a li")
-    train(task(TwoQueues(8), tmp_path / "killed"), resume=True)
+    run_training(task(TwoQueues(8), tmp_path / "killed"), resume=True)
     whole = (tmp_path / "whole" / "progress.csv").read_bytes()
     assert (tmp_path / "killed" / "progress.csv").read_bytes() == whole
 
 
 def test_a_folder_with_a_run_is_not_written_over(tmp_path):
     curve(TwoQueues(8), tmp_path)
-    with pytest.raises(ConfigError, match="go on with --resume"):
-        train(task(TwoQueues(8), tmp_path))
+    with pytest.raises(ConfigError, match="holds a run: resume it, or choose another folder") as caught:
+        run_training(task(TwoQueues(8), tmp_path))
+    assert caught.value.field == "resume"
 
 
 def test_a_run_goes_on_only_with_what_it_began_with(tmp_path):
     curve(TwoQueues(8), tmp_path)
     with pytest.raises(ConfigError, match=r"another learn\.lr: 0\.003 and 0\.001"):
-        train(task(TwoQueues(8), tmp_path, ppo=PpoConfig(**{**_fields(SMALL), "lr": 1e-3})), resume=True)
+        run_training(task(TwoQueues(8), tmp_path, ppo=PpoConfig(**{**_fields(SMALL), "lr": 1e-3})), resume=True)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.learning_runs import write_log
 
-from decision.envs import METRICS, PlacedJobs
-from decision.formats import write_swf
-from decision.generate.jobs import workload_of
+from decision.envs import EPISODE_METRICS, PlacedJobs
+from decision.reproduce.dbf_results import read_types, types_csv
+from decision.reproduce.dbf_runs import BUDGETS, BudgetName
 
 pytest.importorskip("matplotlib")
 
@@ -22,8 +23,8 @@ def reproduce(root, tmp_path_factory):
     """A function that calls the script, always with the same output folder, and returns what was printed."""
     folder = tmp_path_factory.mktemp("reproduced")
     write_log(folder / "log.swf")
-    script = root / "scripts" / "reproduce" / "dbf.py"
-    command = [sys.executable, script, "--swf", folder / "log.swf", "-o", folder, "--processes", "1"]
+    command = [sys.executable, "-m", "decision", "reproduce", "dbf", "--swf", folder / "log.swf", "-o", folder]
+    command += ["--processes", "1"]
 
     def call(*options):
         done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=root, timeout=300)
@@ -40,15 +41,6 @@ def reproduced(reproduce):
     return reproduce.folder, reproduce()
 
 
-def write_log(path):
-    """Jobs of one to eight of eight cores, more than there is room for."""
-    rng = np.random.default_rng(1)
-    run = np.ceil(np.exp(rng.uniform(np.log(5), np.log(3600), 400)))
-    size = rng.choice([1, 1, 2, 4, 8], 400)
-    submit = np.cumsum(np.round(rng.exponential((size * run).mean() / 8, 400)))
-    write_swf(path, workload_of(submit, size, run, 8, walltimes=run), run)
-
-
 def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     folder, printed = reproduced
     results = {row["policy"]: row for row in read(folder / "results.csv")}
@@ -63,11 +55,8 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
 
 
-def test_budgets_that_share_runs_do_them_alike(root, monkeypatch):
-    monkeypatch.syspath_prepend(str(root / "scripts" / "reproduce"))
-    import dbf
-
-    standard, splits = (dbf.BUDGETS[dbf.BudgetName(name)] for name in ("standard", "splits"))
+def test_budgets_that_share_runs_do_them_alike():
+    standard, splits = (BUDGETS[BudgetName(name)] for name in ("standard", "splits"))
     assert (standard.runs, standard.steps, standard.episodes) == (splits.runs, splits.steps, splits.episodes)
     assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64}
 
@@ -77,7 +66,7 @@ def test_a_result_is_the_mean_over_the_episodes_of_its_run(reproduced):
     rows = {(row["head"], row["tail"], row["seed"]): row for row in read(folder / "results.csv")}
     episodes = read(folder / "9-1-1" / "metrics.csv")
     assert len(episodes) == 4
-    for name in METRICS:
+    for name in EPISODE_METRICS:
         assert float(rows["9", "1", "1"][name]) == pytest.approx(np.mean([float(row[name]) for row in episodes]))
     jobs = read(folder / "9-1-1" / "types.csv")
     assert sum(int(row["jobs"]) for row in jobs) == 4 * 1000
@@ -99,10 +88,7 @@ def test_what_is_there_is_not_run_again_and_what_is_not_is_named(reproduced, rep
     assert changed(folder) == before
 
 
-def test_types_are_powers_and_runs_count_by_their_jobs(root, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(root / "scripts" / "reproduce"))
-    from dbf_results import read_types, types_csv
-
+def test_types_are_powers_and_runs_count_by_their_jobs(tmp_path):
     one = PlacedJobs(np.array([1, 3, 4, 4]), np.array([1.0, 16.0, 5.0, 17.0]), np.array([0.0, 10.0, 20.0, 7.0]))
     other = PlacedJobs(np.array([3]), np.array([16.0]), np.array([60.0]))
     for name, placed in (("a", [one]), ("b", [one, other])):

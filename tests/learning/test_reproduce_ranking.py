@@ -4,28 +4,34 @@ import csv
 
 import numpy as np
 import pytest
-from test_reproduce_dbf import write_log
+from helpers.learning_runs import write_log
+
+from decision.reproduce import Parts
+from decision.reproduce import ranking_comparison as ranking
 
 
 @pytest.fixture
-def script(root, monkeypatch):
+def script(monkeypatch):
     """The module, with fewer and shorter sequences."""
-    monkeypatch.syspath_prepend(str(root / "scripts" / "reproduce"))
-    import ranking
-
-    for name, value in {"JOBS": 2000, "LENGTH": 50, "STRIDE": 10, "MADE": 7, "SAMPLES": 1000}.items():
+    for name, value in {
+        "TRAINING_JOBS": 2000,
+        "SEQUENCE_JOBS": 50,
+        "STRIDE": 10,
+        "MADE_SEQUENCES": 7,
+        "RESAMPLES": 1000,
+    }.items():
         monkeypatch.setattr(ranking, name, value)
     return ranking
 
 
-def test_rankings_are_compared_with_every_ordering_and_learned_once(script, tmp_path, capsys):
+def test_rankings_are_compared_with_every_ordering_and_learned_once(script, tmp_path):
     write_log(tmp_path / "log.swf")
-    folder, printed = tmp_path / "out", []
-    for _ in range(2):
-        script.main(tmp_path / "log.swf", folder, seeds=2, steps=480_000)
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    assert "chosen: seed" in printed[0]
+    folder, progress = tmp_path / "out", []
+    parts = Parts(folder, progress=lambda done, of: progress.append((done, of)))
+    found = [script.reproduce_ranking(tmp_path / "log.swf", parts, seeds=2, steps=480_000) for _ in range(2)]
+    assert found[0] == found[1]
+    assert "chosen: seed" in found[0].notes
+    assert progress[-1][0] >= progress[-1][1] == 960_000
     assert [len((folder / seed / "progress.csv").read_text().splitlines()) for seed in "01"] == [2, 2]
     with (folder / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,7 +1,7 @@
 """The compiled engine does what the reference engine does, whatever the world and the decision process."""
 
-from engine_compare import converse
-from engine_worlds import World, worlds
+from helpers.engine_compare import converse
+from helpers.engine_worlds import World, worlds
 from hypothesis import given, settings
 
 AGREE = settings(max_examples=100, deadline=None, derandomize=True)

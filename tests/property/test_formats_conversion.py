@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decision.drivers.conversion import Conversion, convert
-from decision.formats import load_oar, load_swf, load_workload, write_swf, write_workload
+from decision.formats import load_json, load_oar, load_swf, load_workload, write_swf, write_workload
 from decision.generate.tasks import Tasks
 from decision.model.dates import read_moment
 from decision.model.demand import offered_load, runtimes
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, by_day, reshape
 from decision.model.workload import Delay, Job, Workload
+from decision.runs.conversion import Conversion, convert
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 
@@ -59,7 +59,7 @@ def test_swf_to_json_to_swf_keeps_what_both_have(workload: Workload, tmp_path: P
     log = load_swf(tmp_path / "a.swf")
     assert facts(log) == facts(workload)
     write_workload(tmp_path / "b.json", log)
-    again = load_workload(tmp_path / "b.json", keep_extra=True)
+    again = load_json(tmp_path / "b.json", keep_extra=True)
     assert facts(again) == facts(workload)
     write_swf(tmp_path / "c.swf", again, runtimes(again))
     assert (tmp_path / "c.swf").read_bytes() == (tmp_path / "a.swf").read_bytes()

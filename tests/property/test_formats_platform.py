@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decision.formats import load_platform, write_platform
-from decision.formats.platform_check import check_platform
 from decision.model.errors import InputError
 from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.platform_check import check_platform
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 
@@ -123,7 +123,7 @@ def test_no_text_makes_the_linter_fail_but_with_the_readers_error(content: bytes
     except InputError as error:
         assert len(str(error).splitlines()) == 1
     else:
-        assert all(finding.problem and finding.mend and finding.line > 0 for finding in findings)
+        assert all(finding.problem and finding.fix and finding.line > 0 for finding in findings)
         try:
             load_platform(path, energy=True)
         except InputError:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from policy_toys import Given, Instant, run
-from reference_policies import Job
+from helpers.policy_toys import Given, Instant, run
+from helpers.reference_policies import Job
 
-from decision.policies.slots import FREED_ROOM, Backfill, PolicyConfig
+from decision.policies.config import Backfill, PolicyConfig
+from decision.policies.memory import FREED_ROOM
 
 CONSERVATIVE = PolicyConfig(backfill=Backfill.CONSERVATIVE)
 HORIZON = 20_000  # seconds

@@ -1,12 +1,13 @@
 """What the backfilling rules promise, on any workload whose jobs end by their walltime."""
 
 import numpy as np
+from helpers.policy_toys import Given, Instant, run
+from helpers.policy_worlds import workloads
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policy_toys import Given, Instant, run
-from policy_worlds import workloads
 
-from decision.policies.slots import HEAD, SHADOW, Allocation, Backfill, Order, PolicyConfig
+from decision.policies.config import Allocation, Backfill, Order, PolicyConfig
+from decision.policies.memory import HEAD, SHADOW
 from decision.state.cluster import N_RUNNING
 
 PROMISES = settings(max_examples=150, deadline=None, derandomize=True)

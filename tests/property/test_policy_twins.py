@@ -3,13 +3,13 @@
 import math
 
 import pytest
+from helpers.policy_toys import Instant, run
+from helpers.policy_worlds import Given, workloads
+from helpers.reference_policies import ORDERS, Conservative, Job, easy, fcfs, first_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policy_toys import Instant, run
-from policy_worlds import Given, workloads
-from reference_policies import ORDERS, Conservative, Job, easy, fcfs, first_fit
 
-from decision.policies.slots import Backfill, Order, PolicyConfig
+from decision.policies.config import Backfill, Order, PolicyConfig
 
 TWINS = settings(max_examples=150, deadline=None, derandomize=True)
 RULES = {Backfill.NONE: fcfs, Backfill.FIRST_FIT: first_fit, Backfill.EASY: easy}

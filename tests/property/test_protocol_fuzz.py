@@ -9,9 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decision.protocol import (
+    Connection,
+    ConversationPhase,
+    JsonCodec,
+    LocalProtocolError,
+    Message,
+    RemoteProtocolError,
+    read_recording,
+)
+from decision.protocol.messages import (
     CallMeLater,
     CallMeLaterData,
-    Connection,
     ExecuteJob,
     ExecuteJobData,
     JobCompleted,
@@ -19,19 +27,13 @@ from decision.protocol import (
     JobDescription,
     JobSubmitted,
     JobSubmittedData,
-    JsonCodec,
     KillJob,
     KillJobData,
-    LocalProtocolError,
-    Message,
     Notify,
     NotifyData,
-    Phase,
     RejectJob,
     RejectJobData,
-    RemoteProtocolError,
     SimulationEnds,
-    read_recording,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sessions"
@@ -61,7 +63,7 @@ def hear(connection: Connection, data: bytes) -> None:
         message = connection.receive(data)
     except RemoteProtocolError as error:
         assert "\n" not in str(error)
-        assert connection.phase is Phase.BROKEN
+        assert connection.phase is ConversationPhase.BROKEN
     else:
         assert JsonCodec().decode(JsonCodec().encode(message)) == message
 

@@ -1,7 +1,7 @@
-"""The workloads of five papers on learned scheduling, made again as far as they are published.
+"""The workloads of five papers on learned scheduling, generated again as far as they are published.
 
-`predicted_runtimes` (Takizawa, Nomura and Matsuba), `grid5000_days` (DeepScheduling), `green` (Launchpad) and
-`topology` (neural simulated annealing); the fifth, Deep Back-Filling, uses logs and `decision.generate.lublin`.
+`predicted_runtimes` (Takizawa, Nomura and Matsuba), `grid5000_days` (DeepScheduling), `uniform` (Launchpad; neural
+simulated annealing); the fifth, Deep Back-Filling, uses logs and `decision.generate.lublin`.
 
 Design
 ------

@@ -14,20 +14,15 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from decision.model.record import Floats, Ints
 from decision.model.reshape import Filters, reshape
 from decision.model.workload import Workload
 
 from ..jobs import workload_of
-from ..lublin import draw_sizes
-from ..lublin_arrivals import cycle, draw_below, through_the_day
-from ..lublin_params import WHOLE
+from ..lublin import WHOLE, cycle, draw_below, draw_sizes, through_the_day
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-JOBS, HOSTS = 2000, 256
+_NB_JOBS, _NB_HOSTS = 2000, 256
 SINGLE = {"WL1": 0.8, "WL2": 0.2}  # share of single-node jobs
 LONGEST, MEAN = 6 * 3600.0, 1800.0  # requested times, seconds
 LONGEST_GAP, MEAN_GAP = 1800.0, 100.0  # seconds
@@ -44,14 +39,14 @@ def predicted_runtimes(rng: np.random.Generator, name: str, accuracy: str, half:
     walltimes = _walltimes(rng, sizes)
     submit = _arrivals(rng)
     runtimes = walltimes * _accuracy(rng, accuracy)
-    whole = workload_of(submit, sizes, np.maximum(np.round(runtimes, 2), 0.01), HOSTS, walltimes=walltimes)
-    halves = {"a": slice(None, JOBS // 2), "b": slice(JOBS // 2, None)}
+    whole = workload_of(submit, sizes, np.maximum(np.round(runtimes, 2), 0.01), _NB_HOSTS, walltimes=walltimes)
+    halves = {"a": slice(None, _NB_JOBS // 2), "b": slice(_NB_JOBS // 2, None)}
     return reshape(whole, Filters(jobs=halves[half], shift=True)) if half else whole
 
 
 def _sizes(rng: np.random.Generator, single: float) -> Ints:
-    sizes = draw_sizes(rng, _PARALLEL, HOSTS, JOBS)
-    sizes[rng.permutation(JOBS)[: round(single * JOBS)]] = 1
+    sizes = draw_sizes(rng, _PARALLEL, _NB_HOSTS, _NB_JOBS)
+    sizes[rng.permutation(_NB_JOBS)[: round(single * _NB_JOBS)]] = 1
     return sizes
 
 
@@ -60,20 +55,24 @@ def _walltimes(rng: np.random.Generator, sizes: Ints) -> Floats:
     jobs = WHOLE
     short = _times(rng, jobs.short_shape, jobs.short_scale)
     long = _times(rng, jobs.long_shape, jobs.long_scale)
-    order = np.argsort(rng.random(JOBS) - jobs.short_share_slope * sizes)  # who is short first when that share rises
+    order = np.argsort(
+        rng.random(_NB_JOBS) - jobs.short_share_slope * sizes
+    )  # who is short first when that share rises
     totals = long.sum() - np.concatenate(([0.0], np.cumsum((long - short)[order])))
-    shortened = order[: np.abs(totals / JOBS - MEAN).argmin()]
+    shortened = order[: np.abs(totals / _NB_JOBS - MEAN).argmin()]
     long[shortened] = short[shortened]
     return long
 
 
 def _times(rng: np.random.Generator, shape: float, scale: float) -> Floats:
-    return np.floor(np.exp(draw_below(math.log(LONGEST), JOBS, lambda places: rng.gamma(shape, scale, len(places)))))
+    return np.floor(
+        np.exp(draw_below(math.log(LONGEST), _NB_JOBS, lambda places: rng.gamma(shape, scale, len(places))))
+    )
 
 
 def _arrivals(rng: np.random.Generator) -> Floats:
     """Submission times in whole seconds, the first at 0 s: the model's, with the scale that gives the mean gap."""
-    even, weights = rng.gamma(WHOLE.gap_shape * WHOLE.gap_all_day, 1.0, JOBS), cycle(WHOLE)
+    even, weights = rng.gamma(WHOLE.gap_shape * WHOLE.gap_all_day, 1.0, _NB_JOBS), cycle(WHOLE)
 
     def gaps(scale: float) -> Floats:
         times = through_the_day(np.cumsum(np.minimum(np.exp(np.minimum(scale * even, 20.0)), LONGEST_GAP)), weights)
@@ -88,5 +87,5 @@ def _arrivals(rng: np.random.Generator) -> Floats:
 
 def _accuracy(rng: np.random.Generator, name: str) -> Floats:
     if name == "RND":
-        return (rng.permutation(JOBS) + 0.5) / JOBS
-    return np.full(JOBS, {"100": 1.0, "050": 0.5}[name])
+        return (rng.permutation(_NB_JOBS) + 0.5) / _NB_JOBS
+    return np.full(_NB_JOBS, {"100": 1.0, "050": 0.5}[name])

@@ -4,9 +4,17 @@ import csv
 
 import pytest
 
-from decision.analysis.comparison import ALL, LEAST_RUNS, Outcome, compare
-from decision.analysis.comparison_files import markdown, notes, read_comparison, write_comparison
-from decision.analysis.measures import METRICS
+from decision.analysis.comparison import (
+    ALL,
+    LEAST_RUNS,
+    MeasuredRun,
+    compare_runs,
+    markdown,
+    notes,
+    read_comparison,
+    write_comparison,
+)
+from decision.analysis.metric_list import METRICS
 from decision.model.errors import ConfigError, InputError
 
 SLOWDOWN, USE = METRICS["bounded_slowdown"], METRICS["utilization"]
@@ -14,14 +22,14 @@ SLOWDOWN, USE = METRICS["bounded_slowdown"], METRICS["utilization"]
 
 def outcomes(metric, workload="log", **scores):
     return [
-        Outcome(workload=workload, contender=name, first_job=i, seed=0, metrics={metric.name: score})
+        MeasuredRun(workload=workload, contender=name, first_job=i, seed=0, metrics={metric.name: score})
         for name, values in scores.items()
         for i, score in enumerate(values)
     ]
 
 
 def verdicts(runs, metric, baseline="easy"):
-    return {(row.workload, row.contender): row.verdict for row in compare(runs, [metric], baseline).rows}
+    return {(row.workload, row.contender): row.verdict for row in compare_runs(runs, [metric], baseline).rows}
 
 
 def test_lower_slowdowns_and_higher_utilizations_are_better():
@@ -35,13 +43,13 @@ def test_lower_slowdowns_and_higher_utilizations_are_better():
 def test_too_few_runs_prove_nothing():
     few = outcomes(SLOWDOWN, easy=[5, 6, 7][: LEAST_RUNS - 1], good=[1, 2, 3][: LEAST_RUNS - 1])
     assert verdicts(few, SLOWDOWN)["log", "good"] == "open"
-    assert "with fewer than 4 runs nothing is marked" in notes(compare(few, [SLOWDOWN], "easy"))[-1]
+    assert "with fewer than 4 runs nothing is marked" in notes(compare_runs(few, [SLOWDOWN], "easy"))[-1]
 
 
 def test_over_workloads_scores_are_multiples_of_the_baselines():
     runs = outcomes(SLOWDOWN, "small", easy=[10] * 4, sjf=[5] * 4)
     runs += outcomes(SLOWDOWN, "large", easy=[1000] * 4, sjf=[250] * 4)
-    rows = {(row.workload, row.contender): row for row in compare(runs, [SLOWDOWN], "easy").rows}
+    rows = {(row.workload, row.contender): row for row in compare_runs(runs, [SLOWDOWN], "easy").rows}
     assert rows[ALL, "easy"].score == (1.0, 1.0, 1.0)
     assert rows[ALL, "sjf"].score.value == (0.5 + 0.25) / 2
     assert rows["large", "sjf"].score.value == 250
@@ -50,20 +58,20 @@ def test_over_workloads_scores_are_multiples_of_the_baselines():
 
 def test_there_is_no_multiple_of_nothing():
     runs = outcomes(SLOWDOWN, "a", easy=[0] * 4) + outcomes(SLOWDOWN, "b", easy=[1] * 4)
-    assert [row.workload for row in compare(runs, [SLOWDOWN], "easy").rows] == ["a", "b"]
+    assert [row.workload for row in compare_runs(runs, [SLOWDOWN], "easy").rows] == ["a", "b"]
 
 
 def test_a_baseline_that_did_not_run_and_a_metric_without_value_are_refused():
     with pytest.raises(ConfigError, match=r"the baseline 'eas' is not compared \(compared are easy\)"):
-        compare(outcomes(SLOWDOWN, easy=[1.0]), [SLOWDOWN], "eas")
-    with pytest.raises(
-        ConfigError, match="metric energy has no value in some run of easy; simulate energy with --energy"
-    ):
-        compare(outcomes(SLOWDOWN, easy=[1.0]), [METRICS["energy"]], "easy")
+        compare_runs(outcomes(SLOWDOWN, easy=[1.0]), [SLOWDOWN], "eas")
+    reason = "metric energy has no value in some run of easy; simulate energy, or choose other metrics"
+    with pytest.raises(ConfigError, match=reason) as caught:
+        compare_runs(outcomes(SLOWDOWN, easy=[1.0]), [METRICS["energy"]], "easy")
+    assert caught.value.field == "energy"
 
 
 def test_the_files_hold_rows_runs_and_how_to_read_them(tmp_path):
-    comparison = compare(outcomes(SLOWDOWN, easy=[5, 6, 7, 8], sjf=[1, 2, 3, 2000]), [SLOWDOWN], "easy")
+    comparison = compare_runs(outcomes(SLOWDOWN, easy=[5, 6, 7, 8], sjf=[1, 2, 3, 2000]), [SLOWDOWN], "easy")
     write_comparison(tmp_path, comparison)
     with (tmp_path / "comparison.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -80,5 +88,5 @@ def test_the_files_hold_rows_runs_and_how_to_read_them(tmp_path):
 
 def test_what_is_no_comparison_is_refused(tmp_path):
     (tmp_path / "comparison.json").write_text("{}")
-    with pytest.raises(InputError, match=r"comparison\.json: no comparison"):
+    with pytest.raises(InputError, match=r"comparison\.json: not a comparison"):
         read_comparison(tmp_path)

@@ -5,15 +5,14 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from decision.analysis.comparison import Outcome, Row, compare
-from decision.analysis.comparison_files import write_comparison
-from decision.analysis.measures import METRICS, definition, symbols
-from decision.analysis.page import prose
+from decision.analysis.comparison import MeasuredRun, Row, compare_runs, write_comparison
+from decision.analysis.metric_list import METRICS, definition, symbols
+from decision.analysis.report import prose
 from decision.analysis.statistics import Estimate
 from decision.model.errors import InputError
 
-picture = pytest.importorskip("decision.analysis.comparison_picture")
-report = pytest.importorskip("decision.analysis.comparison_report")
+picture = pytest.importorskip("decision.analysis.plots.results")
+report = pytest.importorskip("decision.analysis.report")
 
 
 def row(name, score, chance, verdict) -> Row:
@@ -67,9 +66,11 @@ def test_a_scale_is_logarithmic_where_scores_are_far_apart_and_above_nothing(low
     assert picture.draw_rows(rows, "").axes[0].get_xscale() == scale
 
 
-def outcomes(workload: str, **scores) -> list[Outcome]:
+def outcomes(workload: str, **scores) -> list[MeasuredRun]:
     return [
-        Outcome(workload=workload, contender=name, first_job=0, seed=i, metrics={"wait": value, "bounded_slowdown": 2})
+        MeasuredRun(
+            workload=workload, contender=name, first_job=0, seed=i, metrics={"wait": value, "bounded_slowdown": 2}
+        )
         for name, values in scores.items()
         for i, value in enumerate(values)
     ]
@@ -79,7 +80,7 @@ def outcomes(workload: str, **scores) -> list[Outcome]:
 def comparison():
     runs = outcomes("a", easy=[5, 6, 7, 8], sjf=[1, 2, 3, 4]) + outcomes("b", easy=[5, 6, 7, 8], sjf=[6, 7, 8, 9])
     setup = {"policies": "easy; sjf", "left out of a.swf": "3 <too large>"}
-    return compare(runs, [METRICS["wait"], METRICS["bounded_slowdown"]], "easy", setup=setup)
+    return compare_runs(runs, [METRICS["wait"], METRICS["bounded_slowdown"]], "easy", setup=setup)
 
 
 @pytest.fixture

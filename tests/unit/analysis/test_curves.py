@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from decision.analysis.curves import Training, load_trainings, on_common_steps, read_curves
+from decision.analysis.curves import LearningCurve, load_trainings, on_common_steps, read_curves
 from decision.model.errors import ConfigError, InputError
 
-picture = pytest.importorskip("decision.analysis.curves_picture")
+picture = pytest.importorskip("decision.analysis.plots.results")
 
 HEADER = "iteration,steps,episodes,reward,waiting_time,utilization,entropy"
 
@@ -86,7 +86,7 @@ def panels(*trainings):
 
 def test_several_seeds_are_their_mean_in_a_band_from_lowest_to_highest():
     three = [seeds(steps=[100, 200], reward=[r, 2 * r], utilization=[0.5, r / 10]) for r in (1, 2, 6)]
-    drawn = panels(Training("a", three), Training("b", [seeds(steps=[100, 200], reward=[4, 5])]))
+    drawn = panels(LearningCurve("a", three), LearningCurve("b", [seeds(steps=[100, 200], reward=[4, 5])]))
     assert list(drawn) == ["return: mean reward of a step", "utilization (%)"]
     reward, use = drawn.values()
     assert [line.get_ydata().tolist() for line in reward.lines] == [[3, 6], [4, 5]]
@@ -96,5 +96,5 @@ def test_several_seeds_are_their_mean_in_a_band_from_lowest_to_highest():
 
 
 def test_a_lone_training_is_a_line_without_a_band():
-    (reward,) = panels(Training("a", [seeds(steps=[100, 200], reward=[4, 5])])).values()
+    (reward,) = panels(LearningCurve("a", [seeds(steps=[100, 200], reward=[4, 5])])).values()
     assert [line.get_ydata().tolist() for line in reward.lines] == [[4, 5]] and not reward.collections

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from run_samples import job_table
+from helpers.run_samples import job_table
 
-from decision.analysis.batsim_files import read_run
 from decision.analysis.energy import split_energy
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload
+from decision.formats.outputs_read import read_run
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import HostTable, PstateTable, RunRecord
-from decision.simulation import simulate
+from decision.simulation import simulate_workloads
 
 COMPUTE, ASLEEP = PowerState(1e9, 100.0, 100.0, 200.0), PowerState(1.0, 10.0, 10.0, 10.0)
 OFF, ON = PowerState(0.5, 50.0, 50.0, 50.0), PowerState(0.25, 80.0, 80.0, 80.0)
@@ -72,7 +72,7 @@ def test_the_parts_of_a_recorded_run_add_up_to_batsims_total(root):
 def test_the_parts_of_our_own_run_add_up_exactly(root):
     folder = root / "tests" / "golden" / "sessions" / "energy_sleep"
     platform = load_platform(folder / "platform.xml", energy=True)
-    run = simulate(
+    run = simulate_workloads(
         platform,
         [load_workload(folder / "workload0.json")],
         "easy,power=idle-timeout,idle_timeout=60",

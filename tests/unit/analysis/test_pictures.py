@@ -4,24 +4,23 @@ import math
 
 import numpy as np
 import pytest
-from run_samples import THREE, job_table
+from helpers.run_samples import THREE, job_table
 
 from decision.analysis.metrics import only_ran
-from decision.analysis.runs import Run
-from decision.analysis.series import Steps, averaged
+from decision.analysis.runs import NamedRun, Steps, averaged
 from decision.model.record import EnergyTable, HostTable, RunRecord
 
-pictures = pytest.importorskip("decision.analysis.pictures")
-timelines = pytest.importorskip("decision.analysis.timelines")
+pictures = pytest.importorskip("decision.analysis.plots.schedules")
+timelines = pytest.importorskip("decision.analysis.plots.schedules")
 
 
-def run(name="easy", jobs=THREE, nb_hosts=4) -> Run:
+def run(name="easy", jobs=THREE, nb_hosts=4) -> NamedRun:
     states = HostTable(time=np.array([0.0, 100.0]), counts=np.array([[0, 0, 0, 4, 0, 0], [1, 0, 0, 1, 2, 0]]))
     energy = EnergyTable(
         time=np.array([0.0, 200.0]), energy=np.array([0.0, 400e3]), event=["s", "e"], wattmin=np.zeros(2)
     )
     record = RunRecord(nb_hosts=nb_hosts, jobs=jobs, host_states=states, energy=energy, time_in_state=np.zeros(6))
-    return Run(name, record, only_ran(jobs))
+    return NamedRun(name, record, only_ran(jobs))
 
 
 def test_averages_keep_the_area_under_a_step_function():

@@ -10,9 +10,9 @@ from decision.model.errors import ConfigError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, Link
 
-plots = pytest.importorskip("decision.analysis.platform_plots")
-from decision.analysis.platforms import host_groups, pstate_uses  # noqa: E402
-from decision.analysis.tree_layout import tree_hosts, tree_links, tree_switches  # noqa: E402
+plots = pytest.importorskip("decision.analysis.plots.platforms")
+from decision.analysis.descriptions import host_groups, pstate_uses  # noqa: E402
+from decision.analysis.plots.platforms import tree_hosts, tree_links, tree_switches  # noqa: E402
 
 LINK = Link(1.25e9, 1e-6)
 STATE = (PowerState(1e9),)

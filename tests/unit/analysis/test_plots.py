@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from run_samples import THREE, job_table
+from helpers.run_samples import THREE, job_table
 
 from decision.model.errors import ConfigError
 
-plots = pytest.importorskip("decision.analysis.plots")
+plots = pytest.importorskip("decision.analysis.plots.schedules")
 
 
 @pytest.fixture
@@ -54,5 +54,5 @@ def test_a_run_in_which_no_job_ran_is_drawn_too(drawn):
 
 def test_a_picture_that_cannot_be_written_is_one_clear_line(tmp_path):
     (tmp_path / "out").write_text("a file where the folder should be")
-    with pytest.raises(ConfigError, match=r"schedule\.png: cannot be written \(.*out is no folder\)"):
+    with pytest.raises(ConfigError, match=r"schedule\.png: cannot be written \(.*out is not a folder\)"):
         plots.draw_schedule(THREE, 4, tmp_path / "out" / "schedule.png", "t")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_samples import THREE, job_table
+from helpers.run_samples import THREE, job_table
 
 from decision.analysis.metrics import only_ran
 from decision.analysis.report import write_report
-from decision.analysis.runs import Run, load_runs, short_names
+from decision.analysis.runs import NamedRun, load_runs, short_names
 from decision.formats import write_run
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import HostTable, JobTable, RunRecord
@@ -21,12 +21,12 @@ def record(jobs: JobTable = THREE) -> RunRecord:
     return RunRecord(nb_hosts=4, jobs=jobs, host_states=states, time_in_state=np.zeros(6))
 
 
-def page(*runs: Run, pictures: tuple[Path, ...] = ()) -> str:
+def page(*runs: NamedRun, pictures: tuple[Path, ...] = ()) -> str:
     return b"".join(write_report(runs, pictures)).decode()
 
 
-def run(name: str, jobs: JobTable = THREE) -> Run:
-    return Run(name, record(jobs), only_ran(jobs))
+def run(name: str, jobs: JobTable = THREE) -> NamedRun:
+    return NamedRun(name, record(jobs), only_ran(jobs))
 
 
 def data(text: str) -> list[dict]:

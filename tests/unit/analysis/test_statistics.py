@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision.analysis.statistics import interquartile_mean, mean, probability_of_improvement
+from decision.analysis.statistics import bootstrap_mean, interquartile_mean, probability_of_improvement
 
 
 def rng():
@@ -50,13 +50,13 @@ def test_the_probability_of_improvement_is_averaged_over_tasks():
 def test_the_bootstrap_draws_within_tasks():
     """Tasks of constant scores leave nothing to chance, however far apart they are."""
     scores = np.array([[0.0, 100.0]] * 10)
-    assert mean(scores, rng()) == (50.0, 50.0, 50.0)
+    assert bootstrap_mean(scores, rng()) == (50.0, 50.0, 50.0)
     assert interquartile_mean(scores, rng()) == (50.0, 50.0, 50.0)
 
 
 def test_the_interval_of_a_mean_is_as_wide_as_theory_says():
     scores = np.random.default_rng(1).normal(10, 2, (400, 1))
-    found = mean(scores, rng())
+    found = bootstrap_mean(scores, rng())
     half = 1.96 * scores.std() / math.sqrt(len(scores))
     assert found.value == pytest.approx(scores.mean())
     assert found.low == pytest.approx(found.value - half, abs=0.05 * half)

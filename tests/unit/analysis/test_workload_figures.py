@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.analysis.workload_figures import WorkloadFigures, figures, spread
+from decision.analysis.descriptions import WorkloadFigures, spread, workload_figures
 from decision.formats import load_oar, load_swf
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
@@ -29,7 +29,7 @@ def workload(*rows: tuple[float, int, float, float, str], unix_start: float | No
 
 
 def described(found: Workload) -> WorkloadFigures:
-    return figures(found, runtimes(found))
+    return workload_figures(found, runtimes(found))
 
 
 def test_figures_are_those_counted_by_hand() -> None:
@@ -69,7 +69,7 @@ def test_known_logs_have_their_known_figures(shared: Path) -> None:
     assert (gantt.jobs, gantt.nb_res) == (800, 32)
 
 
-pictures = pytest.importorskip("decision.analysis.workload_picture")
+pictures = pytest.importorskip("decision.analysis.plots.workloads")
 
 
 @pytest.mark.parametrize("rows", [(*JOBS, LAST), (LAST,), (JOBS[0],), (JOBS[0], JOBS[0])], ids=len)

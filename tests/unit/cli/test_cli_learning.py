@@ -13,7 +13,7 @@ pytest.importorskip("gymnasium")
 
 TOY = ("-p", "platforms/toy.xml", "-w", "workloads/toy.json")
 SHORT = ("--steps", "64", "--set", "learn.envs=4", "--set", "learn.rollout=8", "--set", "env.jobs=5")
-EVOLVE = ("--steps", "64", "--set", "evolve.population=4", "--set", "evolve.sequences=4", "--set", "env.jobs=4")
+EVOLVE = ("--steps", "64", "--set", "learn.population=4", "--set", "learn.sequences=4", "--set", "env.jobs=4")
 
 
 def cli(*arguments):
@@ -39,7 +39,7 @@ def trained(tmp_path):
 @pytest.mark.parametrize("what", ["dbf", "rlscheduler", "inspector", "ranking"])
 def test_what_is_trained_can_be_shown_evaluated_and_run(what, tmp_path):
     trained = train(what, tmp_path)
-    shown = cli("show", trained)
+    shown = cli("report", "show", trained)
     assert "64 of 64 steps" in shown.stdout
     assert shown.stdout.split()[:2] == ["scheduler", what]
     assert ("idle_weight" in shown.stdout) == (what == "dbf"), "only settings that it has"
@@ -57,7 +57,7 @@ def test_what_is_trained_can_be_shown_evaluated_and_run(what, tmp_path):
 def test_a_second_training_in_the_same_folder_asks_for_resume(trained):
     again = cli("train", "dbf", *TOY, *SHORT, "-o", trained.parent)
     assert again.exit_code == 2
-    assert "go on with --resume, or choose another folder" in again.stderr
+    assert "holds a run: resume it, or choose another folder (--resume)" in again.stderr
     resumed = cli("train", "dbf", *TOY, *SHORT, "-o", trained.parent, "--resume")
     assert resumed.exit_code == 0, resumed.output
 
@@ -77,7 +77,7 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
         (("train", "dbf", *TOY, "-o", "x", "--set", "learn.lr=-1"), "learn.lr: expected `float` > 0"),
         (
             ("train", "ranking", *TOY, "-o", "x", "--set", "learn.lr=1"),
-            "ranking has no section learn",
+            "'learn.lr=1': there is no learn.lr; did you mean learn.spread? (--set)",
         ),
         (("train", "inspector", *TOY, "-o", "x", "--preset", "rlscheduler"), "--preset rlscheduler is for rlscheduler"),
         (
@@ -86,7 +86,7 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
         ),
         (("evaluate", "esy", *TOY), "there is no policy 'esy'"),
         (("evaluate", "none.ckpt", *TOY), "none.ckpt: cannot be read"),
-        (("show", "platforms/toy.xml"), "this is no checkpoint of decision"),
+        (("report", "show", "platforms/toy.xml"), "this is not a checkpoint of decision"),
     ],
 )
 def test_mistakes_are_one_line(arguments, says):

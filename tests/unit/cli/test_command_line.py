@@ -7,13 +7,25 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from decision.batsim.signals import Interrupted
 from decision.cli import app as application
 from decision.cli.batsim import check_extra, read_roles, read_sched_config
-from decision.cli.options import read_range, read_settings
-from decision.drivers.signals import Interrupted
+from decision.cli.options import read_pairs, read_range
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
 
-COMMANDS = ("run", "showcase", "compare", "experiment", "serve", "replay", "policies", "check-policy", "batsim")
+COMMANDS = (
+    "run",
+    "showcase",
+    "compare",
+    "serve",
+    "replay",
+    "policies",
+    "policies check",
+    "batsim",
+    "train",
+    "evaluate",
+)
+COMMANDS += ("reproduce dbf", "reproduce grid5000-2016", "report analyse", "report view", "report show")
 
 
 def cli(*arguments, **environment):
@@ -25,7 +37,7 @@ def failing(monkeypatch):
     """A command line whose only command raises what it is given."""
 
     def make(error):
-        app = typer.Typer(cls=application.Commands, pretty_exceptions_enable=False)
+        app = typer.Typer(cls=application.CommandLine, pretty_exceptions_enable=False)
         app.callback()(application.decision)
 
         @app.command()
@@ -81,14 +93,14 @@ def test_a_bug_is_called_a_bug(monkeypatch, capsys):
 
 
 def test_what_stands_in_brackets_is_printed():
-    assert "decision[learn]" in cli("policies").stdout
+    assert "batsim-decision[learn]" in cli("policies").stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_with_an_example(command):
-    result = cli(command, "--help")
+    result = cli(*command.split(), "--help")
     assert result.exit_code == 0
-    assert f"decision {command}" in result.stdout
+    assert f"decision {command}" in result.stdout.partition("Example")[2]
 
 
 @pytest.mark.parametrize(
@@ -118,14 +130,14 @@ def test_the_module_is_the_command():
 
 
 def test_settings_are_names_and_values():
-    assert read_settings(["order=saf", "text=a=b", "empty="]) == {"order": "saf", "text": "a=b", "empty": ""}
-    assert read_settings(None) == {}
+    assert read_pairs(["order=saf", "text=a=b", "empty="]) == {"order": "saf", "text": "a=b", "empty": ""}
+    assert read_pairs(None) == {}
 
 
 @pytest.mark.parametrize("pairs", [["order"], ["=saf"], ["a=1", "a=2"]])
 def test_settings_that_are_none_are_refused(pairs):
     with pytest.raises(ConfigError, match="--option"):
-        read_settings(pairs)
+        read_pairs(pairs)
 
 
 def test_ranges_are_read_as_in_python():

@@ -1,11 +1,11 @@
-"""``decision compare`` and ``decision experiment`` as a user meets them."""
+"""``decision compare`` and ``decision reproduce`` as a user meets them."""
 
 import re
 
 import pytest
 from typer.testing import CliRunner
 
-from decision.analysis.measures import METRICS
+from decision.analysis.metric_list import METRICS
 from decision.cli import app as application
 
 
@@ -46,10 +46,13 @@ def test_without_matplotlib_there_are_tables_and_a_note(compare, tmp_path, monke
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--policy", "easy", "--metric", "waiting"), "there is no metric 'waiting'"),
-        (("--policy", "easy", "--baseline", "fcfs"), "--baseline fcfs: is not compared"),
+        (("--policy", "easy", "--metric", "waiting"), "unknown metric 'waiting'"),
+        (
+            ("--policy", "easy", "--baseline", "fcfs"),
+            "the baseline 'fcfs' is not compared (compared are easy) (--baseline)",
+        ),
         (("--policy", "eesy"), "there is no policy 'eesy'; did you mean easy?"),
-        (("--policy", "easy", "--metric", "energy"), "simulate energy with --energy"),
+        (("--policy", "easy", "--metric", "energy"), "simulate energy, or choose other metrics (--energy)"),
         (("--policy", "easy", "--windows", "1"), "too few for windows of 1024"),
     ],
 )
@@ -66,13 +69,14 @@ def test_the_help_names_every_metric(compare):
     assert {name.strip() for name in re.split("[,;]", listed) if name.strip()} == set(METRICS)
 
 
-def test_the_experiments_are_listed():
-    result = CliRunner().invoke(application.app, ["experiment"], env={"COLUMNS": "100"})
-    assert "rlscheduler-table" in result.stdout and "grid5000-2016" in result.stdout
+def test_the_reproductions_are_listed():
+    result = CliRunner().invoke(application.app, ["reproduce", "--help"], env={"COLUMNS": "100"})
+    assert all(name in result.stdout for name in ("rlscheduler-table", "grid5000-2016", "dbf", "ranking"))
 
 
-def test_an_experiment_without_its_data_says_what_it_needs(tmp_path):
-    arguments = ["experiment", "rlscheduler-table", "--data", str(tmp_path), "-o", str(tmp_path)]
+@pytest.mark.parametrize("name", ["reproduce", "experiment"])  # the second is the old name
+def test_a_reproduction_without_its_data_says_what_it_needs(name, tmp_path):
+    arguments = [name, "rlscheduler-table", "--data", str(tmp_path), "-o", str(tmp_path)]
     result = CliRunner().invoke(application.app, arguments)
     assert result.exit_code == 2
     assert "lublin_256.swf: cannot be read" in " ".join(result.stderr.split())

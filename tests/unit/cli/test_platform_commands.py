@@ -36,14 +36,14 @@ def test_every_cluster_is_made_loads_and_has_no_findings(tmp_path, name):
     assert (checked.exit_code, checked.stdout.replace("\n", "")) == (0, f"{path}: no findings")
 
 
-def test_only_taurus_has_power_unless_it_is_lent(tmp_path):
+def test_only_taurus_has_power_unless_others_get_it(tmp_path):
     path = tmp_path / "p.xml"
     assert cli("grid5000", "taurus", "-o", path).stderr == ""
     assert load_platform(path, energy=True).has_power
-    assert "--energy taurus lends it" in cli("grid5000", "gros", "-o", path).stderr
+    assert "--energy taurus gives it that of taurus" in cli("grid5000", "gros", "-o", path).stderr
     assert not load_platform(path, energy=True).has_power
     refused = cli("grid5000", "gros", "--energy", "own", "-o", path)
-    assert (refused.exit_code, "no measurement of its power is known" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "its power has not been measured" in refused.stderr) == (2, True)
 
 
 def test_names_and_cores_can_be_chosen(tmp_path):
@@ -95,7 +95,7 @@ def test_a_host_whose_power_is_wrong_is_shown_without_it(tmp_path, root):
     (tmp_path / "p.xml").write_text(text)
     result = cli("show", tmp_path / "p.xml")
     assert result.exit_code == 0
-    assert "power is left out where it is wrong" in result.stderr
+    assert "power is left out where it is invalid" in result.stderr
     assert "line 12, <host> 'node-000'" in result.stderr
     assert "node-[001-003]" in result.stdout
 
@@ -104,8 +104,11 @@ def test_a_host_whose_power_is_wrong_is_shown_without_it(tmp_path, root):
     ("command", "message"),
     [
         ("grid5000 taurus --hosts 10000000 --granularity core", "120,000,000 hosts are more than the 1,000,000"),
-        ("flat --hosts 4 --simgrid 3.21", "--simgrid '3.21': give a version from 3.22 on"),
-        ("flat --hosts 4 --power 100:50", "--power '100:50': a host draws more when it computes"),
+        (
+            "flat --hosts 4 --simgrid 3.21",
+            "the SimGrid version '3.21': give a version from 3.22 on, such as 3.24, 3.28 or 4.0 (--simgrid)",
+        ),
+        ("flat --hosts 4 --power 100:50", "--power '100:50': expected IDLE:COMPUTING with IDLE <= COMPUTING"),
     ],
 )
 def test_platforms_that_make_no_sense_are_refused(command: str, message: str, tmp_path) -> None:

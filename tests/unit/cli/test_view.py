@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.cli.live import frame
-from decision.drivers.status import STATUS, Status
+from decision.runs.status import STATUS, Status
 
 
 def status(**changes) -> Status:
@@ -38,7 +38,7 @@ def drawn(picture, width=80) -> str:
 def test_clock_queue_hosts_and_power_are_shown():
     text = drawn(frame(status(), [0, 15, 30], 80))
     assert "1 d 01:01:01" in text
-    assert "400 of 1,500 submitted, 365 over" in text
+    assert "400 of 1,500 submitted, 365 ended" in text
     assert "30 waiting, 5 running" in text
     assert "0.67 kW" in text
     assert " ▄█" in text
@@ -59,7 +59,7 @@ def test_nothing_is_wider_than_the_terminal(width):
 
 
 def test_a_run_that_says_nothing_any_more_is_told_apart():
-    assert "no sign of life for 60 s" in drawn(frame(status(written=time.time() - 60), [0], 80))
+    assert "no update for 60 s" in drawn(frame(status(written=time.time() - 60), [0], 80))
 
 
 def test_no_power_is_shown_where_the_platform_says_none():
@@ -68,13 +68,13 @@ def test_no_power_is_shown_where_the_platform_says_none():
 
 def test_the_command_says_what_is_missing(tmp_path):
     for folder, message in ((tmp_path, "no run there"), (tmp_path / "no", "no such folder")):
-        result = CliRunner().invoke(app, ["view", str(folder)])
+        result = CliRunner().invoke(app, ["report", "view", str(folder)])
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
 
 
 def test_the_command_shows_a_run_that_goes(tmp_path):
     (tmp_path / STATUS).write_bytes(msgspec.json.encode(status()))
-    result = CliRunner().invoke(app, ["view", str(tmp_path)])
+    result = CliRunner().invoke(app, ["report", "view", str(tmp_path)])
     assert result.exit_code == 0
     assert "30 waiting, 5 running" in result.output

@@ -42,7 +42,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 def test_a_log_becomes_a_workload_that_says_where_it_is_from(log: Path) -> None:
     target = log.with_name("out.json")
-    code, shown, notes = run("from-swf", log, "-o", target, "--jobs", "0:2")
+    code, shown, notes = run("from-swf", log, "-o", target, "--select", "0:2")
     assert code == 0
     assert shown == f"{target}: 2 jobs for 8 hosts, offered load 0.0187\n"
     reasons = "1 with an unknown or zero run time, 1 larger than 8 hosts, 1 outside the range 0:2 of jobs"
@@ -50,7 +50,7 @@ def test_a_log_becomes_a_workload_that_says_where_it_is_from(log: Path) -> None:
     written = json.loads(target.read_text())
     assert written["description"].splitlines() == [
         f"From log.swf (sha256 {hashlib.sha256(log.read_bytes()).hexdigest()}) by decision {__version__}, "
-        "options --jobs 0:2.",
+        "options --select 0:2.",
         f"2 of 5 jobs; left out: {reasons}.",
         "Offered load 0.01875 on 8 hosts.",
         "Computer: Toy",
@@ -99,16 +99,19 @@ def test_a_workload_keeps_what_batsim_does_not_know(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--from", "soon"], "soon: is no time; give seconds or a date"),
+        (["--from", "soon"], "soon: not a time; give seconds or a date"),
         (["--from", "1e9"], "no usable job (left out: "),
-        (["--jobs", "3"], "--jobs '3': write it as a:b"),
+        (["--select", "3"], "--select '3': write it as a:b"),
         (["--load", "0"], "load: must be above 0"),
         (["--load", "nan"], "load: must be above 0"),
-        (["--jobs", "0:1", "--load", "1"], "come all at once or take no time"),
-        (["--profile", "computation"], "need the hosts' speed; give it, like --speed 11.77Gf"),
+        (["--select", "0:1", "--load", "1"], "come all at once or take no time"),
+        (["--profile", "computation"], "need the hosts' speed; give it, like 11.77Gf (--speed)"),
         (["--profile", "computation", "--speed", "fast"], "the speed 'fast' is not a number and a unit"),
         (["--profile", "computation", "--speed", "0"], "--speed 0: must be above 0"),
-        (["--profile", "parallel", "--speed", "1Gf"], "comm-ratio: give it with --profile parallel"),
+        (
+            ["--profile", "parallel", "--speed", "1Gf"],
+            "communication ratio: give it for jobs of kind parallel, and only for them (--comm-ratio)",
+        ),
         (["--comm-ratio", "0.5"], "--comm-ratio: give it with --profile parallel"),
         (["--profile", "delay", "--bandwidth", "1GBps"], "--bandwidth: give it with --profile parallel"),
         (["--load", "1e-320"], "too close together or too far apart"),

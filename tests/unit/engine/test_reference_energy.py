@@ -1,10 +1,10 @@
 """What hosts draw in the reference engine, how they sleep and wake, and the rows of the energy files."""
 
 import pytest
-from reference_toys import call, host, job, kill, powered, query, run, start, switch, workload
+from helpers.reference_toys import call, host, job, kill, powered, query, run, start, switch, workload
 
 from decision.engine.options import EngineOptions
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState, SleepState
 from decision.model.workload import Composed, Delay, ParallelHomogeneous

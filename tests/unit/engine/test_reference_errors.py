@@ -1,7 +1,7 @@
 """Impossible commands and unusable inputs: one clear line each, with the time, the job and the hosts."""
 
 import pytest
-from reference_toys import (
+from helpers.reference_toys import (
     become,
     call,
     full,
@@ -22,11 +22,12 @@ from reference_toys import (
 )
 
 from decision.engine.options import EngineOptions
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.platform import PowerState, SleepState
 from decision.model.workload import Delay, Foreign, MachineEvent, Parallel, ParallelHomogeneousTotal
-from decision.protocol import AdditionalIoJob, ExecuteJob, ExecuteJobData, Message, QueryData, Requests
+from decision.protocol import Message
+from decision.protocol.messages import AdditionalIoJob, ExecuteJob, ExecuteJobData, QueryData, Requests
 
 AWAKE, ASLEEP, WAY = PowerState(1.0, 1.0, 1.0, 1.0), PowerState(0.1, 1.0, 1.0, 1.0), PowerState(0.5, 1.0, 1.0, 1.0)
 SLEEP = SleepState(pstate=1, switch_off=2, switch_on=3)

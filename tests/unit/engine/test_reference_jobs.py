@@ -3,14 +3,15 @@
 import math
 
 import pytest
-from reference_toys import become, call, hosts, job, kill, label, powered, reject, run, start, switch, workload
-from reference_toys import told as told_of
+from helpers.reference_toys import become, call, hosts, job, kill, label, powered, reject, run, start, switch, workload
+from helpers.reference_toys import told as told_of
 
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.model.platform import PowerState
 from decision.model.record import FinalState
 from decision.model.workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile
-from decision.protocol import ExecuteJob, KillJob, Message, TaskProgress
+from decision.protocol import Message
+from decision.protocol.messages import ExecuteJob, KillJob, TaskProgress
 
 
 def lone(profile: Profile, size: int = 1, walltime: float = math.inf, speeds=(1.0,), **others: Profile):

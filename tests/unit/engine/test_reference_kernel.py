@@ -3,10 +3,10 @@
 from functools import partial
 
 import pytest
-from reference_toys import host
+from helpers.reference_toys import host
 
-from decision.engine.reference_kernel import STEP, Ask, Call, Get, Kernel, Outcome, Put, Sleep, Task, Wait
-from decision.engine.reference_machines import Machine
+from decision.engine.reference.kernel import STEP, Ask, Call, Get, Kernel, ParallelTask, Put, Sleep, Wait, WaitResult
+from decision.engine.reference.machines import Machine
 from decision.model.platform import PowerState
 
 
@@ -99,11 +99,16 @@ def test_a_question_leaves_the_kernel_and_its_answer_comes_back(kernel, log):
 
 @pytest.mark.parametrize(
     ("limit", "outcome", "end"),
-    [(None, Outcome.DONE, 4.0), (4.0, Outcome.DONE, 4.0), (5.0, Outcome.DONE, 4.0), (3.0, Outcome.LATE, 3.0)],
+    [
+        (None, WaitResult.DONE, 4.0),
+        (4.0, WaitResult.DONE, 4.0),
+        (5.0, WaitResult.DONE, 4.0),
+        (3.0, WaitResult.LATE, 3.0),
+    ],
 )
 def test_a_task_is_done_or_late(kernel, log, limit, outcome, end):
     def actor():
-        task = Task(work={machine(2.0): 8.0})
+        task = ParallelTask(work={machine(2.0): 8.0})
         yield Call(partial(kernel.begin, task))
         log.append((yield Wait(task, limit)))
         log.append(kernel.now)
@@ -116,7 +121,7 @@ def test_a_task_is_done_or_late(kernel, log, limit, outcome, end):
 
 
 def test_a_cancelled_task_wakes_its_actor_and_lifts_its_limit(kernel, log):
-    task = Task(work={machine(): 8.0})
+    task = ParallelTask(work={machine(): 8.0})
 
     def worker():
         yield Call(partial(kernel.begin, task))
@@ -130,7 +135,7 @@ def test_a_cancelled_task_wakes_its_actor_and_lifts_its_limit(kernel, log):
     kernel.start(worker())
     kernel.start(canceller())
     run(kernel)
-    assert log == [Outcome.CANCELLED, 2.0]
+    assert log == [WaitResult.CANCELLED, 2.0]
     assert kernel.now == 2.0
     assert task.remains == 0.75
 
@@ -155,7 +160,7 @@ def test_a_machine_is_measured_before_its_load_changes(kernel):
 
     def actor():
         yield Sleep(3.0)
-        task = Task(work={busy: 8.0})
+        task = ParallelTask(work={busy: 8.0})
         busy.measure(kernel.now)
         yield Call(partial(kernel.begin, task))
         yield Wait(task, None)

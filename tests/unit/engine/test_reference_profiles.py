@@ -1,11 +1,11 @@
 """Profiles unrolled into leaf tasks."""
 
 import pytest
+from helpers.reference_toys import job, workload
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_toys import job, workload
 
-from decision.engine.profiles import MAX_LEAVES, Leaf, LeafKind, check_width, flatten, is_moldable
+from decision.engine.profiles import MAX_LEAVES, LeafKind, LeafTask, check_width, flatten, is_moldable
 from decision.model.errors import ConfigError
 from decision.model.workload import Composed, Delay, Foreign, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal
 
@@ -13,10 +13,10 @@ from decision.model.workload import Composed, Delay, Foreign, Parallel, Parallel
 @pytest.mark.parametrize(
     ("profile", "leaf"),
     [
-        (Delay(5.0, 2), Leaf("p", LeafKind.DELAY, 5.0, exit_code=2)),
-        (ParallelHomogeneous(6.0, 0.0), Leaf("p", LeafKind.FLOPS_EACH, 6.0)),
-        (ParallelHomogeneousTotal(7.0, 0.0), Leaf("p", LeafKind.FLOPS_TOTAL, 7.0)),
-        (Parallel((1.0, 0.0), (0.0,) * 4), Leaf("p", LeafKind.FLOPS_VECTOR, 0.0, (1.0, 0.0))),
+        (Delay(5.0, 2), LeafTask("p", LeafKind.DELAY, 5.0, exit_code=2)),
+        (ParallelHomogeneous(6.0, 0.0), LeafTask("p", LeafKind.FLOPS_EACH, 6.0)),
+        (ParallelHomogeneousTotal(7.0, 0.0), LeafTask("p", LeafKind.FLOPS_TOTAL, 7.0)),
+        (Parallel((1.0, 0.0), (0.0,) * 4), LeafTask("p", LeafKind.FLOPS_VECTOR, 0.0, (1.0, 0.0))),
     ],
 )
 def test_a_profile_without_parts_is_one_leaf(profile, leaf):

@@ -5,17 +5,18 @@ import random
 from itertools import pairwise
 
 import pytest
+from helpers.reference_toys import powered, workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_toys import powered, workload
 
-from decision import protocol
 from decision.engine.options import EngineOptions
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import PowerState, SleepState
 from decision.model.record import FinalState
 from decision.model.workload import Composed, Delay, Job, ParallelHomogeneous, ParallelHomogeneousTotal
+from decision.protocol import Connection, Role
+from decision.protocol import messages as protocol
 
 NB_HOSTS = 6
 AWAKE = PowerState(2.0, 10.0, 20.0, 100.0)
@@ -113,7 +114,7 @@ class Chaos:
 def simulate(work, seed, energy):
     """Run under `Chaos`, with the conversation held to the protocol at both ends; returns the record."""
     engine = ReferenceEngine(PLATFORM, [work], (), EngineOptions(energy=energy))
-    ours, theirs = protocol.Connection(protocol.Role.BATSIM), protocol.Connection(protocol.Role.DECISION)
+    ours, theirs = Connection(Role.BATSIM), Connection(Role.DECISION)
     policy = Chaos(seed, energy)
     while (question := engine.ask()) is not None:
         heard = theirs.receive(ours.send(question))

@@ -1,12 +1,13 @@
 """When the reference engine asks, and what comes together in one question."""
 
 import pytest
-from reference_toys import call, hosts, job, kill, notify, register_job, register_profile, run, start, workload
+from helpers.reference_toys import call, hosts, job, kill, notify, register_job, register_profile, run, start, workload
 
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import DeadlockError, LocalProtocolError
 from decision.model.workload import Delay, MachineEvent, ParallelHomogeneous
-from decision.protocol import CallMeLater, CallMeLaterData, ExecuteJob, ExecuteJobData, Message
+from decision.protocol import Message
+from decision.protocol.messages import CallMeLater, CallMeLaterData, ExecuteJob, ExecuteJobData
 
 
 def test_a_job_is_told_of_started_and_told_of_again():

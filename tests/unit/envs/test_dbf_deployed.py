@@ -2,18 +2,17 @@
 
 import numpy as np
 import pytest
-from env_toys import busy, scrambled, setup
+from helpers.env_toys import busy, scrambled, setup
 
-from decision.drivers import agent as agents
-from decision.drivers import trials
-from decision.drivers.inprocess import converse
+from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.reference import ReferenceEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import DbfVectorEnv, Setup
-from decision.features import CyclePolicy
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord
-from decision.simulation import simulate
+from decision.runs.engines import simulate_by_messages
+from decision.schedulers import ChoosingPolicy
+from decision.simulation import check_policy, simulate_workloads
 
 NB_JOBS = 150
 
@@ -26,7 +25,7 @@ def in_environment(made: Setup) -> dict[str, tuple[float, str]]:
     """Start and hosts of each job: all that the environment's own state says."""
     envs = DbfVectorEnv(1, setup=made)
     observation, info = envs.reset(options={"first": 0})
-    state, ids = envs._batch.worlds[0].state, made.trace.ids
+    state, ids = envs.state_of(0), made.trace.ids
     starts: dict[str, tuple[float, str]] = {}
     while len(starts) < made.rules.jobs:
         observation, _, terminated, truncated, info = envs.step(scrambled(observation, info["action_mask"]))
@@ -52,26 +51,25 @@ def in_record(record: RunRecord) -> dict[str, tuple[float, str]]:
 def test_the_schedule_is_the_same_everywhere(encoder, seed, monkeypatch):
     jobs = busy(NB_JOBS, 16, seed)
     made = setup(jobs, encoder=encoder, jobs=None, online=False)
-    policy = CyclePolicy(made.encoder, choose)
-    simulated = in_record(simulate(made.platform, [jobs], policy))
+    policy = ChoosingPolicy(made.encoder, choose)
+    simulated = in_record(simulate_workloads(made.platform, [jobs], policy))
     assert len(simulated) == NB_JOBS
-    monkeypatch.setattr(agents, "find_policy", lambda name, options: CyclePolicy(made.encoder, choose))
+    monkeypatch.setattr(agents, "find_policy", lambda name, options: ChoosingPolicy(made.encoder, choose))
     for engine in (EmbeddedEngine, ReferenceEngine):
-        told = converse(engine(made.platform, [jobs]), agents.Agent("dbf", {}))
+        told = simulate_by_messages(engine(made.platform, [jobs]), agents.Agent("dbf", {}))
         assert in_record(told) == simulated
     played = in_environment(made)
     assert len(played) > NB_JOBS - 5, "the last ones start after the environment's last step"
     assert played == {job: simulated[job] for job in played}
 
 
-def test_the_policy_keeps_the_rules_of_all_policies(monkeypatch):
+def test_the_policy_keeps_the_rules_of_all_policies():
     encoder = setup(busy(50, 16), encoder="dbf-pools", max_runtime=1000.0).encoder
-    monkeypatch.setattr(trials, "find_policy", lambda spec, settings: CyclePolicy(encoder, choose))
-    assert trials.try_policy("dbf", {}) == []
+    assert check_policy(lambda: ChoosingPolicy(encoder, choose)) == []
 
 
 def test_a_platform_of_another_size_is_refused_unless_the_encoder_takes_any():
     larger = setup(busy(50, 32)).platform
     with pytest.raises(ConfigError, match="has 32 hosts, but the policy's observations are of 16"):
-        CyclePolicy(setup(busy(50, 16)).encoder, choose).reset(larger, 0)
-    CyclePolicy(setup(busy(50, 16), encoder="dbf-pools").encoder, choose).reset(larger, 0)
+        ChoosingPolicy(setup(busy(50, 16)).encoder, choose).reset(larger, 0)
+    ChoosingPolicy(setup(busy(50, 16), encoder="dbf-pools").encoder, choose).reset(larger, 0)

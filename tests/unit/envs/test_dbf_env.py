@@ -3,11 +3,11 @@
 import gymnasium
 import numpy as np
 import pytest
-from env_toys import busy, first_valid, play, scrambled, setup
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
+from helpers.env_toys import busy, first_valid, play, scrambled, setup
 
-from decision.envs import METRICS, DbfEnv, DbfVectorEnv
+from decision.envs import EPISODE_METRICS, DbfEnv, DbfVectorEnv
 from decision.model.errors import ConfigError
 
 
@@ -53,7 +53,7 @@ def test_single_and_vectorised_environments_give_the_same_trace():
         assert (reward, terminated, truncated) == (rewards[1], over[1], cut[1])
         if terminated or truncated:
             assert np.array_equal(single, info["final_obs"][1])
-            assert one["metrics"] == {name: info["metrics"][name][1] for name in METRICS}
+            assert one["metrics"] == {name: info["metrics"][name][1] for name in EPISODE_METRICS}
             single, _ = env.reset()
             ends += 1
     assert ends >= 2
@@ -150,6 +150,14 @@ def test_arrays_that_do_not_fit_are_refused():
         envs.reset(options={"first": 300})
     with pytest.raises(ConfigError, match="of other environments"):
         DbfVectorEnv(2, setup=setup()).set_state(envs.get_state())
+    saved = envs.get_state()
+    for name, wrong in (
+        ("steps", saved["steps"] + 1),
+        ("steps", saved["steps"] - 1),
+        ("actions", saved["actions"][:2]),
+    ):
+        with pytest.raises(ConfigError, match="of other environments"):
+            envs.set_state(saved | {name: wrong})
 
 
 def test_torch_sees_the_same_memory():

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from dbf_reference import Reference
-from env_toys import busy, scrambled, setup, workload
+from helpers.dbf_reference import Reference
+from helpers.env_toys import busy, scrambled, setup, workload
 
 from decision.envs import DbfEnv
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from env_toys import busy, first_valid, setup, workload
+from helpers.env_toys import busy, first_valid, setup, workload
 
 from decision.analysis import metrics as m
-from decision.envs import METRICS, evaluate
-from decision.features import CyclePolicy
+from decision.envs import EPISODE_METRICS, evaluate
 from decision.model.errors import ConfigError
 from decision.policies import ComposedPolicy
-from decision.simulation import simulate
+from decision.schedulers import ChoosingPolicy
+from decision.simulation import simulate_workloads
 
 
 def whole(jobs):
@@ -22,7 +22,7 @@ def test_a_heuristic_makes_the_schedule_of_a_simulation(policy):
     jobs = busy(150)
     made = whole(jobs)
     told = {name: column[0] for name, column in evaluate(policy, made, first=[0]).items()}
-    record = simulate(made.platform, [jobs], policy)
+    record = simulate_workloads(made.platform, [jobs], policy)
     waited = m.waiting_times(record.jobs)
     until = record.jobs.start_time.max() - record.jobs.submit_time.min()
     assert told["placed_waiting_time"] == pytest.approx(waited.mean())
@@ -39,8 +39,8 @@ def test_a_heuristic_makes_the_schedule_of_a_simulation(policy):
 def test_the_placed_jobs_of_a_whole_workload_waited_as_in_a_simulation(policy):
     made, placed = whole(busy(150)), []
     evaluate(policy, made, first=[0], placed=placed)
-    deployed = CyclePolicy(made.encoder, lambda *seen: int(first_valid(*seen))) if callable(policy) else policy
-    jobs = simulate(made.platform, [busy(150)], deployed).jobs
+    deployed = ChoosingPolicy(made.encoder, lambda *seen: int(first_valid(*seen))) if callable(policy) else policy
+    jobs = simulate_workloads(made.platform, [busy(150)], deployed).jobs
     order = np.lexsort((jobs.id, jobs.submit_time))
     (found,) = placed
     assert np.array_equal(found.size, jobs.size[order])
@@ -60,7 +60,7 @@ def test_a_window_over_all_of_the_queue_that_takes_what_fits_is_first_fit():
     made = setup(busy(200), head=200, tail=0)
     learned, heuristic = evaluate(first_valid, made, 12), evaluate("fcfs+first-fit", made, 12)
     per_arrival = {"arrived", "waiting_time"}  # the last instant may end before all of its arrivals are seen
-    for name in set(METRICS) - {"return", "length"} - per_arrival:
+    for name in set(EPISODE_METRICS) - {"return", "length"} - per_arrival:
         assert learned[name] == pytest.approx(heuristic[name]), name
     assert (learned["return"] < 0).all()
 
@@ -88,4 +88,19 @@ def test_what_is_neither_heuristic_nor_choice_is_refused():
     with pytest.raises(ConfigError, match="did you mean easy"):
         evaluate("eazy", setup(), 1)
     with pytest.raises(ConfigError, match="neither a heuristic"):
-        evaluate(CyclePolicy(setup().encoder, first_valid), setup(), 1)
+        evaluate(object(), setup(), 1)
+
+
+def test_a_policy_in_python_is_evaluated_like_its_compiled_equal():
+    class FirstCome:
+        def reset(self, platform, seed):
+            pass
+
+        def decide(self, cluster, plan):
+            for job in cluster.queue:
+                if job.size > plan.nb_free:
+                    break
+                plan.start(job)
+
+    ours, compiled = evaluate(FirstCome(), setup(), 4), evaluate("fcfs", setup(), 4)
+    assert all(np.array_equal(ours[name], compiled[name]) for name in compiled)

@@ -3,9 +3,9 @@
 import gymnasium
 import numpy as np
 import pytest
-from env_toys import busy, scrambled, setup, workload
 from gymnasium.utils.env_checker import check_env
-from pick_reference import Picks, f1, shortest
+from helpers.env_toys import busy, scrambled, setup, workload
+from helpers.pick_reference import Picks, f1, shortest
 
 from decision.envs import DbfEnv, evaluate
 
@@ -81,14 +81,28 @@ def test_a_refused_job_is_seen_again_after_ten_minutes_and_72_times_at_most():
     assert observation[0] == 0, "an invalid refusal accepts: the other job has come"
 
 
+@pytest.mark.parametrize(("jobs", "gap"), [(200, 0.0), (1500, 0.2)])  # seconds from an arrival to the next
+def test_no_number_of_refusals_ends_an_episode_before_its_time(jobs, gap):
+    """Each asks to be called: all of one instant, or more than a thousand within ten minutes."""
+    trace = workload(4, *((gap * i, 4, 10, 5) for i in range(jobs)))
+    env = DbfEnv(setup=setup(trace, encoder="inspector", jobs=None, online=False))
+    env.reset(options={"first": 0})
+    over, steps, truncated = False, 0, False
+    while not over:
+        _, _, over, truncated, info = env.step(REFUSE if steps < jobs else ACCEPT)
+        steps, over = steps + 1, over or truncated
+    assert not truncated
+    assert info["metrics"]["arrived"] == jobs
+
+
 def test_nothing_that_would_delay_the_chosen_job_is_backfilled():
     jobs = workload(4, (0, 3, 50, 50), (1, 4, 10, 10), (2, 1, 48, 48), (2, 1, 49, 40), (2, 1, 20, 20))
     env = DbfEnv(setup=setup(jobs, encoder="rlscheduler", head=4, jobs=None, online=False))
     env.reset(options={"first": 0})
     env.step(0)
     observation, *_ = env.step(0)
-    state = env._batch.worlds[0].state
+    state = env.state
     assert state.now[0] == 50, "nothing is to be chosen until the chosen job begins"
-    assert env._batch.worlds[0].plan.job[0] == 1
+    assert env._batch.envs[0].plan.job[0] == 1
     assert state.start_time[:5].tolist() == pytest.approx([0, np.nan, np.nan, np.nan, 2], nan_ok=True)
     assert observation[0::4].tolist() == [0.25, 0.25, 0, 0], "the two that would have ended too late wait"

@@ -1,7 +1,7 @@
 """A cluster that was rewound simulates as a new one does."""
 
 import numpy as np
-from env_toys import busy, setup
+from helpers.env_toys import busy, setup
 
 from decision.envs import DbfVectorEnv
 

@@ -1,7 +1,7 @@
 """What environments refuse, in one line."""
 
 import pytest
-from env_toys import busy, setup, workload
+from helpers.env_toys import busy, setup, workload
 
 from decision.envs import make_setup
 from decision.model.errors import ConfigError

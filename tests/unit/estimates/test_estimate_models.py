@@ -29,8 +29,9 @@ def test_exact_and_factor_are_what_they_say() -> None:
     "text", ["", "Exact", "factor", "factor:", "factor:0.5", "factor:nan", "tsafrir:", "tsafrir:60"]
 )
 def test_other_models_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--estimates"):
+    with pytest.raises(ConfigError, match="the estimates") as caught:
         read_model(text)
+    assert caught.value.field == "estimates"
 
 
 def test_modal_estimates_follow_the_paper() -> None:

@@ -72,7 +72,7 @@ def run_limited() -> Callable[[str], str]:
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
         "from pathlib import Path\n"
-        "from decision.drivers.conversion import load_any\n"
+        "from decision.runs.conversion import load_any\n"
         "from decision.model.errors import InputError\n"
         "try: {}\n"
         "except InputError as error: print(error)\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_runs import columns, read_record, recorded_runs, rows
+from helpers.recorded_runs import columns, read_record, recorded_runs, rows
 
 from decision.formats import write_run
 from decision.model.errors import ConfigError
@@ -133,7 +133,7 @@ def test_a_read_only_folder_is_one_clear_error(tmp_path: Path) -> None:
 
 FULL_DISK = """
 import resource, sys
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_outputs import record, table
 from decision.formats import write_run
 from decision.model.errors import ConfigError
@@ -148,7 +148,9 @@ except ConfigError as error:
 def test_a_full_disk_is_one_clear_error_and_old_files_stay(tmp_path: Path) -> None:
     write_run(tmp_path / "out", record(table(metadata=["old", ""])))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    script = FULL_DISK.format(folder=str(Path(__file__).parent), prefix=str(tmp_path / "out"))
+    script = FULL_DISK.format(
+        folders=[str(Path(__file__).parent), str(Path(__file__).parents[2])], prefix=str(tmp_path / "out")
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "out_" in done.stdout
     assert "cannot be written (File too large); free space or choose another folder" in done.stdout

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from recorded_runs import SHARED, recorded_runs, simulation_begins, workload_files
+from helpers.golden import SCHEDULES
+from helpers.recorded_runs import recorded_runs, simulation_begins, workload_files
 
 from decision.formats import load_events, load_platform, load_workload
 
@@ -56,9 +57,8 @@ def test_external_events_are_those_of_the_file() -> None:
     ]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared schedules of batsched are not beside the repository")
 @pytest.mark.parametrize(("hosts", "jobs"), [(32, 300), (128, 400)])
 def test_inputs_of_batsched_load(hosts: int, jobs: int) -> None:
-    case = SHARED / f"golden/schedules-batsched/seed1_{hosts}hosts_{jobs}jobs"
+    case = SCHEDULES / f"seed1_{hosts}hosts_{jobs}jobs"
     assert len(load_platform(case / "platform.xml").hosts) == hosts
     assert len(load_workload(case / "workload.json").jobs) == jobs

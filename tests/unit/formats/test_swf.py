@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded_runs import SHARED
 
 from decision.formats import load_swf
 from decision.model.errors import ConfigError, InputError
@@ -62,8 +61,8 @@ def test_the_walltime_policy_says_what_limits_a_job(tmp_path: Path, policy: Any,
         (line(9, allocated=-1, requested=0), "with an unknown or zero size"),
         (line(9, allocated=9), "larger than 8 hosts"),
         (line(9, submit=-1), "with a negative submission time"),
-        (line(9, run="nan"), "with a field that is no finite number"),
-        (line(9, user="inf"), "with a field that is no finite number"),
+        (line(9, run="nan"), "with a field that is not a finite number"),
+        (line(9, user="inf"), "with a field that is not a finite number"),
         (line(9, status=3), "parts of a checkpointed job (status 2, 3 or 4)"),
         (line(9, allocated=1.5), "with a fractional size or job number"),
         (line(1), "with a job number seen before"),
@@ -165,7 +164,6 @@ def test_an_empty_range_is_refused(tmp_path: Path) -> None:
         load(tmp_path, line(1), jobs=slice(5, 9))
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared logs are not beside the repository")
 @pytest.mark.parametrize(
     ("log", "jobs", "hosts", "dropped"),
     [
@@ -175,6 +173,8 @@ def test_an_empty_range_is_refused(tmp_path: Path) -> None:
         ("theta_argonne.swf", 23_387, 4392, {}),
     ],
 )
-def test_known_logs_have_their_known_jobs(log: str, jobs: int, hosts: int, dropped: dict[str, int]) -> None:
-    workload = load_swf(SHARED / "data" / log)
+def test_known_logs_have_their_known_jobs(
+    shared: Path, log: str, jobs: int, hosts: int, dropped: dict[str, int]
+) -> None:
+    workload = load_swf(shared / "data" / log)
     assert (len(workload.jobs), workload.nb_res, workload.dropped) == (jobs, hosts, dropped)

@@ -4,7 +4,7 @@ import pytest
 
 from decision.formats import load_platform, write_platform
 from decision.generate.clusters import Wanted, describe_cluster, grid5000_cluster
-from decision.generate.grid5000 import CLUSTERS, LATENCY, find_cluster
+from decision.generate.grid5000 import CLUSTERS, ETHERNET_LATENCY, find_cluster
 from decision.model.errors import ConfigError
 from decision.model.topology import Flat, Link
 
@@ -45,8 +45,9 @@ def test_every_measured_figure_says_when_it_was_published():
 
 
 def test_a_speed_that_was_never_measured_is_refused_with_what_is_known():
-    with pytest.raises(ConfigError, match=r"paradoxe.*only the theoretical 70.4 Gflop/s.*--flops theoretical"):
+    with pytest.raises(ConfigError, match=r"paradoxe.*only the theoretical 70.4 Gflop/s.*choose that") as caught:
         grid5000_cluster(Wanted(cluster=CLUSTERS["paradoxe"]))
+    assert caught.value.field == "flops"
     wanted = Wanted(cluster=CLUSTERS["paradoxe"], flops="theoretical")
     assert grid5000_cluster(wanted).hosts[0].pstates[0].speed == pytest.approx(52 * 70.4e9)
 
@@ -98,7 +99,7 @@ def test_a_network_changes_nothing_for_the_embedded_engine_but_is_known(tmp_path
     assert [(h.name, h.pstates, h.sleep, h.properties) for h in networked.hosts] == [
         (h.name, h.pstates, h.sleep, h.properties) for h in without.hosts
     ]
-    assert (without.topology, networked.topology) == (None, Flat(48 if by_core else 4, Link(1.25e9, LATENCY)))
+    assert (without.topology, networked.topology) == (None, Flat(48 if by_core else 4, Link(1.25e9, ETHERNET_LATENCY)))
 
 
 def test_cores_share_the_link_of_their_server(tmp_path):

@@ -8,9 +8,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decision.generate.lublin import LublinJobs, lublin_jobs, lublin_workload, share_of_short
-from decision.generate.lublin_arrivals import DAY, arrivals, cycle, through_the_day
-from decision.generate.lublin_params import BATCH, CLASSES, INTERACTIVE, WHOLE, JobClass, with_settings
+from decision.generate.lublin import (
+    BATCH,
+    CLASSES,
+    DAY,
+    INTERACTIVE,
+    WHOLE,
+    JobClass,
+    LublinJobs,
+    arrivals,
+    cycle,
+    lublin_jobs,
+    lublin_workload,
+    share_of_short,
+    through_the_day,
+    with_settings,
+)
 from decision.model.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -169,16 +182,17 @@ def test_the_same_seed_gives_the_same_jobs() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"seriel": "1"}, "--set seriel: there is no such parameter, perhaps 'serial' is meant"),
-        ({"batch.serial": "1"}, "--set batch.serial: there is no class 'batch' here; choose from whole"),
-        ({"size_low": "nan"}, "--set size_low=nan: Expected `float` >= 0.0"),
-        ({"cycle_scale": "1e-9"}, "--set cycle_scale=1e-9: Expected `float` >= 0.2"),
-        ({"serial": "1.5"}, "--set serial=1.5: Expected `float` <= 1.0"),
+        ({"seriel": "1"}, "seriel: unknown parameter, perhaps 'serial' is meant"),
+        ({"batch.serial": "1"}, "batch.serial: unknown class 'batch'; choose from whole"),
+        ({"size_low": "nan"}, "size_low=nan: Expected `float` >= 0.0"),
+        ({"cycle_scale": "1e-9"}, "cycle_scale=1e-9: Expected `float` >= 0.2"),
+        ({"serial": "1.5"}, "serial=1.5: Expected `float` <= 1.0"),
     ],
 )
 def test_a_wrong_parameter_is_named(settings: dict[str, str], message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{message}$".replace("[", r"\[")):
+    with pytest.raises(ConfigError, match=f"^{message}$".replace("[", r"\[")) as caught:
         with_settings(CLASSES["whole"], settings)
+    assert caught.value.field == "settings"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.formats import load_platform
-from decision.formats.network import format_bandwidth, format_latency, parse_bandwidth, parse_latency
+from decision.formats.simgrid import format_bandwidth, format_latency, parse_bandwidth, parse_latency
 from decision.generate.topologies import describe_topology, fat_tree, networked
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
@@ -127,8 +127,8 @@ def test_hosts_have_the_power_that_is_wanted(power: str, pstates: int, sleeps: b
         (["flat", "--hosts", 2, "--latency", "1s,2s"], "--latency '1s,2s': give one value"),
         (["flat", "--hosts", 2, "--bandwidth", "1Gb"], "the bandwidth '1Gb' is not a number and a unit"),
         (["flat", "--hosts", 0], "whole numbers of at least 1"),
-        (["flat", "--hosts", 2, "--speed", "0f"], "--speed '0f': at least 1 flop/s are needed"),
-        (["flat", "--hosts", 2, "--speed", "1Mf", "--power", "taurus"], "at least 1e+09 flop/s are needed"),
+        (["flat", "--hosts", 2, "--speed", "0f"], "--speed '0f': must be at least 1 flop/s"),
+        (["flat", "--hosts", 2, "--speed", "1Mf", "--power", "taurus"], "must be at least 1e+09 flop/s"),
         (["flat", "--hosts", 2, "--power", "1:2,3:4"], "give taurus, none, or watts"),
         (["torus", "--dims", "4,4"], "write whole numbers like 4x4x4"),
         (["dragonfly", "--groups", 4, "--chassis", 1, "--routers", 3, "--nodes", 1], "at least as many routers"),

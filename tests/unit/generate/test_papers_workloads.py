@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from decision.formats import load_workload, write_workload
-from decision.generate.papers.green import GreenModel, green_workload
-from decision.generate.papers.grid5000_days import TRACES, figures, grid5000_days
+from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days, trace_figures
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
-from decision.generate.papers.topology import topology_workload
+from decision.generate.papers.uniform import GreenModel, green_workload, topology_workload
 from decision.model.demand import offered_load, runtimes, sizes, submit_times, walltimes
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
@@ -70,10 +69,10 @@ def test_large_jobs_request_more_time() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", PUBLISHED_TRACES)
 def test_days_of_grid5000_have_their_published_figures(name: str, seed: int) -> None:
     """Counted here from the jobs alone: within 5 % of the table, the five groups too."""
-    trace = TRACES[name]
+    trace = PUBLISHED_TRACES[name]
     workload = grid5000_days(rng(seed), trace)
     assert workload.nb_res == {"orion": 48, "graphite": 64, "econome": 352}[name]
     assert len(workload.jobs) == pytest.approx(trace.jobs, rel=0.05)
@@ -97,7 +96,7 @@ def test_days_of_grid5000_have_their_published_figures(name: str, seed: int) -> 
 
 @pytest.fixture(scope="module")
 def orion() -> Workload:
-    return grid5000_days(rng(), TRACES["orion"])
+    return grid5000_days(rng(), PUBLISHED_TRACES["orion"])
 
 
 def test_people_work_in_office_hours_and_less_at_weekends(orion: Workload) -> None:
@@ -121,20 +120,20 @@ def test_users_overestimate_and_repeat_themselves(orion: Workload) -> None:
 
 
 def test_a_part_of_the_days_is_the_same_days_from_their_midnight(orion: Workload) -> None:
-    part = grid5000_days(rng(), TRACES["orion"], slice(10, 12))
+    part = grid5000_days(rng(), PUBLISHED_TRACES["orion"], slice(10, 12))
     days = np.unique(submit_times(orion) // DAY)[10:12]
     whole = [job for job in orion.jobs if job.submit_time // DAY in days]
     assert [job.submit_time for job in part.jobs] == [job.submit_time - days[0] * DAY for job in whole]
     assert (part.unix_start or 0) - (orion.unix_start or 0) == days[0] * DAY
     with pytest.raises(ConfigError, match="no day is left; the trace has 2,089 days"):
-        grid5000_days(rng(), TRACES["orion"], slice(5000, None))
+        grid5000_days(rng(), PUBLISHED_TRACES["orion"], slice(5000, None))
 
 
 def test_figures_are_counted_by_hand() -> None:
     """Day 0: 3 jobs, one sequential. Day 1: one job, left out. Day 2: 5 minutes apart is not sequential."""
     times = (0, 299, 599, DAY + 1, 2 * DAY, 2 * DAY + 300)
     jobs = tuple(Job(id=f"w0!{at}", submit_time=at, size=2, profile="p", walltime=50) for at in times)
-    found = figures(Workload(name="w0", jobs=jobs, profiles={"p": Delay(100.0)}, nb_res=4), cores=4)
+    found = trace_figures(Workload(name="w0", jobs=jobs, profiles={"p": Delay(100.0)}, nb_res=4), cores=4)
     assert (found.jobs, found.days, found.groups) == (5, 2, (1, 1, 0, 0, 0))
     assert found.sequential == pytest.approx(1 / 5)
     assert found.utilization == pytest.approx(5 * 2 * 50 / (4 * 2 * DAY))
@@ -179,7 +178,7 @@ def test_topology_jobs_are_uniform_within_their_published_bounds() -> None:
     "make",
     [
         lambda seed: predicted_runtimes(rng(seed), "WL1", "RND", "a"),
-        lambda seed: grid5000_days(rng(seed), TRACES["graphite"], slice(0, 5)),
+        lambda seed: grid5000_days(rng(seed), PUBLISHED_TRACES["graphite"], slice(0, 5)),
         lambda seed: green_workload(rng(seed), 50, GreenModel()),
         lambda seed: topology_workload(rng(seed), 50),
     ],

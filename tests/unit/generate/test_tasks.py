@@ -60,13 +60,13 @@ def test_computations_shared_among_the_hosts_depend_on_the_size() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"kind": "computation"}, "speed: jobs of kind computation need"),
-        ({"kind": "parallel", "speed": 1e9}, "comm-ratio: give it with"),
-        ({"kind": "delay", "comm_ratio": 0.1}, "comm-ratio: give it with"),
-        ({"kind": "parallel", "speed": 1e9, "comm_ratio": 1.5}, "comm-ratio: must be a share"),
-        ({"kind": "parallel", "speed": 1e9, "comm_ratio": float("nan")}, "comm-ratio: must be a share"),
+        ({"kind": "computation"}, "jobs of kind computation need"),
+        ({"kind": "parallel", "speed": 1e9}, "communication ratio: give it for jobs of kind parallel"),
+        ({"kind": "delay", "comm_ratio": 0.1}, "communication ratio: give it for jobs of kind parallel"),
+        ({"kind": "parallel", "speed": 1e9, "comm_ratio": 1.5}, "communication ratio: must be a share"),
+        ({"kind": "parallel", "speed": 1e9, "comm_ratio": float("nan")}, "communication ratio: must be a share"),
         ({"kind": "parallel", "speed": 1e9, "comm_ratio": 0.5, "bandwidth": 0.0}, "bandwidth: must be above 0"),
-        ({"kind": "sleep"}, "profile: must be delay"),
+        ({"kind": "sleep"}, "kind of jobs: must be delay"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: Any, reason: str) -> None:

@@ -2,22 +2,23 @@
 
 import pytest
 
-from decision.learn.config import SCHEDULERS, TrainConfig, differences, load_config, preset_names
+from decision.learn.config import TrainConfig, differences, load_config, preset_names
 from decision.model.errors import ConfigError, InputError
+from decision.schedulers import records
 
 
 def test_every_preset_can_be_read():
-    assert set(preset_names()) >= {"dbf-paper", "dbf-compact", *(s.preset for s in SCHEDULERS.values())}
+    assert set(preset_names()) >= {"dbf-paper", "dbf-compact", *(s.default_preset for s in records().values())}
     for name in preset_names():
         assert isinstance(load_config(name), TrainConfig)
 
 
 def test_every_scheduler_has_a_preset_of_its_own_and_settings_that_there_are():
-    for name, scheduler in SCHEDULERS.items():
-        config = load_config(scheduler.preset)
+    for name, scheduler in records().items():
+        config = load_config(scheduler.default_preset)
         assert config.scheduler == name
-        assert config.network.kind == scheduler.networks[0] if scheduler.networks else config.sections == ("evolve",)
-        assert set(config.settings) == set(scheduler.settings)
+        assert config.network.kind == scheduler.networks[0] if scheduler.networks else config.sections == ("learn",)
+        assert set(config.settings) == set(scheduler.Settings.__struct_fields__)
 
 
 def test_the_presets_of_the_baselines_say_what_their_papers_say():

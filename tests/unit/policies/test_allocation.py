@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers.policy_toys import Toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policy_toys import Toy
 
-from decision.policies.allocation import start_job
-from decision.policies.plan import clear
-from decision.policies.slots import Allocation, PolicyConfig
+from decision.policies.allocation import plan_start
+from decision.policies.config import Allocation, PolicyConfig
+from decision.policies.plan_arrays import clear
 from decision.state.cluster import N_FREE, pack_hosts
 
 
@@ -18,7 +18,7 @@ def allocate(hosts: int, free: list[int], size: int, allocation: Allocation, see
     toy.state.free[:] = pack_hosts(np.isin(np.arange(hosts), free))
     toy.state.count[N_FREE] = len(free)
     clear(toy.plan, toy.state)
-    start_job(toy.plan, toy.config, job, size)
+    plan_start(toy.plan, toy.config, job, size)
     chosen = toy.starts()[0][1]
     left = np.unpackbits(toy.plan.free.view(np.uint8), bitorder="little").nonzero()[0].tolist()
     assert sorted(chosen + left) == sorted(free), "the plan's free hosts are those not given"
@@ -31,7 +31,7 @@ FREE = [1, 2, 4, 5, 6, 7, 10, 11, 12]
 @pytest.mark.parametrize(
     ("allocation", "size", "expected"),
     [
-        (Allocation.FIRST_FIT, 3, [1, 2, 4]),
+        (Allocation.LOWEST, 3, [1, 2, 4]),
         (Allocation.CONTIGUOUS, 2, [1, 2]),
         (Allocation.CONTIGUOUS, 3, [4, 5, 6]),
         (Allocation.CONTIGUOUS, 5, [1, 2, 4, 5, 6]),
@@ -57,15 +57,16 @@ def test_the_last_host_of_the_platform_can_be_had(hosts):
 
 
 def test_a_random_choice_depends_on_the_seed_and_on_the_job():
-    choices = {(s, j): tuple(allocate(64, list(range(64)), 8, Allocation.RANDOM, s, j)) for s in (0, 1) for j in (0, 1)}
+    hosts, drawn = list(range(64)), Allocation.SCATTERED
+    choices = {(s, j): tuple(allocate(64, hosts, 8, drawn, s, j)) for s in (0, 1) for j in (0, 1)}
     assert len(set(choices.values())) == 4
-    assert choices[0, 0] == tuple(allocate(64, list(range(64)), 8, Allocation.RANDOM, 0, 0))
+    assert choices[0, 0] == tuple(allocate(64, hosts, 8, drawn, 0, 0))
 
 
 def test_a_random_choice_favours_no_host():
     counts = np.zeros(10)
     for seed in range(1000):
-        counts[allocate(10, list(range(10)), 3, Allocation.RANDOM, seed)] += 1
+        counts[allocate(10, list(range(10)), 3, Allocation.SCATTERED, seed)] += 1
     assert abs(counts - 300).max() < 75  # five standard deviations of 14.5
 
 

@@ -3,10 +3,11 @@
 import math
 
 import pytest
-from policy_toys import Given, Toy, given, run
-from reference_policies import Job
+from helpers.policy_toys import Given, Toy, given, run
+from helpers.reference_policies import Job
 
-from decision.policies.slots import EXTRA, SHADOW, Backfill, Order, PolicyConfig
+from decision.policies.config import Backfill, Order, PolicyConfig
+from decision.policies.memory import EXTRA, SHADOW
 from decision.state.cluster import N_RUNNING
 
 # (submission, hosts, walltime, runtime)

@@ -5,13 +5,13 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from policy_toys import platform
+from helpers.policy_toys import platform
 
 from decision.model.errors import ConfigError
-from decision.policies import CATALOGUE, ComposedPolicy, find_policy
-from decision.policies.check import check_walltime
-from decision.policies.presets import ALLOCATIONS, BACKFILLS, ORDERS, POWERS, preset_names, split_name
-from decision.policies.slots import Allocation, Backfill, Order, Power
+from decision.policies import ComposedPolicy, find_policy, list_policies
+from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS, composed_names, split_name
+from decision.policies.config import Allocation, Backfill, Order, Power
+from decision.policies.plan_check import check_walltime
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from decision.policies.slots import Allocation, Backfill, Order, Power
 def test_a_preset_is_an_order_and_a_backfilling(name, order, backfill):
     config = find_policy(name).config
     assert (config.order, config.backfill) == (order, backfill)
-    assert (config.allocation, config.power) == (Allocation.FIRST_FIT, Power.NEVER)
+    assert (config.allocation, config.power) == (Allocation.LOWEST, Power.NEVER)
 
 
 @pytest.mark.parametrize("name", ["easy+sjf", "easy+easy", "sjf+saf", "sjf+easy+fcfs", "", "+", "EASY"])
@@ -39,7 +39,7 @@ def test_other_names_are_no_presets(name):
 
 
 def test_every_preset_can_be_made_and_is_named_as_it_was_asked_for():
-    for name in preset_names():
+    for name in composed_names():
         expected = name.replace("filler", "first-fit").removeprefix("fcfs+")
         assert find_policy(name).name == expected
 
@@ -62,7 +62,7 @@ def test_options_choose_allocation_and_power():
         ("easy,power=keep-awake,keep_awake=1.5", "keep_awake='1.5' must be a whole number"),
         ("easy,power=keep-awake,keep_awake=-1", "keep_awake=-1 must be finite and not negative"),
         ("easy,power=idle-timeout,idle_timeout=nan", "must be finite and not negative"),
-        ("easy,verbose", "'verbose' is no option"),
+        ("easy,verbose", "'verbose' is not an option"),
         ("easy,power=never,power=never", "option power is given twice"),
     ],
 )
@@ -112,11 +112,12 @@ def test_where_the_platform_does_not_say_the_option_says_how_long_waking_takes()
 
 
 def test_the_catalogue_has_a_line_for_each_part():
-    names = {entry.name for entry in CATALOGUE}
+    lines = list_policies()
+    names = {line.name for line in lines}
     assert {*ORDERS, *BACKFILLS, "filler", "ORDER+BACKFILL"} - {"none"} <= names
     assert {f"...,allocation={name}" for name in ALLOCATIONS} <= names
     assert {f"...,power={name}" for name in POWERS} <= names
-    assert all(entry.summary and "\n" not in entry.summary for entry in CATALOGUE)
+    assert all(line.summary and "\n" not in line.summary for line in lines)
 
 
 def test_every_member_of_a_slot_has_a_name():

@@ -2,13 +2,12 @@
 
 import pytest
 
-from decision.drivers.trials import try_policy
 from decision.generate.clusters import simple_cluster
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
 from decision.policies.kamelot import Gantt
-from decision.simulation import simulate
+from decision.simulation import check_policy, simulate_workloads
 
 
 def schedule(hosts: int, *jobs: tuple[float, int, float, float], **options: float) -> list[tuple[float, str]]:
@@ -18,7 +17,7 @@ def schedule(hosts: int, *jobs: tuple[float, int, float, float], **options: floa
         for i, (submit, size, walltime, _) in enumerate(jobs)
     )
     profiles = {str(i): Delay(job[3]) for i, job in enumerate(jobs)}
-    record = simulate(
+    record = simulate_workloads(
         simple_cluster(hosts),
         [Workload(name="w0", jobs=made, profiles=profiles, nb_res=hosts)],
         "kamelot",
@@ -64,7 +63,7 @@ def test_what_happens_within_the_reaction_time_is_decided_together():
 
 @pytest.mark.parametrize("spec", ["kamelot", "kamelot,security_time=0", "kamelot,reaction=2"])
 def test_it_keeps_the_rules_of_policies(spec):
-    assert try_policy(spec, {}) == []
+    assert check_policy(lambda: find_policy(spec)) == []
 
 
 @pytest.mark.parametrize("option", ["security_time=-1", "reaction=inf", "reaction=nan"])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from policy_toys import Toy
+from helpers.policy_toys import Toy
 
+from decision.policies.config import Backfill, Order, PolicyConfig
 from decision.policies.order import sort_queue
-from decision.policies.slots import Backfill, Order, PolicyConfig
 from decision.state import transitions
 from decision.state.cluster import QUEUED, RUNNING
 

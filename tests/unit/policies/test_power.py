@@ -4,17 +4,18 @@ import math
 
 import numpy as np
 import pytest
+from helpers.policy_toys import Toy, platform
 from hypothesis import given as on
 from hypothesis import settings
 from hypothesis import strategies as st
-from policy_toys import Toy, platform
 
 from decision.engine.options import EngineOptions
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, Workload
-from decision.policies import plan as p
-from decision.policies.slots import Backfill, PolicyConfig, Power
-from decision.simulation import simulate
+from decision.policies import plan_arrays as p
+from decision.policies.config import Backfill, PolicyConfig, Power
+from decision.policies.profile import END_STEP
+from decision.simulation import simulate_workloads
 
 ENERGY = EngineOptions(energy=True)
 ASLEEP = 1  # pstate
@@ -27,7 +28,7 @@ def workload(*jobs: tuple[float, int, float, float]) -> Workload:
 
 
 def run(policy: str, *jobs: tuple[float, int, float, float], hosts: int = 4) -> RunRecord:
-    return simulate(platform(hosts, sleeps=True), [workload(*jobs)], policy, engine_options=ENERGY)
+    return simulate_workloads(platform(hosts, sleeps=True), [workload(*jobs)], policy, engine_options=ENERGY)
 
 
 def starts(record: RunRecord) -> list[float]:
@@ -122,6 +123,16 @@ def test_a_call_is_asked_for_once():
     assert [kind for kind, *_ in toy.actions()] == [p.SET_PSTATE]
 
 
+@pytest.mark.parametrize("backfill", Backfill)
+def test_there_is_room_for_a_reservation_of_every_job_that_waits(backfill):
+    config = PolicyConfig(backfill=backfill, power=Power.IDLE_TIMEOUT, idle_timeout=600.0, wake_time=1000.0)
+    toy = Toy(4, config, sleeps=True, jobs=400)
+    for i in range(400):
+        toy.submit(3 + i % 2, 1.0)
+    assert toy.decide() == [0]
+    assert 400 < toy.memory.span[END_STEP] <= len(toy.memory.step_time)
+
+
 POLICIES = ["fcfs", "first-fit", "easy", "conservative", "saf+easy", "wfp3+conservative"]
 POWERS = ["idle-timeout,idle_timeout=0", "idle-timeout,idle_timeout=30", "keep-awake,keep_awake=1"]
 
@@ -141,7 +152,7 @@ def test_every_job_runs_whatever_sleeps(jobs, policy, power):
     record = run(f"{policy},power={power}", *sorted(jobs))
     assert len(record.jobs.id) == len(jobs)
     assert not any(math.isnan(start) for start in record.jobs.start_time)
-    alone = simulate(platform(4), [workload(*sorted(jobs))], policy)
+    alone = simulate_workloads(platform(4), [workload(*sorted(jobs))], policy)
     waits = {policy: (r.jobs.start_time - r.jobs.submit_time).max() for policy, r in (("on", record), ("off", alone))}
     assert waits["on"] <= waits["off"] + 25.0 * (len(jobs) + 1), "waking costs no more than a wake for each job"
     assert np.isfinite(record.joules)

@@ -1,12 +1,13 @@
 """From names to policies."""
 
+import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
 from decision.model.errors import ConfigError
-from decision.policies import find_policy, register_loader, registry
+from decision.policies import find_agent, find_policy, register_loader, registry
 
 SOURCE = '''
 class Mine:
@@ -73,16 +74,48 @@ def test_options_are_converted_as_the_parameters_are_annotated(file):
 def test_a_policy_that_an_installed_package_names_is_found(file, monkeypatch):
     monkeypatch.syspath_prepend(file.parent)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    installed = EntryPoints([EntryPoint("mine-of-theirs", "mine:Mine", registry.ENTRY_POINTS)])
+    installed = EntryPoints([EntryPoint("mine-of-theirs", "mine:Mine", registry._ENTRY_POINTS)])
     monkeypatch.setattr(registry, "entry_points", lambda group: installed)
     assert find_policy("mine-of-theirs,depth=1").options[0] == 1
     assert "did you mean mine-of-theirs?" in complaint_of("mine-of-their")
 
 
 def test_a_registered_form_of_name_goes_to_its_loader(monkeypatch):
-    monkeypatch.setattr(registry, "_LOADERS", {})
+    monkeypatch.setattr(registry, "_REGISTERED", [])
     register_loader("*.ckpt", lambda name, options: (name, dict(options)))
     assert find_policy("runs/best.ckpt,greedy=true") == ("runs/best.ckpt", {"greedy": "true"})
+
+
+def in_a_fresh_interpreter(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_what_other_packages_ship_is_found_without_importing_them_first():
+    code = "from decision.policies import find_policy; print(find_policy('dbf'))"
+    pytest.importorskip("torch")
+    assert in_a_fresh_interpreter(code) == "<policy dbf.ckpt>\n"
+
+
+def test_heuristics_and_the_catalogue_load_nothing_that_learning_needs():
+    code = """
+import sys
+from decision.policies import find_policy, list_policies
+for name in ("easy", "kamelot", "sjf+conservative"):
+    find_policy(name)
+print("decision.learn" in sys.modules)
+names = [line.name for line in list_policies()]
+print("dbf" in names, "FILE.ckpt" in names, "pybatsim:module:Class" in names, "torch" in sys.modules)
+"""
+    assert in_a_fresh_interpreter(code) == "False\nTrue True True False\n"
+
+
+def test_a_scheduler_that_answers_messages_is_not_a_policy():
+    assert "pybatsim:some.module:Class answers Batsim's messages" in complaint_of("pybatsim:some.module:Class")
+    assert find_agent("easy") is None
+
+
+def test_a_misspelt_name_of_a_shipped_policy_suggests_it():
+    assert "did you mean rlscheduler?" in complaint_of("rl-scheduler")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +129,7 @@ def test_what_a_file_lacks_is_said(file, tmp_path):
     assert "has no 'Mime'; did you mean Mine?" in complaint_of(f"{file}:Mime")
     assert f"there is no file {tmp_path / 'absent.py'}" in complaint_of(f"{tmp_path / 'absent.py'}:Mine")
     assert "has no method reset" in complaint_of(f"{file}:Half")
-    assert "that is no class, but 3" in complaint_of(f"{file}:number")
+    assert "that is not a class but 3" in complaint_of(f"{file}:number")
     assert "making it failed: ValueError: no luck" in complaint_of(f"{file}:Broken")
 
 

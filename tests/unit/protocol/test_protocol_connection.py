@@ -1,18 +1,10 @@
 """Whose turn it is, that time does not go back, and who is to blame."""
 
 import pytest
-from protocol_samples import begins, call, completed, execute, message, submitted, talk, wire
+from helpers.protocol_samples import begins, call, completed, execute, message, submitted, talk, wire
 
-from decision.protocol import (
-    Connection,
-    LocalProtocolError,
-    NoData,
-    Phase,
-    RemoteProtocolError,
-    RequestedCall,
-    Role,
-    SimulationEnds,
-)
+from decision.protocol import Connection, ConversationPhase, LocalProtocolError, RemoteProtocolError, Role
+from decision.protocol.messages import NoData, RequestedCall, SimulationEnds
 
 BEGUN = (message(0.0, begins()), message(0.0))
 SUBMITTED = (*BEGUN, message(5.0, submitted("w0!1", 5.0)))
@@ -26,7 +18,7 @@ DONE = (
 ENDED = (*DONE, message(9.0))
 
 OUT_OF_TURN = {
-    "a reply before any question": ((), Role.DECISION, message(0.0), "the decision process speaks first"),
+    "a reply before any question": ((), Role.DECISION, message(0.0), "the decision process sends the first message"),
     "no SIMULATION_BEGINS": ((), Role.BATSIM, message(0.0, submitted("w0!1")), "Batsim does not begin with"),
     "an empty beginning": ((), Role.BATSIM, message(0.0), "Batsim does not begin with SIMULATION_BEGINS"),
     "SIMULATION_BEGINS too late": (
@@ -39,21 +31,26 @@ OUT_OF_TURN = {
         BEGUN,
         Role.BATSIM,
         message(0.0, begins()),
-        r"Batsim sends SIMULATION_BEGINS at 0\.0 s: the simulation has begun before",
+        r"Batsim sends SIMULATION_BEGINS at 0\.0 s: the simulation has already begun",
     ),
-    "a second question": (SUBMITTED, Role.BATSIM, message(6.0), "Batsim asks again before its question is answered"),
-    "a second reply": (BEGUN, Role.DECISION, message(0.0), "the decision process speaks without having been asked"),
+    "a second question": (
+        SUBMITTED,
+        Role.BATSIM,
+        message(6.0),
+        "Batsim sends another question before the first is answered",
+    ),
+    "a second reply": (BEGUN, Role.DECISION, message(0.0), "the decision process sends a message without a question"),
     "events after SIMULATION_ENDS": (
         BEGUN,
         Role.BATSIM,
         message(9.0, SimulationEnds(9.0), submitted("w0!1", 9.0)),
-        "Batsim says more after SIMULATION_ENDS",
+        "Batsim sends more events after SIMULATION_ENDS",
     ),
     "two SIMULATION_ENDS": (
         BEGUN,
         Role.BATSIM,
         message(9.0, SimulationEnds(9.0), SimulationEnds(9.0)),
-        "the simulation has ended before",
+        "the simulation has already ended",
     ),
     "a question before SIMULATION_ENDS is answered": (DONE, Role.BATSIM, message(9.0), "SIMULATION_ENDS is answered"),
     "commands after SIMULATION_ENDS": (
@@ -62,44 +59,49 @@ OUT_OF_TURN = {
         message(9.0, call(20.0, 9.0)),
         r"the decision process sends CALL_ME_LATER at 9\.0 s in answer to SIMULATION_ENDS, which takes no commands",
     ),
-    "a question after the end": (ENDED, Role.BATSIM, message(10.0), "Batsim speaks after the end of the simulation"),
-    "a reply after the end": (ENDED, Role.DECISION, message(10.0), "the decision process speaks after the end"),
+    "a question after the end": (
+        ENDED,
+        Role.BATSIM,
+        message(10.0),
+        "Batsim sends a message after the end of the simulation",
+    ),
+    "a reply after the end": (ENDED, Role.DECISION, message(10.0), "process sends a message after the end"),
     "Batsim's event from the decision process": (
         SUBMITTED,
         Role.DECISION,
         message(5.0, RequestedCall(5.0, NoData())),
-        r"REQUESTED_CALL at 5\.0 s: this is not its to say",
+        r"REQUESTED_CALL at 5\.0 s: only the other side may send this event",
     ),
     "a command from Batsim": (
         (*SUBMITTED, message(5.0)),
         Role.BATSIM,
         message(5.0, execute("w0!1", 5.0)),
-        r"Batsim sends EXECUTE_JOB at 5\.0 s: this is not its to say",
+        r"Batsim sends EXECUTE_JOB at 5\.0 s: only the other side may send this event",
     ),
     "a question earlier than the reply before it": (
         (*SUBMITTED[:-1], message(5.0, submitted("w0!1", 5.0)), message(7.0)),
         Role.BATSIM,
         message(6.0),
-        r"Batsim goes back in time: its message is of 6\.0 s, and it was 7\.0 s before",
+        r"Batsim goes back in time: its message is from 6\.0 s, after one from 7\.0 s",
     ),
     "an event earlier than the question before it": (
         (*SUBMITTED, message(5.0)),
         Role.BATSIM,
         message(6.0, submitted("w0!2", 4.0)),
-        r"Batsim goes back in time: it sends JOB_SUBMITTED at 4\.0 s, and it was 5\.0 s before",
+        r"Batsim goes back in time: it sends JOB_SUBMITTED at 4\.0 s, after 5\.0 s",
     ),
-    "a reply earlier than its question": (SUBMITTED, Role.DECISION, message(4.0), r"of 4\.0 s, and it was 5\.0 s"),
+    "a reply earlier than its question": (SUBMITTED, Role.DECISION, message(4.0), r"from 4\.0 s, after one from 5\.0"),
     "a command earlier than its question": (
         SUBMITTED,
         Role.DECISION,
         message(5.0, execute("w0!1", 4.0)),
-        r"the decision process goes back in time: it sends EXECUTE_JOB at 4\.0 s, and it was 5\.0 s before",
+        r"the decision process goes back in time: it sends EXECUTE_JOB at 4\.0 s, after 5\.0 s",
     ),
     "events in descending order": (
         BEGUN,
         Role.BATSIM,
         message(9.0, submitted("w0!1", 8.0), submitted("w0!2", 7.0)),
-        r"sends JOB_SUBMITTED at 7\.0 s, and it was 8\.0 s before",
+        r"sends JOB_SUBMITTED at 7\.0 s, after 8\.0 s",
     ),
     "an event later than its message": (
         SUBMITTED,
@@ -124,7 +126,7 @@ def test_a_message_out_of_turn_is_refused_and_its_sender_blamed(case, blame):
             connection.receive(wire(bad.now, *bad.events))
     assert type(caught.value) is blame
     assert "\n" not in str(caught.value)
-    assert connection.phase is Phase.BROKEN
+    assert connection.phase is ConversationPhase.BROKEN
 
 
 @pytest.mark.parametrize("now", [float("nan"), float("inf")])
@@ -151,17 +153,17 @@ def test_what_happened_while_the_decision_process_thought_may_be_told_after():
 
 def test_nonsense_is_blamed_on_the_peer_and_breaks_the_connection():
     connection = Connection(Role.DECISION)
-    with pytest.raises(RemoteProtocolError, match=r"Batsim sends what cannot be read: .*truncated"):
+    with pytest.raises(RemoteProtocolError, match=r"Batsim sends bytes that cannot be read: .*truncated"):
         connection.receive(b'{"now": 0.0, "events": [')
-    with pytest.raises(LocalProtocolError, match="broken since: Batsim sends what cannot be read"):
+    with pytest.raises(LocalProtocolError, match="is broken: Batsim sends bytes that cannot be read"):
         connection.receive(wire(0.0, begins()))
-    with pytest.raises(LocalProtocolError, match="broken since"):
+    with pytest.raises(LocalProtocolError, match="the connection is broken: "):
         connection.send(message(0.0))
 
 
 def test_what_cannot_be_written_is_blamed_on_us():
     connection = talk(Role.BATSIM, *BEGUN)
-    with pytest.raises(LocalProtocolError, match="Batsim says what cannot be written"):
+    with pytest.raises(LocalProtocolError, match="Batsim sends a message that cannot be written"):
         connection.send(message(0.0, submitted("w0!\ud800")))
 
 

@@ -5,14 +5,12 @@ import math
 
 import pytest
 
-from decision.protocol import (
+from decision.protocol import CodecError, JsonCodec, Message
+from decision.protocol.messages import (
     AdditionalIoJob,
-    CodecError,
     ExecuteJob,
     ExecuteJobData,
     JobDescription,
-    JsonCodec,
-    Message,
     NotifyData,
     RequestedCall,
     event_type,

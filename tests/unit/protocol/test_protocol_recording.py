@@ -34,5 +34,5 @@ def test_blank_lines_are_skipped():
     ['{"from": "batsim", "message": {"now', "{}", '{"from": "nobody", "message": {}}', "hello", "[" * 100_000],
 )
 def test_a_line_that_is_no_message_is_named(bad):
-    with pytest.raises(InputError, match=r"run\.jsonl, line 2: this is no recorded message"):
+    with pytest.raises(InputError, match=r"run\.jsonl, line 2: not a recorded message"):
         list(read_recording([record_line(Role.BATSIM, b"{}"), bad], "run.jsonl"))

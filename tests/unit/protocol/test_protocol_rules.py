@@ -1,9 +1,22 @@
 """What may be said of jobs, calls and queries, one rule at a time, with Batsim's own reasons."""
 
 import pytest
-from protocol_samples import begins, call, completed, execute, kill, message, register, reject, submitted, talk, wire
+from helpers.protocol_samples import (
+    begins,
+    call,
+    completed,
+    execute,
+    kill,
+    message,
+    register,
+    reject,
+    submitted,
+    talk,
+    wire,
+)
 
-from decision.protocol import (
+from decision.protocol import LocalProtocolError, RemoteProtocolError, Role
+from decision.protocol.messages import (
     AdditionalIoJob,
     Answer,
     AnswerData,
@@ -14,7 +27,6 @@ from decision.protocol import (
     FromJobMsgData,
     JobKilled,
     JobKilledData,
-    LocalProtocolError,
     NoData,
     Notify,
     NotifyData,
@@ -22,12 +34,10 @@ from decision.protocol import (
     QueryData,
     RegisterProfile,
     RegisterProfileData,
-    RemoteProtocolError,
     RequestedCall,
     Requests,
     ResourceStateChanged,
     ResourceStateChangedData,
-    Role,
     SetJobMetadata,
     SetJobMetadataData,
     SetResourceState,
@@ -123,33 +133,33 @@ ALLOWED = {
 }
 
 REFUSED = {
-    "a job submitted twice": ([[submitted("w0!1"), submitted("w0!1")]], "job w0!1 was submitted before"),
+    "a job submitted twice": ([[submitted("w0!1"), submitted("w0!1")]], "job w0!1 was already submitted"),
     "a walltime of zero": ([[submitted("w0!1", walltime=0)]], "walltime 0.0; it must be positive, or -1 for none"),
     "an unknown job executed": ([[], [execute("w0!9")]], "job w0!9 is executed, but it was never submitted"),
-    "a job executed twice": ([[submitted("w0!1")], [execute("w0!1"), execute("w0!1")]], "is executed, but it runs"),
+    "a job executed twice": ([[submitted("w0!1")], [execute("w0!1"), execute("w0!1")]], "executed, but it is running"),
     "an ended job executed": ([*ENDED, [execute("w0!1")]], "job w0!1 is executed, but it has ended"),
     "a rejected job executed": ([[submitted("w0!1")], [reject("w0!1"), execute("w0!1")]], "but it has ended"),
-    "hosts that are no hosts": ([[submitted("w0!1")], [execute("w0!1", alloc="0,1")]], "'0,1' is no set of hosts"),
-    "no hosts": ([[submitted("w0!1")], [execute("w0!1", alloc="")]], "'' is no set of hosts"),
+    "hosts that are no hosts": ([[submitted("w0!1")], [execute("w0!1", alloc="0,1")]], "'0,1' is not a set of hosts"),
+    "no hosts": ([[submitted("w0!1")], [execute("w0!1", alloc="")]], "'' is not a set of hosts"),
     "two mappings": (
         [[submitted("w0!1")], [execute("w0!1", mapping={"0": 0}, additional_io_job=AdditionalIoJob("0", "io"))]],
-        "job w0!1 has several of mapping, storage_mapping and additional_io_job",
+        "job w0!1 has several of mapping, storage_mapping, additional_io_job",
     ),
     "an unknown job completed": ([[completed("w0!9")]], "job w0!9 completes, but it was never submitted"),
-    "a waiting job completed": ([[submitted("w0!1"), completed("w0!1")]], "job w0!1 completes, but it waits"),
+    "a waiting job completed": ([[submitted("w0!1"), completed("w0!1")]], "job w0!1 completes, but it is waiting"),
     "a job completed twice": ([*ENDED[:2], [completed("w0!1"), completed("w0!1")]], "completes, but it has ended"),
     "an unknown job rejected": ([[], [reject("w0!9")]], "job w0!9 is rejected, but it was never submitted"),
-    "a running job rejected": ([*RUNNING, [], [reject("w0!1")]], "job w0!1 is rejected, but it runs"),
+    "a running job rejected": ([*RUNNING, [], [reject("w0!1")]], "job w0!1 is rejected, but it is running"),
     "an unknown job killed": ([[], [kill("w0!9")]], "job w0!9 is killed, but it was never submitted"),
-    "a waiting job killed": ([[submitted("w0!1")], [kill("w0!1")]], "job w0!1 is killed, but it waits"),
+    "a waiting job killed": ([[submitted("w0!1")], [kill("w0!1")]], "job w0!1 is killed, but it is waiting"),
     "an ended job killed": ([*ENDED, [kill("w0!1")]], "job w0!1 is killed, but it has ended"),
     "nobody killed": ([[], [kill()]], "it names no job"),
-    "a kill that nobody asked for": ([*RUNNING, [killed("w0!1")]], "is killed, which no KILL_JOB asked for"),
+    "a kill that nobody asked for": ([*RUNNING, [killed("w0!1")]], "is killed, but no KILL_JOB asked for it"),
     "a job killed twice": ([*RUNNING, [], [kill("w0!1")], [killed("w0!1"), killed("w0!1")]], "no KILL_JOB asked"),
-    "a completion on no hosts": ([*RUNNING, [completed("w0!1", alloc="?")]], "alloc '?' is no set of hosts"),
+    "a completion on no hosts": ([*RUNNING, [completed("w0!1", alloc="?")]], "alloc '?' is not a set of hosts"),
     "a change of no hosts": (
         [[ResourceStateChanged(0.0, ResourceStateChangedData("none", "1"))]],
-        "resources 'none' is no set of hosts",
+        "resources 'none' is not a set of hosts",
     ),
     "a call that nobody asked for": ([[RequestedCall(0.0)]], "no CALL_ME_LATER asked for it"),
     "a second call": ([[], [call(1.0)], [RequestedCall(0.0), RequestedCall(0.0)]], "no CALL_ME_LATER asked for it"),
@@ -162,23 +172,23 @@ REFUSED = {
     "a message from an unknown job": ([[FromJobMsg(0.0, FromJobMsgData("w0!9", "x"))]], "never submitted"),
     "a waiting job completed by hand": (
         [[submitted("w0!1")], [change("w0!1", "COMPLETED_KILLED")]],
-        "job w0!1 is changed to COMPLETED_KILLED, but it waits",
+        "job w0!1 is changed to COMPLETED_KILLED, but it is waiting",
     ),
-    "a state that batsim cannot set": ([*RUNNING, [], [change("w0!1", "COMPLETED_FAILED")]], "but it runs"),
+    "a state that batsim cannot set": ([*RUNNING, [], [change("w0!1", "COMPLETED_FAILED")]], "but it is running"),
     "a job rejected by hand and executed": (
         [[submitted("w0!1")], [change("w0!1", "REJECTED"), execute("w0!1")]],
         "job w0!1 is executed, but it has ended",
     ),
     "an unknown job changed": ([[], [change("w0!9", "RUNNING")]], "but it was never submitted"),
-    "a state of no number": ([[], [set_state("0", "off")]], "state 'off' is no pstate's number"),
-    "a state of no hosts": ([[], [set_state("", "1")]], "resources '' is no set of hosts"),
-    "a dynamic job that exists": ([[submitted("w0!1")], [register("w0!1")]], "job w0!1 exists already"),
+    "a state of no number": ([[], [set_state("0", "off")]], "state 'off' is not the number of a pstate"),
+    "a state of no hosts": ([[], [set_state("", "1")]], "resources '' is not a set of hosts"),
+    "a dynamic job that exists": ([[submitted("w0!1")], [register("w0!1")]], "job w0!1 already exists"),
     "a dynamic job without workload": ([[], [register("lonely")]], "'lonely' is not of the form WORKLOAD!NAME"),
     "a dynamic job too late": ([[], [notify("registration_finished"), register("dyn!1")]], "registration_finished"),
     "a dynamic profile too late": ([[], [notify("registration_finished"), profile()]], "registration_finished was"),
-    "an acknowledgement twice": ([[], [register("dyn!1")], [submitted("dyn!1"), submitted("dyn!1")]], "before"),
+    "an acknowledgement twice": ([[], [register("dyn!1")], [submitted("dyn!1"), submitted("dyn!1")]], "was already"),
     "a notification that batsim does not know": ([[], [notify("submission_finished")]], "does not know"),
-    "machines of no name": ([[notify("event_machine_available")]], "resources '' is no set of hosts"),
+    "machines of no name": ([[notify("event_machine_available")]], "resources '' is not a set of hosts"),
     "an answer that nobody asked for": ([[energy(1.0)]], "no QUERY asked for consumed_energy"),
     "a second answer": ([[], [ask_energy()], [energy(1.0), energy(1.0)]], "no QUERY asked for consumed_energy"),
     "a waiting time that nobody asked for": ([[], [wait(1.0)]], "no QUERY asked for estimate_waiting_time"),
@@ -223,7 +233,7 @@ def test_dynamic_jobs_are_refused_where_batsim_does_not_take_them():
 
 
 def test_a_dynamic_job_is_not_submitted_where_batsim_does_not_acknowledge():
-    with pytest.raises(RemoteProtocolError, match="was submitted before"):
+    with pytest.raises(RemoteProtocolError, match="was already submitted"):
         hold([[], [register("dyn!1")], [submitted("dyn!1")]], Role.DECISION, dynamic_jobs_enabled=True)
 
 

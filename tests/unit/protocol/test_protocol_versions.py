@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from protocol_samples import begins, completed, execute, kill, message, submitted, talk, wire
+from helpers.protocol_samples import begins, completed, execute, kill, message, submitted, talk, wire
 
 from decision.model.errors import ConfigError
 from decision.protocol import Connection, JsonCodec, RemoteProtocolError, Role, version_named

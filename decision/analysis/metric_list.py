@@ -1,0 +1,136 @@
+"""The metrics by name: what each is, in which unit, and which way is better; and all of them of one run."""
+
+import math
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.record import SHORTEST_RUNTIME, RunRecord
+
+from . import metrics as m
+from .energy import EnergySplit, split_energy
+
+
+class Metric(NamedTuple):
+    """One line of the catalogue."""
+
+    name: str
+    unit: str
+    better: Literal["lower", "higher"]
+    summary: str
+
+
+_SECONDS, _JOULES = "s", "J"
+_BOUNDED = f"mean bounded slowdown; runtimes under {SHORTEST_RUNTIME:g} s count as that"
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("bounded_slowdown", "", "lower", _BOUNDED),
+        Metric("slowdown", "", "lower", "mean slowdown, without a bound"),
+        Metric("per_processor_slowdown", "", "lower", "mean per-processor slowdown"),
+        Metric("wait", _SECONDS, "lower", "mean waiting time"),
+        Metric("max_wait", _SECONDS, "lower", "longest waiting time"),
+        Metric("turnaround", _SECONDS, "lower", "mean turnaround time"),
+        Metric("makespan", _SECONDS, "lower", "first submission to last end (Batsim 5's makespan)"),
+        Metric("end", _SECONDS, "lower", "last end since the simulation began (Batsim 3 and 4's makespan)"),
+        Metric("utilization", "", "higher", "share of host time in use between first submission and last end"),
+        Metric("queue_length", "jobs", "lower", "waiting jobs, time average"),
+        Metric("job_load", "host-seconds", "lower", "size x walltime of waiting jobs, time average"),
+        Metric("throughput", "jobs/h", "higher", "jobs that ran per hour"),
+        Metric("fairness", "", "higher", "Jain's index of users' mean bounded slowdowns"),
+        Metric("hops", "hops", "lower", "mean communication-hop cost of a job, where the topology is known"),
+        Metric("energy", _JOULES, "lower", "energy of all hosts"),
+        Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
+        Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
+        Metric("energy_waste", _JOULES, "lower", "idle + switching energy"),
+        Metric("switches", "", "lower", "hosts asked to change pstate"),
+        Metric("rejected", "jobs", "lower", "jobs that were turned away"),
+    )
+}
+
+
+_DEFINED_IN: dict[str, object] = {
+    "bounded_slowdown": m.bounded_slowdowns,
+    "slowdown": m.slowdowns,
+    "per_processor_slowdown": m.per_processor_slowdowns,
+    "wait": m.waiting_times,
+    "max_wait": m.waiting_times,
+    "turnaround": m.turnaround_times,
+    "makespan": m.makespan_from_submission,
+    "end": m.makespan,
+    "utilization": m.utilization,
+    "queue_length": m.mean_queue_length,
+    "job_load": m.mean_job_load,
+    "throughput": m.throughput,
+    "fairness": m.fairness,
+    "hops": m.communication_hops,
+    "energy": EnergySplit,
+    "idle_energy": EnergySplit,
+    "switching_energy": EnergySplit,
+    "energy_waste": EnergySplit.waste,
+}
+
+
+def definition(name: str) -> str:
+    """A metric's definition, in `symbols`: the docstring of what computes it; empty where its summary says all."""
+    return (_DEFINED_IN[name].__doc__ or "") if name in _DEFINED_IN else ""
+
+
+def symbols() -> str:
+    """What the letters in definitions stand for."""
+    return (m.__doc__ or "").partition("\n\n")[2]
+
+
+def find_metric(name: str) -> Metric:
+    """The metric of this name.
+
+    Raises:
+        ConfigError: if it is unknown.
+    """
+    if name not in METRICS:
+        raise ConfigError(f"unknown metric {name!r} (known are {', '.join(METRICS)})")
+    return METRICS[name]
+
+
+def measure_run(record: RunRecord, platform: Platform, users: Mapping[str, str]) -> dict[str, float]:
+    """All metrics of a run by name; nan where they have no value.
+
+    Args:
+        record: the run.
+        platform: its hosts.
+        users: who submitted each job, by id; may be incomplete.
+    """
+    return _of_jobs(record, platform, users) | _of_energy(record, platform)
+
+
+def _of_jobs(record: RunRecord, platform: Platform, users: Mapping[str, str]) -> dict[str, float]:
+    jobs = m.only_ran(record.jobs)
+    return {
+        "bounded_slowdown": m.mean(m.bounded_slowdowns(jobs)),
+        "slowdown": m.mean(m.slowdowns(jobs)),
+        "per_processor_slowdown": m.mean(m.per_processor_slowdowns(jobs)),
+        "wait": m.mean(m.waiting_times(jobs)),
+        "max_wait": m.largest(m.waiting_times(jobs)),
+        "turnaround": m.mean(m.turnaround_times(jobs)),
+        "makespan": m.makespan_from_submission(jobs),
+        "end": m.makespan(jobs),
+        "utilization": m.utilization(jobs, len(platform.hosts)),
+        "queue_length": m.mean_queue_length(jobs),
+        "job_load": m.mean_job_load(jobs),
+        "throughput": m.throughput(jobs),
+        "fairness": m.fairness(jobs, users),
+        "hops": m.mean(m.communication_hops(jobs, platform.distance)) if platform.topology else math.nan,
+        "rejected": float(len(record.jobs.id) - len(jobs.id)),
+    }
+
+
+def _of_energy(record: RunRecord, platform: Platform) -> dict[str, float]:
+    split = split_energy(record, platform)
+    return {
+        "energy": split.total,
+        "idle_energy": split.idle,
+        "switching_energy": split.switching,
+        "energy_waste": split.waste,
+        "switches": math.nan if record.pstates is None else float(record.nb_switches),
+    }

@@ -1,0 +1,209 @@
+"""Pictures of a platform: its hosts where they are in the network, and the power of their pstates.
+
+A fat-tree is drawn with its hosts in a row at the bottom and each level of switches above.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from decision.generate.topologies import describe_topology
+from decision.model.names import fold_names
+from decision.model.platform import Host, Platform
+from decision.model.record import Floats
+from decision.model.topology import Dragonfly, FatTree, Flat, Torus
+
+from ..descriptions import host_groups, pstate_uses
+from .figures import save
+
+_GROUP_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+_USE_COLORS = {"computing": "#4477aa", "asleep": "#bbbbbb", "falling asleep": "#ccbb44", "waking up": "#ee6677"}
+_IDLE, _SWITCH, _LINK = "#a9c4dd", "#444444", "#999999"
+_MOST_CHARTS = 3  # power charts, one for each kind of hosts
+_LABELLED = 64  # hosts up to which each is labelled with its id
+_FEWEST = 6  # pstates for which a chart has room
+_POD_NAMES = {Dragonfly: "group", Torus: "plane", Flat: "switch"}
+
+
+def draw_platform(platform: Platform, path: Path, title: str) -> None:
+    """Write a picture of the hosts, coloured by kind, in their network, above the power of each kind's pstates.
+
+    Args:
+        platform: what is drawn; a fat-tree as its levels, anything else as blocks of hosts of one server, pod or rack.
+        path: the file, .png, .svg or .pdf.
+        title: the picture's title.
+
+    Raises:
+        ConfigError: if the file cannot be written or has another ending.
+    """
+    groups = host_groups(platform)
+    powered = [group for group in groups if group[0].has_power][:_MOST_CHARTS]
+    figure = Figure(figsize=(12, 8 if powered else 5), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(2 if powered else 1, max(len(powered), 1), height_ratios=(3, 2) if powered else None)
+    known = describe_topology(platform.topology) if platform.topology else "Topology: unknown."
+    figure.suptitle(f"{title}: {len(platform.hosts):,} hosts\n{known}", fontsize=12)
+    _draw_hosts(figure.add_subplot(grid[0, :]), platform, groups)
+    for column, group in enumerate(powered):
+        _draw_power(figure.add_subplot(grid[1, column]), group)
+    save(figure, path)
+
+
+# --------------------------------------------------------------------------------------------------- hosts
+
+
+def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]) -> None:
+    kind = {host.id: number for number, group in enumerate(groups) for host in group}
+    colors = [_GROUP_COLORS[kind[host.id] % len(_GROUP_COLORS)] for host in platform.hosts]
+    few = len(platform.hosts) <= _LABELLED
+    if isinstance(platform.topology, FatTree):
+        centres, size = _draw_tree(axes, platform, platform.topology)
+        smooth = few  # many narrow boxes would blur into a pattern
+    else:
+        centres, size = _draw_blocks(axes, _blocks(platform))
+        smooth = True
+    corners = centres[:, None, :] + np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * np.array(size) / 2
+    boxes = PolyCollection(list(corners), facecolors=colors, linewidths=0, antialiaseds=smooth, snap=False, zorder=3)
+    axes.add_collection(boxes)
+    if few:
+        for host, (x, y) in zip(platform.hosts, centres, strict=True):
+            axes.text(x, y, str(host.id), ha="center", va="center", fontsize=7, color="white", zorder=4)
+    axes.legend(handles=_legend(groups), loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
+    axes.autoscale_view()
+    axes.set_axis_off()
+
+
+def _legend(groups: Sequence[Sequence[Host]]) -> list[Patch]:
+    shown = list(zip(groups, _GROUP_COLORS, strict=False))
+    handles = [Patch(color=color, label=_describe(group)) for group, color in shown]
+    rest = len(groups) - len(shown)
+    return handles + ([Patch(color="none", label=f"and {rest} other kinds")] if rest else [])
+
+
+def _describe(group: Sequence[Host]) -> str:
+    names = " ".join(fold_names(host.name for host in group))
+    short = names if len(names) <= 30 else f"{names[:26]} ..."
+    return f"{short}\n{len(group):,} x {group[0].pstates[group[0].initial_pstate].speed / 1e9:g} Gflop/s"
+
+
+def _blocks(platform: Platform) -> dict[str, list[int]]:
+    """Hosts by id under the label of what belongs together: a server's cores, a pod, or everything."""
+    if any("server" in host.properties for host in platform.hosts):
+        labels = [host.properties.get("server", host.name) for host in platform.hosts]
+    elif platform.topology is not None:
+        kind = _POD_NAMES.get(type(platform.topology), "pod")
+        labels = [f"{kind} {pod}" for pod in platform.pod_of().tolist()]
+    else:
+        labels = [""] * len(platform.hosts)
+    blocks: dict[str, list[int]] = {}
+    for host, label in enumerate(labels):
+        blocks.setdefault(label, []).append(host)
+    return blocks
+
+
+def _draw_blocks(axes: Axes, blocks: Mapping[str, Sequence[int]]) -> tuple[Floats, tuple[float, float]]:
+    """Label blocks, which are grids of hosts, in rows; the middle of each host, (H, 2), and its width and height."""
+    largest = max(map(len, blocks.values()))
+    width = _columns(largest, 3 if len(blocks) == 1 else 1)
+    height = -(-largest // width)
+    per_row = _columns(len(blocks), 3 * (height + 1.5) / (width + 1))
+    centres = np.zeros((sum(map(len, blocks.values())), 2))
+    for number, (label, hosts) in enumerate(blocks.items()):
+        left, top = number % per_row * (width + 1), -(number // per_row) * (height + 1.5)
+        within = np.arange(len(hosts))
+        centres[list(hosts)] = np.column_stack((left + within % width, top - within // width))
+        if len(blocks) > 1:
+            axes.text(left - 0.5, top + 0.6, label, fontsize=7, va="bottom")
+    axes.set_aspect("equal")
+    return centres, (0.9, 0.9)
+
+
+def _columns(number: int, ratio: float) -> int:
+    """Columns of a grid about `ratio` times as wide as high, whose last row is as full as can be."""
+    least = int(np.ceil(np.sqrt(number * ratio)))
+    return min(range(least, least + 4), key=lambda columns: -number % columns)
+
+
+def _draw_tree(axes: Axes, platform: Platform, tree: FatTree) -> tuple[Floats, tuple[float, float]]:
+    """Draw a fat-tree's switches and links; the middle of each host, (H, 2), and its width and height."""
+    axes.add_collection(LineCollection(list(tree_links(tree)), colors=_LINK, linewidths=0.4, alpha=0.5, zorder=1))
+    for level, switches in enumerate(tree_switches(tree), 1):
+        axes.scatter(switches[:, 0], switches[:, 1], marker="s", s=_marker(len(switches)), color=_SWITCH, zorder=2)
+        link = tree.links[level - 1]
+        label = f"{len(switches):,} switches L{level - 1}\nlinks below {link.bandwidth * 8 / 1e9:g} Gbit/s"
+        axes.text(-0.02, switches[0, 1], label, ha="right", va="center", fontsize=8)
+    places = np.asarray(platform.places) if platform.places else np.arange(len(platform.hosts))
+    gap = 0.15 if len(places) <= _LABELLED else 0.0  # narrower ones would be rounded away unevenly
+    return tree_hosts(tree)[places], ((1 - gap) / tree.nb_hosts, 0.05)
+
+
+def _marker(number: int) -> float:
+    """The area of a switch, in points squared, such that many fit."""
+    return float(np.clip(2000 / number, 3, 60))
+
+
+# --------------------------------------------------------------------------------------------------- power
+
+
+def _draw_power(axes: Axes, group: Sequence[Host]) -> None:
+    """A bar for each pstate: without load, and with it."""
+    pstates = list(pstate_uses(group[0]))
+    numbers = [pstate.number for pstate in pstates]
+    full = [max(pstate.state.full, pstate.state.idle) for pstate in pstates]
+    axes.bar(numbers, full, color=[_USE_COLORS[pstate.use] for pstate in pstates], width=0.8)
+    idle = [pstate.state.idle if pstate.use == "computing" else 0.0 for pstate in pstates]
+    axes.bar(numbers, idle, color=_IDLE, width=0.8)
+    for pstate, watts in zip(pstates, full, strict=True):
+        if pstate.seconds is not None:
+            axes.text(pstate.number, watts, f"{pstate.seconds:g} s", ha="center", va="bottom", fontsize=7)
+    labels = [f"{p.number}\n{p.state.speed / 1e9:.4g}" if p.use == "computing" else f"{p.number}" for p in pstates]
+    axes.set_xticks(numbers, labels, fontsize=7)
+    axes.set_xlabel("pstate, and its speed in Gflop/s")
+    axes.set_ylabel("watts")
+    axes.set_title(_describe(group).partition("\n")[0], loc="left", fontsize=10)
+    uses = dict.fromkeys(pstate.use for pstate in pstates)
+    handles = [Patch(color=_IDLE, label="idle"), *(Patch(color=_USE_COLORS[use], label=use) for use in uses)]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    axes.set_xlim(-1, max(len(pstates), _FEWEST))
+    axes.margins(y=0.12)
+
+
+def tree_hosts(tree: FatTree) -> Floats:
+    """The middle of each host by its place, (nb_hosts, 2), from 0 to 1 in both directions."""
+    middle = (np.arange(tree.nb_hosts) + 0.5) / tree.nb_hosts
+    return np.column_stack((middle, np.zeros_like(middle)))
+
+
+def tree_switches(tree: FatTree) -> list[Floats]:
+    """The middle of each switch, (switches, 2), for each level from the hosts up.
+
+    The switches of a subtree are spread over its hosts; those of one subtree are neighbours.
+    """
+    levels = []
+    for level in range(1, len(tree.down) + 1):
+        number = prod(tree.down[level:]) * prod(tree.up[:level])
+        middle = (np.arange(number) + 0.5) / number
+        levels.append(np.column_stack((middle, np.full(number, level / len(tree.down)))))
+    return levels
+
+
+def tree_links(tree: FatTree) -> Floats:
+    """The two ends of each pair of connected devices, (links, 2, 2)."""
+    devices = [tree_hosts(tree), *tree_switches(tree)]
+    links = []
+    for level, (above, below) in enumerate(zip(tree.up, tree.down, strict=True)):
+        in_subtree = prod(tree.up[:level])  # devices of this level that a subtree has
+        device = np.arange(len(devices[level]))
+        subtree, index = device // in_subtree, device % in_subtree
+        first = subtree // below * (in_subtree * above) + index * above
+        parents = first[:, None] + np.arange(above)
+        lower = np.repeat(devices[level], above, axis=0)
+        links.append(np.stack((lower, devices[level + 1][parents.ravel()]), axis=1))
+    return np.concatenate(links)

@@ -1,0 +1,189 @@
+"""A picture of a workload: when jobs come, how large and how long they are, how well estimated, and whose."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from decision.model.dates import DAY, WEEKDAYS, clock_text
+from decision.model.demand import Floats, sizes, submit_times, walltimes
+from decision.model.workload import Workload
+
+from ..descriptions import WorkloadFigures, workload_figures
+from .figures import save
+
+_BINS = (1.0, 60.0, 600.0, 3600.0, 6 * 3600.0, float(DAY), 7.0 * DAY, 28.0 * DAY)  # seconds
+_BIN_NAMES = ("second", "minute", "10 minutes", "hour", "6 hours", "day", "week", "4 weeks")
+_MOST_BINS = 150
+_TICKS = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    21_600: "6 h",
+    172_800: "2 d",
+    1_209_600: "14 d",
+}
+_BLUE, _RED, _GREEN, _DARK = "#4477aa", "#cc6677", "#228833", "#222222"
+
+
+def draw_workload(workload: Workload, runtimes: Floats, path: Path, title: str) -> None:
+    """Write a picture of seven panels.
+
+    Args:
+        workload: at least one job.
+        runtimes: how long each takes, (J,) seconds.
+        path: the file, .png, .svg or .pdf.
+        title: the picture's title; how much it shows is added.
+
+    Raises:
+        ConfigError: if the file cannot be written or has another ending.
+    """
+    facts = workload_figures(workload, runtimes)
+    figure = Figure(figsize=(12, 9), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(3, 3, height_ratios=(1, 1.15, 1.15))
+    figure.suptitle(f"{title}: {facts.jobs:,} jobs for {facts.nb_res:,} hosts", fontsize=14)
+    _draw_load(figure.add_subplot(grid[0, :]), workload, runtimes, facts)
+    _draw_sizes(figure.add_subplot(grid[1, 0]), workload, facts)
+    _draw_runtimes(figure.add_subplot(grid[1, 1]), workload, runtimes)
+    _draw_accuracy(figure.add_subplot(grid[1, 2]), workload, runtimes, facts)
+    _draw_hours(figure.add_subplot(grid[2, 0]), workload, facts)
+    _draw_weekdays(figure.add_subplot(grid[2, 1]), workload, facts)
+    _draw_users(figure.add_subplot(grid[2, 2]), facts)
+    save(figure, path)
+
+
+def _draw_load(axes: Axes, workload: Workload, runtimes: Floats, facts: WorkloadFigures) -> None:
+    """Host-seconds submitted in each bin of time, relative to what the machine has."""
+    submitted = submit_times(workload)
+    width, name = next(
+        ((w, n) for w, n in zip(_BINS, _BIN_NAMES, strict=True) if facts.span / w <= _MOST_BINS),
+        (_BINS[-1], _BIN_NAMES[-1]),
+    )
+    unit, unit_name = (DAY, "days") if facts.span >= 2 * DAY else (3600, "hours")
+    which = ((submitted - submitted.min()) // width).astype(np.int64)
+    area = sizes(workload) * np.minimum(runtimes, walltimes(workload))
+    load = np.bincount(which, weights=area) / (workload.nb_res * width)
+    axes.bar(np.arange(len(load)) * width / unit, load, width / unit, align="edge", color=_BLUE)
+    axes.axhline(facts.load, color=_DARK, linewidth=1, linestyle="--")
+    axes.set_ylim(0, max(1e-9, min(float(load.max()), 6 * float(np.quantile(load, 0.95)) or np.inf)) * 1.05)
+    axes.set_xlim(0, max(len(load) * width, 1.0) / unit)
+    since = "" if workload.unix_start is None else f", {clock_text(workload, float(submitted.min()))}"
+    axes.set_xlabel(f"{unit_name} since the first submission{since}")
+    _title(axes, f"offered load by {name} of submission (dashed: in all, {facts.load:.2f})", "load")
+
+
+def _draw_sizes(axes: Axes, workload: Workload, facts: WorkloadFigures) -> None:
+    size = sizes(workload)
+    top = int(np.ceil(np.log2(size.max()))) if size.max() > 1 else 0
+    bounds = np.array([0.0, *2.0 ** np.arange(top + 1)])  # 1, 2, 3-4, 5-8, ...
+    which = np.searchsorted(bounds, size) - 1
+    whole = np.log2(size) % 1 == 0
+    counts = [np.bincount(which[chosen], minlength=top + 1) / len(size) for chosen in (whole, ~whole)]
+    axes.bar(range(top + 1), counts[0], color=_BLUE, label="powers of two")
+    axes.bar(range(top + 1), counts[1], bottom=counts[0], color=_RED, label="others")
+    names = ["1", "2", *(f"{2 ** (k - 1) + 1}-{2**k}" for k in range(2, top + 1))][: top + 1]
+    axes.set_xticks(range(top + 1), names, rotation=60 if top > 4 else 0, ha="right" if top > 4 else "center")
+    axes.set_xlabel("hosts")
+    axes.set_ylim(0, 1.2 * (counts[0] + counts[1]).max())
+    axes.legend(fontsize=8, ncols=2, loc="upper right")
+    _shares(axes)
+    _title(axes, f"sizes ({facts.serial:.0%} of one host)", "jobs")
+
+
+def _draw_runtimes(axes: Axes, workload: Workload, runtimes: Floats) -> None:
+    """How many jobs take at most so long: run times, and walltimes where there are any."""
+    limits = walltimes(workload)
+    for values, color, style, label in (
+        (runtimes, _BLUE, "-", "run time"),
+        (limits[np.isfinite(limits)], _RED, "--", "walltime"),
+    ):
+        if len(values):
+            ordered = np.maximum(np.sort(values), 1.0)
+            shares = np.arange(1, len(ordered) + 1) / len(ordered)
+            axes.step(ordered, shares, style, where="post", color=color, label=label)
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    ticks = {seconds: name for seconds, name in _TICKS.items() if low <= seconds <= high}
+    if len(ticks) > 1:
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.minorticks_off()
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("at most")
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
+    _shares(axes)
+    _title(axes, "run times and walltimes", "jobs")
+
+
+def _draw_accuracy(axes: Axes, workload: Workload, runtimes: Floats, facts: WorkloadFigures) -> None:
+    limits = walltimes(workload)
+    limited = np.isfinite(limits)
+    if limited.any():
+        accuracy = np.minimum(runtimes[limited] / limits[limited], 1.0)
+        counts, edges = np.histogram(accuracy, bins=20, range=(0, 1))
+        axes.bar(edges[:-1], counts / len(accuracy), 0.05, align="edge", color=_BLUE, edgecolor="white", linewidth=0.5)
+        title = f"estimates ({facts.exact:.0%} exact, {facts.stopped:.0%} too short)"
+    else:
+        axes.text(0.5, 0.5, "no job has a walltime", ha="center", va="center", transform=axes.transAxes)
+        title = "estimates"
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("run time / walltime")
+    _shares(axes)
+    _title(axes, title, "jobs")
+
+
+def _draw_hours(axes: Axes, workload: Workload, facts: WorkloadFigures) -> None:
+    known = workload.unix_start is not None
+    axes.bar(np.arange(24) + 0.5, facts.by_hour, 0.9, color=_GREEN)
+    axes.set_xlim(0, 24)
+    axes.set_xticks(range(0, 25, 4))
+    axes.set_xlabel("hour of the day" if known else "hour, counted from 0 s (no date is known)")
+    _shares(axes)
+    _title(axes, "arrivals by hour", "jobs")
+
+
+def _draw_weekdays(axes: Axes, workload: Workload, facts: WorkloadFigures) -> None:
+    known = workload.unix_start is not None
+    names = WEEKDAYS if known else tuple(str(day) for day in range(1, 8))
+    axes.bar(range(7), facts.by_weekday, 0.9, color=_GREEN)
+    axes.set_xticks(range(7), names)
+    axes.set_xlabel("" if known else "day, counted from 0 s (no date is known)")
+    _shares(axes)
+    _title(axes, "arrivals by weekday", "jobs")
+
+
+def _draw_users(axes: Axes, facts: WorkloadFigures) -> None:
+    """What the busiest users have, of all jobs and of all host time."""
+    users = len(facts.jobs_by_user)
+    if users:
+        rank = np.arange(users + 1)
+        area = np.sort(facts.area_by_user)[::-1]
+        for values, color, label in ((facts.jobs_by_user, _BLUE, "of jobs"), (area, _RED, "of host time")):
+            axes.step(
+                rank, np.concatenate(([0], np.cumsum(values))) / values.sum(), where="post", color=color, label=label
+            )
+        axes.set_xlim(0, users)
+        axes.legend(fontsize=8, loc="lower right")
+    else:
+        axes.text(0.5, 0.5, "no job has a user", ha="center", va="center", transform=axes.transAxes)
+    axes.set_ylim(0, 1.02)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("the busiest users")
+    _shares(axes)
+    _title(axes, f"users ({users:,})", "share")
+
+
+def _shares(axes: Axes) -> None:
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def _title(axes: Axes, title: str, ylabel: str) -> None:
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_ylabel(ylabel)

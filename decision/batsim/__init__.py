@@ -1,0 +1,16 @@
+"""The only sockets and subprocesses: the conversation with a real Batsim, from either end.
+
+Design
+------
+`wire.Wire` is a socket whose waits are safe: it gives up after a timeout, notices that the peer has gone, and lets
+signals end the wait. `zmq_loop` puts it between an agent or an engine without I/O and the network, and records the
+conversation; `launcher` does so for a Batsim that it starts, in Docker too. `agent` decides with one of our policies
+and `pybatsim` with a scheduler written for pybatsim: both take one message and return one reply (`zmq_loop.Responder`).
+`carry_out` applies a plan to the agent's copy of the state, and `replay` repeats a recorded conversation.
+
+A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the
+command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.
+
+Waits are sliced: ten times a second they look at signals and at the child process. Rejected: a signal handler that
+raises, which may leave half a line in a recording; a thread for each thing to watch.
+"""

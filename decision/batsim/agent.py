@@ -1,0 +1,257 @@
+"""Our decision process without I/O: one of Batsim's messages in, the reply out.
+
+`Agent` keeps the cluster's state as Batsim reports it, asks the policy, checks its plan against the state, and writes
+it as Batsim's commands. An impossible decision becomes a `PolicyError` and is never sent. `make_agent` makes the agent
+of a policy's name: one of ours, or a pybatsim scheduler.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
+from decision.model.errors import ConfigError, RemoteProtocolError
+from decision.model.hosts import format_intervals, parse_hosts, parse_intervals
+from decision.model.platform import Host, Platform, PowerState
+from decision.model.record import FinalState
+from decision.policies import plan_arrays as p
+from decision.policies.plan_check import check_walltime
+from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.protocol import Connection, ConversationPhase, Message, Role
+from decision.protocol import messages as m
+from decision.protocol.messages import Resource
+from decision.simulation.decider import CheckedPolicy
+from decision.state import transitions
+from decision.state.cluster import (
+    N_INTERVALS,
+    PSTATE_COMPUTING,
+    ClusterState,
+    nb_hosts,
+    new_state,
+    platform_facts,
+    with_room,
+)
+
+from .carry_out import carry_out
+
+log = logging.getLogger(__name__)
+
+_MOVES: dict[str, Callable[..., None]] = {
+    "event_machine_unavailable": transitions.leave,
+    "event_machine_available": transitions.come_back,
+}
+_FINAL_STATES = {state.name: int(state) for state in FinalState}
+
+
+def announced_platform(resources: Sequence[Resource]) -> Platform:
+    """The compute hosts of SIMULATION_BEGINS. Speeds are nan: Batsim does not send them."""
+    return Platform(hosts=tuple(_host(resource) for resource in resources))
+
+
+def check_same(known: Platform, announced: Platform) -> None:
+    """Refuse a platform that is not the one that Batsim simulates.
+
+    Raises:
+        ConfigError: if their hosts differ.
+    """
+    names, others = ([host.name for host in platform.hosts] for platform in (known, announced))
+    if names != others:
+        raise ConfigError(
+            f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
+            f"from {others[0]}; give both the same platform"
+        )
+
+
+def _host(resource: Resource) -> Host:
+    properties = dict(resource.properties)
+    wattage = next((properties[name] for name in WATTAGE if name in properties), None)
+    watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),)
+    triplets = properties.get("sleep_pstates")
+    return Host(
+        id=resource.id,
+        name=resource.name,
+        pstates=tuple(PowerState(math.nan, *three) for three in watts),
+        sleep=parse_sleep_states(triplets, len(watts)) if triplets and wattage else (),
+        has_power=wattage is not None,
+        properties=properties,
+        zone_properties=dict(resource.zone_properties),
+    )
+
+
+class Agent:
+    """Decides with one of our policies.
+
+    Args:
+        policy: a preset's name, ``module:Class`` or ``./file.py:Class``.
+        options: the policy's own options, as texts.
+        platform: the hosts, where known; Batsim does not send their speeds, nor how long they take to wake up.
+        seed: of the policy.
+
+    Raises:
+        ConfigError: if the policy is unknown or refuses the options.
+    """
+
+    def __init__(
+        self, policy: str, options: Mapping[str, str], *, platform: Platform | None = None, seed: int = 0
+    ) -> None:
+        self._policy = find_policy(policy, dict(options))
+        self._platform, self._seed = platform, seed
+        self._connection = Connection(Role.DECISION)
+        self._names: list[str] = []  # of the jobs, by number
+        self._number: dict[str, int] = {}
+        self._users: dict[str, int] = {}
+        self._begun = False  # whether there is a state, a plan and a decider
+        self._state: ClusterState
+        self.now = 0.0  # seconds
+        self._handlers: dict[type, Callable[[Any, list[m.DecisionEvent]], None]] = {
+            m.SimulationBegins: self._begin,
+            m.JobSubmitted: self._submit,
+            m.JobCompleted: self._complete,
+            m.ResourceStateChanged: self._change,
+            m.Notify: self._notice,
+        }
+
+    @property
+    def finished(self) -> bool:
+        """Whether the simulation has ended."""
+        return self._connection.ended
+
+    @property
+    def state(self) -> ClusterState | None:
+        """The cluster as Batsim reports it, to be read only; None before the first message."""
+        return self._state if self._begun else None
+
+    def handle(self, question: bytes) -> bytes:
+        """The reply to one of Batsim's messages.
+
+        Raises:
+            RemoteProtocolError: if Batsim may not send that now.
+            PolicyError: if the policy fails or decides something impossible.
+            ConfigError: if the platform is not the one that was announced, or the policy cannot deal with a job.
+        """
+        message = self._connection.receive(question)
+        self.now = message.now
+        commands: list[m.DecisionEvent] = []
+        for event in message.events:
+            self._handle_event(event, commands)
+        if self._connection.phase is not ConversationPhase.ENDING:
+            self._decide(commands)
+        return self._connection.send(Message(message.now, tuple(commands)))
+
+    # --- Batsim's events ----------------------------------------------------------------------------------------
+
+    def _handle_event(self, event: m.BatsimEvent, commands: list[m.DecisionEvent]) -> None:
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            if self._begun:
+                transitions.tick(self._state, event.timestamp)
+            handler(event, commands)
+
+    def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
+        final = _FINAL_STATES[event.data.job_state]
+        transitions.end(self._state, self._facts, self._number[event.data.job_id], final)
+
+    def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
+        announced = announced_platform(event.data.compute_resources)
+        platform = self._platform or announced
+        check_same(platform, announced)
+        self._facts, pstates = platform_facts(platform, energy=True)
+        self._state = new_state(self._facts, pstates)
+        self._policy.reset(platform, self._seed)
+        self._plan = p.new_plan(self._state)
+        self._decider = CheckedPolicy(self._policy, self._facts, self._names)
+        self._begun = True
+
+    def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
+        job, job_id = event.data.job, event.data.job_id
+        if len(self._names) == len(self._state.size):
+            self._grow()
+        user = str(job.fields.get("user", ""))
+        number = self._users.setdefault(user, len(self._users)) if user else -1
+        check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
+        job_number = int(transitions.submit(self._state, job.res, job.walltime, number))
+        self._names.append(job_id)
+        self._number[job_id] = job_number
+        hosts = nb_hosts(self._state)
+        if not 1 <= job.res <= hosts:
+            log.warning("%s asks for %d hosts, and can have 1 to %d: rejected", job_id, job.res, hosts)
+            commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
+            transitions.reject(self._state, job_number)
+            transitions.drop_started(self._state)
+
+    def _grow(self) -> None:
+        jobs = 2 * len(self._state.size)
+        self._state = with_room(self._state, jobs, 0)
+        self._plan = p.new_plan(self._state)
+
+    def _change(self, event: m.ResourceStateChanged, commands: list[m.DecisionEvent]) -> None:
+        state, pstates = event.data.state, self._facts.pstate_kind.shape[1]
+        if not (state.isascii() and state.isdigit() and int(state) < pstates):
+            raise RemoteProtocolError(f"Batsim names pstate {state!r}, but the hosts have pstates 0 to {pstates - 1}")
+        pstate = int(state)
+        for host in self._hosts(event.data.resources):
+            wakes = bool(self._facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
+            if wakes and self._facts.pstate_kind[host, self._state.pstate[host]] == PSTATE_COMPUTING:
+                transitions.set_pstate(self._state, self._facts, host, pstate)
+            else:
+                transitions.end_switch(self._state, self._facts, host, pstate, wakes)
+
+    def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
+        move = _MOVES.get(event.data.type)
+        if move is not None:
+            for host in self._hosts(event.data.resources):
+                move(self._state, self._facts, host)
+
+    def _hosts(self, text: str) -> list[int]:
+        """The hosts that Batsim names."""
+        hosts, last = nb_hosts(self._state), max(last for _, last in parse_intervals(text))
+        if last >= hosts:
+            raise RemoteProtocolError(f"Batsim names host {last}, but the platform has hosts 0 to {hosts - 1}")
+        return parse_hosts(text)
+
+    # --- The policy's plan --------------------------------------------------------------------------------------
+
+    def _decide(self, commands: list[m.DecisionEvent]) -> None:
+        state, plan = self._state, self._plan
+        transitions.tick(state, self.now)
+        self._decider.decide(state, plan)
+        actions, intervals = plan.count.tolist()
+        if actions:
+            self._write_commands(commands, actions, intervals)
+            room = int(state.count[N_INTERVALS]) + intervals
+            if room > len(state.interval_first):
+                self._state = state = with_room(state, 0, room)
+            carry_out(state, self._facts, plan)
+        transitions.take_ends(state)
+
+    def _write_commands(self, commands: list[m.DecisionEvent], actions: int, intervals: int) -> None:
+        """The plan as Batsim's commands. Kills in a row are one request, as in the embedded engine."""
+        plan, now, names = self._plan, self.now, self._names
+        runs = list(zip(plan.first[:intervals].tolist(), plan.last[:intervals].tolist(), strict=True))
+        columns = (plan.kind, plan.job, plan.begin, plan.end)
+        for at, (kind, job, begin, end) in enumerate(zip(*(c[:actions].tolist() for c in columns), strict=True)):
+            if kind == p.START:
+                hosts = format_intervals(runs[begin:end])
+                commands.append(m.ExecuteJob(now, m.ExecuteJobData(names[job], hosts)))
+            elif kind == p.REJECT:
+                commands.append(m.RejectJob(now, m.RejectJobData(names[job])))
+            elif kind == p.KILL:
+                before = commands.pop().data.job_ids if at and plan.kind[at - 1] == p.KILL else ()  # type: ignore[union-attr]
+                commands.append(m.KillJob(now, m.KillJobData((*before, names[job]))))
+            elif kind == p.SET_PSTATE:
+                hosts = format_intervals(runs[begin:end])
+                commands.append(m.SetResourceState(now, m.SetResourceStateData(hosts, str(plan.value[at]))))
+            else:
+                commands.append(m.CallMeLater(now, m.CallMeLaterData(float(plan.time[at]))))
+
+
+def make_agent(
+    policy: str, settings: Mapping[str, str], *, platform: Platform | None = None, seed: int = 0
+) -> Agent | MessageAgent:
+    """The agent of a policy's name: ours with that policy, or a scheduler that answers messages itself.
+
+    Raises:
+        ConfigError: if the policy is unknown or refuses the settings.
+    """
+    return find_agent(policy, settings) or Agent(policy, settings, platform=platform, seed=seed)

@@ -1,0 +1,143 @@
+"""Starts a Batsim, as a command or in a container, decides for it, and waits for its end."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import zmq
+
+from decision.model.errors import ConfigError, PeerError
+
+from .signals import stop_on_signals
+from .wire import DisconnectedError, Wire
+from .zmq_loop import Conversation, Recorder, Responder, answer_all
+
+_FREE_PORT = "tcp://127.0.0.1:*"
+_FAREWELL = 60.0  # seconds for Batsim to write its files after the end
+_PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+_TAIL = 2000  # bytes of Batsim's own messages to look at
+_TAIL_LINES = 5
+
+
+def run_batsim(agent: Responder, command: Sequence[str], *, log: Path, timeout: float = 0.0) -> Conversation:
+    """Run Batsim on a free port of this machine and decide for it.
+
+    Args:
+        agent: what decides.
+        command: Batsim and its options, all but the socket's.
+        log: the file for what Batsim prints.
+        timeout: seconds to wait for one of its messages; 0 waits without limit.
+
+    Raises:
+        ConfigError: if Batsim cannot be started.
+        PeerError: if Batsim dies (with the end of what it printed), ends with an error, or sends nothing more.
+        RemoteProtocolError, PolicyError, Interrupted: as `serve`; Batsim is ended then.
+    """
+    advice = f"its messages are in {log}"
+    with (
+        stop_on_signals() as stop,
+        Wire(zmq.REP, _FREE_PORT, peer="Batsim", timeout=timeout, advice=advice, stop=stop) as wire,
+        _started([*command, "-s", wire.endpoint], log) as batsim,
+        Recorder(None) as recorder,
+    ):
+        try:
+            conversation = answer_all(agent, wire, recorder, watch=lambda: _check_alive(batsim, log))
+        except DisconnectedError:  # it is about to die, and the end of its log says more
+            _wait(batsim, _PATIENCE)
+            _check_alive(batsim, log)
+            raise
+        _wait_for_end(batsim, log)
+        return conversation
+
+
+@contextmanager
+def _started(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Batsim, running until the block is left."""
+    with _open_log(log) as output:
+        batsim = _start(command, output)
+        try:
+            yield batsim
+        finally:
+            _end(batsim)
+
+
+def _open_log(path: Path) -> BinaryIO:
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
+
+
+def _start(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
+    try:
+        # a session of its own: Ctrl-C is for us, and we end Batsim
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"{command[0]}: cannot be started ({error.strerror}); give the path of Batsim's executable", field="batsim"
+        ) from None
+
+
+def _end(batsim: "subprocess.Popen[bytes]") -> None:
+    if batsim.poll() is None:
+        batsim.terminate()
+        _wait(batsim, _PATIENCE)
+        batsim.kill()
+        batsim.wait()
+
+
+def _wait(batsim: "subprocess.Popen[bytes]", seconds: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        batsim.wait(seconds)
+
+
+def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
+    if batsim.poll() is not None:
+        raise PeerError(f"Batsim ended during the run ({_how(batsim.returncode)}){_end_of_log(log)}")
+
+
+def _wait_for_end(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
+    _wait(batsim, _FAREWELL)
+    if batsim.returncode is None:
+        raise PeerError(f"Batsim did not end within {_FAREWELL:g} s after the simulation; see {log}")
+    if batsim.returncode != 0:
+        raise PeerError(f"Batsim failed after the simulation ({_how(batsim.returncode)}){_end_of_log(log)}")
+
+
+def _how(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def _end_of_log(log: Path) -> str:
+    """The end of what Batsim printed."""
+    lines = log.read_bytes()[-_TAIL:].decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]
+    return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} is empty"
+
+
+def docker_command(image: str, reads: Iterable[Path], folder: Path) -> list[str]:
+    """The command that runs `image` in Batsim's place; Batsim's options follow it.
+
+    The container has the machine's network (Batsim connects to a port that we listen on) and sees the files and
+    the folder under their own absolute paths. What it writes belongs to the user who runs this.
+
+    Args:
+        image: a published image whose entry point is Batsim.
+        reads: the files that Batsim reads.
+        folder: where it writes.
+
+    Raises:
+        ConfigError: if Docker is not installed.
+    """
+    docker = shutil.which("docker")
+    if docker is None:
+        raise ConfigError("docker: command not found; install Docker, or choose the engine batsim", field="engine")
+    command = [docker, "run", "--rm", "--init", "--network=host", f"--user={os.getuid()}:{os.getgid()}"]
+    for path in dict.fromkeys(path.absolute() for path in reads):  # Docker takes a path once
+        command.append(f"--volume={path}:{path}:ro")
+    return [*command, f"--volume={folder.absolute()}:{folder.absolute()}", image]

@@ -1,0 +1,317 @@
+"""Runs a scheduler class written for pybatsim 3.2.1, unmodified, in the place of our own policies.
+
+Design
+------
+pybatsim's loop is receive, handle, send. Its `Batsim.do_next_event` is one turn of that loop and its constructor
+is the first, so the loop turns inside out without a thread: a mailbox stands in for pybatsim's network, holds the
+question of the turn and takes the reply. A worker thread that blocks in a fake socket was rejected: it needs a
+hand-over, a shutdown, and a way for errors to cross.
+
+The scheduler gets what pybatsim gives it, quirks included: a job without a walltime has a `requested_time` of -1,
+a pstate arrives as text, and what is decided in `onAfterBatsimInit` is lost, since the first reply left before.
+What it prints goes to the log, for standard output belongs to the command that runs it. Schedulers of pybatsim's
+second interface (`batsim.sched`) want jobs named by integers and none that starts at time 0, log to standard error
+and write ``<export-prefix>_events.csv``, by default in the working directory.
+
+pybatsim is never a requirement: it is imported when a scheduler is loaded.
+"""
+
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import inspect
+import io
+import json
+import logging
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from decision.model.errors import ConfigError, LocalProtocolError, PolicyError
+from decision.model.hosts import parse_hosts
+from decision.policies.catalogue import PolicyLine
+from decision.policies.registry import PolicySource
+from decision.protocol import CodecError, Connection, JsonCodec, Message, Role
+from decision.protocol.messages import ExecuteJob, JobCompleted, SimulationBegins
+
+_PREFIX = "pybatsim:"
+
+logger = logging.getLogger(__name__)
+
+_INSTALL = "pip install --no-deps pybatsim==3.2.1, then pip install docopt 'procset<2' 'sortedcontainers<3'"
+
+
+class PybatsimAgent:
+    """One of Batsim's messages in, one reply out, decided by a pybatsim scheduler.
+
+    Args:
+        spec: ``pybatsim:module:Class`` or ``pybatsim:./file.py:Class``; the class may also be a function of
+            pybatsim's second interface, as for pybatsim's own launcher.
+        options: what the scheduler's constructor gets; text that is JSON arrives as its value, so that
+            ``backfilling_reservation_depth=2`` is a number.
+
+    Raises:
+        ConfigError: pybatsim is not installed, the spec names no scheduler, or the scheduler refuses the options.
+    """
+
+    def __init__(self, spec: str, options: Mapping[str, Any] | None = None) -> None:
+        self.spec = spec
+        self._connection = Connection(Role.DECISION)
+        self._codec = JsonCodec()
+        self._holdings = _Holdings()
+        self._mailbox = _Mailbox()
+        self._batsim: Any = None  # pybatsim's Batsim, made by the first message
+        with _prints_to_log():
+            self._scheduler = load_scheduler(spec, _read_options(options or {}))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the simulation has ended."""
+        return self._connection.ended
+
+    @property
+    def now(self) -> float:
+        """Simulated time of the last message, seconds."""
+        return float(self._mailbox.question.get("now", 0.0))
+
+    @property
+    def state(self) -> None:
+        """None: pybatsim's schedulers keep their own state."""
+
+    def handle(self, question: bytes) -> bytes:
+        """Let the scheduler answer one of Batsim's messages.
+
+        Raises:
+            RemoteProtocolError: the question breaks the protocol.
+            PolicyError: the scheduler raised, exited, or decided what the protocol or the hosts do not allow; the
+                message names scheduler and time, and the scheduler's own error is its cause.
+        """
+        self._holdings.note_ends(self._connection.receive(question))
+        self._mailbox.question = json.loads(question)
+        try:
+            with _prints_to_log():
+                self._take_turn()
+            reply = self._codec.decode(self._mailbox.reply)
+            self._holdings.take(reply)
+            return self._connection.send(reply)
+        except CodecError as error:
+            raise self._blame(f"sent a command that Batsim does not know: {error}") from error
+        except (LocalProtocolError, PolicyError) as error:
+            raise self._blame(f"decided something impossible: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise self._blame(f"failed: {_origin(error)}") from error
+
+    def _take_turn(self) -> None:
+        if self._batsim is None:
+            self._batsim = _open_batsim(self._scheduler, self._mailbox)
+        else:
+            self._batsim.do_next_event()
+
+    def _blame(self, what: str) -> PolicyError:
+        return PolicyError(f"t={self._mailbox.question['now']} s: {self.spec} {what}")
+
+
+class _Mailbox:
+    """Stands in for pybatsim's `NetworkHandler`: gives the question of this turn and takes its reply."""
+
+    def __init__(self) -> None:
+        self.question: dict[str, Any] = {}
+        self.reply = b""
+
+    def bind(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def recv(self, blocking: bool = False) -> dict[str, Any]:
+        return self.question
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.reply = json.dumps(message, allow_nan=False).encode()
+
+
+class _Holdings:
+    """Which job uses which compute host: a start on a busy host never reaches Batsim, which would stop."""
+
+    def __init__(self) -> None:
+        self._nb_compute = 0  # hosts with these ids and above store, and may be shared
+        self._shared = False
+        self._holder: dict[int, str] = {}  # job on each host that is taken
+        self._hosts: dict[str, list[int]] = {}  # hosts of each job that runs
+
+    def note_ends(self, question: Message) -> None:
+        """Release the hosts of the jobs that a question says have ended."""
+        for event in question.events:
+            if isinstance(event, SimulationBegins):
+                self._nb_compute = event.data.nb_compute_resources
+                self._shared = event.data.allow_compute_sharing
+            elif isinstance(event, JobCompleted):
+                for host in self._hosts.pop(event.data.job_id, ()):
+                    del self._holder[host]
+
+    def take(self, reply: Message) -> None:
+        """Enter the starts of a reply.
+
+        Raises:
+            PolicyError: a host is taken.
+        """
+        for event in reply.events:
+            if isinstance(event, ExecuteJob) and not self._shared:
+                self._take(event.data.job_id, parse_hosts(event.data.alloc))
+
+    def _take(self, job: str, hosts: list[int]) -> None:
+        hosts = [host for host in hosts if host < self._nb_compute]
+        for host in hosts:
+            if host in self._holder:
+                raise PolicyError(f"{job} is to start on host {host}, where {self._holder[host]} runs")
+        self._hosts[job] = hosts
+        self._holder.update(dict.fromkeys(hosts, job))
+
+
+@contextlib.contextmanager
+def _prints_to_log() -> Iterator[None]:
+    """What is printed to standard output meanwhile goes to the log afterwards."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            yield
+    finally:
+        for line in printed.getvalue().splitlines():
+            logger.debug("%s", line)
+
+
+def _open_batsim(scheduler: Any, mailbox: _Mailbox) -> Any:
+    """Make pybatsim's Batsim around a mailbox; its constructor answers the message that waits there."""
+    module: Any = importlib.import_module("batsim.batsim")
+    network = module.NetworkHandler
+    module.NetworkHandler = lambda endpoint, timeout: mailbox
+    try:
+        return module.Batsim(scheduler, network_endpoint="", timeout=None)
+    finally:
+        module.NetworkHandler = network
+
+
+def load_scheduler(spec: str, options: Mapping[str, Any]) -> Any:
+    """Make the pybatsim scheduler that `spec` names; see `PybatsimAgent` for arguments and errors."""
+    where, colon, name = spec.removeprefix(_PREFIX).rpartition(":")
+    if not (colon and where and name):
+        raise ConfigError(f"policy {spec!r}: write {_PREFIX}module:Class or {_PREFIX}./file.py:Class")
+    _require_pybatsim(spec)
+    module = _load_file(spec, Path(where)) if where.endswith(".py") else _load_module(spec, where)
+    return _make(spec, _find(spec, module, name), dict(options))
+
+
+def _require_pybatsim(spec: str) -> None:
+    try:
+        importlib.import_module("batsim.batsim")
+    except ImportError as error:
+        raise ConfigError(f"policy {spec!r} needs pybatsim 3.2.1 ({error}): {_INSTALL}") from error
+
+
+def _load_module(spec: str, name: str) -> ModuleType:
+    with _blaming_user(spec, f"importing {name}"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not f"{name}.".startswith(f"{error.name}."):
+                raise
+            advice = _nearest(name, _siblings(name)) or f"install it or name its file, {_PREFIX}./file.py:Class"
+            raise ConfigError(f"policy {spec!r}: module {error.name!r} not found; {advice}") from error
+
+
+def _load_file(spec: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ConfigError(f"policy {spec!r}: file {str(path)!r} not found")
+    description = importlib.util.spec_from_file_location(f"pybatsim_scheduler_{path.stem}", path)
+    assert description is not None and description.loader is not None  # it ends in .py
+    module = importlib.util.module_from_spec(description)
+    sys.modules[description.name] = module
+    with _blaming_user(spec, f"importing {path}"), _neighbours(path):
+        description.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def _neighbours(path: Path) -> Iterator[None]:
+    """Let a file import the modules of its folder, as pybatsim's launcher does."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _find(spec: str, module: ModuleType, name: str) -> Any:
+    found = getattr(module, name, None)
+    if found is None:
+        classes = [n for n, _ in inspect.getmembers(module, callable) if not n.startswith("_")]
+        advice = _nearest(name, classes) or "look for the class in that module"
+        raise ConfigError(f"policy {spec!r}: {module.__name__} has no {name!r}; {advice}")
+    return found
+
+
+def _make(spec: str, recipe: Any, options: dict[str, Any]) -> Any:
+    """Make a scheduler of a class, or of a function of the second interface, as pybatsim's launcher does."""
+    base = importlib.import_module("batsim.batsim").BatsimScheduler
+    second = importlib.import_module("batsim.sched")
+    if isinstance(recipe, FunctionType):
+        recipe = second.as_scheduler()(recipe)
+    if not (isinstance(recipe, type) and issubclass(recipe, (base, second.Scheduler))):
+        raise ConfigError(f"policy {spec!r} does not derive from pybatsim's batsim.batsim.BatsimScheduler")
+    with _blaming_user(spec, f"making it with options {json.dumps(options, default=str)}"):
+        scheduler = recipe(options)
+        return scheduler if isinstance(scheduler, base) else scheduler()
+
+
+@contextlib.contextmanager
+def _blaming_user(spec: str, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"policy {spec!r}: {doing} failed: {_origin(error)}") from error
+
+
+def _origin(error: BaseException) -> str:
+    """The error and its place in the source, in one line."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    return f"{what} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
+
+
+def _siblings(name: str) -> list[str]:
+    parent, _, _ = name.rpartition(".")
+    path = getattr(sys.modules.get(parent), "__path__", None)
+    return [f"{parent}.{module.name}" for module in pkgutil.iter_modules(path)] if path else []
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _read_option(value) for name, value in options.items()}
+
+
+def _read_option(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+SCHEDULERS = PolicySource(
+    names=(f"{_PREFIX}*",),
+    load=PybatsimAgent,
+    lines=lambda: [PolicyLine(f"{_PREFIX}module:Class", "a scheduler written for pybatsim 3.2.1, unmodified")],
+    answers_messages=True,
+)

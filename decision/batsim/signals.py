@@ -1,0 +1,56 @@
+"""Ending cleanly when the user or the system asks for it."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM asked for the end, and the current task was completed.
+
+    Like KeyboardInterrupt it is not an Exception: no handler of errors may swallow it.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
+
+
+class StopRequest:
+    """Whether a signal has asked for the end."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+
+    def check(self) -> None:
+        """Raise `Interrupted` if the end was asked for."""
+        if self.signal:
+            raise Interrupted(self.signal)
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Note a signal; the second one interrupts at once."""
+        if self.signal:
+            raise Interrupted(number)
+        self.signal = number
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Turn SIGINT and SIGTERM into a request that is checked between two messages.
+
+    Outside of the main thread, where Python delivers no signals, this does nothing.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.signal(number, request.receive) for number in _ENDING}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,77 @@
+"""Commands: how their errors name options, and how names of the previous release are still accepted."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from decision.model.errors import DecisionError
+
+from .terminal import note
+
+# An option of the previous release, and those that replace it: a command has at most one of them
+_REPLACED = {"--jobs": ("--select", "--processes", "--nb-jobs")}
+
+
+class Command(TyperCommand):
+    """A command that accepts replaced options, and says which of its options repairs an error."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, replaced options under their present names."""
+        return super().parse_args(ctx, self._present(args, silent=ctx.resilient_parsing))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except DecisionError as error:
+            name = next((_long_name(option.opts) for option in self._options() if option.name == error.field), None)
+            if name is not None:
+                error.add_note(name)
+            raise
+
+    def _options(self) -> Sequence[Any]:
+        return [parameter for parameter in self.params if parameter.param_type_name == "option"]
+
+    def _present(self, arguments: Sequence[str], silent: bool) -> list[str]:
+        names = {name for option in self._options() for name in option.opts}
+        present: list[str] = []
+        for at, argument in enumerate(arguments):
+            if argument == "--":
+                return [*present, *arguments[at:]]
+            old, equals, value = argument.partition("=")
+            new = next((name for name in _REPLACED.get(old, ()) if name in names), None)
+            if new is not None and old not in names:
+                argument = f"{new}{equals}{value}"
+                if not silent:
+                    note(f"{old} is now {new}; the next release will not accept the old name")
+            present.append(argument)
+        return present
+
+
+def _long_name(names: Sequence[str]) -> str:
+    return next((name for name in names if name.startswith("--")), names[0])
+
+
+def add_command(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
+    """Register a command; `settings` are those of `typer.Typer.command`."""
+    app.command(name, cls=Command, **settings)(function)
+
+
+def add_moved(app: typer.Typer, name: str, function: Callable[..., None], present: str) -> None:
+    """Register the name that a command had in the previous release; help does not list it.
+
+    Args:
+        app: where it was.
+        name: what it was called.
+        function: the command.
+        present: its present name, with that of its group.
+    """
+
+    class Moved(Command):
+        def invoke(self, ctx: Any) -> Any:
+            note(f"decision {name} is now decision {present}; the next release will not accept the old name")
+            return super().invoke(ctx)
+
+    app.command(name, cls=Moved, hidden=True)(function)

@@ -1,0 +1,227 @@
+"""``decision train`` and ``decision evaluate``: learned schedulers."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import (
+    JsonOption,
+    NodesOption,
+    OutputFolder,
+    PlatformOption,
+    SeedOption,
+    SelectOption,
+    TimeFieldOption,
+    WalltimeName,
+    WalltimeOption,
+    WorkloadOption,
+    read_swf,
+)
+
+_LEARNING = "Learning"
+_EPISODES = "Episodes"
+
+
+Learned = Annotated[
+    str,
+    typer.Argument(help="Scheduler to train: dbf, rlscheduler, inspector, ranking or your own.", metavar="SCHEDULER"),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="Settings: [bold]dbf-compact[/bold] (the default of dbf), [bold]dbf-paper[/bold], "
+        "[bold]rlscheduler[/bold], [bold]inspector[/bold], [bold]ranking[/bold], or a file.toml of the same form.",
+        metavar="NAME",
+        rich_help_panel=_LEARNING,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Setting that replaces the preset's; may be repeated.",
+        metavar="KEY=VALUE",
+        rich_help_panel=_LEARNING,
+    ),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        "--steps",
+        help="Number of environment steps; for ranking, of jobs that are placed.",
+        min=1,
+        rich_help_panel=_LEARNING,
+    ),
+]
+TrainingSeed = Annotated[
+    int,
+    typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the training in FOLDER.", rich_help_panel=_LEARNING)]
+
+Policies = Annotated[
+    list[str], typer.Argument(help="Checkpoints, or names listed by decision policies.", metavar="POLICY...")
+]
+Episodes = Annotated[int, typer.Option("--episodes", help="Number of episodes.", min=1, rich_help_panel=_EPISODES)]
+Placed = Annotated[
+    int, typer.Option("--placed", help="Number of jobs that an episode places.", min=1, rich_help_panel=_EPISODES)
+]
+Offline = Annotated[
+    bool,
+    typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES),
+]
+MetricsFile = Annotated[
+    Path | None, typer.Option("--output", "-o", help="CSV file for the metrics of each episode.", metavar="FILE")
+]
+
+
+def train_command(
+    scheduler: Learned,
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    output: OutputFolder,
+    preset: Preset = None,
+    changes: Changes = None,
+    steps: Steps = None,
+    seed: TrainingSeed = 0,
+    resume: Resume = False,
+    jobs: SelectOption = None,
+    nodes: NodesOption = None,
+    walltime: WalltimeOption = WalltimeName.REQUESTED,
+    time_field: TimeFieldOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a scheduler on a workload, in the embedded engine.
+
+    dbf is split-window deep backfilling, which starts jobs from a window of the
+    queue; rlscheduler gives jobs priorities, and the others are backfilled by
+    rule; inspector (SchedInspector) accepts or rejects the next job of an order;
+    ranking is list scheduling with evolved priorities and reservations.
+
+    Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
+    curves, FOLDER/progress.csv and TensorBoard's event files; and the state for
+    --resume. After Ctrl-C the same command with --resume gives the result that
+    an uninterrupted training would have given.
+
+    Examples:
+
+      decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned
+
+      decision train dbf -p cluster.xml -w work.json -o learned --steps 500000 \\
+          --set env.head=9 --set env.tail=1 --set learn.lr=1e-4
+
+      decision train inspector -p cluster.xml -w log.swf -o over-f1 \\
+          --set env.base=f1
+
+      decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
+    """
+    from decision.batsim.signals import stop_on_signals
+    from decision.learn import require_learning
+    from decision.learn.checkpoint import file_facts
+    from decision.learn.config import load_config
+    from decision.model.errors import ConfigError
+    from decision.runs.inputs import Inputs, load_inputs, writable_folder
+    from decision.schedulers import find_scheduler
+
+    from .learning_tables import learning, print_curve, read_curve
+    from .progress import announce_compilation
+    from .tables import print_dropped, print_json
+    from .terminal import note
+
+    changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
+    preset = preset or find_scheduler(scheduler).default_preset
+    config = load_config(preset, changes, seed=seed)
+    if config.scheduler != scheduler:
+        advice = f"train that, or choose a preset for {scheduler}"
+        raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
+    case = load_inputs(
+        Inputs(platform=platform, workloads=(workload,), swf=read_swf(jobs, nodes, walltime, time_field))
+    )
+    print_dropped(case.workloads)
+    require_learning()
+    from decision.learn.schedulers import train_scheduler
+
+    announce_compilation()
+    files = [file_facts(path) for path in (platform, workload)]
+    folder = writable_folder(output)
+    with stop_on_signals() as request, learning(config.steps) as show:
+        checkpoint = train_scheduler(
+            case.platform,
+            case.workloads[0],
+            config,
+            files,
+            folder,
+            resume=resume,
+            stop=lambda: bool(request.signal),
+            report=lambda done: show(done.steps, done.rate, done.row),
+        )
+    curve = read_curve(folder / "progress.csv")
+    if as_json:
+        print_json({"checkpoint": checkpoint, "curve": curve})
+    else:
+        print_curve(curve)
+    note(f"learned: {checkpoint}")
+    request.check()
+
+
+def evaluate_command(
+    policies: Policies,
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    episodes: Episodes = 100,
+    placed: Placed = 1000,
+    seed: SeedOption = 0,
+    offline: Offline = False,
+    output: MetricsFile = None,
+    jobs: SelectOption = None,
+    nodes: NodesOption = None,
+    walltime: WalltimeOption = WalltimeName.REQUESTED,
+    time_field: TimeFieldOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare learned policies with heuristics over the same episodes.
+
+    An episode begins at a random job of the workload and ends when --placed
+    jobs have been placed; the last job is followed by the first again. Metrics
+    are those of Wang, Harwood and Rodriguez (HPCC 2022), averages over time, and
+    the mean bounded slowdown of the placed jobs.
+
+    Examples:
+
+      decision evaluate learned/dbf.ckpt easy sjf+easy \\
+          -p cluster.xml -w log.swf --select 5000:
+
+      decision evaluate fcfs easy -p cluster.xml -w work.json -o metrics.csv
+
+      decision evaluate learned/inspector.ckpt sjf+easy \\
+          -p cluster.xml -w log.swf --placed 128 --offline
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.envs import write_metrics
+    from decision.learn.schedulers import EpisodeComparison
+    from decision.runs.inputs import Inputs, load_inputs
+
+    from .learning_tables import evaluation_rows, print_evaluation
+    from .progress import announce_compilation, working
+    from .tables import print_dropped, print_json
+
+    case = load_inputs(
+        Inputs(platform=platform, workloads=(workload,), swf=read_swf(jobs, nodes, walltime, time_field))
+    )
+    print_dropped(case.workloads)
+    comparison = EpisodeComparison(case.platform, case.workloads[0], placed, episodes, seed, online=not offline)
+    announce_compilation()
+    metrics = {}
+    for policy in policies:
+        with working(policy):
+            metrics[policy] = comparison.metrics(policy)
+    if output is not None:
+        write_metrics(output, metrics)
+    if as_json:
+        print_json({"episodes": episodes, "policies": evaluation_rows(metrics)})
+    else:
+        print_evaluation(metrics)

@@ -1,0 +1,207 @@
+"""``decision platform``: the clusters of Grid'5000, and what is in a platform file or wrong with it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .command import add_command
+from .options import JsonOption, MasterOption, PlatformArgument, PlotFile, SimgridOption
+from .platform_make import dragonfly_command, fat_tree_command, flat_command, torus_command
+
+
+class Flops(StrEnum):
+    """Which speed a core has."""
+
+    MEASURED = "measured"
+    THEORETICAL = "theoretical"
+
+
+class Granularity(StrEnum):
+    """What a host is."""
+
+    HOST = "host"
+    CORE = "core"
+
+
+class PowerSource(StrEnum):
+    """Whose power the hosts have."""
+
+    OWN = "own"
+    TAURUS = "taurus"
+    NONE = "none"
+
+
+ClusterName = Annotated[str | None, typer.Argument(help="Name of the cluster; without a name, all are listed.")]
+CoreSpeed = Annotated[Flops, typer.Option("--flops", help="Core speed: measured, or the theoretical peak.")]
+Servers = Annotated[int | None, typer.Option("--hosts", help="Number of servers; all by default.", min=1)]
+Grain = Annotated[Granularity, typer.Option("--granularity", help="What one host is: a server, or one of its cores.")]
+Power = Annotated[
+    PowerSource | None,
+    typer.Option("--energy", help="Power: the cluster's own where measured, that of taurus, or none."),
+]
+Network = Annotated[bool, typer.Option(help="Write links; without them messages take no time.")]
+ClusterFile = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Output file; CLUSTER.xml by default.", metavar="FILE")
+]
+
+
+def grid5000_command(
+    cluster: ClusterName = None,
+    flops: CoreSpeed = Flops.MEASURED,
+    granularity: Grain = Granularity.HOST,
+    hosts: Servers = None,
+    energy: Power = None,
+    network: Network = True,
+    simgrid: SimgridOption = None,
+    output: ClusterFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the platform of a Grid'5000 cluster, with the source of each figure.
+
+    Power and sleep states are known for taurus only. The other clusters have
+    none, unless --energy taurus gives them those of its servers, as studies that
+    simulate these clusters do.
+
+    With --granularity core each core is a host, and the property 'server' says
+    which cores are one machine: they share its power equally, and should be
+    switched together.
+
+    Examples:
+
+      decision platform grid5000
+
+      decision platform grid5000 taurus -o taurus.xml
+
+      decision platform grid5000 graphite --granularity core --energy taurus \\
+          --simgrid 3.24 -o graphite.xml
+    """
+    from decision import __version__
+    from decision.formats.platform_write import write_platform
+    from decision.formats.simgrid import BATSIM_SIMGRID
+    from decision.generate.clusters import Wanted, describe_cluster, grid5000_cluster
+    from decision.generate.grid5000 import CLUSTERS, find_cluster
+
+    from .platform_tables import print_clusters, print_written
+    from .terminal import note
+
+    if cluster is None:
+        print_clusters(list(CLUSTERS.values()), as_json)
+        return
+    facts = find_cluster(cluster)
+    wanted = Wanted(
+        cluster=facts,
+        flops=flops.value,
+        servers=hosts,
+        by_core=granularity is Granularity.CORE,
+        power=_has_power(facts.name, energy),
+        network=network,
+    )
+    platform = grid5000_cluster(wanted)
+    path = output or Path(f"{facts.name}.xml")
+    comment = f"{describe_cluster(wanted)}\nMade by decision {__version__}."
+    write_platform(path, platform, comment, simgrid or BATSIM_SIMGRID)
+    print_written(path, platform, as_json)
+    if energy is None and not wanted.power:
+        note("its power has not been measured; --energy taurus gives it that of taurus")
+
+
+def _has_power(name: str, energy: PowerSource | None) -> bool:
+    """Whether the hosts get taurus's power.
+
+    Raises:
+        ConfigError: if the cluster's own is wanted and was never measured.
+    """
+    from decision.model.errors import ConfigError
+
+    own = name == "taurus"
+    if energy is PowerSource.OWN and not own:
+        raise ConfigError(f"{name}: its power has not been measured; choose --energy taurus or --energy none")
+    return own if energy is None else energy is not PowerSource.NONE
+
+
+def check_platform_command(
+    platform: PlatformArgument,
+    simgrid: SimgridOption = None,
+    master: MasterOption = "master_host",
+    as_json: JsonOption = False,
+) -> None:
+    """Check a platform file for mistakes that are common among users of Batsim.
+
+    Prints each with its line, its element and the suggested fix: gateways,
+    routers, routes and links, bits taken for bytes, units, power and sleep states
+    under the names that this SimGrid reads, speeds, the master host.
+
+    Exit codes: 0 without findings, 2 with findings.
+
+    Examples:
+
+      decision platform check platforms/taurus.xml
+
+      decision platform check old.xml --simgrid 3.24
+    """
+    from decision.formats.simgrid import BATSIM_SIMGRID
+    from decision.platform_check import check_platform
+
+    from .platform_tables import print_platform_findings
+
+    findings = check_platform(platform, simgrid or BATSIM_SIMGRID, master)
+    print_platform_findings(platform, findings, as_json)
+    if findings:
+        raise typer.Exit(2)
+
+
+def show_platform_command(
+    platform: PlatformArgument,
+    plot: PlotFile = None,
+    master: MasterOption = "master_host",
+    as_json: JsonOption = False,
+) -> None:
+    """Show a platform: hosts, speeds, power, sleep states, topology, links.
+
+    Hosts that differ only in their names share a row. The picture shows hosts,
+    network and power.
+
+    Examples:
+
+      decision platform show platforms/taurus.xml
+
+      decision platform show fat_tree.xml --plot fat_tree.png
+    """
+    from decision.analysis.plots import require_matplotlib
+    from decision.formats import load_platform
+    from decision.model.errors import InputError
+    from decision.platform_check.structure import declared_links
+
+    from .platform_tables import platform_document, print_platform
+    from .tables import print_json
+    from .terminal import note, say
+
+    try:
+        loaded = load_platform(platform, energy=True, master=master)
+    except InputError as error:
+        loaded = load_platform(platform, master=master)
+        note(f"power is left out where it is invalid: {error}")
+    if plot is not None:
+        require_matplotlib()
+        from decision.analysis.plots.platforms import draw_platform
+
+        draw_platform(loaded, plot, platform.stem)
+    links = declared_links(platform)
+    if as_json:
+        print_json(platform_document(loaded, links))
+        return
+    print_platform(loaded, links)
+    if plot is not None:
+        say(f"drawn in {plot}")
+
+
+app = typer.Typer(no_args_is_help=True, help="Make, check and show SimGrid platforms.")
+add_command(app, "grid5000", grid5000_command)
+add_command(app, "fat-tree", fat_tree_command)
+add_command(app, "torus", torus_command)
+add_command(app, "dragonfly", dragonfly_command)
+add_command(app, "flat", flat_command)
+add_command(app, "check", check_platform_command)
+add_command(app, "show", show_platform_command)

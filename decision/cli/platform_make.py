@@ -1,0 +1,283 @@
+"""``decision platform fat-tree|torus|dragonfly|flat``: equal hosts in a network."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from decision.model.errors import ConfigError
+
+from .options import JsonOption, OutputFile, SimgridOption
+
+if TYPE_CHECKING:
+    from decision.model.platform import PowerState, SleepState
+    from decision.model.topology import Link, Topology
+
+_HOSTS = "Hosts"
+_RATE = "Link bandwidth in each direction (GBps are bytes, Gbps bits)"
+
+Bandwidth = Annotated[str, typer.Option("--bandwidth", help=f"{_RATE}.", metavar="RATE")]
+Bandwidths = Annotated[str, typer.Option("--bandwidth", help=f"{_RATE}: one value, or L0,L1,L2.", metavar="RATE")]
+Latency = Annotated[str, typer.Option("--latency", help="Link latency.", metavar="TIME")]
+Latencies = Annotated[str, typer.Option("--latency", help="Link latency: one value, or L0,L1,L2.", metavar="TIME")]
+HostSpeed = Annotated[str, typer.Option("--speed", help="Host speed.", metavar="FLOPS", rich_help_panel=_HOSTS)]
+HostPower = Annotated[
+    str,
+    typer.Option(
+        "--power",
+        help="Host power in watts, idle and computing; taurus for the frequencies and sleep states of a taurus server; "
+        "or none.",
+        metavar="IDLE:COMPUTING",
+        rich_help_panel=_HOSTS,
+    ),
+]
+Radix = Annotated[int, typer.Option("--radix", "-k", help="Number of ports of each switch; even.", metavar="K")]
+Pods = Annotated[
+    int | None, typer.Option("--pods", help="Number of pods; K by default, fewer for a pruned tree.", metavar="P")
+]
+Dims = Annotated[str, typer.Option("--dims", help="Number of hosts in each dimension.", metavar="XxYxZ")]
+Groups = Annotated[int, typer.Option("--groups", help="Number of groups; at most the number of routers in a chassis.")]
+Chassis = Annotated[int, typer.Option("--chassis", help="Number of chassis in a group.")]
+Routers = Annotated[int, typer.Option("--routers", help="Number of routers in a chassis.")]
+Nodes = Annotated[int, typer.Option("--nodes", help="Number of hosts on a router.")]
+Cables = Annotated[
+    str, typer.Option("--cables", help="Parallel links between groups, chassis and routers.", metavar="G,C,R")
+]
+NbHosts = Annotated[int, typer.Option("--hosts", help="Number of hosts.", metavar="N")]
+
+_BANDWIDTH = "12.5GBps"
+_LATENCY = "1us"
+_SPEED = "141.24Gf"
+_POWER = "95:190.738"
+
+
+def fat_tree_command(
+    radix: Radix,
+    pods: Pods = None,
+    bandwidth: Bandwidths = _BANDWIDTH,
+    latency: Latencies = _LATENCY,
+    speed: HostSpeed = _SPEED,
+    power: HostPower = _POWER,
+    simgrid: SimgridOption = None,
+    output: OutputFile = Path("fat_tree.xml"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the platform of a fat-tree of switches with K ports.
+
+    A pod has K/2 switches L0, with K/2 hosts each, and K/2 switches L1; (K/2)^2
+    switches L2 connect the pods. Two hosts are 2 hops apart on one switch, 4 in
+    one pod, and 6 otherwise, and their ids run from left to right. Links L0 are
+    those of hosts, L1 those up to switches L1, and L2 those up to switches L2.
+
+    Where all links are equal SimGrid routes over each of them. Where levels
+    differ, the links from one switch or pod up are pooled into one.
+
+    Examples:
+
+      decision platform fat-tree --radix 4
+
+      decision platform fat-tree --radix 20 --pods 10 -o fat_tree1000.xml
+
+      decision platform fat-tree --radix 16 --bandwidth 10Gbps,10Gbps,40Gbps
+    """
+    from decision.generate.topologies import fat_tree
+
+    topology = fat_tree(radix, radix if pods is None else pods, _read_links(bandwidth, latency, levels=3))
+    shape = {"radix": radix, "pods": topology.down[2]}
+    _write(topology, "fat-tree", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+
+
+def torus_command(
+    dims: Dims,
+    bandwidth: Bandwidth = _BANDWIDTH,
+    latency: Latency = _LATENCY,
+    speed: HostSpeed = _SPEED,
+    power: HostPower = _POWER,
+    simgrid: SimgridOption = None,
+    output: OutputFile = Path("torus.xml"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the platform of a torus of any dimensions.
+
+    Each host has a link to the next one in each dimension, and the last to the
+    first. Ids run along the first dimension fastest, and two hosts are as many
+    hops apart as links lie between them.
+
+    Example:
+
+      decision platform torus --dims 4x4x4 --bandwidth 10GBps -o torus64.xml
+    """
+    from decision.model.topology import Torus
+
+    (link,) = _read_links(bandwidth, latency)
+    topology = Torus(_read_dims(dims), link)
+    _write(topology, "torus", {"dims": dims}, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+
+
+def _read_dims(text: str) -> tuple[int, ...]:
+    """The dimensions from ``4x4x4``.
+
+    Raises:
+        ConfigError: if they are not written so.
+    """
+    parts = text.split("x")
+    if not all(part.isdecimal() for part in parts):
+        raise ConfigError(f"--dims {text!r}: write whole numbers like 4x4x4")
+    return tuple(map(int, parts))
+
+
+def dragonfly_command(
+    groups: Groups,
+    chassis: Chassis,
+    routers: Routers,
+    nodes: Nodes,
+    cables: Cables = "1,1,1",
+    bandwidth: Bandwidth = _BANDWIDTH,
+    latency: Latency = _LATENCY,
+    speed: HostSpeed = _SPEED,
+    power: HostPower = _POWER,
+    simgrid: SimgridOption = None,
+    output: OutputFile = Path("dragonfly.xml"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the platform of a dragonfly, as SimGrid knows it.
+
+    Routers of a chassis are all connected, and so are those of one number in the
+    chassis of a group. Any two groups are connected by one pair of routers. Two
+    hosts are 2 hops apart on one router, at most 4 in one group, and at most 7
+    otherwise; ids run from group to group.
+
+    Example:
+
+      decision platform dragonfly --groups 4 --chassis 2 --routers 4 --nodes 2
+    """
+    from decision.model.topology import Dragonfly
+
+    (link,) = _read_links(bandwidth, latency)
+    topology = Dragonfly(groups, chassis, routers, nodes, link, _read_cables(cables))
+    shape = {"groups": groups, "chassis": chassis, "routers": routers, "nodes": nodes, "cables": cables}
+    _write(topology, "dragonfly", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+
+
+def _read_cables(text: str) -> tuple[int, int, int]:
+    """The numbers of parallel links from ``1,1,1``.
+
+    Raises:
+        ConfigError: if they are not written so.
+    """
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise ConfigError(f"--cables {text!r}: write three whole numbers like 2,1,1")
+    return int(parts[0]), int(parts[1]), int(parts[2])
+
+
+def flat_command(
+    hosts: NbHosts,
+    bandwidth: Bandwidth = _BANDWIDTH,
+    latency: Latency = _LATENCY,
+    speed: HostSpeed = _SPEED,
+    power: HostPower = _POWER,
+    simgrid: SimgridOption = None,
+    output: OutputFile = Path("flat.xml"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the platform of equal hosts around one switch that never saturates.
+
+    Each host has a link of its own, so that all are 2 hops apart.
+
+    Example:
+
+      decision platform flat --hosts 64 --bandwidth 1Gbps --latency 50us
+    """
+    from decision.model.topology import Flat
+
+    (link,) = _read_links(bandwidth, latency)
+    topology = Flat(hosts, link)
+    _write(topology, "flat", {"hosts": hosts}, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+
+
+def _read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
+    """The links of each level, from one value for all or one for each, separated by commas.
+
+    Raises:
+        ConfigError: if there are as many values as neither, or one cannot be read.
+    """
+    from decision.formats.simgrid import parse_bandwidth, parse_latency
+    from decision.model.topology import Link
+
+    bandwidths = _each("--bandwidth", bandwidth, levels)
+    latencies = _each("--latency", latency, levels)
+    return [Link(parse_bandwidth(b), parse_latency(d)) for b, d in zip(bandwidths, latencies, strict=True)]
+
+
+def _each(option: str, text: str, levels: int) -> list[str]:
+    values = text.split(",")
+    if len(values) not in (1, levels):
+        number = "one value" if levels == 1 else f"one value, or {levels}, from the hosts up"
+        raise ConfigError(f"{option} {text!r}: give {number}")
+    return values if len(values) == levels else values * levels
+
+
+class _Options(NamedTuple):
+    """Options of all these commands as the user gave them."""
+
+    bandwidth: str
+    latency: str
+    speed: str
+    power: str
+    simgrid: str | None
+    output: Path
+
+
+def _write(topology: "Topology", command: str, shape: Mapping[str, object], options: _Options, as_json: bool) -> None:
+    """Write the platform of equal hosts in a topology; a comment says what it is and which command made it.
+
+    Args:
+        topology: what connects the hosts.
+        command: its name.
+        shape: the command's own options.
+        options: the options that it shares with others.
+        as_json: print what was written as data.
+    """
+    from decision import __version__
+    from decision.formats.platform_write import write_platform
+    from decision.formats.simgrid import BATSIM_SIMGRID
+    from decision.generate.topologies import describe_topology, networked
+
+    from .platform_tables import print_written
+
+    platform = networked(topology, *_power(options.speed, options.power))
+    description = describe_topology(topology)
+    written = {**shape, **options._asdict(), "output": None}
+    given = " ".join(f"{key}={value}" for key, value in written.items() if value is not None)
+    comment = fill(f"{description} Made by decision {__version__}: platform {command}, {given}.", 110)
+    write_platform(options.output, platform, comment, options.simgrid or BATSIM_SIMGRID)
+    print_written(options.output, platform, as_json, description)
+
+
+def _power(speed: str, power: str) -> "tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]":
+    """The pstates, sleep states and properties of a host.
+
+    Raises:
+        ConfigError: if one of the two cannot be read, or is too small.
+    """
+    from decision.formats.simgrid import parse_speed, parse_wattage
+    from decision.generate.clusters import taurus_power
+    from decision.model.platform import PowerState
+
+    flops = parse_speed(speed)
+    least = 1e9 if power == "taurus" else 1.0  # the speeds of taurus's frequencies are rounded to 0.01 Gf
+    if flops < least:
+        raise ConfigError(f"--speed {speed!r}: must be at least {least:g} flop/s")
+    if power == "taurus":
+        return taurus_power(flops, 1)
+    if power == "none":
+        return (PowerState(flops),), (), {}
+    ((idle, epsilon, computing), *others) = parse_wattage(power)
+    if others:
+        raise ConfigError(f"--power {power!r}: give taurus, none, or watts as IDLE:COMPUTING")
+    if idle > computing:
+        raise ConfigError(f"--power {power!r}: expected IDLE:COMPUTING with IDLE <= COMPUTING")
+    return (PowerState(flops, idle, epsilon, computing),), (), {}

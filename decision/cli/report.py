@@ -1,0 +1,174 @@
+"""``decision report``: finished runs, running ones, trainings and checkpoints."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decision.model.errors import ConfigError
+
+from .command import add_command
+from .options import JsonOption, OutputFolder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PERIOD = 0.25  # seconds between two looks
+
+
+class PictureFormat(StrEnum):
+    """How pictures are written."""
+
+    PNG = "png"
+    SVG = "svg"
+
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Folder or file prefix of a run, or folder of a training; a folder of folders includes all of them.",
+        metavar="RUN",
+    ),
+]
+PowerPlatform = Annotated[
+    Path | None,
+    typer.Option("--platform", "-p", help="Platform, to split power by host state.", metavar="FILE"),
+]
+Format = Annotated[PictureFormat, typer.Option("--format", help="Image format.")]
+RunFolder = Annotated[Path, typer.Argument(help="Output folder of a run.", metavar="FOLDER")]
+Live = Annotated[bool, typer.Option("--live", help="Update until the run ends.")]
+Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision train.", metavar="CKPT")]
+
+
+def analyse_command(
+    runs: Runs,
+    platform: PowerPlatform = None,
+    output: OutputFolder = Path("report"),
+    pictures: Format = PictureFormat.PNG,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw runs or trainings side by side, as pictures and one page.
+
+    Reads the output files of decision run, decision showcase or Batsim (3 to 5).
+    Writes pictures and report.html, one file with all of them, a table, and
+    Gantt charts with zoom; the page works without a network.
+
+    For folders of decision train it draws the learning curves: three or more
+    trainings that differ only in their seed as their mean and a band from the
+    lowest to the highest, others as one line each.
+
+    Examples:
+
+      decision report analyse out
+
+      decision report analyse out/easy out/fcfs -p platforms/taurus.xml
+
+      decision report analyse learned/seed0 learned/seed1 learned/seed2
+    """
+    from decision.analysis.curves import load_trainings
+    from decision.analysis.plots import require_matplotlib
+    from decision.analysis.runs import load_runs
+    from decision.formats import load_platform
+    from decision.learn.kinds import kind_of
+    from decision.runs.inputs import writable_folder
+
+    from .progress import working
+    from .tables import count, print_json, print_summaries, summary_rows
+    from .terminal import say
+
+    require_matplotlib()
+    from decision.analysis.report import analyse, split
+    from decision.analysis.runs import summaries_of
+
+    with working("drawing"):
+        hosts = None if platform is None else load_platform(platform, energy=True)
+        places, folders = split(runs)
+        found, learned = load_runs(places), load_trainings(folders, kind_of)
+        files = analyse(found, learned, writable_folder(output), pictures.value, hosts)
+    if as_json:
+        print_json({"runs": summary_rows(summaries_of(found)), "files": files})
+        return
+    if found:
+        print_summaries(summaries_of(found))
+    say(f"{files[-1]} and {count(len(files) - 1, 'picture')} in the same folder")
+
+
+def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = False) -> None:
+    """Show the progress of a run: clock, queue, host map, power.
+
+    Reads the output folder (-o) of decision run, from another terminal. For
+    finished runs, prints the summary.
+
+    Examples:
+
+      decision report view out
+
+      decision report view out --live
+    """
+    from decision.analysis.runs import load_runs, summaries_of
+    from decision.runs.status import read_status
+
+    from .live import frame
+    from .tables import print_json, print_summaries, summary_rows
+    from .terminal import stderr, stdout
+
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder; give the output folder (-o) of decision run")
+    if live:
+        _watch(folder, stderr() if as_json else stdout())
+    status = read_status(folder)
+    if status is None:
+        summaries = summaries_of(load_runs([folder]))
+        if as_json:
+            print_json({"runs": summary_rows(summaries)})
+        else:
+            print_summaries(summaries)
+    elif as_json:
+        print_json({"status": status})
+    else:
+        stdout().print(frame(status, [status.waiting], stdout().width))
+
+
+def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False) -> None:
+    """Show what a checkpoint was learned from, how, and for how many steps.
+
+    Example:
+
+      decision report show learned/dbf.ckpt
+    """
+    from decision.learn.checkpoint import read_manifest
+
+    from .learning_tables import print_manifest
+    from .tables import print_json
+
+    manifest = read_manifest(checkpoint)
+    if as_json:
+        print_json(manifest)
+    else:
+        print_manifest(manifest)
+
+
+def _watch(folder: Path, console: "Console") -> None:
+    """Show the run until it ends; waits for one where none has begun."""
+    import time
+
+    from rich.live import Live as Screen
+
+    from decision.runs.status import read_status
+
+    from .live import frame
+
+    queue: list[int] = []
+    with Screen(f"waiting for a run in {folder}", console=console, transient=True, auto_refresh=False) as screen:
+        while (status := read_status(folder)) is not None or not any(folder.glob("*jobs.csv")):
+            if status is not None:
+                queue.append(status.waiting)
+                screen.update(frame(status, queue, console.width), refresh=True)
+            time.sleep(_PERIOD)
+
+
+app = typer.Typer(no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
+add_command(app, "analyse", analyse_command)
+add_command(app, "view", view_command)
+add_command(app, "show", show_checkpoint_command)

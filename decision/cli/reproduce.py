@@ -1,0 +1,158 @@
+"""``decision reproduce``: published or recorded results, and what this package gives for them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .command import add_command
+from .options import JsonOption, ProcessesOption
+
+if TYPE_CHECKING:
+    from decision.reproduce import Findings, Parts
+
+Data = Annotated[Path, typer.Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
+PartsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Folder for finished parts and results; out/NAME by default.", metavar="FOLDER"
+    ),
+]
+Log = Annotated[
+    Path, typer.Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
+]
+Budget = Annotated[
+    Literal["smoke", "standard", "splits", "full"],
+    typer.Option("--budget", help="Number of runs: minutes, hours or days."),
+]
+Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show the finished runs.")]
+Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train.", min=1)]
+PlacedJobs = Annotated[
+    int | None, typer.Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)
+]
+OldName = Annotated[Literal["grid5000-2016", "rlscheduler-table"], typer.Argument(help="Result to reproduce.")]
+
+
+def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> None:
+    """What OAR did on 32 hosts of Grid'5000, and the errors of simulations.
+
+    Example:
+
+      decision reproduce grid5000-2016 --data data/grid5000-2016
+    """
+    from decision.reproduce.grid5000 import reproduce_grid5000
+
+    _reproduce("parts", lambda progress: reproduce_grid5000(data), as_json)
+
+
+def rlscheduler_table_command(
+    data: Data = Path(),
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """RLScheduler's table of bounded slowdowns, by its simulator's rules and by the usual ones.
+
+    Example:
+
+      decision reproduce rlscheduler-table --data data
+    """
+    from decision.reproduce.rlscheduler import reproduce_rlscheduler
+
+    _reproduce(
+        "parts",
+        lambda progress: reproduce_rlscheduler(data, _parts(output, "rlscheduler", processes, progress)),
+        as_json,
+    )
+
+
+def dbf_command(
+    swf: Log,
+    budget: Budget = "smoke",
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    finished: Finished = False,
+    as_json: JsonOption = False,
+) -> None:
+    """DBF's paper: windows, splits and seeds, against heuristics and two other learned schedulers.
+
+    Policies are trained on the first half of the log and compared on the second.
+    Finished runs are cached; Ctrl-C loses at most a minute of training.
+
+    Examples:
+
+      decision reproduce dbf --swf lublin_256.swf
+
+      decision reproduce dbf --swf lublin_256.swf --budget standard -o out/dbf
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.dbf_runs import BudgetName, reproduce_dbf
+
+    name = BudgetName(budget)
+    _reproduce(
+        "runs",
+        lambda progress: reproduce_dbf(swf, _parts(output, "dbf", processes, progress), name, only_finished=finished),
+        as_json,
+    )
+
+
+def ranking_command(
+    swf: Log,
+    output: PartsFolder = None,
+    seeds: Seeds = 5,
+    steps: PlacedJobs = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learned rankings against every order with backfilling, on held-out jobs.
+
+    Example:
+
+      decision reproduce ranking --swf lublin_256.swf -o out/ranking
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.ranking_comparison import reproduce_ranking
+
+    _reproduce(
+        "steps",
+        lambda progress: reproduce_ranking(swf, _parts(output, "ranking", 1, progress), seeds=seeds, steps=steps),
+        as_json,
+    )
+
+
+def experiment_command(
+    name: OldName, data: Data = Path(), output: PartsFolder = None, processes: ProcessesOption = None
+) -> None:
+    """Old name of [bold]decision reproduce[/bold]."""
+    if name == "grid5000-2016":
+        grid5000_2016_command(data)
+    else:
+        rlscheduler_table_command(data, output, processes)
+
+
+def _parts(output: Path | None, name: str, processes: int | None, progress: Callable[[int, int], None]) -> "Parts":
+    from decision.cores import available_cores
+    from decision.reproduce import Parts
+
+    return Parts(output or Path("out") / name, processes or available_cores(), progress)
+
+
+def _reproduce(parts: str, run: "Callable[[Callable[[int, int], None]], Findings]", as_json: bool) -> None:
+    from .progress import announce_compilation, counting
+    from .tables import print_findings
+
+    announce_compilation()
+    with counting(parts) as show:
+        findings = run(show)
+    print_findings(findings, as_json)
+
+
+app = typer.Typer(no_args_is_help=True, help="Reproduce a published or recorded result and print its tables.")
+add_command(app, "grid5000-2016", grid5000_2016_command)
+add_command(app, "rlscheduler-table", rlscheduler_table_command)
+add_command(app, "dbf", dbf_command)
+add_command(app, "ranking", ranking_command)

@@ -1,0 +1,152 @@
+"""``decision workload``: what a workload is like, and the commands that make and convert workloads."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .command import add_command
+from .options import JsonOption, PlotFile, SpeedOption, TimeFieldOption, WorkloadArgument, read_speed
+from .workload_convert import from_json_command, from_oar_command, from_swf_command, to_swf_command
+from .workload_make import (
+    green_command,
+    grid5000_like_command,
+    lublin_command,
+    predicted_runtimes_command,
+    topology_command,
+)
+
+if TYPE_CHECKING:
+    from decision.model.demand import Floats
+    from decision.model.workload import Workload
+
+
+class PredictorName(StrEnum):
+    """Who predicts."""
+
+    WALLTIME = "walltime"
+    LAST2 = "last2"
+    REGRESSION = "regression"
+
+
+Predictors = Annotated[
+    list[PredictorName] | None,
+    typer.Option("--predictor", help="Predictor; may be repeated.", show_default="all of them"),
+]
+
+
+def describe_command(
+    file: WorkloadArgument,
+    speed: SpeedOption = None,
+    time_field: TimeFieldOption = None,
+    plot: PlotFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Describe a workload: sizes, run times, estimates, arrivals, users.
+
+    The offered load is the host time that the jobs take, each at most its
+    walltime, divided by the host time that the machine has from the first
+    submission to the last.
+
+    Examples:
+
+      decision workload describe log.swf
+
+      decision workload describe week.json --speed 141.24Gf --plot week.png
+    """
+    from decision.analysis.descriptions import workload_figures
+    from decision.model.demand import runtimes
+    from decision.model.reshape import check_jobs
+    from decision.runs.conversion import load_any
+
+    from .tables import print_dropped, print_json
+    from .workload_tables import figure_facts, print_figures
+
+    workload = load_any(file, time_field)
+    check_jobs(workload)
+    seconds = runtimes(workload, read_speed(speed))
+    if plot is not None:
+        _draw(workload, seconds, plot, file.name)
+    print_dropped([workload])
+    found = workload_figures(workload, seconds)
+    if as_json:
+        print_json(figure_facts(workload, found))
+    else:
+        print_figures(workload, found)
+
+
+def _draw(workload: "Workload", runtimes: "Floats", path: Path, title: str) -> None:
+    from decision.analysis.plots import require_matplotlib
+
+    require_matplotlib()
+    from decision.analysis.plots.workloads import draw_workload
+
+    draw_workload(workload, runtimes, path, title)
+
+
+def predict_command(
+    file: WorkloadArgument,
+    predictor: Predictors = None,
+    time_field: TimeFieldOption = None,
+    speed: SpeedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict each job's run time as a scheduler could, and show the errors.
+
+    A predictor learns a run time when the job has ended; predictions are at most
+    the walltime. In a log, a job ends its waiting time and its run time after
+    its submission; an unknown waiting time counts as 0.
+
+      walltime    the requested time
+
+      last2       the mean of the user's last two ended jobs (Tsafrir 2007)
+
+      regression  of the logarithm, on user, size, walltime and hour
+
+    Accuracy is the mean of min(p, r) / max(p, r) for predictions p of run times
+    r: 1 is perfect.
+
+    Examples:
+
+      decision workload predict NASA-iPSC-1993-3.1-cln.swf
+
+      decision workload predict theta.swf --time-field 6 --predictor last2
+    """
+    from decision.estimates import PREDICTORS
+    from decision.estimates.history import history_of, load_history, predict_history, prediction_errors
+    from decision.formats.swf import REQUESTED_TIME
+    from decision.runs.conversion import load_any
+    from decision.runs.inputs import check_time_field, is_swf
+
+    from .tables import print_json
+    from .workload_tables import print_errors
+
+    check_time_field([file], time_field)
+    if is_swf(file):
+        history = load_history(file, time_field or REQUESTED_TIME)
+    else:
+        history = history_of(load_any(file), read_speed(speed))
+    names = [name.value for name in predictor or PredictorName]
+    errors = {name: prediction_errors(predict_history(history, PREDICTORS[name]()), history.runtime) for name in names}
+    if as_json:
+        print_json({"jobs": len(history.runtime), "predictors": errors})
+    else:
+        print_errors(errors, history)
+
+
+app = typer.Typer(no_args_is_help=True, help="Make, convert and describe workloads.")
+add_command(app, "from-swf", from_swf_command)
+add_command(app, "from-oar", from_oar_command)
+add_command(app, "from-json", from_json_command)
+add_command(app, "to-swf", to_swf_command)
+add_command(app, "describe", describe_command)
+add_command(app, "lublin", lublin_command)
+add_command(app, "predict", predict_command)
+
+_presets = typer.Typer(no_args_is_help=True)
+add_command(_presets, "predicted-runtimes", predicted_runtimes_command)
+add_command(_presets, "grid5000-like", grid5000_like_command)
+add_command(_presets, "green", green_command)
+add_command(_presets, "topology", topology_command)
+app.add_typer(_presets, name="preset", help="Make the workloads of published papers.")

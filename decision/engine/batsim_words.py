@@ -1,0 +1,158 @@
+"""The one writer of Batsim's words: the events of its questions, from what either engine knows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from decision.formats.profiles import profile_fields
+from decision.model.hosts import format_hosts
+from decision.model.platform import Host, Platform
+from decision.model.record import FinalState
+from decision.model.workload import Job, MachineEvent, Workload, used_profiles
+from decision.protocol.messages import (
+    Answer,
+    AnswerData,
+    Config,
+    JobCompleted,
+    JobCompletedData,
+    JobDescription,
+    JobKilled,
+    JobKilledData,
+    JobSubmitted,
+    JobSubmittedData,
+    Notify,
+    NotifyData,
+    Resource,
+    ResourceStateChanged,
+    ResourceStateChangedData,
+    SimulationBegins,
+    SimulationBeginsData,
+    TaskProgress,
+)
+
+from .constants import DECIMALS
+from .options import EngineOptions
+from .profiles import LeafTask
+
+NO_MORE_JOBS = "no_more_static_job_to_submit"
+NO_MORE_EVENTS = "no_more_external_event_to_occur"
+
+_MACHINE_EVENTS = ("machine_available", "machine_unavailable")
+
+
+def simulation_begins(platform: Platform, workloads: Iterable[Workload], options: EngineOptions) -> SimulationBegins:
+    """Batsim's first event."""
+    workloads = sorted(workloads, key=lambda workload: workload.name)
+    data = SimulationBeginsData(
+        nb_resources=len(platform.hosts) + len(platform.storage),
+        nb_compute_resources=len(platform.hosts),
+        nb_storage_resources=len(platform.storage),
+        allow_compute_sharing=False,
+        allow_storage_sharing=True,
+        config=_config(options),
+        compute_resources=tuple(_resource(host) for host in platform.hosts),
+        storage_resources=tuple(_resource(host) for host in platform.storage),
+        workloads={workload.name: workload.path for workload in workloads},
+        profiles={workload.name: _profiles(workload) for workload in workloads},
+    )
+    return SimulationBegins(0.0, data)
+
+
+def _profile_object(name: str, workload: Workload) -> dict[str, Any]:
+    """A profile's JSON object, as its file has it where that was kept."""
+    source = workload.profile_sources.get(name)
+    fields: dict[str, Any] = msgspec.json.decode(source) if source else profile_fields(workload.profiles[name])
+    return fields
+
+
+def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
+    """The profiles that some job uses: Batsim drops the others when it reads the workload."""
+    used = used_profiles(workload.profiles, {job.profile for job in workload.jobs})
+    return {name: _profile_object(name, workload) for name in workload.profiles if name in used}
+
+
+def _config(options: EngineOptions) -> Config:
+    return Config(
+        redis_enabled=False,
+        redis_hostname="127.0.0.1",
+        redis_port=6379,
+        redis_prefix="default",
+        profiles_forwarded_on_submission=options.forward_profiles,
+        dynamic_jobs_enabled=options.dynamic_jobs,
+        dynamic_jobs_acknowledged=options.acknowledge_dynamic_jobs,
+        profile_reuse_enabled=options.dynamic_jobs and options.profile_reuse,
+        sched_config=options.sched_config,
+        forward_unknown_events=options.forward_unknown_events,
+    )
+
+
+def _resource(host: Host) -> Resource:
+    properties = {"role": "", **host.properties}
+    return Resource(host.id, host.name, "idle", properties, dict(host.zone_properties))
+
+
+# --- Jobs ----------------------------------------------------------------------------------------------------
+
+
+def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> JobSubmitted:
+    """A job arrives, or is acknowledged."""
+    profile = _profile_object(job.profile, workload) if options.forward_profiles else UNSET
+    return JobSubmitted(time, JobSubmittedData(job.id, _description(job), profile))
+
+
+def _description(job: Job) -> JobDescription:
+    """The job as its workload describes it, with its full id."""
+    if job.source is not None:
+        return JobDescription(**msgspec.json.decode(job.source))
+    fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
+    if job.walltime != float("inf"):
+        fields["walltime"] = job.walltime
+    if job.user:
+        fields["user"] = job.user
+    return JobDescription(**fields)
+
+
+def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> JobCompleted:
+    """A job ended, however it did."""
+    state: Any = final.name
+    return JobCompleted(time, JobCompletedData(job_id, state, return_code, alloc))
+
+
+def job_killed(time: float, job_ids: Sequence[str], progress: Mapping[str, TaskProgress]) -> JobKilled:
+    """A kill is over; jobs that had ended by themselves before are named, and have no progress."""
+    return JobKilled(time, JobKilledData(tuple(job_ids), dict(progress)))
+
+
+def task_progress(leaf: LeafTask, share: float) -> TaskProgress:
+    """How far a leaf task is, within the composed profiles around it."""
+    progress = TaskProgress(leaf.profile, progress=round(share, DECIMALS))
+    for profile, index in reversed(leaf.path):
+        progress = TaskProgress(profile, UNSET, current_task_index=index, current_task=progress)
+    return progress
+
+
+# --- Hosts and notifications ---------------------------------------------------------------------------------
+
+
+def pstate_changed(time: float, hosts: str, pstate: int) -> ResourceStateChanged:
+    """All hosts of a request have reached their pstate."""
+    return ResourceStateChanged(time, ResourceStateChangedData(hosts, str(pstate)))
+
+
+def consumed_energy(time: float, joules: float) -> Answer:
+    """What all hosts have used so far."""
+    return Answer(time, AnswerData(consumed_energy=round(joules, DECIMALS)))
+
+
+def notification(time: float, kind: str) -> Notify:
+    """One of Batsim's notifications that say nothing else."""
+    return Notify(time, NotifyData(type=kind))
+
+
+def external_event(time: float, event: MachineEvent) -> Notify:
+    """An external event happened; one of a type that Batsim does not know is passed on as it is."""
+    if event.type not in _MACHINE_EVENTS:
+        return Notify(time, NotifyData(**msgspec.json.decode(event.source)))
+    return Notify(time, NotifyData(type=f"event_{event.type}", resources=format_hosts(event.hosts)))

@@ -1,0 +1,268 @@
+"""The compiled engine without any messages: its arrays, and the steps of a simulation on them.
+
+Loops that ask a compiled policy use this much (`decision.simulation`); `decision.engine.embedded` adds Batsim's
+messages. Kernels do the work. Here arrays grow, and what kernels return becomes errors for people.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from decision.model.errors import PolicyError
+from decision.model.hosts import format_intervals
+from decision.model.platform import Platform
+from decision.model.record import FinalState, HostState
+from decision.model.workload import Job, MachineEvent, Workload
+from decision.policies import plan_arrays as p
+from decision.state.cluster import (
+    N_ENDED,
+    N_INTERVALS,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    QUEUED,
+    RUNNING,
+    ClusterState,
+    PlatformFacts,
+    new_state,
+    platform_facts,
+    with_room,
+)
+
+from . import refusals
+from .kernels import arrays as a
+from .kernels import commands as c
+from .kernels.server import advance, begin, load_reply
+from .options import EngineOptions, check_inputs, events_in_order
+from .profiles import LeafTask
+from .refusals import HostNow, JobPhase
+from .truth import build_truth, check_events, with_job, with_leaves
+
+_PHASES = {QUEUED: JobPhase.SUBMITTED, RUNNING: JobPhase.RUNNING}
+
+
+class CompiledEngine:
+    """Simulates one run, step by step.
+
+    Args:
+        platform: the hosts.
+        workloads: jobs and profiles; their submitters begin in this order.
+        events: what happens to the platform from outside.
+        options: Batsim's options.
+
+    Raises:
+        ConfigError: if the engine cannot simulate it; one line that says what to do.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        workloads: Sequence[Workload],
+        events: Sequence[MachineEvent] = (),
+        options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
+    ) -> None:
+        check_inputs(platform, workloads, events, options)
+        self.platform, self.options, self.events = platform, options, events_in_order(events)
+        check_events(self.events, len(platform.hosts))
+        truth, self.names = build_truth(workloads, [self.events] if events else [])
+        self.world = _new_world(platform, options, truth, len(self.names.jobs))
+        self._over = False
+        begin(self.world)
+
+    @property
+    def state(self) -> ClusterState:
+        """What a scheduler may know, to be read only; another object after arrays have grown."""
+        return self.world.state
+
+    @property
+    def facts(self) -> PlatformFacts:
+        """What never changes."""
+        return self.world.facts
+
+    @property
+    def plan(self) -> p.PlanArrays:
+        """Where a decision is written; another object after arrays have grown."""
+        return self.world.plan
+
+    # --- Steps --------------------------------------------------------------------------------------------------
+
+    def advance(self) -> int:
+        """Go on until the next question (ASK) or the end (DONE).
+
+        Raises:
+            PolicyError: if a command of the last reply is impossible.
+            DeadlockError: if nothing can happen any more.
+            ConfigError: if an external event is impossible.
+        """
+        return self.resume(advance(self.world))
+
+    def resume(self, code: int) -> int:
+        """Deal with what `advance` returned, until it is ASK or DONE."""
+        number = self.world.sim.number
+        while code not in (a.ASK, a.DONE):
+            if code == a.DEADLOCK:
+                waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.count[N_QUEUED]]]
+                raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]))
+            if code == a.BAD_COMMAND:
+                raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
+            if code == a.BAD_EVENT:
+                event = self.events[number[a.REFUSED_EVENT]]
+                states = self.state.host_state
+                host = next(host for host in sorted(event.hosts) if states[host] != HostState.UNAVAILABLE)
+                raise refusals.already_here(event, host, HostState(states[host]))
+            self.grow()
+            number = self.world.sim.number
+            code = advance(self.world)
+        self._over = code == a.DONE
+        return code
+
+    def reply(self, now: float) -> None:
+        """Carry out the plan, as the reply of a decision process whose time is `now` seconds."""
+        while not load_reply(self.world, now):
+            self.grow()
+
+    # --- Room in the arrays -------------------------------------------------------------------------------------
+
+    def grow(self) -> None:
+        """Make room for the plan's commands and all else that can happen before a kernel asks for room again."""
+        state, sim, rows, plan = self.world.state, self.world.sim, self.world.rows, self.world.plan
+        number, count = sim.number, state.count
+        planned = int(plan.count.sum())
+        under_way = int(number[a.N_ACTIVITIES] + number[a.MAIL_TAIL] - number[a.MAIL_HEAD]) + planned
+        at_once = len(state.size) + len(self.world.truth.event_time)
+        room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + at_once + 128)
+        running = int(count[N_ENDED] + count[N_RUNNING]) + planned
+        self.world = self.world._replace(
+            sim=a.grow_sim(sim, len(state.size), room),
+            rows=a.grow_rows(rows, number, 2 * room),
+            state=with_room(state, 0, int(count[N_INTERVALS]) + room, running),
+        )
+
+    def make_room(self, commands: int, intervals: int) -> None:
+        """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
+        state, sim, plan = self.world.state, self.world.sim, self.world.plan
+        jobs = int(state.count[N_JOBS]) + commands + len(self.world.truth.size)
+        if self.options.dynamic_jobs and jobs > len(state.size):
+            state = with_room(state, jobs, 0)
+            sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
+        short = commands > len(plan.kind) or intervals > len(plan.first)
+        if short or len(sim.command_time) < len(plan.kind):
+            plan = p.new_plan(state, commands, intervals)
+            sim = sim._replace(command_time=np.zeros(len(plan.kind)))
+        self.world = self.world._replace(state=state, sim=sim, plan=plan)
+
+    # --- Jobs and hosts -----------------------------------------------------------------------------------------
+
+    def job(self, number: int) -> Job:
+        """What job `number` is."""
+        return self.names.jobs[self.world.sim.truth_of[number]]
+
+    def leaves(self, number: int) -> tuple[LeafTask, ...]:
+        """What job `number` does."""
+        return self.names.leaves[self.world.sim.truth_of[number]]
+
+    def add_job(self, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> int:
+        """Take a dynamic job in; returns its index in the truth."""
+        self.world = self.world._replace(truth=with_job(self.world.truth, self.names, job, leaves, moldable))
+        return len(self.names.jobs) - 1
+
+    def set_leaves(self, number: int, leaves: tuple[LeafTask, ...]) -> None:
+        """Let job `number` do `leaves`, on one host each of its allocation, instead of its profile."""
+        at = int(self.world.sim.truth_of[number])
+        self.names.leaves[at] = leaves
+        self.world = self.world._replace(truth=with_leaves(self.world.truth, at, leaves))
+        self.world.truth.moldable[at] = 1
+
+    def allocation(self, number: int) -> str:
+        """The hosts of a job as Batsim writes them."""
+        state = self.state
+        first = int(state.alloc_first[number])
+        span = slice(first, first + int(state.alloc_count[number]))
+        return format_intervals(zip(state.interval_first[span], state.interval_last[span], strict=True))
+
+    def switched_hosts(self, request: int) -> str:
+        """The hosts of a switch request."""
+        sim = self.world.sim
+        span = slice(int(sim.switch_begin[request]), int(sim.switch_end[request]))
+        return format_intervals(zip(sim.switch_first[span], sim.switch_last[span], strict=True))
+
+    # --- Errors -------------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Simulated time, in seconds, not rounded."""
+        return float(self.world.sim.real[a.SIM_NOW])
+
+    def refuse(self, reason: str) -> PolicyError:
+        """The error of an impossible command."""
+        return PolicyError(f"t={self.now:.12g} s: {reason}")
+
+    def _why_not(self, at: int) -> str:
+        """Why command `at` of the plan is impossible now."""
+        plan = self.plan
+        kind, job = int(plan.kind[at]), int(plan.job[at])
+        if kind == p.CALL_AT:
+            return refusals.call_refusal(float(plan.time[at]))
+        if kind == p.SET_PSTATE:
+            pstate = int(plan.value[at])
+            reason = refusals.switch_refusal([self._host(host) for host in self._hosts_of(at)], pstate)
+            return reason or f"pstate {pstate}: no hosts given, or one of them twice"
+        if kind == p.START:
+            return self._why_not_start(at, job)
+        if kind == p.REJECT:
+            return refusals.phase_refusal(self.job(job).id, "be rejected", self._phase(job))
+        if kind == p.KILL:
+            return refusals.never_executed(self.job(c.first_unkillable(self.world, at)).id)
+        wanted = "RUNNING" if kind == c.START_ELSEWHERE else FinalState(int(plan.value[at])).name
+        return self.why_not_become(job, wanted)
+
+    def why_not_become(self, job: int, wanted: str) -> str:
+        """Why CHANGE_JOB_STATE is impossible."""
+        return refusals.become_refusal(self.job(job).id, wanted, self._phase(job), self.allocation(job))
+
+    def _why_not_start(self, at: int, job: int) -> str:
+        facts, hosts = self.job(job), self._hosts_of(at)
+        span = slice(int(self.plan.begin[at]), int(self.plan.end[at]))
+        alloc = format_intervals(zip(self.plan.first[span], self.plan.last[span], strict=True))
+        moldable = bool(self.world.truth.moldable[self.world.sim.truth_of[job]])
+        return (
+            refusals.phase_refusal(facts.id, "start", self._phase(job))
+            or refusals.size_refusal(facts.id, facts.size, moldable, len(hosts))
+            or refusals.start_refusal(facts.id, alloc, [self._host(host) for host in hosts], self.options.energy)
+            or f"{facts.id} cannot start on hosts {alloc}: a host is named twice"
+        )
+
+    def _hosts_of(self, action: int) -> list[int]:
+        """The hosts of an action of the plan."""
+        plan = self.plan
+        intervals = range(plan.begin[action], plan.end[action])
+        return [host for i in intervals for host in range(plan.first[i], plan.last[i] + 1)]
+
+    def _host(self, host: int) -> HostNow:
+        state, job = self.state, int(self.state.host_job[host])
+        doing = self.job(job).id if job >= 0 else ""
+        return HostNow(self.platform.hosts[host], HostState(state.host_state[host]), doing, int(state.pstate[host]))
+
+    def _phase(self, job: int) -> JobPhase:
+        return _PHASES.get(int(self.state.job_state[job]), JobPhase.ENDED)
+
+
+def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jobs: int) -> a.World:
+    """The arrays of a simulation that has not begun."""
+    hosts = len(platform.hosts)
+    facts, pstates = platform_facts(platform, options.energy)
+    state = new_state(facts, pstates, max(nb_jobs, 64))
+    sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size))
+    sim.number[a.ENERGY_ON] = options.energy
+    sim.number[a.TRACE_ON] = options.trace
+    sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs
+    sim.number[a.REGISTRATION_OPEN] = options.dynamic_jobs
+    sim.number[a.REFUSED_EVENT] = -1
+    sim.real[[a.FIRST_JOULES, a.LAST_JOULES]] = -1.0  # as Batsim has it before there are any
+    if options.energy:
+        for host in platform.storage:
+            power = host.pstates[host.initial_pstate]
+            sim.real[a.STORAGE_WATTS] += power.idle
+            sim.real[a.WATTS_MIN] += power.epsilon
+    rows = a.new_rows(2 * nb_jobs + 16 * hosts + 1024, options.energy)
+    return a.World(state, facts, truth, sim, rows, p.new_plan(state))

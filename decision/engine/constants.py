@@ -1,0 +1,12 @@
+"""Numbers of Batsim and SimGrid that both engines keep to."""
+
+TIME_PRECISION = 1e-9  # seconds: with less than this left, a sleep is over
+WORK_PRECISION = 1e-14  # share: with less than this left, a parallel task is over
+TASK_STEPS = 3  # requests to SimGrid's kernel before a parallel task begins: flops, bytes, hosts
+
+SHORTEST_CALL = 1e-5  # seconds: Batsim's waiter never sleeps for less
+DECIMALS = 6  # of the numbers in Batsim's messages
+
+WALLTIME_CODE, KILLED_CODE = -1, -2  # return codes of jobs that were stopped
+SWITCHING_TO_COMPUTE, SWITCHING_TO_SLEEP = -1, -2  # what the pstate trace says while hosts switch
+START_ROW, END_ROW, PSTATE_ROW = "s", "e", "p"  # kinds of row in the energy trace

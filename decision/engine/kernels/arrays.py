@@ -1,0 +1,363 @@
+"""The engine's own memory: `Truth` (what jobs really do), `Sim` (activities, mailbox, progress), `Rows` (traces).
+
+A policy sees none of it. Indices: truth t (static jobs by workload and order of submission, then dynamic ones),
+job j (number in `ClusterState`, by order of submission), host h.
+
+Every kernel of the engine takes a `World` first, which has all bundles of one simulation: pointers only, so that
+passing it on costs nothing. (A separate argument for each bundle was as fast, and 27 orders of them were in use.)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.bundle import F8, I1, I4, I8, Bundle, I4x2
+from decision.jit import kernel
+from decision.policies.plan_arrays import PlanArrays
+from decision.state.cluster import ClusterState, PlatformFacts
+
+# Kinds of leaf task
+DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
+
+# Activities by what their end is. A code is one of them, or of the messages, and what it is about: see `pack`
+(
+    SUBMITTER_WAKES,  # workload
+    EVENT_LIST_WAKES,  # event list
+    DELAY_ENDS,  # job: its leaf is over
+    TASK_ENDS,  # job: its leaf is over
+    WALLTIME_ENDS,  # job
+    CALL_IS_DUE,
+    SWITCH_ENDS,  # host
+    REPLY_WAKES,  # message that the reply sends then
+) = range(8)
+
+# Messages in the server's mailbox
+(
+    MSG_HELLO,  # workload: its submitter is there
+    MSG_SUBMITTED,  # workload: jobs that are due
+    MSG_BYE,  # workload: it has no more jobs
+    MSG_EVENTS,  # event list: events that are due
+    MSG_EVENTS_HELLO,  # event list
+    MSG_EVENTS_BYE,  # event list
+    MSG_COMPLETED,  # job
+    MSG_CALL,
+    MSG_SWITCHED,  # host
+    MSG_KILLED,  # kill request
+    MSG_COMMAND,  # action of the plan
+    MSG_READY,  # the reply has sent all of its commands
+) = range(12)
+
+CANCELLED = -1  # in place of the code of an activity that must wake nobody
+
+# What the log says happened, for the next question
+(
+    LOG_BEGINS,
+    LOG_SUBMITTED,
+    LOG_COMPLETED,
+    LOG_KILLED,
+    LOG_CHANGED,
+    LOG_CALLED,
+    LOG_NO_MORE_JOBS,
+    LOG_NO_MORE_EVENTS,
+    LOG_EVENT,
+    LOG_ENERGY,
+    LOG_ENDS,
+) = range(11)
+
+# What an external event does in addition to being reported
+HOSTS_LEAVE, HOSTS_COME_BACK = 1, 2
+
+# What `advance` returns; and, after them, why a loop of decisions stops that calls it
+ASK, DONE, DEADLOCK, GROW, BAD_COMMAND, BAD_EVENT = range(6)
+PAUSED = 6  # it has made as many decisions as it was to make
+UNCARRIED = 7  # there is no room for the plan: let arrays grow, then carry it out
+STOPPED = 8  # the policy failed, or its plan cannot be carried out
+
+# Sim.kill_state of a job
+NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
+
+# Sim.number: counters, positions and switches that are 0 or 1
+(
+    N_ACTIVITIES,  # sleeps and tasks under way
+    N_INSTANT,  # those that take no time and end when the next message arrives; they are not among the others
+    N_TASKS,  # tasks among the activities
+    N_ACTORS,  # actors that are awake: length of Sim.actor
+    MAIL_HEAD,  # next message to handle
+    MAIL_TAIL,  # where the next one is put
+    DECISION_WAITS,  # 1 while the decision process waits for a question
+    NEXT_COMMAND,  # command that the reply sends next
+    TIMED_COMMANDS,  # 1 where Sim.command_time holds, 0 where every command is for now
+    N_SUBMITTERS,  # workloads that still submit
+    N_EVENT_LISTS,  # event lists that still come
+    REGISTRATION_OPEN,  # 1 while the decision process may register jobs
+    N_SUBMITTED,  # jobs submitted
+    N_FINISHED,  # jobs whose end the server has heard of, and length of Sim.finished
+    N_CALLS,  # calls asked for and not yet made
+    N_SWITCHING,  # hosts that switch
+    N_KILLERS,  # kills under way
+    ENDS_SENT,  # 1 after SIMULATION_ENDS
+    N_LOG,  # length of the log
+    LOG_SENT,  # 1 after the log became a question: the next entry begins a new one
+    N_SWITCHES,  # switch requests so far
+    N_SWITCH_INTERVALS,  # used length of switch_first and switch_last
+    N_SWITCHED_HOSTS,  # hosts asked to switch
+    N_KILLS,  # kill requests so far
+    N_KILL_JOBS,  # used length of kill_job
+    N_HOST_ROWS,
+    N_ENERGY_ROWS,
+    N_PSTATE_ROWS,
+    ENERGY_ON,  # 1 where energy is simulated
+    TRACE_ON,  # 1 where host-state rows are kept
+    ACKNOWLEDGE,  # 1 where dynamic jobs are acknowledged
+    FIRST_SUBMITTED,  # 1 once a job was submitted
+    REFUSED_COMMAND,  # the command that is impossible
+    REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
+    N_SIM_NUMBERS,
+) = range(35)
+
+# Sim.real: the clock and totals of the energy model
+(
+    SIM_NOW,  # seconds
+    TOTAL_JOULES,  # of all hosts, when a row of the energy trace was last written
+    TOTAL_REST,  # what of that did not fit into the sum
+    STORAGE_WATTS,
+    WATTS_MIN,  # of all hosts, at the least load
+    FIRST_JOULES,  # at the first submission, -1 before
+    LAST_JOULES,  # at the last end of a job, -1 before
+    REPLY_NOW,  # seconds: the reply's own time
+    N_SIM_REALS,
+) = range(9)
+
+
+@kernel
+def pack(kind, arg):
+    """The code of an activity or message: what it is, and its job, host, workload, ..., >= 0."""
+    return kind + 16 * arg
+
+
+@kernel
+def code_kind(code):
+    """What a code is."""
+    return code & 15
+
+
+@kernel
+def code_arg(code):
+    """What a code is about."""
+    return code >> 4
+
+
+class Truth(Bundle):
+    """What jobs do and when they come. T jobs, L leaf tasks, K workloads, M event lists, E events."""
+
+    submit_time: F8  # (T,) seconds
+    size: I4  # (T,) requested hosts
+    walltime: F8  # (T,) seconds, inf where there is none
+    user: I4  # (T,)
+    moldable: I1  # (T,) 1 where the job may run on another number of hosts than it asked for
+    leaf_first: I8  # (T,) the job's first leaf
+    leaf_count: I4  # (T,)
+    leaf_kind: I1  # (L,) DELAY, FLOPS_*
+    leaf_amount: F8  # (L,) seconds or flop
+    leaf_vector: I8  # (L,) where the amounts per executor begin in `vector`
+    leaf_exit: I4  # (L,) exit code once the leaf is over; not 0 ends the job
+    vector: F8  # (V,) flop per executor
+    workload_end: I8  # (K,) one past the workload's last job
+    event_time: F8  # (E,) seconds, ascending in each list
+    event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, or 0
+    event_host_end: I8  # (E,) one past its last entry in event_host
+    event_host: I4  # (X,)
+    list_end: I8  # (M,) one past the list's last event
+
+
+class Sim(Bundle):
+    """The simulation's moving parts. C activities, J jobs, H hosts."""
+
+    number: I8  # (N_SIM_NUMBERS,)
+    real: F8  # (N_SIM_REALS,)
+    left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
+    pace: F8  # (C,) 1 for a sleep, share per second for a task
+    code: I8  # (C,) whom its end wakes
+    instant: I8  # (C,) whom the end of an instant activity wakes, or CANCELLED
+    instant_left: F8  # (C,) seconds to it
+    actor: I8  # (C,) who is awake: the codes of activities that are over now, or CANCELLED
+    request: I1  # (C,) what each of them has asked SimGrid's kernel for
+    request_arg: I8  # (C,) which host it measures, or how many requests it has still to make
+    mail: I8  # (power of 2,) ring of message codes
+    workload_at: I8  # (K,) the workload's next job
+    workload_sent: I8  # (K,) one past its last job that the server knows
+    list_at: I8  # (M,) the list's next event
+    list_sent: I8  # (M,) one past its last event that the server knows
+    log_kind: I1  # (G,)
+    log_time: F8  # (G,) seconds
+    log_arg: I8  # (G,) job, switch request, event or kill request
+    log_value: F8  # (G,) joules of LOG_ENERGY
+    command_time: F8  # (A,) seconds: when the reply sends each command
+    truth_of: I4  # (J,) truth of a job
+    leaf: I4  # (J,) present leaf, counted from 0
+    start_time: F8  # (J,) seconds, not rounded as the state's
+    end_time: F8  # (J,) seconds
+    leaf_start: F8  # (J,) seconds: when the leaf began
+    walltime_left: F8  # (J,) seconds of walltime when the leaf began, -1 without walltime
+    rate: F8  # (J,) share per second of the parallel task that runs
+    exit_code: I4  # (J,)
+    energy: F8  # (J,) joules on the job's hosts (before its end: minus what they had used at its start)
+    kill_state: I1  # (J,) NOT_KILLED, KILL_ASKED, KILL_DONE
+    progress: F8  # (J,) of the leaf that was killed
+    finished: I4  # (J,) jobs in the order in which the server heard of their end
+    host_joules: F8  # (H,) joules up to host_joules_at
+    host_watts: F8  # (H,) watts since then
+    host_joules_at: F8  # (H + S,) seconds, also of S storage hosts
+    target: I4  # (H,) pstate that the host switches to
+    switch: I4  # (H,) request that it switches for
+    switch_left: I4  # (Q,) hosts of a request that still switch
+    switch_begin: I8  # (Q,) its intervals
+    switch_end: I8  # (Q,)
+    switch_pstate: I4  # (Q,)
+    switch_first: I4  # (Y,)
+    switch_last: I4  # (Y,)
+    kill_begin: I8  # (Z,) jobs of a kill request
+    kill_end: I8  # (Z,)
+    kill_job: I4  # (Z,)
+
+
+class Rows(Bundle):
+    """Rows of Batsim's trace files."""
+
+    host_time: F8  # (R,) seconds
+    host_counts: I4x2  # (R, 6) hosts per HostState
+    energy_time: F8  # (R,) seconds
+    energy_joules: F8  # (R,)
+    energy_rest: F8  # (R,) what of the sum did not fit into energy_joules
+    energy_kind: I1  # (R,) ord of "s", "e", "p"
+    energy_wattmin: F8  # (R,)
+    pstate_time: F8  # (R,) seconds
+    pstate_switch: I8  # (R,) switch request
+    pstate_value: I4  # (R,)
+
+
+class World(NamedTuple):
+    """All that one simulation is, and the plan that is being carried out."""
+
+    state: ClusterState
+    facts: PlatformFacts
+    truth: Truth
+    sim: Sim
+    rows: Rows
+    plan: PlanArrays
+
+
+def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int) -> Sim:
+    """A simulation at time 0 of which nothing has happened."""
+    workloads, lists = len(truth.workload_end), len(truth.list_end)
+    room = 4 * nb_hosts + 2 * (workloads + lists) + 1024
+    log = nb_jobs + len(truth.event_time) + room
+    f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
+    return Sim(
+        number=np.zeros(N_SIM_NUMBERS, i8),
+        real=np.zeros(N_SIM_REALS),
+        **{name: np.zeros(room, f8) for name in ("left", "pace", "instant_left")},
+        **{name: np.zeros(room, i8) for name in ("code", "instant")},
+        actor=np.zeros(room, i8),
+        request=np.zeros(room, i1),
+        request_arg=np.zeros(room, i8),
+        mail=np.zeros(_power_of_two(room + log), i8),
+        workload_at=np.concatenate([[0], truth.workload_end[:-1]]).astype(i8),
+        workload_sent=np.zeros(workloads, i8),
+        list_at=np.concatenate([[0], truth.list_end[:-1]])[:lists].astype(i8),
+        list_sent=np.zeros(lists, i8),
+        log_kind=np.zeros(log, i1),
+        log_time=np.zeros(log, f8),
+        log_arg=np.zeros(log, i8),
+        log_value=np.zeros(log, f8),
+        command_time=np.zeros(0, f8),
+        **{n: np.zeros(nb_jobs, i4) for n in ("truth_of", "leaf", "exit_code", "finished")},
+        **{
+            n: np.zeros(nb_jobs, f8)
+            for n in ("start_time", "end_time", "leaf_start", "walltime_left", "rate", "energy", "progress")
+        },
+        kill_state=np.zeros(nb_jobs, i1),
+        **{n: np.zeros(nb_hosts, f8) for n in ("host_joules", "host_watts")},
+        host_joules_at=np.zeros(nb_hosts + nb_storage),
+        **{n: np.full(nb_hosts, -1, i4) for n in ("target", "switch")},
+        **{n: np.zeros(1024, i4) for n in ("switch_left", "switch_pstate")},
+        **{n: np.zeros(1024, i8) for n in ("switch_begin", "switch_end")},
+        **{n: np.zeros(2048 + 2 * nb_hosts, i4) for n in ("switch_first", "switch_last")},
+        **{n: np.zeros(1024 + nb_hosts, i8) for n in ("kill_begin", "kill_end")},
+        kill_job=np.zeros(1024 + nb_hosts, i4),
+    )
+
+
+def new_rows(nb_rows: int, energy: bool) -> Rows:
+    """Empty traces."""
+    energy_rows = nb_rows if energy else 0
+    return Rows(
+        host_time=np.zeros(nb_rows),
+        host_counts=np.zeros((nb_rows, 6), np.int32),
+        energy_time=np.zeros(energy_rows),
+        energy_joules=np.zeros(energy_rows),
+        energy_rest=np.zeros(energy_rows),
+        energy_kind=np.zeros(energy_rows, np.int8),
+        energy_wattmin=np.zeros(energy_rows),
+        pstate_time=np.zeros(energy_rows),
+        pstate_switch=np.zeros(energy_rows, np.int64),
+        pstate_value=np.zeros(energy_rows, np.int32),
+    )
+
+
+def _power_of_two(at_least: int) -> int:
+    return 1 << (at_least - 1).bit_length()
+
+
+_JOB_ARRAYS = (
+    *("truth_of", "leaf", "start_time", "end_time", "leaf_start", "walltime_left", "rate", "exit_code"),
+    *("energy", "kill_state", "progress", "finished"),
+)
+_ACTIVITY_ARRAYS = ("left", "pace", "code", "instant", "instant_left", "actor", "request", "request_arg")
+_LOG_ARRAYS = ("log_kind", "log_time", "log_arg", "log_value")
+_SWITCH_ARRAYS = ("switch_left", "switch_begin", "switch_end", "switch_pstate")
+
+
+def grow_sim(sim: Sim, nb_jobs: int, room: int) -> Sim:
+    """The same simulation with room for `nb_jobs` jobs and `room` more activities, log entries, switches and kills."""
+    number = sim.number
+    wanted = dict.fromkeys(_JOB_ARRAYS, nb_jobs)
+    wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, number[N_ACTIVITIES] + number[N_INSTANT] + room)
+    wanted |= dict.fromkeys(_LOG_ARRAYS, number[N_LOG] + room)
+    wanted |= dict.fromkeys(_SWITCH_ARRAYS, number[N_SWITCHES] + room)
+    wanted |= dict.fromkeys(("switch_first", "switch_last"), number[N_SWITCH_INTERVALS] + room)
+    wanted |= dict.fromkeys(("kill_begin", "kill_end"), number[N_KILLS] + room)
+    wanted["kill_job"] = number[N_KILL_JOBS] + room
+    changed = _lengthen(sim, wanted)
+    mail = number[MAIL_TAIL] - number[MAIL_HEAD] + room
+    if mail > len(sim.mail):
+        changed["mail"] = _unrolled(sim, _power_of_two(int(mail)))
+    return sim._replace(**changed)
+
+
+def _unrolled(sim: Sim, length: int) -> I8:
+    """The mailbox's ring, laid out again in a longer one."""
+    ring = np.zeros(length, np.int64)
+    waiting = np.arange(sim.number[MAIL_HEAD], sim.number[MAIL_TAIL])
+    ring[waiting & (length - 1)] = sim.mail[waiting & (len(sim.mail) - 1)]
+    return ring
+
+
+def grow_rows(rows: Rows, number: I8, room: int) -> Rows:
+    """The same traces with room for `room` more rows of each."""
+    wanted = dict.fromkeys(("host_time", "host_counts"), number[N_HOST_ROWS] + room)
+    if number[ENERGY_ON]:
+        wanted |= {f"energy_{n}": number[N_ENERGY_ROWS] + room for n in ("time", "joules", "rest", "kind", "wattmin")}
+        wanted |= {f"pstate_{n}": number[N_PSTATE_ROWS] + room for n in ("time", "switch", "value")}
+    return rows._replace(**_lengthen(rows, wanted))
+
+
+def _lengthen(arrays: Bundle, wanted: dict) -> dict:
+    changed = {}
+    for name, length in wanted.items():
+        old = getattr(arrays, name)
+        if length > len(old):
+            new = np.zeros((max(int(length), 2 * len(old)), *old.shape[1:]), old.dtype)
+            new[: len(old)] = old
+            changed[name] = new
+    return changed

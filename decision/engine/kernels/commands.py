@@ -1,0 +1,194 @@
+"""What the decision process asks for: whether it is possible now, the server's part of it, and what it sets going.
+
+A command is an action of the plan. Its kind is one of `decision.policies.plan_arrays`, or one of those below, which
+only a decision process that talks in messages has.
+"""
+
+from decision.engine.constants import SHORTEST_CALL
+from decision.jit import kernel
+from decision.model.errors import InternalError
+from decision.model.record import FinalState
+from decision.policies.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START
+from decision.state import transitions
+from decision.state.cluster import QUEUED, RUNNING
+from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
+
+from . import arrays as a
+from .clock import begin_sleep, log, put
+from .energy import total_joules
+from .jobs import begin_job, kill_job
+from .switches import request_switch
+
+REGISTER = 5  # `job` was registered by the decision process
+QUERY_ENERGY = 6
+SET_REGISTRATION = 7  # value 1: the decision process may register jobs; 0: it is done
+START_ELSEWHERE = 8  # `job` runs outside of the simulation: no hosts, no timers
+END_ELSEWHERE = 9  # `job`, which runs, ends as `value` (FinalState); one that waits is rejected
+NO_ACTION = 10  # carried out when it was read: a profile, metadata, a message to a job
+MERGED = -1  # belongs to the KILL before it
+
+NEW_REQUEST = 2  # value of a KILL that does not belong to the KILL before it
+
+_REJECTED = int(FinalState.REJECTED)
+
+
+@kernel
+def is_possible(world, at):
+    """Whether command `at` makes sense now. Why it does not is said in Python (`decision.engine.refusals`)."""
+    state, plan = world.state, world.plan
+    kind, job = plan.kind[at], plan.job[at]
+    if kind == START:
+        return state.job_state[job] == QUEUED and _can_start(world, at, job)
+    if kind == REJECT:
+        return state.job_state[job] == QUEUED
+    if kind == KILL:
+        return first_unkillable(world, at) < 0
+    if kind == CALL_AT:
+        return plan.time[at] > world.sim.real[a.SIM_NOW]
+    if kind == SET_PSTATE:
+        return world.sim.number[a.ENERGY_ON] == 1 and _can_switch_all(world, at)
+    if kind == START_ELSEWHERE:
+        return state.job_state[job] == QUEUED
+    if kind == END_ELSEWHERE and plan.value[at] == _REJECTED:
+        return state.job_state[job] == QUEUED
+    if kind == END_ELSEWHERE:
+        return state.job_state[job] == RUNNING and state.alloc_count[job] == 0
+    return True
+
+
+@kernel
+def first_unkillable(world, at):
+    """The first job of a kill request that was never executed, -1 where there is none."""
+    for i in range(at, _end_of_kill(world, at)):
+        if world.state.alloc_count[world.plan.job[i]] == 0:
+            return world.plan.job[i]
+    return -1
+
+
+@kernel
+def _end_of_kill(world, at):
+    """One past the last KILL that belongs to the one at `at`."""
+    plan, end = world.plan, at + 1
+    while end < plan.count[0] and plan.kind[end] == KILL and plan.value[end] != NEW_REQUEST:
+        end += 1
+    return end
+
+
+@kernel
+def _can_start(world, at, job):
+    """Whether the hosts of a start exist, are free, and are as many as the job needs."""
+    state, plan = world.state, world.plan
+    reason, hosts = start_fault(state, state.free, plan.first, plan.last, plan.begin[at], plan.end[at])
+    if reason != FINE:
+        return False
+    return hosts == state.size[job] or (hosts > 0 and world.truth.moldable[world.sim.truth_of[job]] == 1)
+
+
+@kernel
+def _can_switch_all(world, at):
+    state, plan, previous = world.state, world.plan, -1
+    for i in range(plan.begin[at], plan.end[at]):
+        if interval_fault(state, plan.first[i], plan.last[i], previous)[0] != FINE:
+            return False
+        for host in range(plan.first[i], plan.last[i] + 1):
+            if switch_fault(state, world.facts, host, plan.value[at]) != FINE:
+                return False
+        previous = plan.last[i]
+    return plan.end[at] > plan.begin[at]
+
+
+@kernel
+def handle_command(world, at):
+    """The server's part of a command."""
+    state, sim, plan = world.state, world.sim, world.plan
+    kind, job = plan.kind[at], plan.job[at]
+    if kind == REJECT or (kind == END_ELSEWHERE and plan.value[at] == _REJECTED):
+        transitions.reject(state, job)
+        transitions.drop_started(state)
+        note_end(world, job)
+    elif kind == KILL:
+        _note_kills(world, at)
+    elif kind == CALL_AT:
+        sim.number[a.N_CALLS] += 1
+    elif kind == SET_PSTATE:
+        request_switch(world, at)
+    elif kind == REGISTER:
+        sim.number[a.N_SUBMITTED] += 1
+        if sim.number[a.ACKNOWLEDGE]:
+            log(world, a.LOG_SUBMITTED, job, 0.0)
+    elif kind == QUERY_ENERGY:
+        log(world, a.LOG_ENERGY, 0, total_joules(world))
+    elif kind == SET_REGISTRATION:
+        sim.number[a.REGISTRATION_OPEN] = plan.value[at]
+    elif kind == END_ELSEWHERE:
+        sim.end_time[job] = sim.real[a.SIM_NOW]
+        transitions.end(state, world.facts, job, plan.value[at])
+        note_end(world, job)
+
+
+@kernel
+def begin_command(world, at):
+    """What a command sets going."""
+    state, sim, plan = world.state, world.sim, world.plan
+    kind, job = plan.kind[at], plan.job[at]
+    if kind == START:
+        begin_job(world, job, at)
+        if at + 1 == plan.count[0] or plan.kind[at + 1] != START:  # starts in a row leave the queue together
+            transitions.drop_started(state)
+    elif kind == START_ELSEWHERE:
+        sim.start_time[job] = sim.real[a.SIM_NOW]
+        sim.energy[job] = -1.0
+        transitions.start(state, job, plan.first, plan.last, 0, 0)
+        transitions.drop_started(state)
+    elif kind == CALL_AT:
+        begin_sleep(world, max(plan.time[at] - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, 0))
+    elif kind == KILL:
+        put(world, a.pack(a.MSG_KILLED, sim.number[a.N_KILLS] - 1))
+
+
+@kernel
+def note_end(world, job):
+    """The server knows that a job is over."""
+    sim = world.sim
+    if sim.number[a.N_FINISHED] >= len(sim.finished):
+        raise InternalError("the engine has no room for another job that ended")
+    sim.finished[sim.number[a.N_FINISHED]] = job
+    sim.number[a.N_FINISHED] += 1
+
+
+@kernel
+def _note_kills(world, at):
+    """Gather the kills that belong together into one request; they are merged into the first."""
+    sim, plan, number = world.sim, world.plan, world.sim.number
+    request = number[a.N_KILLS]
+    if request >= len(sim.kill_begin):
+        raise InternalError("the engine has no room for another kill request")
+    sim.kill_begin[request] = number[a.N_KILL_JOBS]
+    for i in range(at, _end_of_kill(world, at)):
+        job = plan.job[i]
+        if sim.kill_state[job] == a.NOT_KILLED:
+            if number[a.N_KILL_JOBS] >= len(sim.kill_job):
+                raise InternalError("the engine has no room for another job to kill")
+            sim.kill_state[job] = a.KILL_ASKED
+            sim.kill_job[number[a.N_KILL_JOBS]] = job
+            number[a.N_KILL_JOBS] += 1
+        if i > at:
+            plan.kind[i] = MERGED
+    sim.kill_end[request] = number[a.N_KILL_JOBS]
+    if sim.kill_end[request] == sim.kill_begin[request]:  # all are being killed already: Batsim ignores the request
+        plan.kind[at] = MERGED
+        return
+    number[a.N_KILLS] += 1
+    number[a.N_KILLERS] += 1
+
+
+@kernel
+def kill_requested(world):
+    """The killer of the newest request ends its jobs; one that is over already stays as it ended."""
+    sim = world.sim
+    request = sim.number[a.N_KILLS] - 1
+    for i in range(sim.kill_begin[request], sim.kill_end[request]):
+        job = sim.kill_job[i]
+        if world.state.job_state[job] == RUNNING:
+            kill_job(world, job)
+            sim.kill_state[job] = a.KILL_DONE

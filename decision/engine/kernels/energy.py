@@ -1,0 +1,158 @@
+"""Energy: what each host draws, and the rows of Batsim's traces (SimGrid's host energy model).
+
+A host draws ``idle`` watts of its pstate without load and ``epsilon + load * (full - epsilon)`` under load. A delay
+puts no load on its hosts. A switch is full load in its virtual pstate, and so is anything in a pstate of speed 0.
+"""
+
+from decision.engine import constants
+from decision.jit import kernel
+from decision.model.errors import InternalError
+from decision.state.cluster import N_HOST_STATES, N_IN_STATE
+
+from . import arrays as a
+
+ROW_START, ROW_END, ROW_PSTATE = ord(constants.START_ROW), ord(constants.END_ROW), ord(constants.PSTATE_ROW)
+
+
+@kernel
+def watts_under(world, host, load):
+    """Watts that `host` draws in its present pstate under a load from 0 to 1."""
+    facts, pstate = world.facts, world.state.pstate[host]
+    if facts.speed[host, pstate] <= 0.0:
+        load = 1.0
+    if load <= 0.0:
+        return facts.idle[host, pstate]
+    return facts.epsilon[host, pstate] + load * (facts.full[host, pstate] - facts.epsilon[host, pstate])
+
+
+@kernel
+def set_load(world, host, load):
+    """`host` has this load from now on."""
+    if world.sim.number[a.ENERGY_ON] == 0:
+        return
+    measure_host(world, host)
+    world.sim.host_watts[host] = watts_under(world, host, load)
+
+
+@kernel
+def measure_host(world, host):
+    """Bring a host's joules up to now; those of storage hosts grow steadily and are not kept."""
+    sim = world.sim
+    now = sim.real[a.SIM_NOW]
+    if sim.host_joules_at[host] < now:
+        if host < len(sim.host_joules):
+            sim.host_joules[host] += sim.host_watts[host] * (now - sim.host_joules_at[host])
+        sim.host_joules_at[host] = now
+
+
+@kernel
+def note_pstate_change(world, host, old, load):
+    """Bring the totals up to a host's new pstate; `old` is the one before."""
+    epsilon, pstate = world.facts.epsilon, world.state.pstate[host]
+    world.sim.real[a.WATTS_MIN] += epsilon[host, pstate] - epsilon[host, old]
+    set_load(world, host, load)
+
+
+@kernel
+def total_joules(world):
+    """Joules of all hosts up to now. What does not fit into the sum is kept in TOTAL_REST: Batsim adds up in long
+    double, and shows differences between rows that are nanoseconds apart."""
+    sim = world.sim
+    total, rest = sim.real[a.STORAGE_WATTS] * sim.real[a.SIM_NOW], 0.0
+    sim.host_joules_at[len(sim.host_joules) :] = sim.real[a.SIM_NOW]
+    for host in range(len(sim.host_joules)):
+        measure_host(world, host)
+        more = sim.host_joules[host]
+        larger = total + more
+        part = larger - total
+        rest += (total - (larger - part)) + (more - part)  # exactly what the sum above has lost (Knuth's two-sum)
+        total = larger
+    sim.real[a.TOTAL_JOULES] = total
+    sim.real[a.TOTAL_REST] = rest
+    return total
+
+
+@kernel
+def joules_now(world):
+    """Joules of all hosts up to now; unlike `total_joules` it leaves the measurements as they are."""
+    sim, total = world.sim, 0.0
+    for host in range(len(sim.host_joules)):
+        total += sim.host_joules[host] + sim.host_watts[host] * (sim.real[a.SIM_NOW] - sim.host_joules_at[host])
+    return total
+
+
+@kernel
+def joules_of(world, job):
+    """Joules that the hosts of `job` have used since the beginning."""
+    state, total = world.state, 0.0
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            measure_host(world, host)
+            total += world.sim.host_joules[host]
+    return total
+
+
+@kernel
+def begin_energy(world):
+    """Set each host's power at time 0."""
+    for host in range(len(world.state.pstate)):
+        world.sim.real[a.WATTS_MIN] += world.facts.epsilon[host, world.state.pstate[host]]
+        set_load(world, host, 0.0)
+
+
+@kernel
+def note_first_submission(world):
+    """Batsim's total counts from the first submission."""
+    sim = world.sim
+    if sim.number[a.ENERGY_ON] and sim.number[a.FIRST_SUBMITTED] == 0:
+        sim.number[a.FIRST_SUBMITTED] = 1
+        sim.real[a.FIRST_JOULES] = total_joules(world)
+
+
+@kernel
+def energy_row(world, kind):
+    """One row of the energy trace; an end of a job also moves Batsim's total."""
+    sim, rows = world.sim, world.rows
+    if sim.number[a.ENERGY_ON] == 0:
+        return
+    at = sim.number[a.N_ENERGY_ROWS]
+    if at >= len(rows.energy_time):
+        raise InternalError("the energy trace has no room for another row")
+    sim.number[a.N_ENERGY_ROWS] = at + 1
+    joules = total_joules(world)
+    rows.energy_time[at] = sim.real[a.SIM_NOW]
+    rows.energy_joules[at] = joules
+    rows.energy_rest[at] = sim.real[a.TOTAL_REST]
+    rows.energy_kind[at] = kind
+    rows.energy_wattmin[at] = sim.real[a.WATTS_MIN]
+    if kind == ROW_END:
+        sim.real[a.LAST_JOULES] = joules
+
+
+@kernel
+def pstate_row(world, request, value):
+    """One row of the pstate trace: the hosts of a switch request go to `value`."""
+    sim, rows = world.sim, world.rows
+    at = sim.number[a.N_PSTATE_ROWS]
+    if at >= len(rows.pstate_time):
+        raise InternalError("the pstate trace has no room for another row")
+    sim.number[a.N_PSTATE_ROWS] = at + 1
+    rows.pstate_time[at] = sim.real[a.SIM_NOW]
+    rows.pstate_switch[at] = request
+    rows.pstate_value[at] = value
+
+
+@kernel
+def host_row(world):
+    """One row of the host-state trace."""
+    sim, rows = world.sim, world.rows
+    if sim.number[a.TRACE_ON] == 0:
+        return
+    at = sim.number[a.N_HOST_ROWS]
+    if at >= len(rows.host_time):
+        raise InternalError("the host-state trace has no room for another row")
+    sim.number[a.N_HOST_ROWS] = at + 1
+    rows.host_time[at] = sim.real[a.SIM_NOW]
+    for i in range(N_HOST_STATES):
+        rows.host_counts[at, i] = world.state.count[N_IN_STATE + i]

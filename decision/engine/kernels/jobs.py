@@ -1,0 +1,226 @@
+"""What a running job does: its leaf tasks one after the other, its walltime, its end, its kill."""
+
+import numpy as np
+
+from decision.engine.constants import KILLED_CODE, WALLTIME_CODE
+from decision.jit import kernel
+from decision.model.record import FinalState
+from decision.state import transitions
+from decision.state.cluster import RUNNING
+
+from . import arrays as a
+from .clock import begin_sleep, begin_task, cancel, find, is_instant
+from .energy import ROW_END, ROW_START, energy_row, host_row, joules_of, set_load, watts_under
+
+_SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
+_FAILED = int(FinalState.COMPLETED_FAILED)
+_WALLTIME_REACHED = int(FinalState.COMPLETED_WALLTIME_REACHED)
+_KILLED = int(FinalState.COMPLETED_KILLED)
+
+
+@kernel
+def begin_job(world, job, at):
+    """A job starts on the hosts of the plan's action `at`, and begins its first leaf."""
+    state, sim, plan = world.state, world.sim, world.plan
+    energy_row(world, ROW_START)
+    transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
+    if sim.number[a.ENERGY_ON]:
+        sim.energy[job] = -joules_of(world, job)
+    host_row(world)
+    sim.start_time[job] = sim.real[a.SIM_NOW]
+    sim.leaf[job] = 0
+    sim.walltime_left[job] = state.walltime[job] if state.walltime[job] < np.inf else -1.0
+    if world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
+        begin_delay(world, job)
+    else:
+        begin_computing(world, job)
+        if sim.walltime_left[job] >= 0.0:
+            begin_limit(world, job)
+
+
+@kernel
+def present_leaf(world, job):
+    """Index of the leaf that the job is at."""
+    return world.truth.leaf_first[world.sim.truth_of[job]] + world.sim.leaf[job]
+
+
+@kernel
+def begin_delay(world, job):
+    """The job's present leaf, a delay, begins; one as long as the walltime left is stopped by it, as in Batsim."""
+    sim = world.sim
+    sim.leaf_start[job] = sim.real[a.SIM_NOW]
+    allowed, duration = sim.walltime_left[job], world.truth.leaf_amount[present_leaf(world, job)]
+    if allowed < 0.0 or duration < allowed:
+        begin_sleep(world, duration, a.pack(a.DELAY_ENDS, job))
+    else:
+        begin_sleep(world, allowed, a.pack(a.WALLTIME_ENDS, job))
+
+
+@kernel
+def begin_computing(world, job):
+    """The job's present leaf, a parallel task, begins and loads its hosts."""
+    sim, leaf = world.sim, present_leaf(world, job)
+    sim.leaf_start[job] = sim.real[a.SIM_NOW]
+    sim.rate[job] = _task_rate(world, job, leaf)
+    _load_hosts(world, job, leaf)
+    begin_task(world, sim.rate[job], a.pack(a.TASK_ENDS, job))
+
+
+@kernel
+def begin_limit(world, job):
+    """What is left of the walltime begins to run, after the task: at equal times the task is over."""
+    begin_sleep(world, world.sim.walltime_left[job], a.pack(a.WALLTIME_ENDS, job))
+
+
+@kernel
+def _amount_on(world, job, leaf, executor):
+    """Flop that the job's host number `executor` computes in this leaf."""
+    truth = world.truth
+    kind = truth.leaf_kind[leaf]
+    if kind == a.FLOPS_EACH:
+        return truth.leaf_amount[leaf]
+    if kind == a.FLOPS_TOTAL:
+        return truth.leaf_amount[leaf] / _nb_allocated(world, job)
+    return truth.vector[truth.leaf_vector[leaf] + executor]
+
+
+@kernel
+def _nb_allocated(world, job):
+    """Number of hosts that the job has."""
+    state = world.state
+    begin, hosts = state.alloc_first[job], 0
+    for i in range(begin, begin + state.alloc_count[job]):
+        hosts += state.interval_last[i] - state.interval_first[i] + 1
+    return hosts
+
+
+@kernel
+def _task_rate(world, job, leaf):
+    """Fraction of the task done per second: the slowest host sets the pace; inf with nothing to compute."""
+    state = world.state
+    begin, executor, rate = state.alloc_first[job], 0, np.inf
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            amount = _amount_on(world, job, leaf, executor)
+            if amount > 0.0:
+                rate = min(rate, world.facts.speed[host, state.pstate[host]] / amount)
+            executor += 1
+    return rate
+
+
+@kernel
+def _load_hosts(world, job, leaf):
+    """Put the running task's load on its hosts: fast hosts wait for slow ones.
+
+    SimGrid does not measure hosts when a task begins: they are charged at the task's load from when they were last
+    measured, which shows only where a delay came before the task in the same job.
+    """
+    state, sim = world.state, world.sim
+    if sim.number[a.ENERGY_ON] == 0:
+        return
+    begin, executor = state.alloc_first[job], 0
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            amount = _amount_on(world, job, leaf, executor)
+            speed = world.facts.speed[host, state.pstate[host]]
+            load = amount * sim.rate[job] / speed if amount > 0.0 else 0.0
+            sim.host_watts[host] = watts_under(world, host, min(load, 1.0))
+            executor += 1
+
+
+@kernel
+def next_host(world, job, host):
+    """The job's first host from `host` on, -1 where there is none."""
+    state = world.state
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        if host <= state.interval_last[i]:
+            return max(host, state.interval_first[i])
+    return -1
+
+
+@kernel
+def unload_hosts(world, job):
+    """The job's hosts compute nothing."""
+    state = world.state
+    if world.sim.number[a.ENERGY_ON] == 0:
+        return
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            set_load(world, host, 0.0)
+
+
+@kernel
+def speed_changed(world, job):
+    """A host of a running job changed its pstate: the rest of a parallel task takes as long as it now takes."""
+    sim, leaf = world.sim, present_leaf(world, job)
+    if world.state.job_state[job] != RUNNING or world.truth.leaf_kind[leaf] == a.DELAY:
+        return
+    at = find(world, a.pack(a.TASK_ENDS, job))
+    if at < 0:
+        return
+    sim.rate[job] = _task_rate(world, job, leaf)
+    sim.pace[at] = sim.rate[job]
+    joules_of(world, job)  # measures its hosts, at the load that they have had
+    _load_hosts(world, job, leaf)
+
+
+@kernel
+def end_leaf(world, job):
+    """A leaf ran to its end: the job ends with its exit code, is done, or comes to the next leaf."""
+    sim, truth, leaf = world.sim, world.truth, present_leaf(world, job)
+    elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
+    if truth.leaf_kind[leaf] == a.DELAY:
+        elapsed = truth.leaf_amount[leaf]
+    else:
+        cancel(world, a.pack(a.WALLTIME_ENDS, job))
+    if sim.walltime_left[job] >= 0.0:
+        sim.walltime_left[job] -= elapsed
+    code = truth.leaf_exit[leaf]
+    sim.leaf[job] += 1
+    if code != 0:
+        _end_job(world, job, _FAILED if code > 0 else _WALLTIME_REACHED, code)
+    elif sim.leaf[job] == truth.leaf_count[sim.truth_of[job]]:
+        _end_job(world, job, _SUCCESS, 0)
+    elif sim.walltime_left[job] == 0.0 and truth.leaf_kind[leaf + 1] == a.DELAY:
+        _end_job(world, job, _WALLTIME_REACHED, WALLTIME_CODE)
+
+
+@kernel
+def end_at_walltime(world, job):
+    """The job reached its walltime."""
+    cancel(world, a.pack(a.TASK_ENDS, job))
+    _end_job(world, job, _WALLTIME_REACHED, WALLTIME_CODE)
+
+
+@kernel
+def _end_job(world, job, final_state, exit_code):
+    """A job ends. Its energy is written down, and the server hears of it, some rounds later."""
+    sim = world.sim
+    sim.exit_code[job] = exit_code
+    sim.end_time[job] = sim.real[a.SIM_NOW]
+    transitions.end(world.state, world.facts, job, final_state)
+    host_row(world)
+
+
+@kernel
+def kill_job(world, job):
+    """Kill a running job, and remember how far its leaf was."""
+    sim, leaf, task = world.sim, present_leaf(world, job), a.pack(a.TASK_ENDS, job)
+    elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
+    if world.truth.leaf_kind[leaf] == a.DELAY:
+        sim.progress[job] = elapsed / world.truth.leaf_amount[leaf]
+        exit_code = WALLTIME_CODE  # as Batsim leaves it where no task was cancelled
+        cancel(world, a.pack(a.DELAY_ENDS, job))
+    else:
+        at, instant = find(world, task), is_instant(world, task)
+        sim.progress[job] = 1.0 - sim.left[at] if at >= 0 else 1.0 * instant
+        exit_code = KILLED_CODE if at >= 0 or instant else WALLTIME_CODE
+        cancel(world, task)
+        unload_hosts(world, job)
+    cancel(world, a.pack(a.WALLTIME_ENDS, job))
+    _end_job(world, job, _KILLED, exit_code)
+    if sim.number[a.ENERGY_ON]:
+        sim.energy[job] += joules_of(world, job)
+    energy_row(world, ROW_END)

@@ -1,0 +1,254 @@
+"""Who wakes at one instant, and in which order they act.
+
+Why there are rounds
+--------------------
+SimGrid runs its actors in rounds. All actors that are awake go on to their next request to SimGrid's kernel, one after
+the other; then the kernel meets the requests in the same order, and the next round begins with those that need not
+wait. The server hears of things in the order in which actors come to their message, and Batsim's questions list them
+in that order. So an actor that makes more requests before its message is later. Those requests are: to measure a
+host's energy (one for each host that is not up to date), to prepare a parallel task (three), to change a pstate. Here
+each actor's code is in `sim.actor`, what it has asked for in `sim.request`, and a number that belongs to it in
+`sim.request_arg`. Without energy nothing but a task that begins needs a request, so all others are done after one
+round.
+
+Two jobs that end together
+--------------------------
+Jobs 3 (parallel task on hosts 0 and 1) and 5 (parallel task on host 2) end at t=10, when a call of the decision process
+is due, too; the three activities began in this order. Host 3 has been idle since t=4.
+
+Without energy: `sim.actor` is [TASK_ENDS 3, TASK_ENDS 5, CALL_IS_DUE]. In the first round each job ends and puts
+MSG_COMPLETED, and the call puts MSG_CALL. Nobody is awake then. The server handles the three messages in this order;
+at the first two the mailbox is not empty, so that one question reports all three.
+
+With energy: `_settle` measures hosts 0 to 2, as SimGrid does when a task ends.
+
+- Round 1: job 3 ends. Its own hosts are up to date, but the sum over all hosts needs host 3: MEASURE_ALL 3. Job 5
+  likewise. The call takes a round: COUNT_DOWN 1. Then the requests are met: host 3 is measured.
+- Round 2: job 3 finds all hosts up to date, writes its row of the energy trace, and takes a round: COUNT_DOWN 1. Job 5
+  likewise. The call puts MSG_CALL.
+- Round 3: the jobs put MSG_COMPLETED 3 and 5.
+
+So the call is reported before the jobs. If job 3 had another parallel task to compute instead of ending, it would
+COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
+"""
+
+from decision.engine.constants import TASK_STEPS
+from decision.jit import kernel
+from decision.state.cluster import RUNNING
+
+from . import arrays as a
+from .clock import put
+from .energy import ROW_END, energy_row, joules_of, measure_host, note_first_submission
+from .jobs import (
+    begin_computing,
+    begin_delay,
+    begin_limit,
+    end_at_walltime,
+    end_leaf,
+    next_host,
+    present_leaf,
+    unload_hosts,
+)
+from .submitters import send_due_events, submit_due
+from .switches import reach_pstate, set_target_pstate
+
+# What an actor has asked for in this round
+(
+    NO_REQUEST,  # it waits again, or is done
+    MEASURE_OWN,  # to measure host request_arg, one of the job's own
+    MEASURE_ALL,  # to measure host request_arg, on the way through all hosts
+    COUNT_DOWN,  # something that only takes rounds, request_arg of them
+    BEGIN_TASK,
+    BEGIN_LIMIT,
+    LEAVE_VIRTUAL_PSTATE,
+) = range(7)
+
+
+@kernel
+def run_rounds(world):
+    """Let all actors in `sim.actor` act until they wait again."""
+    other_rounds(world, first_round(world))
+
+
+@kernel
+def first_round(world):
+    """All whose activities are over go on to their first request; False where all wait then."""
+    sim = world.sim
+    if sim.number[a.ENERGY_ON]:
+        _settle(world)
+    awake = False
+    for i in range(sim.number[a.N_ACTORS]):
+        sim.request[i] = NO_REQUEST
+        if sim.actor[i] != a.CANCELLED:
+            _wake(world, i)
+            awake |= sim.request[i] != NO_REQUEST
+    return awake
+
+
+@kernel
+def other_rounds(world, awake):
+    """Those who are `awake` after the first round go on until they wait again."""
+    while awake:
+        _meet_requests(world)
+        awake = _next_round(world)
+    world.sim.number[a.N_ACTORS] = 0
+
+
+@kernel
+def _settle(world):
+    """What SimGrid measures when activities end: all hosts of a task, the first host of a job that slept."""
+    state, sim = world.state, world.sim
+    for i in range(sim.number[a.N_ACTORS]):
+        kind, arg = a.code_kind(sim.actor[i]), a.code_arg(sim.actor[i])
+        if sim.actor[i] == a.CANCELLED:
+            pass
+        elif kind == a.TASK_ENDS:
+            unload_hosts(world, arg)
+        elif kind == a.SWITCH_ENDS:
+            measure_host(world, arg)
+        elif kind in (a.DELAY_ENDS, a.WALLTIME_ENDS):
+            measure_host(world, state.interval_first[state.alloc_first[arg]])
+
+
+@kernel
+def _ask(world, i, request, arg):
+    """Actor `i` makes a request."""
+    world.sim.request[i] = request
+    world.sim.request_arg[i] = arg
+
+
+@kernel
+def _wake(world, i):
+    """The first round of one actor."""
+    sim, kind = world.sim, a.code_kind(world.sim.actor[i])
+    if kind in (a.DELAY_ENDS, a.TASK_ENDS, a.WALLTIME_ENDS):
+        _wake_job(world, i)
+    elif sim.number[a.ENERGY_ON] == 0:
+        _send(world, i)
+    elif kind == a.SWITCH_ENDS:
+        _ask(world, i, LEAVE_VIRTUAL_PSTATE, 0)
+    elif kind == a.SUBMITTER_WAKES and sim.number[a.FIRST_SUBMITTED] == 0:
+        _measure_all(world, i, 0)
+    else:
+        _ask(world, i, COUNT_DOWN, 1)
+
+
+@kernel
+def _wake_job(world, i):
+    """A job goes on with its next leaf, or ends."""
+    job = a.code_arg(world.sim.actor[i])
+    if a.code_kind(world.sim.actor[i]) == a.WALLTIME_ENDS:
+        end_at_walltime(world, job)
+    else:
+        end_leaf(world, job)
+    if world.state.job_state[job] != RUNNING:
+        if world.sim.number[a.ENERGY_ON]:
+            _measure_own(world, i, 0)
+        else:
+            put(world, a.pack(a.MSG_COMPLETED, job))
+    elif world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
+        begin_delay(world, job)
+    else:
+        _ask(world, i, COUNT_DOWN, TASK_STEPS)
+
+
+@kernel
+def _measure_own(world, i, host):
+    """A job that ended measures its hosts from `host` on, one a round, and then all of them."""
+    sim, job = world.sim, a.code_arg(world.sim.actor[i])
+    host = next_host(world, job, host)
+    while host >= 0 and sim.host_joules_at[host] >= sim.real[a.SIM_NOW]:
+        host = next_host(world, job, host + 1)
+    if host >= 0:
+        _ask(world, i, MEASURE_OWN, host)
+        return
+    sim.energy[job] += joules_of(world, job)
+    if a.code_kind(sim.actor[i]) == a.WALLTIME_ENDS:
+        unload_hosts(world, job)  # until here SimGrid lets an overrun task compute
+    _measure_all(world, i, 0)
+
+
+@kernel
+def _measure_all(world, i, host):
+    """A job that ended, or the first submitter, measures the hosts from `host` on, one a round, and writes it down."""
+    sim, hosts = world.sim, len(world.sim.host_joules_at)
+    while host < hosts and sim.host_joules_at[host] >= sim.real[a.SIM_NOW]:
+        host += 1
+    if host < hosts:
+        _ask(world, i, MEASURE_ALL, host)
+        return
+    if a.code_kind(sim.actor[i]) == a.SUBMITTER_WAKES:
+        note_first_submission(world)
+    else:
+        energy_row(world, ROW_END)
+    _ask(world, i, COUNT_DOWN, 1)
+
+
+@kernel
+def _meet_requests(world):
+    """SimGrid's kernel meets the requests of a round, in the actors' order."""
+    sim = world.sim
+    for i in range(sim.number[a.N_ACTORS]):
+        request, arg = sim.request[i], a.code_arg(sim.actor[i])
+        if request in (MEASURE_OWN, MEASURE_ALL):
+            measure_host(world, sim.request_arg[i])
+        elif request == BEGIN_TASK:
+            begin_computing(world, arg)
+        elif request == BEGIN_LIMIT:
+            begin_limit(world, arg)
+        elif request == LEAVE_VIRTUAL_PSTATE:
+            set_target_pstate(world, arg)
+
+
+@kernel
+def _next_round(world):
+    """Those who are awake go on to their next request; False where all wait."""
+    sim, awake = world.sim, False
+    for i in range(sim.number[a.N_ACTORS]):
+        if sim.request[i] != NO_REQUEST and sim.actor[i] != a.CANCELLED:
+            _go_on(world, i)
+            awake |= sim.request[i] != NO_REQUEST
+    return awake
+
+
+@kernel
+def _go_on(world, i):
+    """What one actor asks for after its last request was met."""
+    sim = world.sim
+    request, kind, arg = sim.request[i], a.code_kind(sim.actor[i]), a.code_arg(sim.actor[i])
+    if request == MEASURE_OWN:
+        _measure_own(world, i, sim.request_arg[i])
+    elif request == MEASURE_ALL:
+        _measure_all(world, i, sim.request_arg[i])
+    elif request == LEAVE_VIRTUAL_PSTATE:
+        reach_pstate(world, arg)
+        _ask(world, i, COUNT_DOWN, 1)
+    elif request == COUNT_DOWN and sim.request_arg[i] > 1:
+        sim.request_arg[i] -= 1
+    elif request == COUNT_DOWN and kind in (a.DELAY_ENDS, a.TASK_ENDS) and world.state.job_state[arg] == RUNNING:
+        sim.request[i] = BEGIN_TASK
+    elif request == COUNT_DOWN:
+        _send(world, i)
+        sim.request[i] = NO_REQUEST
+    elif request == BEGIN_TASK and sim.walltime_left[arg] >= 0.0:
+        sim.request[i] = BEGIN_LIMIT
+    else:
+        sim.request[i] = NO_REQUEST
+
+
+@kernel
+def _send(world, i):
+    """One actor sends its message to the server."""
+    kind, arg = a.code_kind(world.sim.actor[i]), a.code_arg(world.sim.actor[i])
+    if kind == a.SUBMITTER_WAKES:
+        submit_due(world, arg)
+    elif kind == a.EVENT_LIST_WAKES:
+        send_due_events(world, arg)
+    elif kind == a.CALL_IS_DUE:
+        put(world, a.pack(a.MSG_CALL, 0))
+    elif kind == a.SWITCH_ENDS:
+        put(world, a.pack(a.MSG_SWITCHED, arg))
+    elif kind == a.REPLY_WAKES:
+        put(world, arg)
+    else:
+        put(world, a.pack(a.MSG_COMPLETED, arg))

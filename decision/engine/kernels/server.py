@@ -1,0 +1,318 @@
+"""Batsim's server: time passes, messages wait in one mailbox, questions go out when it is empty.
+
+This is Batsim 4's own order of events, as its actors act it. Activities that end together do so in the order in which
+they began, and each puts a message into the mailbox (`rounds` says when). The server handles one message at a time; the
+sender goes on only then (a submitter's next message follows its last, the next command of a reply its predecessor), and
+what a command starts begins after that. When the mailbox is empty and the decision process waits, everything that was
+logged becomes one question.
+"""
+
+from decision.jit import kernel
+from decision.policies.plan_arrays import KILL, SET_PSTATE
+from decision.state import transitions
+from decision.state.cluster import N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
+
+from . import arrays as a
+from .clock import begin_sleep, end_instant, log, pass_to_next_end, put, six_decimals
+from .commands import begin_command, handle_command, is_possible, kill_requested, note_end
+from .energy import begin_energy
+from .rounds import first_round, other_rounds, run_rounds
+from .submitters import continue_event_list, continue_submitter
+from .switches import report_switched
+
+
+@kernel
+def begin(world):
+    """Time 0: submitters and event lists say hello, and the first question is ready."""
+    truth, number = world.truth, world.sim.number
+    begin_energy(world)
+    number[a.N_SUBMITTERS] = len(truth.workload_end)
+    number[a.N_EVENT_LISTS] = len(truth.list_end)
+    for w in range(len(truth.workload_end)):
+        put(world, a.pack(a.MSG_HELLO, w))
+    for m in range(len(truth.list_end)):
+        put(world, a.pack(a.MSG_EVENTS_HELLO, m))
+    log(world, a.LOG_BEGINS, 0, 0.0)
+    number[a.LOG_SENT] = 1
+
+
+@kernel
+def rewind(world, pstates, energy, first, last, clock):
+    """An idle cluster at `clock` seconds, to which jobs `first` <= t < `last` of the truth's only workload will come.
+
+    Hosts are in the pstates (H,); `energy` is whether energy is simulated. The same arrays simulate another run, and
+    nothing is allocated. For runs without external events, traces and dynamic jobs. The first question is open then.
+    """
+    sim = world.sim
+    transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
+    sim.number[:] = 0
+    sim.number[a.ENERGY_ON] = energy
+    sim.number[a.REFUSED_EVENT] = -1
+    sim.host_joules[:] = 0.0
+    sim.host_watts[:] = 0.0
+    sim.host_joules_at[:] = clock
+    sim.switch[:] = -1
+    sim.real[:] = 0.0
+    sim.real[a.FIRST_JOULES] = -1.0
+    sim.real[a.LAST_JOULES] = -1.0
+    sim.real[a.SIM_NOW] = clock
+    sim.workload_at[0] = first
+    sim.workload_sent[0] = first
+    world.truth.workload_end[0] = last
+    begin(world)
+
+
+@kernel
+def load_reply(world, now):
+    """Take the decision's commands, which are in the plan, to be carried out by `advance`.
+
+    `now` is the reply's own time, in seconds. False where arrays must grow first.
+    """
+    sim = world.sim
+    transitions.take_ends(world.state)
+    sim.number[a.NEXT_COMMAND] = 0
+    if not _has_room(world):
+        return False
+    sim.real[a.REPLY_NOW] = now
+    _continue_reply(world)
+    return True
+
+
+@kernel
+def advance(world):
+    """Go on until the decision process must be asked (ASK), all is over (DONE), nothing can happen any more
+    (DEADLOCK), arrays must grow first (GROW), a command is impossible (BAD_COMMAND; number REFUSED_COMMAND says which)
+    or an external event is (BAD_EVENT; number REFUSED_EVENT).
+
+    The plan holds the commands of the reply that is being carried out.
+    """
+    sim, number = world.sim, world.sim.number
+    while True:
+        while number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
+            code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
+            number[a.MAIL_HEAD] += 1
+            kind, arg = a.code_kind(code), a.code_arg(code)
+            if kind == a.MSG_COMMAND and not is_possible(world, arg):
+                number[a.REFUSED_COMMAND] = arg
+                return a.BAD_COMMAND
+            # A message takes no time, so what takes none either ends with it: sleepers act before the server does,
+            # tasks after it, unless the server first takes rounds to measure hosts, in which they act, too.
+            instant, slow, awake, tail = number[a.N_INSTANT] > 0, False, False, number[a.MAIL_TAIL]
+            if instant:
+                end_instant(world, False)
+                run_rounds(world)
+                slow = _measures_first(world, kind, arg)
+                if slow:
+                    tail = number[a.MAIL_TAIL]
+                    end_instant(world, True)
+                    awake = first_round(world)
+            _handle(world, kind, arg)
+            if kind == a.MSG_EVENTS and number[a.REFUSED_EVENT] >= 0:
+                return a.BAD_EVENT
+            if kind == a.MSG_READY and number[a.ENDS_SENT]:
+                return a.DONE
+            must_ask = _must_ask(world, tail)
+            _continue_sender(world, kind, arg)
+            if instant and not slow:
+                end_instant(world, True)
+                awake = first_round(world)
+            if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
+                kill_requested(world)
+            other_rounds(world, awake)
+            if kind == a.MSG_COMMAND:
+                begin_command(world, arg)
+            if must_ask:
+                number[a.DECISION_WAITS] = 0
+                number[a.LOG_SENT] = 1
+                return a.ASK
+        if not _has_room(world):
+            return a.GROW
+        if not pass_to_next_end(world):
+            return a.DEADLOCK
+        run_rounds(world)
+
+
+@kernel
+def _measures_first(world, kind, arg):
+    """Whether the server measures hosts, which takes it some rounds, before a message of switches changes anything."""
+    sim = world.sim
+    done = kind == a.MSG_SWITCHED and sim.switch_left[sim.switch[arg]] == 1
+    asked = kind == a.MSG_COMMAND and world.plan.kind[arg] == SET_PSTATE
+    return (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
+
+
+@kernel
+def _handle(world, kind, arg):
+    """The server handles one message."""
+    number = world.sim.number
+    if kind == a.MSG_COMMAND:
+        handle_command(world, arg)
+    elif kind == a.MSG_READY:
+        number[a.DECISION_WAITS] = 1
+    elif kind == a.MSG_COMPLETED:
+        _report_end(world, arg)
+    elif kind == a.MSG_SUBMITTED:
+        _report_submissions(world, arg)
+    elif kind == a.MSG_BYE:
+        number[a.N_SUBMITTERS] -= 1
+        if number[a.N_SUBMITTERS] == 0:
+            log(world, a.LOG_NO_MORE_JOBS, 0, 0.0)
+    elif kind == a.MSG_CALL:
+        number[a.N_CALLS] -= 1
+        log(world, a.LOG_CALLED, 0, 0.0)
+    elif kind == a.MSG_SWITCHED:
+        number[a.N_SWITCHING] -= 1
+        report_switched(world, arg)
+    elif kind == a.MSG_KILLED:
+        _report_kill(world, arg)
+    elif kind == a.MSG_EVENTS:
+        _report_events(world, arg)
+    elif kind == a.MSG_EVENTS_BYE:
+        number[a.N_EVENT_LISTS] -= 1
+        if number[a.N_EVENT_LISTS] == 0:
+            log(world, a.LOG_NO_MORE_EVENTS, 0, 0.0)
+
+
+@kernel
+def _must_ask(world, tail):
+    """Whether a question goes out now, with messages up to `tail`; SIMULATION_ENDS is logged where all is over."""
+    number = world.sim.number
+    if number[a.DECISION_WAITS] == 0 or number[a.MAIL_HEAD] < tail:
+        return False
+    if number[a.LOG_SENT] == 0:
+        return True
+    if number[a.ENDS_SENT] or not _is_finished(world):
+        return False
+    log(world, a.LOG_ENDS, 0, 0.0)
+    number[a.ENDS_SENT] = 1
+    return True
+
+
+@kernel
+def _is_finished(world):
+    """Whether nothing can happen any more and nothing is owed."""
+    number = world.sim.number
+    pending = number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS] + number[a.REGISTRATION_OPEN]
+    pending += number[a.N_SWITCHING] + number[a.N_CALLS] + number[a.N_KILLERS]
+    return pending == 0 and number[a.N_FINISHED] == number[a.N_SUBMITTED]
+
+
+@kernel
+def _continue_sender(world, kind, arg):
+    """The sender of a handled message takes its next step."""
+    if kind == a.MSG_COMMAND:
+        world.sim.number[a.NEXT_COMMAND] += 1
+        _continue_reply(world)
+    elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
+        continue_submitter(world, arg)
+    elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
+        continue_event_list(world, arg)
+
+
+@kernel
+def _continue_reply(world):
+    """The reply sends its next command, or says that the decision process is ready, or waits until its time."""
+    sim, plan = world.sim, world.plan
+    at = sim.number[a.NEXT_COMMAND]
+    while at < plan.count[0] and plan.kind[at] < 0:  # merged into the one before
+        at += 1
+    sim.number[a.NEXT_COMMAND] = at
+    code = a.pack(a.MSG_COMMAND, at) if at < plan.count[0] else a.pack(a.MSG_READY, 0)
+    time = sim.real[a.REPLY_NOW]
+    if at < plan.count[0]:
+        time = sim.command_time[at] if sim.number[a.TIMED_COMMANDS] else time
+    if time > sim.real[a.SIM_NOW]:
+        begin_sleep(world, time - sim.real[a.SIM_NOW], a.pack(a.REPLY_WAKES, code))
+    else:
+        put(world, code)
+
+
+@kernel
+def _report_submissions(world, w):
+    state, sim, truth = world.state, world.sim, world.truth
+    for t in range(sim.workload_sent[w], sim.workload_at[w]):
+        job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t])
+        sim.truth_of[job] = t
+        sim.number[a.N_SUBMITTED] += 1
+        log(world, a.LOG_SUBMITTED, job, 0.0)
+
+
+@kernel
+def _report_events(world, m):
+    state, sim, truth = world.state, world.sim, world.truth
+    for event in range(sim.list_sent[m], sim.list_at[m]):
+        first = truth.event_host_end[event - 1] if event > 0 else 0
+        hosts = truth.event_host[first : truth.event_host_end[event]]
+        if truth.event_kind[event] == a.HOSTS_LEAVE:
+            for host in hosts:
+                transitions.leave(state, world.facts, host)
+        elif truth.event_kind[event] == a.HOSTS_COME_BACK:
+            if (state.host_state[hosts] != UNAVAILABLE).any():
+                sim.number[a.REFUSED_EVENT] = event
+                return
+            for host in hosts:
+                transitions.come_back(state, world.facts, host)
+        log(world, a.LOG_EVENT, event, 0.0)
+
+
+@kernel
+def _report_end(world, job):
+    """The server hears that a job ended."""
+    note_end(world, job)
+    log(world, a.LOG_COMPLETED, job, 0.0)
+
+
+@kernel
+def _report_kill(world, request):
+    """A kill is over: first the jobs that it really ended, then the request itself."""
+    sim = world.sim
+    sim.number[a.N_KILLERS] -= 1
+    for i in range(sim.kill_begin[request], sim.kill_end[request]):
+        if sim.kill_state[sim.kill_job[i]] == a.KILL_DONE:
+            _report_end(world, sim.kill_job[i])
+    log(world, a.LOG_KILLED, request, 0.0)
+
+
+@kernel
+def _has_room(world):
+    """Whether no array can overflow before this is asked again.
+
+    Until then each command still to come, each activity and each message makes at most one thing of a kind, or the
+    two for which there is twice the room; all jobs may be submitted, and all external events happen.
+    """
+    state, sim, number = world.state, world.sim, world.sim.number
+    commands = world.plan.count[0] - number[a.NEXT_COMMAND] + world.plan.count[1]
+    mail = number[a.MAIL_TAIL] - number[a.MAIL_HEAD]
+    more = commands + number[a.N_ACTIVITIES] + number[a.N_INSTANT] + mail + 3 * len(state.host_state) + 64
+    logged = 0 if number[a.LOG_SENT] else number[a.N_LOG]
+    return (
+        number[a.N_ACTIVITIES] + more <= len(sim.left)
+        and mail + more <= len(sim.mail)
+        and logged + more + len(sim.finished) + len(world.truth.event_time) <= len(sim.log_kind)
+        and state.count[N_ENDED] + state.count[N_RUNNING] + commands <= len(state.ended)
+        and _rows_have_room(world, more)
+        and _requests_have_room(world, more)
+    )
+
+
+@kernel
+def _rows_have_room(world, more):
+    number, rows = world.sim.number, world.rows
+    if number[a.TRACE_ON] and number[a.N_HOST_ROWS] + more > len(rows.host_time):
+        return False
+    if number[a.ENERGY_ON] == 0:
+        return True
+    energy, pstates = len(rows.energy_time), len(rows.pstate_time)
+    return number[a.N_ENERGY_ROWS] + 2 * more <= energy and number[a.N_PSTATE_ROWS] + 2 * more <= pstates
+
+
+@kernel
+def _requests_have_room(world, more):
+    sim, number = world.sim, world.sim.number
+    return (
+        number[a.N_SWITCHES] + more <= len(sim.switch_left)
+        and number[a.N_SWITCH_INTERVALS] + more <= len(sim.switch_first)
+        and number[a.N_KILLS] + more <= len(sim.kill_begin)
+        and number[a.N_KILL_JOBS] + more <= len(sim.kill_job)
+        and world.state.count[N_INTERVALS] + more <= len(world.state.interval_first)
+    )

@@ -1,0 +1,131 @@
+"""Hosts that change their pstate: at once between computing pstates, through a virtual one to and from sleep."""
+
+from decision.engine.constants import SWITCHING_TO_COMPUTE, SWITCHING_TO_SLEEP
+from decision.jit import kernel
+from decision.model.errors import InternalError
+from decision.state import transitions
+from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
+
+from . import arrays as a
+from .clock import begin_task, log
+from .energy import ROW_PSTATE, energy_row, host_row, note_pstate_change, pstate_row
+from .jobs import speed_changed
+
+
+@kernel
+def request_switch(world, action):
+    """The hosts of an action of the plan are to change to its pstate."""
+    sim, plan = world.sim, world.plan
+    request = _note_request(world, action)
+    pstate = plan.value[action]
+    energy_row(world, ROW_PSTATE)
+    wakes = world.facts.pstate_kind[plan.first[plan.begin[action]], pstate] == PSTATE_COMPUTING
+    pstate_row(world, request, SWITCHING_TO_COMPUTE if wakes else SWITCHING_TO_SLEEP)
+    for i in range(plan.begin[action], plan.end[action]):
+        for host in range(plan.first[i], plan.last[i] + 1):
+            sim.switch[host] = request
+            sim.target[host] = pstate
+            _switch(world, host, pstate)
+    host_row(world)
+
+
+@kernel
+def _note_request(world, action):
+    """Copy a request's hosts; returns its number."""
+    sim, plan, number = world.sim, world.plan, world.sim.number
+    request, intervals = number[a.N_SWITCHES], plan.end[action] - plan.begin[action]
+    if request >= len(sim.switch_left) or number[a.N_SWITCH_INTERVALS] + intervals > len(sim.switch_first):
+        raise InternalError("the engine has no room for another switch request")
+    number[a.N_SWITCHES] = request + 1
+    sim.switch_begin[request] = number[a.N_SWITCH_INTERVALS]
+    hosts = 0
+    for i in range(plan.begin[action], plan.end[action]):
+        at = number[a.N_SWITCH_INTERVALS]
+        number[a.N_SWITCH_INTERVALS] = at + 1
+        sim.switch_first[at] = plan.first[i]
+        sim.switch_last[at] = plan.last[i]
+        hosts += plan.last[i] - plan.first[i] + 1
+    sim.switch_end[request] = number[a.N_SWITCH_INTERVALS]
+    sim.switch_left[request] = hosts
+    sim.switch_pstate[request] = plan.value[action]
+    number[a.N_SWITCHED_HOSTS] += hosts
+    return request
+
+
+@kernel
+def _switch(world, host, pstate):
+    state, facts = world.state, world.facts
+    old = state.pstate[host]
+    wakes = facts.pstate_kind[host, pstate] == PSTATE_COMPUTING
+    if wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING:
+        transitions.set_pstate(state, facts, host, pstate)
+        note_pstate_change(world, host, old, 0.0)
+        if state.host_job[host] >= 0:
+            speed_changed(world, state.host_job[host])
+        if _is_last_of_request(world, host):
+            log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
+        return
+    virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
+    transitions.begin_switch(state, facts, host, virtual, wakes)
+    note_pstate_change(world, host, old, 1.0)
+    world.sim.number[a.N_SWITCHING] += 1
+    begin_task(
+        world, facts.speed[host, virtual], a.pack(a.SWITCH_ENDS, host)
+    )  # one flop, at the virtual pstate's speed
+
+
+@kernel
+def set_target_pstate(world, host):
+    """A host has fallen asleep or woken up: it leaves the virtual pstate."""
+    old = world.state.pstate[host]
+    transitions.set_pstate(world.state, world.facts, host, world.sim.target[host])
+    note_pstate_change(world, host, old, 0.0)
+
+
+@kernel
+def reach_pstate(world, host):
+    """A host has fallen asleep or woken up: that is its state now. The server hears of it in a later round."""
+    facts, target = world.facts, world.sim.target[host]
+    transitions.end_switch(world.state, facts, host, target, facts.pstate_kind[host, target] != PSTATE_SLEEP)
+
+
+@kernel
+def report_switched(world, host):
+    """The server hears that a host has switched; with the request's last host the next question says so."""
+    if _is_last_of_request(world, host):
+        host_row(world)
+        log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
+
+
+@kernel
+def _is_last_of_request(world, host):
+    """One host of a request is done; True with its last, which the traces show."""
+    sim, request = world.sim, world.sim.switch[host]
+    sim.switch_left[request] -= 1
+    if sim.switch_left[request] > 0:
+        return False
+    pstate_row(world, request, sim.switch_pstate[request])
+    energy_row(world, ROW_PSTATE)
+    return True
+
+
+@kernel
+def forget_requests(world):
+    """Forget the rows of the energy traces and the switch requests that are over, so that a run of any length fits.
+
+    For runs whose questions and traces nobody reads.
+    """
+    sim, number, left = world.sim, world.sim.number, 0
+    number[a.N_ENERGY_ROWS] = 0
+    number[a.N_PSTATE_ROWS] = 0
+    for request in range(number[a.N_SWITCHES]):
+        is_open = sim.switch_left[request] > 0
+        for host in range(len(sim.switch)):
+            if sim.switch[host] == request:
+                sim.switch[host] = left if is_open else -1
+        if is_open:
+            sim.switch_left[left] = sim.switch_left[request]
+            sim.switch_pstate[left] = sim.switch_pstate[request]
+            left += 1
+    number[a.N_SWITCHES] = left
+    number[a.N_SWITCH_INTERVALS] = 0

@@ -1,0 +1,333 @@
+"""Simulated time under the reference engine: actors, what they wait for, and the server's mailbox.
+
+This is the part of SimGrid 3.32 (host model L07) on which Batsim 4.2.1 rests, with SimGrid's own order of things,
+because that order decides in which order Batsim reports what happens at one instant.
+
+An actor is a generator that yields requests. While actors run, time stands still. It goes in rounds: all actors that
+are ready run to their next request, one after the other; then the requests are met in the same order. A `Call` is met
+at once and its actor takes part in the next round; the other requests wait for the end of an activity. When no actor
+is ready, time goes on to the next end of an activity. All activities that end then wake their actors in the order in
+which the activities began.
+
+What is left of an activity is counted down step by step, as SimGrid does, and not kept as the time of its end: which of
+two ends are one instant depends on how the rounding errors add up.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+from decision.engine.constants import TIME_PRECISION, WORK_PRECISION
+
+from .machines import Machine
+
+_T = TypeVar("_T")
+
+
+class WaitResult(Enum):
+    """How waiting for a task ended."""
+
+    DONE = "done"
+    LATE = "late"
+    CANCELLED = "cancelled"
+
+
+@dataclass(slots=True)
+class Call:
+    """Let the kernel call `act`, and go on in the next round with what it returns."""
+
+    act: Callable[[], Any] = lambda: None
+
+
+@dataclass(slots=True)
+class Sleep:
+    """Wait for `seconds`, > 0."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
+class Wait:
+    """Wait for the end of a running task, at most `limit` seconds; the answer is an `WaitResult`."""
+
+    task: "ParallelTask"
+    limit: float | None
+
+
+@dataclass(slots=True)
+class Put:
+    """Give `item` to the mailbox's reader and wait until it is taken."""
+
+    item: Any
+
+
+@dataclass(slots=True)
+class Get:
+    """Wait for the next item of the mailbox."""
+
+
+@dataclass(slots=True)
+class Ask:
+    """Ask whoever runs the kernel; the actor goes on with the answer at once."""
+
+    question: Any
+
+
+Request = Call | Sleep | Wait | Put | Get | Ask
+Steps = Generator[Request, Any, _T]
+
+STEP = Call()
+
+
+@dataclass(slots=True, eq=False)
+class SimActor:
+    """A running generator, and the machine that it runs on (none: the master host)."""
+
+    body: Steps[Any]
+    machine: Machine | None
+    answer: Any = None
+    sleep: "Pause | None" = None
+    task: "ParallelTask | None" = None  # the last one that it waited for
+
+
+@dataclass(slots=True, eq=False)
+class Activity:
+    """Something that takes time. `wakes` are the actors that its end wakes, each with its answer."""
+
+    wakes: list[tuple[SimActor, Any]] = field(default_factory=list)
+
+    def left(self) -> float:
+        """Seconds to its end."""
+        return 0.0
+
+    def spend(self, seconds: float) -> bool:
+        """Let time pass; whether it is over then."""
+        return True
+
+    def machines(self) -> list[Machine]:
+        """Machines whose energy SimGrid brings up to date at its end."""
+        return []
+
+
+@dataclass(slots=True, eq=False)
+class Pause(Activity):
+    """A sleep, or the time limit of a task."""
+
+    seconds: float = 0.0
+
+    def left(self) -> float:
+        return self.seconds
+
+    def spend(self, seconds: float) -> bool:
+        self.seconds -= seconds
+        return self.seconds < TIME_PRECISION
+
+    def machines(self) -> list[Machine]:
+        return [actor.machine for actor, _ in self.wakes if actor.machine]
+
+
+@dataclass(slots=True, eq=False)
+class ParallelTask(Activity):
+    """A parallel task without communication. Its machines advance together, so the slowest one sets the pace."""
+
+    work: dict[Machine, float] = field(default_factory=dict)  # flop on each machine
+    remains: float = 1.0  # share that is left
+    rate: float = 0.0  # share per second
+    limit: Pause | None = None
+
+    def __post_init__(self) -> None:
+        self.set_rate()
+        if not self.rate:
+            self.remains = 0.0
+
+    def set_rate(self) -> None:
+        self.rate = min((m.speed / flops for m, flops in self.work.items() if flops > 0), default=0.0)
+
+    def rescale(self, now: float) -> None:
+        """A machine has changed its speed."""
+        for machine in self.work:
+            machine.measure(now)
+        self.set_rate()
+
+    def share_of(self, machine: Machine) -> float:
+        """Share of the machine's speed that the task uses."""
+        return self.rate * self.work[machine] / machine.speed
+
+    def left(self) -> float:
+        return self.remains / self.rate if self.rate else 0.0
+
+    def spend(self, seconds: float) -> bool:
+        self.remains -= self.rate * seconds
+        if self.remains < WORK_PRECISION:
+            self.remains = 0.0
+        return self.remains == 0.0
+
+    def machines(self) -> list[Machine]:
+        return list(self.work)
+
+
+class Kernel:
+    """Runs actors over simulated time. `now` is in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._ready: list[SimActor] = []
+        self._running: dict[Activity, None] = {}  # in the order in which they began
+        self._brief: dict[Activity, None] = {}  # those of them that end at the next pass, however short it is
+        self._cancelled: list[SimActor] = []
+        self._waiting_puts: deque[tuple[SimActor, Any]] = deque()
+        self._reader: SimActor | None = None
+
+    @property
+    def mailbox_empty(self) -> bool:
+        """Whether nobody waits with an item for the mailbox."""
+        return not self._waiting_puts
+
+    def run(self) -> Generator[Any, Any, None]:
+        """Run until nothing can happen any more; yields the actors' questions and takes the answers."""
+        while self._ready or self._pass_time():
+            while self._ready:
+                yield from self._round()
+
+    # --- What actors do through a Call --------------------------------------------------------------------
+
+    def start(self, body: Steps[Any], machine: Machine | None = None) -> SimActor:
+        """Let a new actor take part from the next round on."""
+        actor = SimActor(body, machine)
+        self._ready.append(actor)
+        return actor
+
+    def begin(self, task: ParallelTask) -> None:
+        """Let a task begin."""
+        for machine in task.work:
+            machine.task = task
+        self._begin(task)
+
+    def cancel(self, task: ParallelTask) -> None:
+        """End a task early; who waits for it goes on, `CANCELLED`, after the requests of this round."""
+        self._end(task)
+        self._lift_limit(task)
+        for actor, _ in task.wakes:
+            actor.answer = WaitResult.CANCELLED
+            self._cancelled.append(actor)
+
+    def kill(self, actor: SimActor) -> None:
+        """End an actor, and the sleep that it may be in."""
+        if actor.sleep:
+            self._end(actor.sleep)
+        actor.body.close()
+
+    # --- Rounds -------------------------------------------------------------------------------------------
+
+    def _round(self) -> Generator[Any, Any, None]:
+        actors, self._ready = self._ready, []
+        requests = []
+        for actor in actors:
+            request = self._step(actor, actor.answer)
+            while isinstance(request, Ask):
+                request = self._step(actor, (yield request.question))
+            requests.append((actor, request))
+        for actor, request in requests:
+            if request is not None:
+                self._meet(actor, request)
+        self._ready += self._cancelled
+        self._cancelled = []
+
+    def _step(self, actor: SimActor, answer: Any) -> Request | None:
+        """Run an actor to its next request; None at its end."""
+        actor.answer = actor.sleep = None
+        try:
+            return actor.body.send(answer)
+        except StopIteration:
+            if actor.task in self._running:  # it overran its limit; SimGrid lets it compute until its actor ends
+                self._end(actor.task)
+            return None
+
+    def _meet(self, actor: SimActor, request: Request) -> None:
+        match request:
+            case Call(act):
+                actor.answer = act()
+                self._ready.append(actor)
+            case Sleep(seconds):
+                actor.sleep = Pause([(actor, None)], seconds)
+                self._begin(actor.sleep)
+            case Wait(task, limit):
+                self._wait(actor, task, limit)
+            case Put(item):
+                self._put(actor, item)
+            case Get():
+                self._get(actor)
+
+    def _wait(self, actor: SimActor, task: ParallelTask, limit: float | None) -> None:
+        actor.task = task
+        task.wakes = [(actor, WaitResult.DONE)]
+        if limit is not None:
+            task.limit = Pause([(actor, WaitResult.LATE)], limit)
+            self._begin(task.limit)
+
+    def _put(self, actor: SimActor, item: Any) -> None:
+        if self._reader is None:
+            self._waiting_puts.append((actor, item))
+            return
+        self._begin(Activity([(self._reader, item), (actor, None)]))
+        self._reader = None
+
+    def _get(self, actor: SimActor) -> None:
+        if not self._waiting_puts:
+            self._reader = actor
+            return
+        sender, item = self._waiting_puts.popleft()
+        self._begin(Activity([(sender, None), (actor, item)]))
+
+    # --- Time ---------------------------------------------------------------------------------------------
+
+    def _begin(self, activity: Activity) -> None:
+        self._running[activity] = None
+        if activity.left() < TIME_PRECISION:
+            self._brief[activity] = None
+
+    def _pass_time(self) -> bool:
+        """Go on to the next end of an activity and wake who waits for it; False where there is none."""
+        if not self._running:
+            return False
+        seconds = min(activity.left() for activity in self._brief or self._running)
+        if seconds > 0:
+            self.now += seconds
+            over = [activity for activity in self._running if activity.spend(seconds)]
+        else:
+            over = list(self._brief)
+        for activity in over:
+            self._end(activity)
+        for activity in over:
+            self._wake(activity)
+        return True
+
+    def _end(self, activity: Activity) -> None:
+        self._remove(activity)
+        for machine in activity.machines():
+            machine.measure(self.now)
+        if isinstance(activity, ParallelTask):
+            for machine in activity.work:
+                if machine.task is activity:
+                    machine.task = None
+
+    def _wake(self, activity: Activity) -> None:
+        for actor, answer in activity.wakes:
+            if answer is WaitResult.DONE and actor.task:
+                self._lift_limit(actor.task)
+            if answer is WaitResult.LATE and actor.task:
+                actor.task.wakes = []
+            actor.answer = answer
+            self._ready.append(actor)
+
+    def _lift_limit(self, task: ParallelTask) -> None:
+        """The time limit of a task no longer matters."""
+        if task.limit:
+            self._remove(task.limit)
+            task.limit.wakes = []
+
+    def _remove(self, activity: Activity) -> None:
+        self._running.pop(activity, None)
+        self._brief.pop(activity, None)

@@ -1,0 +1,82 @@
+"""The hosts of the reference engine: what they do, how fast they are, what they draw (SimGrid's host energy model)."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from decision.model.platform import Host, PowerState
+from decision.model.record import HostState
+
+if TYPE_CHECKING:
+    from .kernel import ParallelTask
+
+
+@dataclass(slots=True, eq=False)
+class Machine:
+    """One host: Batsim's view of it (state, job) and SimGrid's (pstate, task, joules)."""
+
+    facts: Host
+    metered: bool  # whether energy is simulated
+    pstate: int = field(init=False)
+    state: HostState = HostState.IDLE
+    state_since: float = 0.0  # seconds
+    time_in_state: list[float] = field(default_factory=lambda: [0.0] * len(HostState))  # seconds, up to `state_since`
+    job: str = ""  # id of the job that is being computed here
+    task: "ParallelTask | None" = None  # what puts load on it
+    joules: float = 0.0  # up to `measured_at`
+    measured_at: float = 0.0  # seconds
+
+    def __post_init__(self) -> None:
+        self.pstate = self.facts.initial_pstate
+
+    @property
+    def id(self) -> int:
+        """Batsim's number of the host."""
+        return self.facts.id
+
+    @property
+    def power(self) -> PowerState:
+        """The present pstate."""
+        return self.facts.pstates[self.pstate]
+
+    @property
+    def speed(self) -> float:
+        """Flop per second in the present pstate."""
+        return self.power.speed
+
+    @property
+    def computes(self) -> bool:
+        """Whether the present pstate is one in which jobs can run."""
+        return self.facts.is_computing_pstate(self.pstate)
+
+    def enter(self, state: HostState, now: float) -> None:
+        """Change the state; the time in the old one is added up only now, as Batsim does."""
+        self.time_in_state[self.state] += now - self.state_since
+        self.state, self.state_since = state, now
+
+    def load(self) -> float:
+        """Share of the host's speed in use; a pstate of speed 0 counts as fully used."""
+        if self.speed <= 0:
+            return 1.0
+        return min(1.0, self.task.share_of(self)) if self.task else 0.0
+
+    def watts(self) -> float:
+        """What the host draws now."""
+        load = self.load()
+        return self.power.epsilon + load * (self.power.full - self.power.epsilon) if load > 0 else self.power.idle
+
+    def needs_measure(self, now: float) -> bool:
+        """Whether `joules` is not up to date."""
+        return self.metered and self.measured_at < now
+
+    def measure(self, now: float) -> None:
+        """Bring `joules` up to date; whoever changes load or pstate does it before."""
+        if self.needs_measure(now):
+            self.joules += self.watts() * (now - self.measured_at)
+            self.measured_at = now
+
+    def set_pstate(self, pstate: int, now: float) -> None:
+        """Change the pstate; a task that runs here goes on at the new speed."""
+        self.measure(now)
+        self.pstate = pstate
+        if self.task:
+            self.task.rescale(now)

@@ -1,0 +1,262 @@
+"""What all actors of the reference engine share: time, jobs, hosts, and what is written down."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decision.engine.commands_in import CommandReader
+from decision.engine.constants import DECIMALS
+from decision.engine.options import EngineOptions
+from decision.engine.profiles import LeafKind, LeafTask, amounts, check_width, flatten, is_moldable
+from decision.engine.refusals import JobPhase
+from decision.model.errors import ConfigError, PolicyError
+from decision.model.hosts import format_hosts
+from decision.model.platform import Platform
+from decision.model.record import (
+    NULL_RUNTIME,
+    EnergyTable,
+    FinalState,
+    HostState,
+    HostTable,
+    JobTable,
+    PstateTable,
+    RunRecord,
+)
+from decision.model.workload import Job, Workload
+
+from .kernel import STEP, Call, Kernel, ParallelTask, Put, SimActor, Steps
+from .machines import Machine
+
+if TYPE_CHECKING:
+    from .server import Handler, Server
+
+
+@dataclass(slots=True, eq=False)
+class SimJob:
+    """A job, and all that Batsim remembers of it."""
+
+    facts: Job
+    leaves: tuple[LeafTask, ...]
+    moldable: bool  # whether it may get another number of hosts than it requests
+    phase: JobPhase = JobPhase.UNKNOWN
+    final: FinalState | None = None
+    machines: list[Machine] = field(default_factory=list)  # its allocation, ascending
+    executors: list[Machine] = field(default_factory=list)  # one machine per executor; without a mapping, `machines`
+    actor: SimActor | None = None
+    leaf: LeafTask | None = None  # the present one
+    leaf_begin: float = 0.0  # seconds
+    task: ParallelTask | None = None  # of the present leaf, where it computes
+    start: float = 0.0  # seconds
+    runtime: float = 0.0  # seconds
+    joules: float | np.longdouble = -1.0  # on its hosts while it ran, where energy is simulated
+    return_code: int = -1
+    kill_asked: bool = False
+    metadata: str = ""
+
+    @property
+    def id(self) -> str:
+        """The full id."""
+        return self.facts.id
+
+    @property
+    def allocation(self) -> str:
+        """Its hosts as Batsim writes them."""
+        return format_hosts(machine.id for machine in self.machines)
+
+    def end(self, state: FinalState, now: float) -> None:
+        """Note that the job ends now. Batsim writes no runtime of 0."""
+        self.phase, self.final = JobPhase.ENDED, state
+        self.runtime = (now - self.start) or NULL_RUNTIME
+
+    def work(self, leaf: LeafTask) -> dict[Machine, float]:
+        """Flop of the leaf on each machine; executors on one machine add up."""
+        work = dict.fromkeys(self.executors, 0.0)
+        for machine, flops in zip(self.executors, amounts(leaf, len(self.executors)), strict=True):
+            work[machine] += flops
+        return work
+
+    def progress(self, now: float) -> float:
+        """Share of the present leaf that is done."""
+        assert self.leaf is not None
+        if self.leaf.kind is LeafKind.DELAY:
+            return (now - self.leaf_begin) / self.leaf.amount
+        return 1.0 - self.task.remains if self.task else 0.0
+
+
+@dataclass(slots=True)
+class RunTables:
+    """RunTables of Batsim's output files, in the order in which Batsim writes them."""
+
+    jobs: list[SimJob] = field(default_factory=list)  # ended jobs
+    hosts: list[tuple[float, list[int]]] = field(default_factory=list)  # seconds, hosts in each HostState
+    energy: list[tuple[float, np.longdouble, str, float]] = field(default_factory=list)  # seconds, joules, kind, watts
+    pstates: list[tuple[float, str, int]] = field(default_factory=list)  # seconds, hosts, pstate
+    first_joules: float | np.longdouble = -1.0  # joules at the first submission
+    last_joules: float | np.longdouble = -1.0  # joules at the last end of a job
+    nb_switches: int = 0
+    nb_grouped_switches: int = 0
+
+    def begin_pstates(self, machines: Sequence[Machine]) -> None:
+        """Write down the pstates of time 0, lowest first."""
+        for pstate in sorted({machine.pstate for machine in machines}):
+            hosts = format_hosts(machine.id for machine in machines if machine.pstate == pstate)
+            self.pstates.append((0.0, hosts, pstate))
+
+    def record(self, machines: Sequence[Machine], energy: bool) -> RunRecord:
+        """Everything that Batsim would write about the run."""
+        in_state = np.array([machine.time_in_state for machine in machines]).reshape(-1, len(HostState))
+        return RunRecord(
+            nb_hosts=len(machines),
+            jobs=self._job_table(),
+            host_states=HostTable(
+                time=np.array([time for time, _ in self.hosts], np.float64),
+                counts=np.array([counts for _, counts in self.hosts], np.int64).reshape(-1, len(HostState)),
+            ),
+            energy=self._energy_table() if energy else None,
+            pstates=self._pstate_table() if energy else None,
+            time_in_state=in_state.sum(axis=0),
+            joules=float(self.last_joules - self.first_joules),
+            nb_switches=self.nb_switches,
+            nb_grouped_switches=self.nb_grouped_switches,
+        )
+
+    def _job_table(self) -> JobTable:
+        return JobTable(
+            id=[job.facts.id for job in self.jobs],
+            profile=[job.facts.profile for job in self.jobs],
+            submit_time=np.array([job.facts.submit_time for job in self.jobs], np.float64),
+            size=np.array([job.facts.size for job in self.jobs], np.int64),
+            walltime=np.array([job.facts.walltime for job in self.jobs], np.float64),
+            final_state=np.array([job.final for job in self.jobs], np.int64),
+            start_time=np.array([_unless_rejected(job, job.start) for job in self.jobs], np.float64),
+            runtime=np.array([_unless_rejected(job, job.runtime) for job in self.jobs], np.float64),
+            allocation=[job.allocation for job in self.jobs],
+            energy=np.array([job.joules for job in self.jobs], np.float64),
+            metadata=[job.metadata for job in self.jobs],
+        )
+
+    def _energy_table(self) -> EnergyTable:
+        return EnergyTable(
+            time=np.array([row[0] for row in self.energy], np.float64),
+            energy=np.array([row[1] for row in self.energy], np.longdouble),
+            event=[row[2] for row in self.energy],
+            wattmin=np.array([row[3] for row in self.energy], np.float64),
+        )
+
+    def _pstate_table(self) -> PstateTable:
+        return PstateTable(
+            time=np.array([row[0] for row in self.pstates], np.float64),
+            hosts=[row[1] for row in self.pstates],
+            pstate=np.array([row[2] for row in self.pstates], np.int64),
+        )
+
+
+def _unless_rejected(job: SimJob, value: float) -> float:
+    return math.nan if job.final is FinalState.REJECTED else value
+
+
+class Simulation:
+    """The state of a simulation. Host ids count compute hosts first, then storage hosts."""
+
+    server: "Server"  # set by the server itself
+
+    def __init__(self, platform: Platform, workloads: Sequence[Workload], options: EngineOptions) -> None:
+        self.kernel = Kernel()
+        self.options = options
+        self.machines = [Machine(host, options.energy) for host in (*platform.hosts, *platform.storage)]
+        self.in_state = [0] * len(HostState)  # compute hosts in each state
+        self.in_state[HostState.IDLE] = len(platform.hosts)
+        self.jobs: dict[str, SimJob] = {}
+        self.submitted: list[SimJob] = []  # in order of submission
+        self.reader = CommandReader[SimJob](platform, workloads, options, self.jobs, lambda job: job.facts, self.refuse)
+        self.tables = RunTables()
+        self._leaves: dict[tuple[str, str], tuple[LeafTask, ...]] = {}  # of each profile of a workload
+        for workload in workloads:
+            for job in workload.jobs:
+                self._add_static_job(job)
+
+    # --- Jobs ---------------------------------------------------------------------------------------------
+
+    def _add_static_job(self, job: Job) -> None:
+        if job.workload not in self.reader.workloads:
+            raise ConfigError(f"job {job.id}: there is no workload {job.workload!r}; ids are WORKLOAD!NAME")
+        if job.id in self.jobs:
+            raise ConfigError(f"job {job.id} exists already; give it another id")
+        workload = self.reader.workloads[job.workload]
+        key = (job.workload, job.profile)
+        if key not in self._leaves:
+            self._leaves[key] = flatten(job.profile, workload)
+        check_width(job, self._leaves[key], workload)
+        self.add_job(job, self._leaves[key], is_moldable(job.profile, workload))
+
+    def add_job(self, facts: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> SimJob:
+        """Take a job in."""
+        job = SimJob(facts, leaves, moldable)
+        self.jobs[facts.id] = job
+        return job
+
+    def submit(self, job: SimJob) -> None:
+        """A job arrives."""
+        job.phase = JobPhase.SUBMITTED
+        self.submitted.append(job)
+        self.reader.submit(job.id, job)
+
+    def waiting(self) -> list[SimJob]:
+        """Jobs that were submitted and neither started nor rejected, in order of submission."""
+        return [job for job in self.submitted if job.phase is JobPhase.SUBMITTED]
+
+    # --- Time, messages, errors ---------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Simulated time, seconds."""
+        return self.kernel.now
+
+    @property
+    def message_time(self) -> float:
+        """The time as Batsim writes it into messages: six decimals."""
+        return round(self.kernel.now, DECIMALS)
+
+    def send(self, handler: "Handler") -> Steps[None]:
+        """Let the server run `handler`; goes on when the server has taken it."""
+        yield STEP
+        yield Put(handler)
+
+    def refuse(self, reason: str) -> PolicyError:
+        """The error of an impossible command."""
+        return PolicyError(f"t={self.now:.12g} s: {reason}")
+
+    # --- Hosts and energy ---------------------------------------------------------------------------------
+
+    def enter(self, machine: Machine, state: HostState) -> None:
+        """Change the state of a host."""
+        self.in_state[machine.state] -= 1
+        self.in_state[state] += 1
+        machine.enter(state, self.now)
+
+    def host_row(self) -> None:
+        """Write down how many hosts are in each state."""
+        if self.options.trace:
+            self.tables.hosts.append((self.now, list(self.in_state)))
+
+    def joules(self, machines: Iterable[Machine]) -> Steps[np.longdouble]:
+        """Joules of these machines since the beginning; each that is not up to date takes a round.
+
+        The sum is as wide as Batsim's: rows can be nanoseconds apart, and show the power between them.
+        """
+        total = np.longdouble(0.0)
+        for machine in machines:
+            if machine.needs_measure(self.now):
+                yield Call(partial(machine.measure, self.now))
+            total += machine.joules
+        return total
+
+    def energy_row(self, kind: str) -> Steps[np.longdouble]:
+        """Write down the energy so far; returns it."""
+        total = yield from self.joules(self.machines)
+        self.tables.energy.append((self.now, total, kind, sum(machine.power.epsilon for machine in self.machines)))
+        return total

@@ -1,0 +1,132 @@
+"""Kernels that other kernels call by address: how a compiled loop runs a policy that it does not know.
+
+Design
+------
+A compiled loop that named its policies would be compiled again for each, and would have to be edited for each. Here the
+loop is compiled once, against an `Interface`; what implements it is compiled apart, and only its address (an integer,
+which may change from call to call) reaches the loop. An indirect call costs nanoseconds, where a decision takes at
+least hundreds. What an entry raises goes up through the loop as from any kernel. Rejected: numba's C callbacks, which
+print what is raised and return 0; its first-class functions, which it cannot cache on disk reliably; closures over
+kernels, which compile the loop again for each policy.
+"""
+
+import ctypes
+import functools
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba import types
+from numba.core import cgutils
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+from decision.bundle import Bundle, array_type
+from decision.jit import kernel
+
+Argument = type[int] | type[float] | type[Bundle] | Any  # the last: a hint of an array, like `decision.bundle.F8`
+
+
+class Interface:
+    """What a kind of entry takes and returns: integers, floats, arrays and bundles, which the caller keeps alive.
+
+    Args:
+        result: what is returned, int or float.
+        arguments: what it takes, in order; `Bundle` itself is a bundle of the entry's own class, which callers give by
+            its address.
+    """
+
+    def __init__(self, result: type[int] | type[float], *arguments: Argument) -> None:
+        self.result = _numba_type(result)
+        self.arguments = tuple(map(_numba_type, arguments))
+        self._own = arguments.index(Bundle) if Bundle in arguments else -1
+
+    def entry(self, function: Callable[..., Any]) -> "Entry":
+        """Decorator: compile the function, when its address is first asked for, so that kernels can call it."""
+        return Entry(self.result, self.arguments, function)
+
+    def entry_with(self, own: type[Bundle]) -> "Callable[[Callable[..., Any]], Entry]":
+        """Decorator: as `entry`, for functions whose own bundle is of this class; an address and a bundle are the same
+        word to machine code."""
+        at = self._own
+        arguments = (*self.arguments[:at], own._numba_type_, *self.arguments[at + 1 :])
+        return lambda function: Entry(self.result, arguments, function)
+
+    def callback(self, function: Callable[..., Any]) -> "Callback":
+        """A function in Python that kernels can call: bundles reach it as their addresses. It must not raise.
+
+        One call takes a microsecond. The kernels between may have released the lock of Python's interpreter.
+        """
+        return Callback(self, function)
+
+    def caller(self) -> Any:
+        """A function for kernels: ``call(address, (argument, ...))`` calls the entry at an address."""
+        result, arguments = self.result, self.arguments
+
+        @intrinsic
+        def call(_context: Any, address: Any, given: Any) -> Any:
+            def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+                parts = [
+                    context.cast(builder, builder.extract_value(values[1], i), given[i], kind)
+                    for i, kind in enumerate(arguments)
+                ]
+                convention = context.call_conv
+                kind = convention.get_function_type(result, arguments).as_pointer()
+                entry = builder.inttoptr(values[0], kind)
+                status, value = convention.call_function(builder, entry, result, arguments, parts)
+                with cgutils.if_unlikely(builder, status.is_error):
+                    convention.return_status_propagate(builder, status)
+                return value
+
+            return signature(result, types.int64, given), generate
+
+        return call
+
+
+class Entry:
+    """A function of an interface. Called from Python it runs as plain Python."""
+
+    def __init__(self, result: types.Type, arguments: tuple[types.Type, ...], function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._shape, self._function = (arguments, result), function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Where its machine code is, in this process; compiled or read from the cache on disk now."""
+        compiled: Any = kernel(self._function)
+        self._compiled = compiled  # owns the machine code
+        arguments, result = self._shape
+        compiled.compile(signature(result, *arguments))
+        (code,) = compiled.overloads.values()
+        return typing.cast(int, code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
+
+
+class Callback:
+    """A Python function of an interface, called in the way in which kernels call; keep it as long as it may be."""
+
+    def __init__(self, interface: Interface, function: Callable[..., Any]) -> None:
+        result, *arguments = (_C_TYPES.get(kind, ctypes.c_size_t) for kind in (interface.result, *interface.arguments))
+
+        def answer(result_at: Any, _error_at: Any, *given: Any) -> int:
+            result_at[0] = function(*given)
+            return 0  # nothing was raised
+
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(result), ctypes.c_void_p, *arguments)(answer)
+        self.address = int(ctypes.cast(self._function, ctypes.c_void_p).value or 0)
+
+
+_C_TYPES: dict[types.Type, Any] = {numba.float64: ctypes.c_double, numba.int64: ctypes.c_int64}
+
+
+def _numba_type(kind: Argument) -> types.Type:
+    if typing.get_origin(kind) is typing.Annotated:
+        return array_type(kind)
+    if kind is Bundle:
+        return types.int64
+    if isinstance(kind, type) and issubclass(kind, Bundle):
+        return kind._numba_type_
+    return numba.float64 if kind is float else numba.int64

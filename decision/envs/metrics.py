@@ -1,0 +1,148 @@
+"""Metrics of episodes, and the sums that they and the rewards are computed from."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.jit import kernel
+from decision.model.record import SHORTEST_RUNTIME
+from decision.policies.plan_arrays import START
+from decision.schedulers.cycles import FREE, LENGTH
+from decision.schedulers.progress import (
+    ARRIVED,
+    BEGAN,
+    FIRST_ROW,
+    LOAD,
+    LOADED,
+    MOST_QUEUED,
+    MOST_WAITING,
+    PARTIAL,
+    PLACED,
+    PLACED_WAIT,
+    RETURN,
+    SLOWDOWN,
+    STEPS,
+    TERMINATED,
+    UNSEEN,
+    USED,
+    WAITED,
+    WAITING,
+    is_over,
+)
+from decision.state.cluster import N_JOBS
+
+from .environment import Environment
+
+EPISODE_METRICS = (
+    "return",
+    "length",
+    "utilization",  # the paper's: cores in use over all cores, average over time
+    "waiting_time",  # the paper's: seconds in the queue per job that has arrived
+    "queue_length",  # the paper's: jobs, average over time
+    "job_load",  # the paper's: core-seconds of requested work in the queue, average over time
+    "placed_waiting_time",  # seconds, of the jobs that were placed
+    "bounded_slowdown",  # of the jobs that were placed, with their real runtimes
+    "unseen_jobs",  # jobs in the queue and outside of the window, average over time
+    "partial_time",  # share of the time in which there were any
+    "duration",  # seconds
+    "arrived",  # jobs
+)
+(
+    _RETURN,
+    _LENGTH,
+    _UTILIZATION,
+    _WAITING_TIME,
+    _QUEUE_LENGTH,
+    _JOB_LOAD,
+    _PLACED_WAITING_TIME,
+    _BOUNDED_SLOWDOWN,
+    _UNSEEN_JOBS,
+    _PARTIAL_TIME,
+    _DURATION,
+    _ARRIVED,
+) = range(len(EPISODE_METRICS))
+
+
+@kernel
+def measure_episode(env, out):
+    """The EPISODE_METRICS of the episode so far (K,)."""
+    number, total = env.progress.number, env.progress.total
+    seconds = env.state.now[0] - total[BEGAN]
+    out[_RETURN] = total[RETURN]
+    out[_LENGTH] = number[STEPS]
+    out[_UTILIZATION] = total[USED] / (seconds * len(env.cycles.until))
+    out[_WAITING_TIME] = total[WAITED] / number[ARRIVED]
+    out[_QUEUE_LENGTH] = total[WAITED] / seconds
+    out[_JOB_LOAD] = total[LOADED] / seconds
+    out[_PLACED_WAITING_TIME] = total[PLACED_WAIT] / number[PLACED]
+    out[_BOUNDED_SLOWDOWN] = total[SLOWDOWN] / number[PLACED]
+    out[_UNSEEN_JOBS] = total[UNSEEN] / seconds
+    out[_PARTIAL_TIME] = total[PARTIAL] / seconds
+    out[_DURATION] = seconds
+    out[_ARRIVED] = number[ARRIVED]
+
+
+@kernel
+def add_time(env, window, seconds):
+    """Add up what stayed the same for so long."""
+    number, total = env.cycles.number, env.progress.total
+    queued = number[LENGTH]
+    total[USED] += seconds * (len(env.cycles.until) - number[FREE])
+    total[WAITED] += seconds * queued
+    total[WAITING] += seconds * queued
+    total[LOADED] += seconds * total[LOAD]
+    total[UNSEEN] += seconds * max(queued - window, 0)
+    total[PARTIAL] += seconds * (queued > window)
+
+
+@kernel
+def note_longest(env):
+    """A cycle begins: the running maxima."""
+    total = env.progress.total
+    total[MOST_QUEUED] = max(total[MOST_QUEUED], env.cycles.number[LENGTH])
+    total[MOST_WAITING] = max(total[MOST_WAITING], total[WAITING])
+
+
+@kernel
+def place_planned(env, rules, begin):
+    """The jobs leave the queue that the plan starts from its action `begin` on, up to the last of the episode."""
+    for at in range(begin, env.plan.count[0]):
+        if env.plan.kind[at] == START and not is_over(env.progress):
+            _place(env, rules, env.plan.job[at])
+
+
+@kernel
+def _place(env, rules, job):
+    state, number, total = env.state, env.progress.number, env.progress.total
+    waited = state.now[0] - state.submit_time[job]
+    run = env.progress.runtime[number[FIRST_ROW] + job]
+    total[PLACED_WAIT] += waited
+    total[SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
+    if env.cycles.number[LENGTH] == 0:  # what is left of the sums is rounding
+        total[WAITING] = 0.0
+        total[LOAD] = 0.0
+    else:
+        total[WAITING] -= waited
+        total[LOAD] -= state.size[job] * state.walltime[job]
+    number[PLACED] += 1
+    if number[PLACED] == rules.jobs:
+        number[TERMINATED] = 1
+
+
+class PlacedJobs(NamedTuple):
+    """The n jobs that an episode placed, in the order of their submission."""
+
+    size: NDArray[np.int32]  # (n,) requested hosts
+    walltime: NDArray[np.float64]  # (n,) seconds
+    wait: NDArray[np.float64]  # (n,) seconds from submission to start
+
+
+def placed_jobs(env: Environment) -> PlacedJobs:
+    """Of an environment whose episode is over and no other has begun."""
+    state, plan, planned = env.state, env.plan, env.plan.count[0]
+    start = state.start_time[: state.count[N_JOBS]].copy()
+    last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
+    start[last[: env.progress.number[PLACED] - np.isfinite(start).sum()]] = state.now[0]
+    placed = np.flatnonzero(np.isfinite(start))
+    return PlacedJobs(state.size[placed], state.walltime[placed], start[placed] - state.submit_time[placed])

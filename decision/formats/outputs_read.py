@@ -1,0 +1,242 @@
+"""Batsim's own output files, read back.
+
+Batsim 3 and 4 write ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv``, ``PREFIX_machine_states.csv`` and, with energy,
+``PREFIX_consumed_energy.csv`` and ``PREFIX_pstate_changes.csv``. Batsim 5 writes the same tables without the underscore
+(its prefix is ``out/``: ``out/jobs.csv``), and the summary as JSON, ``PREFIXschedule.json``.
+"""
+
+import csv
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from decision.model.errors import InputError
+from decision.model.record import (
+    EnergyTable,
+    FinalState,
+    Floats,
+    HostState,
+    HostTable,
+    JobTable,
+    PstateTable,
+    RunRecord,
+)
+
+from .files import read_bytes
+
+Place = str | os.PathLike[str]
+Columns = dict[str, Sequence[str]]
+
+_SIX_DIGITS = 5.1e-6  # relative error of a number with six digits, and a little
+_ADVICE = "give the folder or the prefix of what Batsim or decision wrote"
+
+
+class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of one run; those after `schedule` need not exist."""
+
+    jobs: Path
+    schedule: Path
+    machine_states: Path
+    consumed_energy: Path
+    pstate_changes: Path
+
+
+def find_run(place: Place) -> RunFiles:
+    """The files of a run.
+
+    Args:
+        place: a prefix (``out/out`` for Batsim 3 and 4, ``out/`` for Batsim 5), or the folder of one run.
+
+    Raises:
+        InputError: if there is not exactly one run.
+    """
+    for stem in (f"{os.fspath(place)}_", os.fspath(place)):
+        if Path(f"{stem}jobs.csv").is_file():
+            return _files(stem)
+    found = sorted(Path(place).glob("*jobs.csv"))
+    if len(found) != 1:
+        several = f"{len(found)} runs ({', '.join(file.name for file in found)})"
+        raise InputError(f"{place}: {several if found else 'no run'} there; {_ADVICE}")
+    return _files(str(found[0]).removesuffix("jobs.csv"))
+
+
+def _files(stem: str) -> RunFiles:
+    json = Path(f"{stem}schedule.json")
+    return RunFiles(
+        jobs=Path(f"{stem}jobs.csv"),
+        schedule=json if json.is_file() else Path(f"{stem}schedule.csv"),
+        machine_states=Path(f"{stem}machine_states.csv"),
+        consumed_energy=Path(f"{stem}consumed_energy.csv"),
+        pstate_changes=Path(f"{stem}pstate_changes.csv"),
+    )
+
+
+def read_jobs(place: Place) -> JobTable:
+    """The jobs of a run, in the file's order; `place` as in `find_run`.
+
+    Raises:
+        InputError: if the file cannot be read or is of another kind.
+    """
+    return _jobs(find_run(place).jobs)
+
+
+def read_joules(place: Place) -> float:
+    """``consumed_joules`` of a run's summary; `place` as in `find_run`.
+
+    Raises:
+        InputError: if the file cannot be read or is of another kind.
+    """
+    path = find_run(place).schedule
+    return _figure(path, read_schedule(path), "consumed_joules")
+
+
+def read_run(place: Place) -> RunRecord:
+    """All that Batsim wrote about a run; `place` as in `find_run`.
+
+    Tables of files that are not there are empty or None. Batsim writes the times of machine states and pstate changes
+    with six digits; those of pstate changes are read from the energy file, which has them all.
+
+    Raises:
+        InputError: if a file cannot be read or is of another kind.
+    """
+    files = find_run(place)
+    figures = read_schedule(files.schedule)
+
+    def figure(name: str) -> float:
+        return _figure(files.schedule, figures, name)
+
+    nb_hosts = int(figure("nb_computing_machines"))
+    energy = _energy(files.consumed_energy)
+    return RunRecord(
+        nb_hosts=nb_hosts,
+        jobs=_jobs(files.jobs),
+        host_states=_host_states(files.machine_states, nb_hosts),
+        energy=energy,
+        pstates=None if energy is None else _pstates(files.pstate_changes, energy),
+        time_in_state=np.array([figure(f"time_{state.name.lower()}") for state in HostState]),
+        joules=figure("consumed_joules"),
+        nb_switches=int(figure("nb_machine_switches")),
+        nb_grouped_switches=int(figure("nb_grouped_switches")),
+        scheduling_time=figure("scheduling_time") if "scheduling_time" in figures else math.nan,
+        simulation_time=figure("simulation_time") if "simulation_time" in figures else math.nan,
+    )
+
+
+def read_schedule(path: Path) -> dict[str, str]:
+    """Batsim's own figures of a run by name, as texts, from its ``schedule.csv`` or ``schedule.json``.
+
+    Raises:
+        InputError: if the file cannot be read or is of another kind.
+    """
+    if path.suffix == ".json":
+        try:
+            return {name: str(value) for name, value in msgspec.json.decode(read_bytes(path), type=dict).items()}
+        except msgspec.DecodeError as error:
+            raise InputError(f"{path}: not the summary of a run ({error}); {_ADVICE}") from None
+    return {name: column[0] for name, column in _columns(path).items() if column}
+
+
+def _figure(path: Path, figures: dict[str, str], name: str) -> float:
+    try:
+        return float(figures[name])
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the summary of a run ({type(error).__name__}: {error}); {_ADVICE}") from None
+
+
+def _columns(path: Path) -> Columns:
+    """The columns of a CSV file by their header."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            header = next(rows, [])
+            columns = list(zip(*rows, strict=True)) or [()] * len(header)
+            return dict(zip(header, columns, strict=True))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{path}: not a table ({error}); {_ADVICE}") from None
+
+
+def _jobs(path: Path) -> JobTable:
+    columns = _columns(path)
+    try:
+        return _job_table(columns)
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the jobs of a run ({error}); was it written by Batsim 3, 4 or 5?") from None
+
+
+def _job_table(columns: Columns) -> JobTable:
+    walltime = _numbers(columns["requested_time"])
+    names = zip(columns["workload_name"], columns["job_id"], strict=True)
+    return JobTable(
+        id=[f"{workload}!{job}" for workload, job in names],
+        profile=list(columns["profile"]),
+        submit_time=_numbers(columns["submission_time"]),
+        size=_numbers(columns["requested_number_of_resources"]).astype(np.int64),
+        walltime=np.where(walltime < 0, math.inf, walltime),
+        final_state=np.array([FinalState[name] for name in columns["final_state"]], np.int64),
+        start_time=_numbers(columns["starting_time"]),
+        runtime=_numbers(columns["execution_time"]),
+        allocation=list(columns["allocated_resources"]),
+        energy=_numbers(columns["consumed_energy"]),
+        metadata=list(columns["metadata"]),
+    )
+
+
+def _numbers(column: Sequence[str]) -> Floats:
+    """Batsim leaves cells of rejected jobs empty."""
+    return np.array([float(cell) if cell else math.nan for cell in column])
+
+
+def _host_states(path: Path, nb_hosts: int) -> HostTable:
+    if not path.is_file():
+        return HostTable(time=np.zeros(0), counts=np.zeros((0, len(HostState)), np.int64))
+    columns = _columns(path)
+    listed = [state for state in HostState if state is not HostState.UNAVAILABLE]
+    try:
+        counts = np.stack([_numbers(columns[f"nb_{state.name.lower()}"]) for state in listed], axis=1).astype(np.int64)
+        away = nb_hosts - counts.sum(axis=1, keepdims=True)
+        return HostTable(time=_numbers(columns["time"]), counts=np.hstack([counts, away]))
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the machine states of a run ({error})") from None
+
+
+def _energy(path: Path) -> EnergyTable | None:
+    if not path.is_file():
+        return None
+    columns = _columns(path)
+    try:
+        return EnergyTable(
+            time=_numbers(columns["time"]),
+            energy=_numbers(columns["energy"]),
+            event=list(columns["event_type"]),
+            wattmin=_numbers(columns["wattmin"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the energy of a run ({error})") from None
+
+
+def _pstates(path: Path, energy: EnergyTable) -> PstateTable | None:
+    if not path.is_file():
+        return None
+    columns = _columns(path)
+    try:
+        return PstateTable(
+            time=_exact(_numbers(columns["time"]), energy),
+            hosts=list(columns["machine_id"]),
+            pstate=_numbers(columns["new_pstate"]).astype(np.int64),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: not the pstate changes of a run ({error})") from None
+
+
+def _exact(rounded: Floats, energy: EnergyTable) -> Floats:
+    """Times of pstate changes as the energy file has them; its first ones are pstates at the beginning, not changes."""
+    exact = energy.time[np.array(energy.event) == "p"]
+    exact = np.concatenate([np.zeros(max(0, len(rounded) - len(exact))), exact])
+    same = len(exact) == len(rounded) and np.allclose(exact, rounded, rtol=_SIX_DIGITS, atol=0)
+    return exact if same else rounded

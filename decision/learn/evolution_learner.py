@@ -1,0 +1,135 @@
+"""Learning the numbers of a compiled policy by evolution: whole schedules are compared.
+
+A schedule of a thousand jobs takes some milliseconds, and there are hundreds of numbers to learn, not thousands. So
+hundreds of schedules for one step are affordable, no gradient is needed, and what is minimised is what is wanted: means
+over all jobs when all are done, without discount.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from decision.cores import available_cores
+from decision.envs import Setup
+from decision.envs.batch import Batch
+from decision.envs.evaluation import play_episode
+from decision.schedulers.base import ParametricScheduler, Scheduler
+
+from .config import CmaEsConfig, TrainConfig
+from .evolution import CmaEs
+
+_AVERAGED = 0.05  # share of the newest mean in what is learned: single means are noisy
+
+
+class EvolutionLearner:
+    """Candidates, and the sequences of jobs that they schedule.
+
+    Args:
+        config: how it learns.
+        scheduler: what learns.
+        setup: of the schedules.
+    """
+
+    def __init__(self, config: TrainConfig, scheduler: ParametricScheduler, setup: Setup) -> None:
+        assert isinstance(config.learn, CmaEsConfig)
+        self._config, self._evolve, self._scheduler = config, config.learn, scheduler
+        self.columns: tuple[str, ...] = ("episodes", "reward", *scheduler.curves, "best_reward", "spread")
+        self._rng = np.random.default_rng(config.seed)
+        first = scheduler.first_weights(self._rng)
+        self._evolution = CmaEs(first.ravel(), self._evolve.spread, self._evolve.population)
+        self._average = first.ravel()
+        threads = self._evolve.threads or available_cores()
+        self._batch = Batch(setup, threads, 1)
+        self._pool = ThreadPoolExecutor(threads)
+        self._references = scheduler.references()
+
+    @classmethod
+    def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup) -> "EvolutionLearner":
+        """For a scheduler's schedules."""
+        assert isinstance(scheduler, ParametricScheduler)
+        return cls(config, scheduler, setup)
+
+    @property
+    def iteration(self) -> int:
+        """Generations."""
+        return self._evolution.generation
+
+    @property
+    def steps(self) -> int:
+        """Jobs that candidates have placed."""
+        return self.iteration * self._evolve.population * self._evolve.sequences * self._batch.setup.rules.jobs
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.steps >= self._evolve.steps
+
+    def iterate(self) -> dict[str, float]:
+        """A generation."""
+        rows = self._batch.setup.beginnings.row
+        first = rows[self._rng.integers(len(rows), size=self._evolve.sequences)]
+        candidates = self._evolution.ask(self._rng).reshape(-1, *self._scheduler.weights)
+        played = self._play([*self._references, *candidates], first)
+        references, own = played[: len(self._references)], played[len(self._references) :]
+        done = min(self.steps / self._evolve.steps, 1.0)
+        compared = [self._by_name(table) for table in references]
+        env = self._config.env
+        costs = np.array([self._scheduler.cost(env, self._by_name(table), compared, done) for table in own])
+        self._evolution.tell(costs)
+        self._average += _AVERAGED * (self._evolution.mean - self._average)
+        means = dict(zip(self._batch.metric_names, np.mean(own, axis=(0, 1)).tolist(), strict=True))
+        return {
+            "episodes": len(candidates) * len(first),
+            "reward": -float(costs.mean()),
+            **{name: means[name] for name in self._scheduler.curves},
+            "best_reward": -float(costs.min()),
+            "spread": self._evolution.spread,
+        }
+
+    def _by_name(self, table: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Each metric of (sequences, metrics)."""
+        return {name: table[:, k] for k, name in enumerate(self._batch.metric_names)}
+
+    def _play(self, weights: Sequence[NDArray[np.float64]], first: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(policies, sequences, metrics); which thread plays what makes no difference."""
+        policies = [self._scheduler.policy(each, str(k)) for k, each in enumerate(weights)]
+        metrics = np.zeros((len(policies), len(first), len(self._batch.metric_names)))
+        episodes = [(p, k) for p in range(len(policies)) for k in range(len(first))]
+        threads = len(self._batch.envs)
+
+        def play(thread: int) -> None:
+            state = self._batch.envs[thread].state
+            memories = [policy.memory_for(state) for policy in policies]
+            for p, k in episodes[thread::threads]:
+                address, memory = policies[p].entry.address, memories[p].address
+                play_episode(self._batch, thread, address, memory, int(first[k]), metrics[p, k])
+
+        list(self._pool.map(play, range(threads)))
+        return metrics
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The average over the last generations' means."""
+        return {"weights": torch.from_numpy(self._average.reshape(self._scheduler.weights).copy())}
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here."""
+        arrays = {**self._evolution.state(), "average": self._average.copy()}
+        return {
+            **{name: torch.from_numpy(array) for name, array in arrays.items()},
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        arrays = {name: value.numpy() for name, value in state.items() if name != "rng"}
+        self._evolution.restore(arrays)
+        self._average = arrays["average"].copy()
+        self._rng.bit_generator.state = state["rng"]
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()

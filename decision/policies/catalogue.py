@@ -1,0 +1,116 @@
+"""The slots of composed policies by name, with one line each and where they come from."""
+
+from typing import NamedTuple
+
+from .config import Allocation, Backfill, Order, Power
+
+
+class PolicyLine(NamedTuple):
+    """One line of ``decision policies``."""
+
+    name: str
+    summary: str
+    paper: str = ""
+
+
+_SC17 = "Carastan-Santos and de Camargo, SC 2017"
+_CLUSTER09 = "Tang et al., Cluster 2009"
+_TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
+
+ORDERS: dict[str, tuple[Order, PolicyLine]] = {
+    line.name: (order, line)
+    for order, line in (
+        (Order.FCFS, PolicyLine("fcfs", "first come, first served, in strict order")),
+        (Order.LCFS, PolicyLine("lcfs", "last come, first served")),
+        (Order.SJF, PolicyLine("sjf", "shortest walltime first")),
+        (Order.LJF, PolicyLine("ljf", "longest walltime first")),
+        (Order.SAF, PolicyLine("saf", "smallest area first, walltime x hosts", "Srinivasan et al., JSSPP 2002")),
+        (Order.LAF, PolicyLine("laf", "largest area first, walltime x hosts")),
+        (Order.SQF, PolicyLine("sqf", "fewest hosts first")),
+        (Order.LQF, PolicyLine("lqf", "most hosts first")),
+        (Order.WFP3, PolicyLine("wfp3", "highest (wait / walltime)^3 x hosts first", _CLUSTER09)),
+        (Order.UNICEP, PolicyLine("unicep", "highest wait / (log2(hosts) x walltime) first", _CLUSTER09)),
+        (Order.F1, PolicyLine("f1", "lowest log10(walltime) x hosts + 870 log10(submission) first", _SC17)),
+        (Order.F2, PolicyLine("f2", "lowest sqrt(walltime) x hosts + 25600 log10(submission) first", _SC17)),
+        (Order.F3, PolicyLine("f3", "lowest walltime x hosts + 6860000 log10(submission) first", _SC17)),
+        (Order.F4, PolicyLine("f4", "lowest walltime x sqrt(hosts) + 530000 log10(submission) first", _SC17)),
+        (
+            Order.MULTIFACTOR,
+            PolicyLine("multifactor", "highest weighted age and size first", "Slurm"),
+        ),
+        (Order.RANDOM, PolicyLine("random", "a random rank for each job, by the seed")),
+    )
+}
+
+BACKFILLS: dict[str, tuple[Backfill, PolicyLine]] = {
+    line.name: (backfill, line)
+    for backfill, line in (
+        (Backfill.NONE, PolicyLine("none", "nothing starts before a job that waits ahead of it")),
+        (Backfill.FIRST_FIT, PolicyLine("first-fit", "every job that fits starts, in order")),
+        (
+            Backfill.EASY,
+            PolicyLine("easy", "what fits may start unless it delays the first job that waits", _TPDS01),
+        ),
+        (
+            Backfill.CONSERVATIVE,
+            PolicyLine("conservative", "what fits may start unless it delays any job", _TPDS01),
+        ),
+    )
+}
+
+ALLOCATIONS: dict[str, tuple[Allocation, PolicyLine]] = {
+    line.name: (allocation, line)
+    for allocation, line in (
+        (Allocation.LOWEST, PolicyLine("first-fit", "the free hosts with the lowest ids")),
+        (Allocation.CONTIGUOUS, PolicyLine("contiguous", "the lowest run of neighbours, else as first-fit")),
+        (
+            Allocation.BEST_FIT,
+            PolicyLine("best-fit", "the shortest run of neighbours that is enough, else as first-fit"),
+        ),
+        (Allocation.SCATTERED, PolicyLine("random", "any free hosts, by the seed")),
+    )
+}
+
+POWERS: dict[str, tuple[Power, PolicyLine]] = {
+    line.name: (power, line)
+    for power, line in (
+        (Power.NEVER, PolicyLine("never", "no host ever sleeps")),
+        (
+            Power.IDLE_TIMEOUT,
+            PolicyLine("idle-timeout", "hosts idle for idle_timeout seconds sleep; woken in time"),
+        ),
+        (Power.KEEP_AWAKE, PolicyLine("keep-awake", "all idle hosts but keep_awake sleep; woken in time")),
+    )
+}
+
+ALIASES = {"filler": "first-fit"}
+
+
+def split_name(name: str) -> tuple[str, str] | None:
+    """Order and backfilling of a preset's name: ``sjf+easy``, ``sjf`` (strict) or ``easy`` (fcfs). None for others."""
+    parts = [ALIASES.get(part, part) for part in name.split("+")]
+    if len(parts) == 2 and parts[0] in ORDERS and parts[1] in BACKFILLS:
+        return parts[0], parts[1]
+    if len(parts) == 1 and parts[0] in ORDERS:
+        return parts[0], "none"
+    if len(parts) == 1 and parts[0] in BACKFILLS:
+        return "fcfs", parts[0]
+    return None
+
+
+def composed_names() -> list[str]:
+    """All names that `split_name` knows."""
+    backfills = [name for name in (*BACKFILLS, *ALIASES) if name != "none"]
+    return [*ORDERS, *backfills, *(f"{order}+{backfill}" for order in ORDERS for backfill in backfills)]
+
+
+PRESETS = [
+    *(line for _, line in ORDERS.values()),
+    *(line for name, (_, line) in BACKFILLS.items() if name != "none"),
+    *(PolicyLine(alias, f"another name of {name}") for alias, name in ALIASES.items()),
+]
+PARTS = [
+    PolicyLine("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"),
+    *(line._replace(name=f"...,allocation={name}") for name, (_, line) in ALLOCATIONS.items()),
+    *(line._replace(name=f"...,power={name}") for name, (_, line) in POWERS.items()),
+]

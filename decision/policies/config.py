@@ -1,0 +1,69 @@
+"""What a composed policy is to the kernels: the codes of its slots, and its numbers."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Order(IntEnum):
+    """In which order jobs are looked at; ties are broken by arrival."""
+
+    FCFS = 0
+    LCFS = 1
+    SJF = 2
+    LJF = 3
+    SAF = 4
+    LAF = 5
+    SQF = 6
+    LQF = 7
+    F1 = 8
+    F2 = 9
+    F3 = 10
+    F4 = 11
+    RANDOM = 12
+    # from here on ranks change with time
+    WFP3 = 13
+    UNICEP = 14
+    MULTIFACTOR = 15
+
+
+class Backfill(IntEnum):
+    """What happens behind a job that does not fit."""
+
+    NONE = 0
+    FIRST_FIT = 1
+    EASY = 2
+    CONSERVATIVE = 3
+
+
+class Allocation(IntEnum):
+    """Which of the free hosts a job gets; never whether it gets them."""
+
+    LOWEST = 0
+    CONTIGUOUS = 1
+    BEST_FIT = 2
+    SCATTERED = 3
+
+
+class Power(IntEnum):
+    """When idle hosts are put to sleep."""
+
+    NEVER = 0
+    IDLE_TIMEOUT = 1
+    KEEP_AWAKE = 2
+
+
+class PolicyConfig(NamedTuple):
+    """A composed policy as numbers: the whole ones first, as `Memory` has them."""
+
+    order: int = int(Order.FCFS)
+    backfill: int = int(Backfill.NONE)
+    allocation: int = int(Allocation.LOWEST)
+    power: int = int(Power.NEVER)
+    seed: int = 0
+    keep_awake: int = 0  # hosts
+    age_weight: float = 1000.0
+    size_weight: float = 1000.0
+    max_age: float = 7 * 86400.0  # seconds at which age counts in full
+    idle_timeout: float = 300.0  # seconds
+    wake_time: float = 0.0  # seconds to wake a host
+    doze_time: float = 0.0  # seconds to put a host to sleep

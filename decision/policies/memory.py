@@ -1,0 +1,175 @@
+"""What a composed policy remembers from call to call, and what has changed since it last decided."""
+
+from typing import Any
+
+import numpy as np
+
+from decision.bundle import F8, I4, I8, F8x2, bundle_at
+from decision.jit import kernel
+from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+
+from .config import Backfill, Order, PolicyConfig
+from .profile import Profile
+
+_WHOLE = 6  # numbers of a config that are whole, the first ones
+
+# Memory.counts
+ORDERED = 0  # jobs numbered below this have been put into `sorted`
+N_SORTED = 1  # length of sorted
+SEEN_JOBS = 2  # after the last plan was carried out: jobs submitted
+_SEEN_RUNNING = 3  # jobs that ran
+_SEEN_OVER = 4  # jobs that neither waited nor ran any more
+SEEN_FREE = 5  # free hosts
+_SEEN_CHANGES = 6  # changes of capacity that no job caused
+HEAD = 7  # the job that blocked the queue then, -1 for none
+EXTRA = 8  # hosts that its reservation left over
+TROUBLED = 9  # the last reservations were made while the profile was in doubt
+SERIAL = 10  # of the last change to the freed regions
+N_FREED = 11  # freed regions
+N_COUNTS = 12
+
+# Memory.times
+SHADOW = 0  # seconds: when the head's reservation begins
+NEXT_START = 1  # seconds: no reservation begins earlier
+NEXT_CALL = 2  # seconds: when the policy will be called on its own request, inf if it will not
+LAST_NOW = 3  # seconds: time of the last decision
+N_TIMES = 4
+
+FREED_ROOM = 64  # bits of a word
+LEVELS = 32  # powers of two up to the largest size of a job
+
+
+class Memory(Profile):
+    """What a composed policy is and remembers from call to call, its availability profile included.
+
+    Arrays that its slots do not use are empty.
+    """
+
+    codes: I8  # (6,) the whole numbers of its config
+    numbers: F8  # (6,) the others
+    counts: I8  # (N_COUNTS,)
+    times: F8  # (N_TIMES,)
+    chosen: I4  # (H,) jobs to start now
+    release_time: F8  # (2H + 1,) seconds, ascending: when hosts come free besides the ends of running jobs
+    release_hosts: I4  # (2H + 1,) how many
+    sorted: I4  # (J,) waiting jobs in order; not with FCFS
+    spare: I4  # (J,) scratch
+    key: F8  # (J,) rank of each job, the lowest first
+    reserved: F8  # (J,) seconds: when each job's reservation begins, inf before it has one
+    examined: I8  # (J,) serial at which a job's reservation was last known to be as early as possible
+    freed_begin: F8  # (FREED_ROOM,) seconds: regions of the profile in which hosts came free
+    freed_end: F8  # (FREED_ROOM,) seconds
+    freed_most: I4  # (FREED_ROOM,) the most free hosts in it then
+    freed_serial: I8  # (FREED_ROOM,) when that was
+    spell_length: F8x2  # (FREED_ROOM, LEVELS) seconds: the longest spell of 2 ** level free hosts that touches it
+    spell_end: F8x2  # (FREED_ROOM, LEVELS) seconds: the latest end of such a spell, -1 where not yet measured
+
+
+memory_at = bundle_at(Memory)
+
+
+@kernel
+def note_decision(state, memory, chosen):
+    """Remember the state as it will be once the plan is carried out, which starts the first so many chosen jobs."""
+    count, counts = state.count, memory.counts
+    counts[SEEN_JOBS] = count[N_JOBS]
+    counts[_SEEN_RUNNING] = count[N_RUNNING] + chosen
+    counts[_SEEN_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
+    counts[_SEEN_CHANGES] = count[N_CAPACITY_CHANGES]
+
+
+@kernel
+def ends_since(state, memory):
+    """How many jobs have ended since the last decision; -1 where more happened than arrivals, its starts, and ends."""
+    count, counts = state.count, memory.counts
+    ended = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] - counts[_SEEN_OVER]
+    as_planned = (
+        count[N_RUNNING] + ended == counts[_SEEN_RUNNING] and count[N_CAPACITY_CHANGES] == counts[_SEEN_CHANGES]
+    )
+    return ended if as_planned else -1
+
+
+@kernel
+def config_in(memory):
+    """The config that a memory was made for."""
+    codes, numbers = memory.codes, memory.numbers
+    return PolicyConfig(
+        codes[0],
+        codes[1],
+        codes[2],
+        codes[3],
+        codes[4],
+        codes[5],
+        numbers[0],
+        numbers[1],
+        numbers[2],
+        numbers[3],
+        numbers[4],
+        numbers[5],
+    )
+
+
+def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
+    """An empty memory with room for every job and host of `state`."""
+    hosts = nb_hosts(state)
+    times = np.zeros(N_TIMES)
+    times[[NEXT_START, NEXT_CALL]] = np.inf
+    counts = np.zeros(N_COUNTS, np.int64)
+    counts[[HEAD, _SEEN_CHANGES]] = -1
+    memory = Memory(
+        codes=np.array(config[:_WHOLE], np.int64),
+        numbers=np.array(config[_WHOLE:]),
+        counts=counts,
+        times=times,
+        chosen=np.zeros(hosts, np.int32),
+        release_time=np.zeros(2 * hosts + 1),
+        release_hosts=np.zeros(2 * hosts + 1, np.int32),
+        sorted=np.zeros(0, np.int32),
+        spare=np.zeros(0, np.int32),
+        key=np.zeros(0),
+        span=np.zeros(2, np.int64),
+        step_time=np.zeros(0),
+        step_free=np.zeros(0, np.int32),
+        reserved=np.zeros(0),
+        examined=np.zeros(0, np.int64),
+        freed_begin=np.zeros(FREED_ROOM),
+        freed_end=np.zeros(FREED_ROOM),
+        freed_most=np.zeros(FREED_ROOM, np.int32),
+        freed_serial=np.zeros(FREED_ROOM, np.int64),
+        spell_length=np.zeros((FREED_ROOM, LEVELS)),
+        spell_end=np.zeros((FREED_ROOM, LEVELS)),
+    )
+    return grown_memory(memory, state, config)
+
+
+def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> Memory:
+    """The same memory with room for every job of `state`: the same arrays where they are long enough."""
+    jobs, hosts = len(state.size), nb_hosts(state)
+    changed: dict[str, Any] = {}
+    if config.order != Order.FCFS and len(memory.key) < jobs:
+        changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
+    if config.backfill == Backfill.CONSERVATIVE and len(memory.reserved) < jobs:
+        changed["reserved"] = _longer(memory.reserved, jobs, np.inf)
+        changed["examined"] = _longer(memory.examined, jobs, 0)
+    steps = _room_for_steps(config, jobs, hosts)
+    if len(memory.step_time) < steps:
+        changed["step_time"] = _longer(memory.step_time, steps, 0)
+        changed["step_free"] = _longer(memory.step_free, steps, 0)
+    return memory._replace(**changed) if changed else memory
+
+
+def _room_for_steps(config: PolicyConfig, jobs: int, hosts: int) -> int:
+    """Each job that waits or runs and each sleeping host makes two steps at most.
+
+    With a power slot every waiting job can have a reservation, whatever the backfilling: as many short jobs as fit
+    behind one another into the time that a host takes to wake.
+    """
+    if config.backfill == Backfill.CONSERVATIVE or config.power:
+        return 2 * (jobs + 2 * hosts) + 8
+    return 0
+
+
+def _longer(array: np.ndarray, length: int, fill: float) -> np.ndarray:
+    longer = np.full(length, fill, array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,163 @@
+"""What a policy is, and the plan that it writes into."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import numpy as np
+
+from decision.model.errors import PolicyError
+from decision.model.platform import Platform
+from decision.state.bitmap import count_hosts, remove_interval
+from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
+from decision.state.view import ClusterView, JobView, hosts_in
+
+from .allocation import take_lowest
+from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, PlanArrays, add, add_interval
+
+
+class Policy(Protocol):
+    """Decides what happens to waiting jobs and idle hosts.
+
+    Any class with these two methods will do; nothing need be inherited::
+
+        class Widest:  # the job on the most hosts first; nothing starts before it
+            def reset(self, platform, seed):
+                pass
+
+            def decide(self, cluster, plan):
+                for job in sorted(cluster.queue, key=lambda job: -job.size):
+                    if job.size > plan.nb_free:
+                        break
+                    plan.start(job)
+    """
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins; whatever was remembered of an earlier one is forgotten."""
+
+    def decide(self, cluster: ClusterView, plan: "Plan") -> None:
+        """Look at the cluster, which has been brought up to date with all that happens at this instant, and plan."""
+
+
+Job = JobView | int  # as the view gives it, or its number
+
+
+class Plan:
+    """What is to be done at this instant, in order. Hosts of jobs planned to start are no longer free in it.
+
+    Args:
+        arrays: the plan, empty.
+        state: the cluster as it is.
+        facts: what never changes of it.
+    """
+
+    def __init__(self, arrays: PlanArrays, state: ClusterState, facts: PlatformFacts) -> None:
+        self.arrays, self._state, self._facts = arrays, state, facts
+
+    @property
+    def nb_free(self) -> int:
+        """Hosts that are still free."""
+        return int(count_hosts(self.arrays.free))
+
+    @property
+    def free_hosts(self) -> list[int]:
+        """Ids of the hosts that are still free, ascending."""
+        return hosts_in(self.arrays.free)
+
+    def start(self, job: Job, hosts: Iterable[int] | None = None) -> None:
+        """Start a waiting job on `hosts`, or on the free ones with the lowest ids.
+
+        Raises:
+            PolicyError: if no hosts are named and too few are free.
+        """
+        if hosts is not None:
+            self._write_hosts(self._add(START, job), hosts)
+            return
+        size = self._size(job)
+        if size > self.nb_free:
+            raise PolicyError(f"{self._when()}: {_name(job)} needs {size} hosts, {self.nb_free} free")
+        self._keep_room(self.arrays.count[1] + size - 1, len(self.arrays.first), "intervals of hosts")
+        take_lowest(self.arrays, self._add(START, job), size)
+
+    def reject(self, job: Job) -> None:
+        """Turn a waiting job away."""
+        self._add(REJECT, job)
+
+    def kill(self, job: Job) -> None:
+        """Stop a running job."""
+        self._add(KILL, job)
+
+    def set_pstate(self, hosts: Iterable[int], pstate: int) -> None:
+        """Switch hosts to a power state, one in which they compute or one in which they sleep."""
+        hosts = list(hosts)
+        if hosts:
+            action = self._add(SET_PSTATE, -1)
+            self.arrays.value[action] = pstate
+            self._write_hosts(action, hosts)
+
+    def sleep(self, hosts: Iterable[int]) -> None:
+        """Put idle hosts to sleep.
+
+        Raises:
+            PolicyError: if one of them cannot sleep.
+        """
+        self._switch_each(hosts, self._sleep_pstate)
+
+    def wake(self, hosts: Iterable[int]) -> None:
+        """Wake sleeping hosts, into their first computing power state."""
+        self._switch_each(hosts, self._first_computing)
+
+    def call_at(self, time: float) -> None:
+        """Be asked again at `time` (seconds), if nothing happens before."""
+        self.arrays.time[self._add(CALL_AT, -1)] = time
+
+    def _switch_each(self, hosts: Iterable[int], target: Callable[[int], int]) -> None:
+        by_pstate: dict[int, list[int]] = {}
+        for host in hosts:
+            by_pstate.setdefault(target(self._existing(host)), []).append(host)
+        for pstate, group in by_pstate.items():
+            self.set_pstate(group, pstate)
+
+    def _sleep_pstate(self, host: int) -> int:
+        pstate = int(self._facts.sleep_pstate[host])
+        if pstate < 0:
+            raise PolicyError(f"{self._when()}: host {host} cannot sleep; the platform gives it no sleep_pstates")
+        return pstate
+
+    def _first_computing(self, host: int) -> int:
+        return int(np.argmax(self._facts.pstate_kind[host] == PSTATE_COMPUTING))
+
+    def _existing(self, host: int) -> int:
+        hosts = len(self._state.host_state)
+        if not 0 <= host < hosts:
+            raise PolicyError(f"{self._when()}: host {host} does not exist; the platform has hosts 0-{hosts - 1}")
+        return host
+
+    def _add(self, kind: int, job: Job) -> int:
+        self._keep_room(self.arrays.count[0], len(self.arrays.kind), "actions")
+        return int(add(self.arrays, kind, job.number if isinstance(job, JobView) else int(job)))
+
+    def _write_hosts(self, action: int, hosts: Iterable[int]) -> None:
+        computes = self.arrays.kind[action] == SET_PSTATE and self._is_computing(int(self.arrays.value[action]))
+        for host in sorted(self._existing(int(host)) for host in hosts):
+            self._keep_room(self.arrays.count[1], len(self.arrays.first), "intervals of hosts")
+            add_interval(self.arrays, action, host, host)
+            if not computes:
+                remove_interval(self.arrays.free, host, host)
+
+    def _is_computing(self, pstate: int) -> bool:
+        kinds = self._facts.pstate_kind
+        return 0 <= pstate < kinds.shape[1] and bool((kinds[:, pstate] == PSTATE_COMPUTING).any())
+
+    def _keep_room(self, used: int, room: int, what: str) -> None:
+        if used >= room:
+            raise PolicyError(f"{self._when()}: more than {room} {what} in one plan")
+
+    def _size(self, job: Job) -> int:
+        return job.size if isinstance(job, JobView) else int(self._state.size[job])
+
+    def _when(self) -> str:
+        return f"t={self._state.now[0]:.12g} s"
+
+
+def _name(job: Job) -> str:
+    return job.id if isinstance(job, JobView) else f"job number {job}"

@@ -1,0 +1,173 @@
+"""How loops ask a policy: one protocol for policies that are compiled and policies in Python.
+
+Design
+------
+A loop, compiled itself, asks a policy through the address of an entry of `DECIDE`, and gives it the address of its
+memory. A compiled policy (`CompiledPolicy`) has such an entry; for any other, `prepare` makes a callback into Python.
+So one loop runs them all: no loop knows which policies there are, a new policy compiles no loop again, and a policy in
+Python runs wherever a compiled one does.
+
+What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
+because nothing can be raised through a kernel. Compiled policies keep the rules; tests see to that.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from decision.bundle import Bundle
+from decision.entry import Entry, Interface
+from decision.jit import kernel
+from decision.model.errors import DecisionError, InternalError, PolicyError
+from decision.model.platform import Platform
+from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.view import ClusterView
+
+from .plan_arrays import PlanArrays, clear
+from .plan_check import FINE, first_fault, refusal
+from .policy import Plan, Policy
+
+DECIDE = Interface(int, ClusterState, PlatformFacts, int, PlanArrays)  # the integer: address of the policy's memory
+call_policy = DECIDE.caller()
+
+# What an entry of DECIDE returns
+NO_PLAN = 0  # there is no plan; `PreparedPolicy.error` says why
+DECIDED = 1  # the plan can be carried out
+UNCHECKED = 2  # there is a plan, which may be impossible
+
+
+@kernel
+def ask(address, state, facts, memory, plan):
+    """Let a policy fill the plan for this instant; whether the plan can be carried out.
+
+    The policy reads `state` and never writes it. Where the plan cannot be carried out, `PreparedPolicy.error` says why.
+    """
+    outcome = call_policy(address, (state, facts, memory, plan))
+    return outcome == DECIDED or (outcome == UNCHECKED and first_fault(state, facts, plan)[1] == FINE)
+
+
+@kernel
+def ask_and_check(address, state, facts, memory, plan):
+    """As `ask`, but the plan of a compiled policy is checked too."""
+    outcome = call_policy(address, (state, facts, memory, plan))
+    return outcome != NO_PLAN and first_fault(state, facts, plan)[1] == FINE
+
+
+class CompiledPolicy:
+    """Base of policies that decide in compiled code, on arrays.
+
+    A subclass sets `entry` and overrides `memory_for`, which is called after `reset`.
+    """
+
+    entry: Entry  # of DECIDE
+    _memory: Bundle | None = None
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins on this platform; whatever was remembered of an earlier one is forgotten."""
+        self._memory = None
+
+    def memory_for(self, state: ClusterState, memory: Any = None) -> Bundle:
+        """`memory` with room for all of `state`: the same bundle where it has; an empty one where there is none yet."""
+        raise NotImplementedError
+
+    def decide(self, cluster: ClusterView, plan: Plan) -> None:
+        """Fill the plan, for callers that have a `ClusterView`; such as policies made of others."""
+        self._memory = self.memory_for(cluster.arrays, self._memory)
+        ask(self.entry.address, cluster.arrays, cluster.facts, self._memory.address, plan.arrays)
+
+
+class PreparedPolicy(Protocol):
+    """A policy that is ready to be asked throughout one run."""
+
+    address: int  # of its entry of DECIDE
+    seconds: float  # spent deciding so far; nan where nobody measures it, because it is compiled
+
+    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
+        """The memory to ask with, on these arrays.
+
+        To be called before the first decision, and again whenever `state` or `plan` was replaced.
+
+        Args:
+            state: the cluster.
+            plan: to be filled.
+            memory: what this returned before, in the same run; a new run begins without.
+        """
+
+    def error(self) -> BaseException:
+        """Why the last plan cannot be carried out: what the policy raised, or a `PolicyError`."""
+
+
+def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> PreparedPolicy:
+    """Make a policy ready that was reset; `names` are the jobs' ids by number, and may grow."""
+    kind: Any = _Compiled if hasattr(policy, "entry") else _InPython
+    return kind(policy, facts, names)
+
+
+class _Prepared:
+    """What both kinds have in common: the arrays that they were prepared for."""
+
+    def __init__(self, policy: Any, facts: PlatformFacts, names: Sequence[str]) -> None:
+        self._policy, self._facts, self._names = policy, facts, names
+        self._state: ClusterState
+        self._plan: PlanArrays
+
+    def _use(self, state: ClusterState, plan: PlanArrays) -> None:
+        self._state, self._plan = state, plan
+
+    def error(self) -> BaseException:
+        fault = first_fault(self._state, self._facts, self._plan)
+        return refusal(self._state, self._plan, self._names, fault)
+
+
+class _Compiled(_Prepared):
+    seconds = float("nan")
+
+    def __init__(self, policy: CompiledPolicy, facts: PlatformFacts, names: Sequence[str]) -> None:
+        super().__init__(policy, facts, names)
+        self.address = policy.entry.address
+
+    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
+        self._use(state, plan)
+        return self._policy.memory_for(state, memory)
+
+
+class _Nothing(Bundle):
+    """The memory of a policy in Python, which remembers in itself what it likes."""
+
+
+class _InPython(_Prepared):
+    def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> None:
+        super().__init__(policy, facts, names)
+        self.seconds = 0.0
+        self._callback = DECIDE.callback(self._decide)
+        self.address = self._callback.address
+        self._raised: BaseException | None = None
+
+    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
+        self._use(state, plan)
+        return _Nothing() if memory is None else memory
+
+    def error(self) -> BaseException:
+        return self._raised or super().error()
+
+    def _decide(self, *_addresses: int) -> int:
+        began = time.perf_counter()
+        try:
+            self._ask()
+        except BaseException as error:  # an interruption, too, must not get lost in the kernel
+            self._raised = error
+            return NO_PLAN
+        self.seconds += time.perf_counter() - began
+        return UNCHECKED
+
+    def _ask(self) -> None:
+        state, plan = self._state, self._plan
+        clear(plan, state)
+        try:
+            self._policy.decide(ClusterView(state, self._facts, self._names), Plan(plan, state, self._facts))
+        except (DecisionError, InternalError):
+            raise
+        except Exception as error:
+            where = f"{type(self._policy).__module__}.{type(self._policy).__qualname__}"
+            what = f"{type(error).__name__}: {error}"
+            raise PolicyError(f"t={state.now[0]:.12g} s: policy {where} failed: {what}") from error

@@ -1,0 +1,242 @@
+"""DBF's paper (arXiv 2401.09910): windows, splits and seeds, against heuristics and two other learned schedulers.
+
+Next to the folders of the runs are ``table.md``, ``results.csv`` (a row for each run) and the paper's figures.
+"""
+
+import multiprocessing
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from decision import __version__
+from decision.envs import PlacedJobs, equal_hosts, write_metrics
+from decision.formats import load_swf
+from decision.formats.files import write_files
+from decision.learn.checkpoint import InputFacts, file_facts
+from decision.learn.config import load_config
+from decision.learn.schedulers import EpisodeComparison, train_scheduler
+
+from .dbf_results import (
+    Result,
+    Results,
+    by_policy,
+    read_means,
+    read_types,
+    results_csv,
+    summary,
+    table_markdown,
+    types_csv,
+)
+from .findings import Findings, Parts
+
+HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
+EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
+TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
+
+
+class Candidate(NamedTuple):
+    """What is learned."""
+
+    policy: str  # what it is called in table and figures
+    name: str  # what the folders of its runs begin with
+    preset: str
+    changes: tuple[str, ...]  # to the preset
+    window: tuple[int, int] | None = None  # DBF's: jobs from the queue's head and tail
+
+
+def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
+    """DBF with this window."""
+    changes = (f"env.head={head}", f"env.tail={tail}")
+    return Candidate(f"DBF {head}-{tail}", f"{head}-{tail}", preset, changes, (head, tail))
+
+
+BASELINES = (
+    Candidate("RLScheduler", "rlscheduler", "rlscheduler", ()),
+    Candidate("SchedInspector over SJF", "inspector-sjf", "inspector", ("env.base=sjf",)),
+    Candidate("SchedInspector over F1", "inspector-f1", "inspector", ("env.base=f1",)),
+)
+
+
+class BudgetName(StrEnum):
+    """How much is run."""
+
+    SMOKE = "smoke"
+    STANDARD = "standard"
+    SPLITS = "splits"
+    FULL = "full"
+
+
+class Budget(NamedTuple):
+    """What that means."""
+
+    steps: int  # of each run
+    seeds: int
+    episodes: int  # of each evaluation
+    learned: tuple[Candidate, ...]
+    runs: str  # the folder that keeps them; another budget may have some of the same
+
+
+_SPLITS = tuple((m - t, t) for m in (8, 10, 16, 20, 32, 64) for t in (0, 1, m // 4, m // 2, m))
+_SMOKE = (_window(10, 0), _window(9, 1), BASELINES[-1])
+_STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0), (16, 4), (28, 4)))
+_COMPACT = tuple(_window(*split) for split in _SPLITS)
+_FULL = tuple(_window(*split, preset="dbf-paper") for split in _SPLITS)
+BUDGETS = {
+    BudgetName.SMOKE: Budget(16_384, 2, 4, _SMOKE, "smoke"),
+    BudgetName.STANDARD: Budget(2_000_000, 5, 100, _STANDARD + BASELINES, "standard"),
+    BudgetName.SPLITS: Budget(2_000_000, 1, 100, _COMPACT, "standard"),
+    BudgetName.FULL: Budget(100_000_000, 5, 100, _FULL + BASELINES, "full"),
+}
+
+
+class TrainingRun(NamedTuple):
+    """One training and its evaluation, which any process can do."""
+
+    swf: Path
+    budget: Budget
+    learned: Candidate
+    seed: int
+    parent: Path  # of its folder
+
+    @property
+    def slots(self) -> int:
+        """Of DBF's window; 0 for others."""
+        return sum(self.learned.window or ())
+
+    @property
+    def folder(self) -> Path:
+        """Of its files."""
+        return self.parent / f"{self.learned.name}-{self.seed}"
+
+    @property
+    def metrics(self) -> Path:
+        """Of the evaluation; it is there once the run is finished."""
+        return self.folder / "metrics.csv"
+
+    @property
+    def types(self) -> Path:
+        """What types of jobs waited in the evaluation."""
+        return self.folder / "types.csv"
+
+
+def reproduce_dbf(
+    swf: Path, parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, only_finished: bool = False
+) -> Findings:
+    """TrainingRun what is missing, write ``table.md``, ``results.csv`` and the figures into ``FOLDER/BUDGET``.
+
+    Args:
+        swf: the log; policies learn from its first half and are compared on the second.
+        parts: where the runs are kept, and how many are done at a time; an interrupted one is resumed.
+        budget: how much is run.
+        only_finished: learn nothing; show the runs that are there.
+
+    Raises:
+        InputError: if the log cannot be read.
+    """
+    chosen, folder = BUDGETS[budget], parts.folder / budget.value
+    heuristics = [Result(name, None, None, _heuristic(swf, chosen, name, folder)) for name in HEURISTICS]
+    parent = parts.folder / chosen.runs
+    wanted = [TrainingRun(swf, chosen, each, seed, parent) for seed in range(chosen.seeds) for each in chosen.learned]
+    runs = [run for run in wanted if run.metrics.exists()] if only_finished else wanted
+    _finish([run for run in runs if not run.types.exists()], parts)
+    learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
+    results = by_policy([*heuristics, *learned])
+    missing = Counter(run.learned.policy for run in wanted if run not in runs)
+    texts = {
+        "table.md": table_markdown(results, _facts(swf, budget), missing),
+        "results.csv": results_csv(results),
+    }
+    write_files({folder / name: [text.encode()] for name, text in texts.items()})
+    written = [*texts, *_draw(results, runs, folder)]
+    notes = f"{folder}: {', '.join(written)}"
+    if missing:
+        notes += f"\nnot finished: {missing.total()} of {len(wanted)} runs; table.md says of which policies"
+    return Findings((summary(results),), notes)
+
+
+def _finish(runs: Sequence[TrainingRun], parts: Parts) -> None:
+    """Do the runs, so many at a time; one that fails, or Ctrl-C, ends all."""
+    spawn, die = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_DFL)
+    pool = ProcessPoolExecutor(parts.processes, spawn, initializer=signal.signal, initargs=die)
+    try:
+        futures = [pool.submit(learn_and_compare, run) for run in runs]
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            parts.progress(done, len(runs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def learn_and_compare(run: TrainingRun) -> None:
+    """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
+    checkpoint = _learn(run)
+    placed: list[PlacedJobs] = []
+    metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
+    write_metrics(run.metrics, {run.learned.policy: metrics})
+    write_files({run.types: [types_csv(placed).encode()]})
+
+
+def _learn(run: TrainingRun) -> Path:
+    half = len(load_swf(run.swf, name="w0").jobs) // 2
+    jobs = load_swf(run.swf, jobs=slice(half), name="w0")
+    hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
+    changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
+    config, inputs = load_config(run.learned.preset, changes, seed=run.seed), [hosts, file_facts(run.swf)]
+    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, resume=True)
+
+
+def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:
+    """Over episodes of the half of the log that nothing is learned from."""
+    half = len(load_swf(swf, name="w0").jobs) // 2
+    jobs = load_swf(swf, jobs=slice(half, None), name="w0")
+    return EpisodeComparison(equal_hosts(jobs.nb_res), jobs, EPISODE_JOBS, budget.episodes, seed=1)
+
+
+def _heuristic(swf: Path, budget: Budget, name: str, folder: Path) -> dict[str, float]:
+    """Means over the episodes, from the file if it is there."""
+    kept = folder / f"{name}.csv"
+    if not kept.exists():
+        write_metrics(kept, {name: _comparison(swf, budget).metrics(name)})
+    return read_means(kept)
+
+
+def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
+    """All that the results depend on, but for the machine's rounding."""
+    log, budget = file_facts(swf), BUDGETS[name]
+    return {
+        "log": f"{log.name}, sha256 {log.sha256[:16]}; learned from its first half, evaluated on the other",
+        "budget": f"{name.value}: {len(budget.learned)} learned policies (DBF head-tail); seeds: {budget.seeds}",
+        "training": f"{budget.steps:,} steps; presets {', '.join(dict.fromkeys(c.preset for c in budget.learned))}",
+        "evaluation": f"{budget.episodes} episodes of {EPISODE_JOBS:,} placed jobs, the same for all",
+        "made by": f"decision {__version__}",
+    }
+
+
+def _draw(results: Results, runs: Sequence[TrainingRun], folder: Path) -> list[str]:
+    """Write the figures that there are runs for; returns their files' names."""
+    from decision.analysis.plots.figures import drawn
+
+    from .dbf_figures import comparison, curves, invisible_jobs, splits, waits_by_type
+
+    figures = {"comparison.png": comparison(results)}
+    if runs:
+        figures |= {"splits.png": splits(results), "invisible.png": invisible_jobs(results)}
+        for slots in sorted({run.slots for run in runs if run.learned.window}):
+            figures[f"curves-{slots}.png"] = curves(_by_policy(runs, slots, lambda run: run.folder))
+        if types := _by_policy(runs, TYPED, lambda run: run.types):
+            figures["types.png"] = waits_by_type({policy: read_types(files) for policy, files in types.items()})
+    write_files({folder / name: [drawn(figure, ".png")] for name, figure in figures.items()})
+    return list(figures)
+
+
+def _by_policy(runs: Sequence[TrainingRun], slots: int, path: Callable[[TrainingRun], Path]) -> dict[str, list[Path]]:
+    """A path of each run with a window of so many slots, the seeds of a policy together."""
+    found: dict[str, list[Path]] = {}
+    for run in runs:
+        if run.slots == slots:
+            found.setdefault(run.learned.policy, []).append(path(run))
+    return found

@@ -1,0 +1,27 @@
+"""Whole runs, from files to files: one run, many runs side by side, cached results, converted workloads.
+
+Design
+------
+`inputs` reads what a run starts from, `engines` makes the engine that `Engine` names, `run` is one run and `compare` is
+``decision compare``. `status` is the small file that ``decision report view`` follows, `standin` is our engine in
+Batsim's place, and `conversion` makes workloads of workloads: it is here because it needs readers and generators,
+which do not know each other.
+
+`tasks` does many tasks in their own processes and caches each result in a file named by a hash of the task's
+definition and of the numerics: the package's version in an installed release, all sources (except the command line)
+in a checkout. A result is whole or absent even if the process is killed, and nothing is done twice. What must compile
+runs first, alone: otherwise numba would let each process compile the same. Rejected: one file of results, which
+processes would have to share; forked workers, which inherit locks of threads that they do not have; a hash that
+ignores docstrings and comments, which takes half a second and more for each command.
+"""
+
+from enum import StrEnum
+
+
+class Engine(StrEnum):
+    """What simulates a run."""
+
+    EMBEDDED = "embedded"  # our compiled engine
+    REFERENCE = "reference"  # our engine in plain Python
+    BATSIM = "batsim"  # a Batsim that we start
+    DOCKER = "docker"  # a Batsim in a container

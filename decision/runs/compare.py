@@ -1,0 +1,293 @@
+"""``decision compare``: a plan (policies x workloads x engines x windows x seeds), its runs, and their metrics."""
+
+import functools
+import math
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from decision import __version__
+from decision.analysis.comparison import MeasuredRun
+from decision.analysis.metric_list import measure_run
+from decision.formats import write_workload
+from decision.formats.outputs_read import read_run
+from decision.formats.workload import is_swf
+from decision.jit import is_warm
+from decision.model.errors import ConfigError, DecisionError
+from decision.model.record import RunRecord
+from decision.model.reshape import dropped_text
+from decision.model.workload import Workload
+
+from . import Engine
+from .engines import compiled_kernels
+from .inputs import Inputs, LoadedInputs, PolicyChoice, SwfOptions, load_inputs, writable_folder
+from .run import find_batsim, run_to_folder, simulate_inputs
+from .tasks import Progress, Result, file_digest, run_tasks
+
+_RUNS = "runs"  # folder of the cached results
+
+
+class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is compared."""
+
+    platform: Path
+    workloads: tuple[Path, ...]  # one after the other, not together
+    policies: tuple[str, ...]
+    settings: dict[str, str] = {}  # options of every policy
+    engines: tuple[Engine, ...] = (Engine.EMBEDDED,)  # not DOCKER: an image has no content to hash
+    batsim: str = "batsim"  # the command
+    energy: bool = False
+    swf: SwfOptions = SwfOptions()
+    windows: int = 0  # random sequences of jobs of each workload; 0 takes the whole workload
+    length: int = 1024  # jobs in a window
+    draw: int = 0  # seed of the windows
+    seeds: int = 1  # of the policies, 0, 1, ...
+    timeout: float = 0.0  # seconds to wait for Batsim
+
+
+class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a comparison."""
+
+    inputs: Inputs
+    choice: PolicyChoice
+    engine: Engine
+    batsim: str
+    window: tuple[int, int] | None  # first job and number of jobs, in order of submission
+    timeout: float
+    digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
+
+    def definition(self) -> dict[str, Any]:
+        """All that the result depends on."""
+        return {
+            "policy": self.choice.policy,
+            "settings": self.choice.settings,
+            "seed": self.choice.seed,
+            "engine": self.engine,
+            "energy": self.inputs.energy,
+            "nodes": self.inputs.swf.nodes,
+            "walltime": self.inputs.swf.walltime,
+            **({} if self.inputs.swf.time_field is None else {"time_field": self.inputs.swf.time_field}),
+            "window": self.window,
+            "digests": self.digests,
+        }
+
+
+def read_workloads(plan: ComparisonPlan) -> list[Workload]:
+    """The workloads, whole. Raises InputError, or ConfigError if the platform cannot be used."""
+    return [_read(plan, workload).workloads[0] for workload in plan.workloads]
+
+
+def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload]) -> dict[str, str]:
+    """How a plan is run, in words: what was chosen, and as what. `workloads` are those of `read_workloads`."""
+    files = list(zip(plan.workloads, workloads, strict=True))
+    facts = {
+        "platform": str(plan.platform),
+        "workloads": ", ".join(f"{path} ({len(workload.jobs):,} jobs)" for path, workload in files),
+        **{f"left out of {path}": dropped_text(workload) for path, workload in files if workload.dropped},
+        "jobs": _describe_windows(plan),
+        "policies": "; ".join(plan.policies),
+        "options of every policy": ", ".join(f"{name}={value}" for name, value in plan.settings.items()),
+        "seeds of the policies": "0" if plan.seeds == 1 else f"0 to {plan.seeds - 1}",
+        "engine": ", ".join(plan.engines),
+        "energy": "simulated" if plan.energy else "not simulated",
+        "logs (.swf)": _describe_logs(plan) if any(map(is_swf, plan.workloads)) else "",
+        "package": f"decision {__version__}",
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _describe_windows(plan: ComparisonPlan) -> str:
+    if not plan.windows:
+        return "all of each workload"
+    each = f"{plan.windows:,} random sequences of {plan.length:,} jobs of each workload"
+    return f"{each}, drawn with seed {plan.draw}, the same for all policies"
+
+
+def _describe_logs(plan: ComparisonPlan) -> str:
+    machine = "the machine in their header" if plan.swf.nodes is None else f"{plan.swf.nodes:,} hosts"
+    field = "" if plan.swf.time_field is None else f", requested times in field {plan.swf.time_field}"
+    return f"jobs larger than {machine} are left out; walltimes: {plan.swf.walltime}{field}"
+
+
+def contender(plan: ComparisonPlan, policy: str, engine: Engine) -> str:
+    """A policy's name in a comparison: with its engine where there are several."""
+    return policy if len(plan.engines) == 1 else f"{policy} @{engine}"
+
+
+def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
+    """The contender that is called `name`, or is that policy on the first engine; the first of all if None.
+
+    Raises:
+        ConfigError: if it is unknown.
+    """
+    every = [contender(plan, policy, engine) for policy in plan.policies for engine in plan.engines]
+    first = [contender(plan, policy, plan.engines[0]) for policy in plan.policies]
+    named = dict(zip(plan.policies, first, strict=True)) | dict(zip(every, every, strict=True))
+    if name is None:
+        return every[0]
+    if name not in named:
+        compared = ", ".join(every)
+        raise ConfigError(f"the baseline {name!r} is not compared (compared are {compared})", field="baseline")
+    return named[name]
+
+
+def runs_of(plan: ComparisonPlan) -> list[ComparedRun]:
+    """All runs of a plan, those of one window together. Raises ConfigError if a file or the plan is not valid."""
+    digest_of = functools.cache(file_digest)
+    return [
+        _run(plan, workload, engine, window, PolicyChoice(policy=policy, settings=plan.settings, seed=seed), digest_of)
+        for workload in plan.workloads
+        for window in _windows(plan, workload)
+        for seed in range(plan.seeds)
+        for policy in plan.policies
+        for engine in plan.engines
+    ]
+
+
+def _run(
+    plan: ComparisonPlan,
+    workload: Path,
+    engine: Engine,
+    window: tuple[int, int] | None,
+    choice: PolicyChoice,
+    digest_of: Callable[[Path], str],
+) -> ComparedRun:
+    files = [plan.platform, workload]
+    own = Path(re.split("[:,]", choice.policy)[0])  # ./mine.py:Class, run.ckpt
+    if own.is_file():
+        files.append(own)
+    batsim = find_batsim(plan.batsim) if engine is Engine.BATSIM else ""
+    if batsim:
+        files.append(Path(batsim))
+    return ComparedRun(
+        inputs=_inputs(plan, workload),
+        choice=choice,
+        engine=engine,
+        batsim=batsim,
+        window=window,
+        timeout=plan.timeout,
+        digests=tuple(map(digest_of, files)),
+    )
+
+
+def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
+    return Inputs(platform=plan.platform, workloads=(workload,), energy=plan.energy, swf=plan.swf)
+
+
+def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[tuple[int, int] | None]:
+    """The windows of a workload, first job and number of jobs; None is all of it."""
+    if not plan.windows:
+        return [None]
+    jobs = len(_read(plan, workload).workloads[0].jobs)
+    if jobs < plan.length:
+        raise ConfigError(f"{workload}: has {jobs} jobs, too few for windows of {plan.length}")
+    starts = np.random.default_rng(plan.draw).integers(0, jobs - plan.length + 1, plan.windows)
+    return [(int(start), plan.length) for start in starts]
+
+
+def _read(plan: ComparisonPlan, workload: Path) -> LoadedInputs:
+    return _whole_case(_inputs(plan, workload), (file_digest(plan.platform), file_digest(workload)))
+
+
+@functools.lru_cache(maxsize=8)
+def _whole_case(inputs: Inputs, digests: tuple[str, ...]) -> LoadedInputs:
+    """What is simulated, jobs in order of submission, read once in each process for the same content."""
+    case = load_inputs(inputs)
+    jobs = sorted(case.workloads[0].jobs, key=lambda job: job.submit_time)
+    return replace(case, workloads=[replace(case.workloads[0], jobs=jobs)])
+
+
+def inputs_of(run: ComparedRun) -> LoadedInputs:
+    """What a run simulates, read from its files. Raises InputError."""
+    case = _whole_case(run.inputs, run.digests[:2])
+    return case if run.window is None else replace(case, workloads=[cut(case.workloads[0], *run.window)])
+
+
+def cut(workload: Workload, first: int, length: int) -> Workload:
+    """`length` jobs from number `first` on, of a workload whose jobs are in order of submission; their times stay."""
+    return replace(workload, jobs=workload.jobs[first : first + length])
+
+
+def run_comparison(
+    plan: ComparisonPlan, folder: Path, *, processes: int = 1, progress: Progress = lambda done, of: None
+) -> list[MeasuredRun]:
+    """Do all runs of a plan that have no result in ``folder/runs`` yet.
+
+    The windows are drawn once for each workload, so that every policy gets the same; times in a window are those of
+    the workload.
+
+    Raises:
+        ConfigError: if the plan is not valid, before anything is run.
+        PolicyError, PeerError: if a run fails; finished runs stay in the folder.
+        Interrupted: if a signal asked for the end; likewise.
+    """
+    if Engine.DOCKER in plan.engines:
+        raise ConfigError("a comparison cannot run Batsim in Docker; choose another engine", field="engine")
+    kernels = {
+        (p, engine): compiled_kernels(engine, p, plan.settings) for p in plan.policies for engine in plan.engines
+    }
+    runs, results_folder = runs_of(plan), writable_folder(folder / _RUNS)
+    first = _compiling(runs, kernels)
+    results = run_tasks(perform_run, runs, results_folder, processes=processes, first=first, progress=progress)
+    return [_outcome(plan, run, result) for run, result in zip(runs, results, strict=True)]
+
+
+def perform_run(run: ComparedRun) -> Result:
+    """The metrics of one run by name, those that have a value.
+
+    Raises:
+        DecisionError: of the kind that the run failed with; the message names the run.
+    """
+    try:
+        case = inputs_of(run)
+        record = _run_batsim(case, run) if run.batsim else simulate_inputs(case, run.choice, engine=run.engine)
+    except DecisionError as error:
+        error.args = (f"{_name(run)}: {error}",)
+        raise
+    users = {job.id: job.user for job in case.workloads[0].jobs}
+    return {name: value for name, value in measure_run(record, case.platform, users).items() if not math.isnan(value)}
+
+
+def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
+    with tempfile.TemporaryDirectory(prefix="decision-") as folder:
+        path = Path(folder) / "workload.json"
+        write_workload(path, case.workloads[0])
+        written = replace(case, inputs=replace(case.inputs, workloads=(path,)))
+        run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=run.batsim, timeout=run.timeout)
+        return read_run(folder)
+
+
+def _name(run: ComparedRun) -> str:
+    jobs = f" jobs {run.window[0]}:{sum(run.window)}" if run.window else ""
+    return f"{run.choice.policy} on {run.inputs.workloads[0]}{jobs}, seed {run.choice.seed}"
+
+
+def _outcome(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
+    path = run.inputs.workloads[0]
+    namesakes = sum(other.stem == path.stem for other in plan.workloads)
+    return MeasuredRun(
+        workload=path.stem if namesakes == 1 else str(path),
+        contender=contender(plan, run.choice.policy, run.engine),
+        first_job=run.window[0] if run.window else 0,
+        seed=run.choice.seed,
+        metrics=result,
+    )
+
+
+def _compiling(
+    runs: list[ComparedRun], kernels: Mapping[tuple[str, Engine], list[Callable[..., Any]]]
+) -> list[ComparedRun]:
+    """The runs that compile what has not been compiled yet on this machine."""
+    compiling, cold = [], {kernel for some in kernels.values() for kernel in some if not is_warm(kernel)}
+    for run in runs:
+        compiled = cold.intersection(kernels[run.choice.policy, run.engine])
+        if compiled:
+            compiling.append(run)
+            cold -= compiled
+    return compiling

@@ -1,0 +1,81 @@
+"""Engines by name: which class simulates, which kernel a run compiles, and the conversation in one process."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from decision.batsim.zmq_loop import Responder, Simulator
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.kernels.server import advance
+from decision.engine.options import EngineOptions
+from decision.engine.reference.engine import ReferenceEngine
+from decision.jit import is_warm
+from decision.model.errors import PolicyError, RemoteProtocolError
+from decision.model.platform import Platform
+from decision.model.record import RunRecord
+from decision.model.workload import MachineEvent, Workload
+from decision.policies import find_agent, find_policy
+from decision.policies.prepared import ask_and_check
+from decision.protocol import Connection, Role
+from decision.simulation.simulate import run_episode
+
+from . import Engine
+
+_ENGINES: dict[Engine, type[EmbeddedEngine] | type[ReferenceEngine]] = {
+    Engine.EMBEDDED: EmbeddedEngine,
+    Engine.REFERENCE: ReferenceEngine,
+}
+
+
+def make_engine(
+    engine: Engine,
+    platform: Platform,
+    workloads: Sequence[Workload],
+    events: Sequence[MachineEvent],
+    options: EngineOptions,
+) -> EmbeddedEngine | ReferenceEngine:
+    """One of our engines, ready to simulate.
+
+    Args:
+        engine: EMBEDDED or REFERENCE.
+        platform: the hosts.
+        workloads: the jobs.
+        events: external events, in order of time.
+        options: what Batsim's command line would say.
+
+    Raises:
+        ConfigError: if the inputs do not fit together.
+    """
+    return _ENGINES[engine](platform, workloads, events, options)
+
+
+def engine_that_starts_at_once() -> Engine:
+    """The compiled engine if it is compiled on this machine, and else its equal in plain Python."""
+    return Engine.EMBEDDED if is_warm(advance) else Engine.REFERENCE
+
+
+def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> list[Callable[..., Any]]:
+    """The outermost compiled functions of a run, which `decision.jit.is_warm` can check.
+
+    Raises:
+        ConfigError: if the policy is unknown.
+    """
+    if find_agent(policy, settings) is not None:
+        return [advance]
+    entry = getattr(find_policy(policy, settings), "entry", None)
+    return [run_episode if engine is Engine.EMBEDDED else ask_and_check, *([entry] if entry else [])]
+
+
+def simulate_by_messages(engine: Simulator, agent: Responder) -> RunRecord:
+    """Simulate with the agent's decisions, through the protocol's own messages in one process.
+
+    Raises:
+        PolicyError: if the agent decides something impossible.
+    """
+    connection = Connection(Role.BATSIM)
+    while (question := engine.ask()) is not None:
+        reply = agent.handle(connection.send(question))
+        try:
+            engine.answer(connection.receive(reply))
+        except RemoteProtocolError as error:  # our own agent is not a peer: its faults are the policy's
+            raise PolicyError(f"t={question.now:g} s: {error}") from None
+    return engine.record()

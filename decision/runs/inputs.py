@@ -1,0 +1,116 @@
+"""The files and options that a run starts from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from decision.formats import load_events, load_platform, load_workload, write_workload
+from decision.formats.swf import REQUESTED_TIME
+from decision.formats.workload import is_swf
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import MachineEvent, Workload
+
+
+class SwfOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a log in the Standard Workload Format becomes a workload; see `decision.formats.load_swf`."""
+
+    jobs: slice | None = None
+    nodes: int | None = None
+    walltime: Literal["requested", "runtime", "none"] = "requested"
+    time_field: int | None = None  # the standard's if None
+
+
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What is simulated, as the user names it."""
+
+    platform: Path
+    workloads: tuple[Path, ...]
+    events: tuple[Path, ...] = ()
+    energy: bool = False
+    swf: SwfOptions = SwfOptions()
+
+
+class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What is simulated, read from its files."""
+
+    inputs: Inputs
+    platform: Platform
+    workloads: list[Workload]  # named w0, w1, ... as Batsim names them
+    events: list[MachineEvent]
+
+
+class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The policy, its options and its seed, as the user names them."""
+
+    policy: str
+    settings: dict[str, str] = {}
+    seed: int = 0
+
+
+def load_inputs(inputs: Inputs) -> LoadedInputs:
+    """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
+    check_time_field(inputs.workloads, inputs.swf.time_field)
+    return LoadedInputs(
+        inputs=inputs,
+        platform=load_platform(inputs.platform, energy=inputs.energy),
+        workloads=[_read_workload(path, f"w{i}", inputs.swf) for i, path in enumerate(inputs.workloads)],
+        events=read_events(inputs.events),
+    )
+
+
+def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[MachineEvent]:
+    """External events of all files. Raises InputError."""
+    return [event for path in paths for event in load_events(path, forward_unknown)]
+
+
+def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
+    """The workloads as files that Batsim reads; logs are converted into `folder`."""
+    files = []
+    for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
+        if is_swf(path):
+            path = folder / f"{workload.name}.json"
+            write_workload(path, workload)
+        files.append(path)
+    return files
+
+
+def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
+    """Refuse a field of a log where no file is a log. Raises ConfigError."""
+    if time_field is not None and not any(map(is_swf, paths)):
+        names = ", ".join(map(str, paths))
+        raise ConfigError(
+            f"{names}: not a log in the Standard Workload Format (.swf), so it has no field with the requested time; "
+            "leave out the number of the field",
+            field="time_field",
+        )
+
+
+def _read_workload(path: Path, name: str, swf: SwfOptions) -> Workload:
+    return load_workload(
+        path,
+        name,
+        keep_source=True,
+        jobs=swf.jobs,
+        nodes=swf.nodes,
+        walltime=swf.walltime,
+        time_field=swf.time_field or REQUESTED_TIME,
+    )
+
+
+def writable_folder(path: Path) -> Path:
+    """Make a folder for results, and check before the run that files can be written there.
+
+    Raises:
+        ConfigError: if they cannot be written.
+    """
+    probe = path / ".writable"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b".")
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
+    return path

@@ -1,0 +1,170 @@
+"""Whole runs: from files and a policy's name to Batsim's output files and their summary."""
+
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from decision.analysis.metrics import Summary, summarise
+from decision.analysis.plots import require_matplotlib
+from decision.batsim.agent import make_agent
+from decision.batsim.launcher import docker_command, run_batsim
+from decision.batsim.zmq_loop import Responder
+from decision.engine.options import EngineOptions
+from decision.formats import write_run
+from decision.formats.outputs_read import read_jobs, read_joules
+from decision.model.errors import ConfigError
+from decision.model.record import JobTable, RunRecord
+from decision.policies.registry import find_agent
+from decision.simulation import simulate_workloads
+from decision.simulation.simulate import Progress
+from decision.state.cluster import ClusterState
+
+from . import Engine
+from .engines import make_engine, simulate_by_messages
+from .inputs import LoadedInputs, PolicyChoice, workload_files, writable_folder
+from .status import ReportingResponder, live_status
+
+_FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
+
+ShowTime = Callable[[float], None]  # called with the simulated time in seconds
+
+
+def run_to_folder(
+    case: LoadedInputs,
+    choice: PolicyChoice,
+    output: Path,
+    *,
+    engine: Engine = Engine.EMBEDDED,
+    batsim: str = "batsim",
+    image: str = "",
+    plot: bool = False,
+    timeout: float = 0.0,
+    show: ShowTime | None = None,
+) -> Summary:
+    """Run a policy and write Batsim's output files, ``output/out_*.csv``; with Batsim, Batsim writes them.
+
+    Args:
+        case: what is simulated.
+        choice: the policy.
+        output: folder for the files.
+        engine: what simulates.
+        batsim: Batsim's command, for `Engine.BATSIM`.
+        image: Batsim's image, for `Engine.DOCKER`.
+        plot: draw ``output/schedule.png`` too.
+        timeout: seconds to wait for one of Batsim's messages; 0 waits without limit.
+        show: called with the simulated time, in seconds, from time to time.
+
+    Raises:
+        ConfigError: if the inputs do not fit together, or the files cannot be written.
+        PolicyError: if the policy decides something impossible or stops deciding.
+        PeerError: if Batsim dies, with the end of its log; and as `decision.batsim.launcher.run_batsim`.
+    """
+    folder = writable_folder(output)
+    if engine in (Engine.BATSIM, Engine.DOCKER):
+        jobs, joules = _run_batsim(case, choice, folder.absolute(), engine, batsim, image, timeout, show)
+    else:
+        with _watched(folder, case, choice, show) as progress:
+            record = simulate_inputs(case, choice, engine=engine, progress=progress)
+            # before the status file is removed: otherwise a viewer would find the files of an older run
+            write_run(folder / _FILES, record)
+        jobs, joules = record.jobs, record.joules
+    return _finish(case, choice, folder, jobs, joules, plot)
+
+
+def simulate_inputs(
+    case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
+) -> RunRecord:
+    """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
+    options = EngineOptions(energy=case.inputs.energy)
+    agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
+    if agent is None:
+        return simulate_workloads(
+            case.platform,
+            case.workloads,
+            choice.policy,
+            choice.settings,
+            events=case.events,
+            engine_options=options,
+            seed=choice.seed,
+            progress=progress,
+        )
+    simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
+    return simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
+
+
+def _run_batsim(
+    case: LoadedInputs,
+    choice: PolicyChoice,
+    folder: Path,
+    engine: Engine,
+    batsim: str,
+    image: str,
+    timeout: float,
+    show: ShowTime | None,
+) -> tuple[JobTable, float]:
+    """The jobs and the joules of a run on a Batsim that we start."""
+    agent = _agent(case, choice)
+    prefix = str(folder / _FILES)
+    files = _input_files(case, folder)
+    if engine is Engine.DOCKER:
+        start = docker_command(image, [file for _, file in files], folder)
+    else:
+        start = [find_batsim(batsim)]
+    command = [*start, *(str(word) for pair in files for word in pair), "-e", prefix]
+    if case.inputs.energy:
+        command.append("-E")
+    with _watched(folder, case, choice, show) as progress:
+        run_batsim(ReportingResponder(agent, progress), command, log=folder / "batsim.log", timeout=timeout)
+    return read_jobs(prefix), read_joules(prefix)
+
+
+@contextmanager
+def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: ShowTime | None) -> Iterator[Progress]:
+    """Report the run's progress in its folder and to `show`."""
+    jobs = sum(len(workload.jobs) for workload in case.workloads)
+    with live_status(folder, choice.policy, jobs, case.platform) as report:
+
+        def both(now: float, state: ClusterState | None) -> None:
+            report(now, state)
+            if show is not None:
+                show(now)
+
+        yield both
+
+
+def _agent(case: LoadedInputs, choice: PolicyChoice) -> Responder:
+    return make_agent(choice.policy, choice.settings, platform=case.platform, seed=choice.seed)
+
+
+def find_batsim(batsim: str) -> str:
+    """The path of Batsim's executable. Raises ConfigError if the command is not found."""
+    found = shutil.which(batsim)
+    if found is None:
+        raise ConfigError(f"{batsim}: command not found; give the path of Batsim's executable", field="batsim")
+    return found
+
+
+def _input_files(case: LoadedInputs, folder: Path) -> list[tuple[str, Path]]:
+    """Batsim's options for its input files, each with its file."""
+    named = [("-p", case.inputs.platform)]
+    named += [("-w", path) for path in workload_files(case, folder)]
+    named += [("--events", path) for path in case.inputs.events]
+    return [(option, path.absolute()) for option, path in named]
+
+
+def _finish(
+    case: LoadedInputs, choice: PolicyChoice, folder: Path, jobs: JobTable, joules: float, plot: bool
+) -> Summary:
+    nb_hosts = len(case.platform.hosts)
+    if plot:
+        _draw(jobs, nb_hosts, folder / "schedule.png", f"{choice.policy} on {case.inputs.platform.stem}")
+    return summarise(jobs, nb_hosts, joules if case.inputs.energy else math.nan)
+
+
+def _draw(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None:
+    require_matplotlib()
+    from decision.analysis.plots.schedules import draw_schedule
+
+    draw_schedule(jobs, nb_hosts, path, title)

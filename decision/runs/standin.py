@@ -1,0 +1,66 @@
+"""Our engine in Batsim's place: from Batsim's options to its output files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from decision.batsim.zmq_loop import ask_all
+from decision.engine.options import EngineOptions
+from decision.formats import load_platform, load_workload, write_run
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import Workload
+
+from .engines import engine_that_starts_at_once, make_engine
+from .inputs import read_events, writable_folder
+
+
+class BatsimInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What Batsim's command line says about a simulation."""
+
+    platform: Path
+    workloads: tuple[Path, ...] = ()
+    events: tuple[Path, ...] = ()
+    master: str = "master_host"
+    roles: Mapping[str, str] = {}
+    mmax: int = 0  # hosts at most, 0 for all
+    mmax_workload: bool = False  # hosts at most: the largest nb_res
+    options: EngineOptions = EngineOptions()
+
+
+def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: float = 0.0) -> None:
+    """Simulate what Batsim's options say, with the decisions of another process, and write ``PREFIX_*.csv``.
+
+    A decision process waits for Batsim's next message, often with a timeout. So where the compiled engine would first
+    have to be compiled, the engine in plain Python simulates: it sends and writes the same, and starts at once.
+
+    Raises:
+        ConfigError: if an input cannot be used or the files cannot be written; and as `ask_all`.
+    """
+    if inputs.options.profile_reuse and not inputs.options.dynamic_jobs:
+        raise ConfigError("profile reuse needs dynamic jobs, as in Batsim; enable them too", field="dynamic_jobs")
+    writable_folder(Path(prefix).parent)
+    workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
+    events = read_events(inputs.events, inputs.options.forward_unknown_events)
+    platform = _platform(inputs, workloads)
+    engine = make_engine(engine_that_starts_at_once(), platform, workloads, events, inputs.options)
+    write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
+
+
+def _workload(path: Path, name: str) -> Workload:
+    """The workload under its absolute path, which is what Batsim sends to the decision process."""
+    return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
+
+
+def _platform(inputs: BatsimInputs, workloads: Sequence[Workload]) -> Platform:
+    limits = [inputs.mmax] if inputs.mmax else []
+    if inputs.mmax_workload and workloads:
+        limits.append(max(workload.nb_res for workload in workloads))
+    return load_platform(
+        inputs.platform,
+        energy=inputs.options.energy,
+        roles=inputs.roles,
+        master=inputs.master,
+        mmax=min(limits, default=None),
+    )

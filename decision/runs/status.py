@@ -1,0 +1,135 @@
+"""The progress of a run: a small file in the run's folder while it runs, for viewers in other processes.
+
+Batsim's output files say nothing before the end, since both Batsim and we write them late. So a run writes
+``status.json`` to its folder twice a second, to a temporary file that is renamed, and removes it when it ends.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from decision.batsim.zmq_loop import Responder
+from decision.formats.files import read_bytes, write_files
+from decision.model.errors import ConfigError, InputError
+from decision.model.platform import Platform
+from decision.model.record import HostState
+from decision.simulation.simulate import Progress
+from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState, PlatformFacts, platform_facts
+
+STATUS = "status.json"
+INTERVAL = 0.5  # seconds between two writes
+HOST_LETTERS = "SNFICU"  # by HostState: sleeping, switching on, switching off, idle, computing, unavailable
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """A run at one instant."""
+
+    policy: str
+    pid: int
+    written: float  # seconds since 1970
+    jobs: int  # of the workloads
+    now: float  # simulated seconds
+    submitted: int
+    waiting: int
+    running: int
+    hosts: str  # one of `HOST_LETTERS` for each host's HostState
+    watts: float | None  # busy hosts at full load; None where the platform does not say
+
+
+@contextmanager
+def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Iterator[Progress]:
+    """Keep ``status.json`` in `folder` while the block runs; the yielded function reports the run's progress.
+
+    A file that cannot be written does not stop the run.
+    """
+    facts = platform_facts(platform, energy=True)[0] if platform.has_power else None
+    path, last = folder / STATUS, -INTERVAL
+
+    def report(now: float, state: ClusterState | None) -> None:
+        nonlocal last
+        if state is None or time.monotonic() - last < INTERVAL:
+            return
+        last = time.monotonic()
+        status = _status_at(policy, jobs, now, state, facts)
+        with suppress(ConfigError):
+            write_files({path: [msgspec.json.encode(status)]})
+
+    try:
+        yield report
+    finally:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _status_at(policy: str, jobs: int, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:
+    return Status(
+        policy=policy,
+        pid=os.getpid(),
+        written=time.time(),
+        jobs=jobs,
+        now=now,
+        submitted=int(state.count[N_JOBS]),
+        waiting=int(state.count[N_QUEUED]),
+        running=int(state.count[N_RUNNING]),
+        hosts="".join(HOST_LETTERS[code] for code in state.host_state.tolist()),
+        watts=None if facts is None else _watts(state, facts),
+    )
+
+
+def _watts(state: ClusterState, facts: PlatformFacts) -> float:
+    """What all hosts draw in their pstates: those that compute at full load, the others without load."""
+    hosts = np.arange(len(state.host_state))
+    busy = state.host_state == HostState.COMPUTING
+    return float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
+
+
+def read_status(folder: Path) -> Status | None:
+    """The status of the run in this folder; None where no run is in progress.
+
+    Raises:
+        InputError: if the file is not the status of a run.
+    """
+    path = folder / STATUS
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(read_bytes(path), type=Status)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not the status of a run ({error})") from None
+    except InputError:
+        if path.exists():
+            raise
+        return None  # the run ended just now
+
+
+class ReportingResponder:
+    """An agent that reports the run's progress after each of its replies."""
+
+    def __init__(self, agent: Responder, progress: Progress) -> None:
+        self._agent, self._progress = agent, progress
+
+    @property
+    def finished(self) -> bool:
+        """Whether the simulation has ended."""
+        return self._agent.finished
+
+    @property
+    def now(self) -> float:
+        """Simulated time, seconds."""
+        return self._agent.now
+
+    @property
+    def state(self) -> ClusterState | None:
+        """What the agent knows of the cluster."""
+        return self._agent.state
+
+    def handle(self, question: bytes) -> bytes:
+        """As the agent's."""
+        reply = self._agent.handle(question)
+        self._progress(self._agent.now, self._agent.state)
+        return reply

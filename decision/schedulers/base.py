@@ -1,0 +1,318 @@
+"""What a learned scheduler is: one record of all that is its own, and the interfaces of its kernels.
+
+`ChoosingScheduler` is one that looks at the cluster and chooses, again and again; `ParametricScheduler` is a compiled
+policy with numbers to be learned. `decision.schedulers` says how to add one.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.bundle import F4, F8, I1, Bundle
+from decision.entry import Entry, Interface
+from decision.model.errors import ConfigError
+from decision.model.workload import Workload
+from decision.policies.options import nearest
+from decision.policies.plan_arrays import PlanArrays
+from decision.policies.prepared import CompiledPolicy
+from decision.state.cluster import ClusterState, PlatformFacts
+
+from .cycles import Cycles
+from .progress import EpisodeProgress
+
+# --- Kernels of a scheduler ----------------------------------------------------------------------------------------
+# All take the state, the facts of the platform and the scheduler's own memory, as `Encoder.new_memory` makes it.
+
+BEGIN = Interface(int, ClusterState, PlatformFacts, Bundle)  # a run or an episode begins: forget all of the last one
+
+# A cycle begins; returns 1 where there is something to choose in it, else 0
+OPEN = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle)
+
+# Make the choice of an action; what starts or switches is in the plan. Returns 1 where another choice follows in this
+# cycle, else 0
+ACT = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle, int)
+
+# Write the observation (D,) and the mask of valid actions (A,), all of both
+OBSERVE = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle, F4, I1)
+
+# What is paid at this moment (CYCLE_ENDS or STEP_ENDS); only environments ask
+REWARD = Interface(float, ClusterState, PlatformFacts, Cycles, EpisodeProgress, Bundle, int)
+CYCLE_ENDS = 0  # the last choice of a cycle was made, and time passes next
+STEP_ENDS = 1  # the next choice is open, or the episode is over (`progress.is_over`)
+
+# Write the scheduler's own metrics (`ChoosingScheduler.metrics`) of an episode that is over
+MEASURE = Interface(int, ClusterState, PlatformFacts, Cycles, EpisodeProgress, Bundle, F8)
+
+call_begin, call_open, call_act = BEGIN.caller(), OPEN.caller(), ACT.caller()
+call_observe, call_reward, call_measure = OBSERVE.caller(), REWARD.caller(), MEASURE.caller()
+
+
+class SchedulerKernels(NamedTuple):
+    """Addresses of a scheduler's entries, as compiled loops take them."""
+
+    begin: int
+    open: int
+    act: int
+    observe: int
+    reward: int
+    measure: int
+
+
+class _NoMemory(Bundle):
+    """Of schedulers that remember nothing."""
+
+
+@BEGIN.entry_with(_NoMemory)
+def forget_nothing(state, facts, memory):
+    """For schedulers that remember nothing."""
+    return 0
+
+
+@OPEN.entry_with(_NoMemory)
+def open_always(state, facts, cycles, plan, memory):
+    """For schedulers that choose in every cycle."""
+    return 1
+
+
+@MEASURE.entry_with(_NoMemory)
+def measure_nothing(state, facts, cycles, progress, memory, out):
+    """For schedulers without metrics of their own."""
+    return 0
+
+
+# --- Records -------------------------------------------------------------------------------------------------------
+
+
+class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which observation a scheduler reads, and what its kernels must know: kept in checkpoints.
+
+    Raises:
+        ConfigError: if the observation is of another version than this package's.
+    """
+
+    name: str  # of the observation
+    version: int = 1
+
+    VERSION: ClassVar[int] = 1  # raised whenever the meaning of a number changes
+
+    def __post_init__(self) -> None:
+        if self.version != self.VERSION:
+            raise ConfigError(
+                f"encoder {self.name} of version {self.version} was asked for, this package has version "
+                f"{self.VERSION}; use the package that made the checkpoint"
+            )
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D,) of an observation."""
+        raise NotImplementedError
+
+    @property
+    def actions(self) -> int:
+        """A: how many there are."""
+        raise NotImplementedError
+
+    @property
+    def window(self) -> int:
+        """Jobs of the queue that are seen."""
+        return 0
+
+    def new_memory(self, state: ClusterState) -> Bundle:
+        """The memory of the scheduler's kernels before a run, with room for every job of `state`."""
+        return _NoMemory()
+
+    def with_room(self, memory: Any, state: ClusterState) -> Bundle:
+        """The same memory with room for every job of `state`, between two decisions of a run."""
+        return memory if isinstance(memory, Bundle) else self.new_memory(state)
+
+    def check_cores(self, cores: int, where: str = "the platform") -> None:
+        """Refuse a platform of another size than the observation is for.
+
+        Raises:
+            ConfigError: naming both sizes.
+        """
+
+    def width_on(self, cores: int) -> int:
+        """Numbers that the kernel `observe` writes on so many cores: D, unless the encoder is for another number."""
+        return self.shape[0]
+
+    def check_arrays(self, cores: int, observation: NDArray[np.float32], mask: NDArray[np.int8]) -> None:
+        """Refuse arrays (..., D) and (..., A) that the kernels would write outside of.
+
+        Raises:
+            ConfigError: naming what they must be on so many cores.
+        """
+        width = self.width_on(cores)
+        if (observation.shape[-1], mask.shape[-1]) != (width, self.actions):
+            raise ConfigError(
+                f"the encoder {self.name} writes {width} numbers and {self.actions} actions on {cores} hosts; "
+                f"the arrays have room for {observation.shape[-1]} and {mask.shape[-1]}"
+            )
+
+
+class Layout(NamedTuple):
+    """What stands where in an observation: first the cluster, then the window's jobs with four numbers each."""
+
+    cluster: int  # numbers about the cluster
+    window: int  # jobs: actions 0 to window - 1 start them, action `window` goes forward
+    by_core: bool  # whether they are the remaining times of cores, or else shares of the cores in pools of such times
+
+
+class Episodes(msgspec.Struct, frozen=True, kw_only=True):
+    """What begins and ends an episode.
+
+    It begins on an idle cluster, and terminates when `jobs` jobs have been placed. All else cuts it off (truncates): it
+    could have gone on.
+    """
+
+    jobs: int | None = 1000  # to be placed; None: all of the workload
+    online: bool = True  # whether jobs go on to arrive, the trace beginning again at its end; if not, only `jobs` come
+    rows: tuple[int, ...] | None = None  # of the trace: with whose arrival an episode may begin; None: any
+    begins: tuple[float, ...] | None = None  # seconds: when the clock begins, for each of `rows`; None: as they arrive
+    seconds: float = np.inf  # after which it is cut off
+    steps: int | None = None  # choices after which it is cut off; None: as many as can be
+
+
+class Scheduler:
+    """What can be learned. Instances are records: they have no state.
+
+    The docstring of a subclass that has an `env_id` is that of its environment, with tables of observation, actions and
+    reward.
+    """
+
+    name: ClassVar[str]  # as in ``decision train NAME``
+    summary: ClassVar[str]  # one line, for ``decision policies``
+    paper: ClassVar[str] = ""
+    Settings: ClassVar[type[msgspec.Struct]]  # of the environment: section ``env`` of a preset
+    presets: ClassVar[tuple[str | Path, ...]]  # names of those that ship, or files; the first one is the default
+    algorithms: ClassVar[tuple[str, ...]]  # that learn it, by the tag of their config
+    networks: ClassVar[tuple[str, ...]] = ()  # kinds that fit; the first one is the default; none: it has none
+    curves: ClassVar[tuple[str, ...]] = (  # metrics that a training shows
+        *("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown"),
+    )
+    model_summary: ClassVar[str] = ""  # the line of a model that ships; names of settings in braces
+
+    @property
+    def default_preset(self) -> str:
+        """Its name: that of its file."""
+        return Path(self.presets[0]).name.removesuffix(".toml")
+
+    def check(self, settings: Any, where: str) -> None:
+        """Refuse settings that fit their types and make no sense. Raises ConfigError."""
+
+    def episodes(self, settings: Any, workload: Workload) -> Episodes:
+        """What begins and ends an episode."""
+        return Episodes(jobs=settings.jobs, online=getattr(settings, "online", False))
+
+
+class ChoosingScheduler(Scheduler):
+    """One that looks at the cluster and chooses an action, again and again: it learns in a Gymnasium environment."""
+
+    algorithms = ("ppo",)
+    networks: ClassVar[tuple[str, ...]] = ("mlp",)
+    env_id: ClassVar[str]  # the environment is decision/ID-v0
+    env_options: ClassVar[Mapping[str, Any]] = {}  # of the environment, where they are not the defaults of Settings
+    observations: ClassVar[Mapping[str, Mapping[str, Any]]]  # name of each encoder, and settings that it stands for
+    encoder_type: ClassVar[type[Encoder]]
+    metrics: ClassVar[tuple[str, ...]] = ()  # its own, besides `decision.envs.EPISODE_METRICS`
+    energy: ClassVar[bool] = False  # whether its environments simulate energy, and hosts that sleep
+    draws: ClassVar[bool] = False  # whether it draws if it takes the last action (`decision.learn.deploy.Actor`)
+    baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
+    choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
+    calls: ClassVar[bool] = False  # whether it asks for cycles (`cycles.call_at`)
+
+    begin: ClassVar[Entry] = forget_nothing
+    open: ClassVar[Entry] = open_always
+    act: ClassVar[Entry]
+    observe: ClassVar[Entry]
+    reward: ClassVar[Entry]
+    measure: ClassVar[Entry] = measure_nothing
+
+    def kernels(self) -> SchedulerKernels:
+        """Addresses of the entries, compiled now unless they were before."""
+        return SchedulerKernels(*(getattr(self, name).address for name in SchedulerKernels._fields))
+
+    def encoder_fields(self, settings: Any, cores: int) -> dict[str, Any]:
+        """Fields of the encoder that follow from the settings and the number of hosts."""
+        raise NotImplementedError
+
+    def make_encoder(self, settings: Any, cores: int, workloads: Sequence[Workload], **options: Any) -> Encoder:
+        """The encoder for a cluster and its jobs; `options` are those of `read_options` that are no settings."""
+        raise NotImplementedError
+
+    def reward_parameters(self, settings: Any) -> tuple[float, ...]:
+        """Numbers for the kernel `reward`: `EpisodeProgress.parameters`."""
+        return ()
+
+    def layout(self, encoder: Any) -> Layout | None:
+        """Where the cluster and the jobs are in an observation, for networks that want to know."""
+        return None
+
+    def read_options(self, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Settings, and what of the options of an environment is none.
+
+        Raises:
+            ConfigError: for a value that does not fit.
+        """
+        known = self.Settings.__struct_fields__
+        given = {name: value for name, value in options.items() if name in known}
+        return convert_settings(self, given), {name: value for name, value in options.items() if name not in known}
+
+
+class ParametricScheduler(Scheduler):
+    """A compiled policy with numbers to be learned, judged by whole schedules."""
+
+    algorithms = ("cma-es",)
+    sees: ClassVar[Mapping[str, Any]]  # for checkpoints: name and version of what the numbers mean
+    weights: ClassVar[tuple[int, ...]]  # shape of the numbers
+
+    def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Where learning begins."""
+        raise NotImplementedError
+
+    def policy(self, weights: NDArray[np.float64], name: str) -> CompiledPolicy:
+        """The policy that the numbers make."""
+        raise NotImplementedError
+
+    def references(self) -> list[NDArray[np.float64]]:
+        """Weights of policies that candidates are compared with."""
+        return []
+
+    def cost(
+        self,
+        settings: Any,
+        own: Mapping[str, NDArray[np.float64]],
+        references: Sequence[Mapping[str, NDArray[np.float64]]],
+        done: float,
+    ) -> float:
+        """What is minimised.
+
+        Args:
+            settings: of the environment.
+            own: each of `decision.envs.EPISODE_METRICS` of a candidate, (sequences,).
+            references: the same of the references.
+            done: share of the training that is over.
+        """
+        raise NotImplementedError
+
+
+def convert_settings(scheduler: Scheduler, given: Mapping[str, Any], where: str = "") -> Any:
+    """Settings of a scheduler from what a file or a caller gives.
+
+    Raises:
+        ConfigError: for a name that it does not have, or a value that does not fit.
+    """
+    place, known = f"{where}: " if where else "", scheduler.Settings.__struct_fields__
+    for name in given:
+        if name not in known:
+            has = f"{scheduler.name} has {', '.join(known)}"
+            raise ConfigError(f"{place}there is no env.{name}{nearest(name, known)} ({has})")
+    try:
+        return msgspec.convert(dict(given), scheduler.Settings)
+    except msgspec.ValidationError as error:
+        message, _, key = str(error).partition(" - at `$.")
+        raise ConfigError(f"{place}env.{key.rstrip('`')}: {message[0].lower()}{message[1:]}") from None

@@ -1,0 +1,180 @@
+"""Schedule cycling: the instants at which a learned scheduler looks at the cluster, and what it sees then.
+
+DBF (Wang, Harwood and Rodriguez, Deep Back-Filling, HPCC 2022, section III-B): a cycle begins at each arrival and each
+completion. Batsim tells all of an instant at once, so the cycles of one decision are: one where jobs have ended, with
+the queue as it was before the arrivals, and then one for each arrival, with no later arrival in sight. Ours is only
+that hosts which come or go begin a cycle as a completion does, and the instant that was asked for.
+
+What a decision starts is in its plan and not yet in the state; `Cycles` is the cluster as if it were.
+"""
+
+import numpy as np
+
+from decision.bundle import F8, I4, I8, Bundle
+from decision.jit import kernel
+from decision.model.errors import InternalError
+from decision.policies.allocation import take_lowest
+from decision.policies.capacity import TOLERANCE
+from decision.policies.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
+from decision.state.bitmap import remove_interval
+from decision.state.cluster import (
+    N_CAPACITY_CHANGES,
+    N_ENDED,
+    N_FREE,
+    N_JOBS,
+    N_QUEUED,
+    PSTATE_COMPUTING,
+    ClusterState,
+    nb_hosts,
+)
+
+# Cycles.number
+SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one
+LENGTH = 1  # of the queue as it is seen
+NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
+FREE = 3  # hosts that this decision leaves free so far
+SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
+N_CYCLE_NUMBERS = 5
+
+
+class Cycles(Bundle):
+    """What a scheduler that decides in cycles sees. H hosts, J jobs of capacity."""
+
+    number: I8  # (N_CYCLE_NUMBERS,)
+    queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: number[LENGTH]]
+    until: F8  # (H,) seconds: expected end of the job there; -inf where the host is free, inf where it is away
+    call: F8  # (1,) seconds: when a cycle was asked for, inf where none was
+
+
+def new_cycles(state: ClusterState) -> Cycles:
+    """Before the first decision about this state."""
+    number = np.zeros(N_CYCLE_NUMBERS, np.int64)
+    number[SWITCHES_SEEN] = -1
+    return Cycles(
+        number=number,
+        queue=np.zeros(len(state.size), np.int32),
+        until=np.zeros(nb_hosts(state)),
+        call=np.full(1, np.inf),
+    )
+
+
+def grow_cycles(cycles: Cycles, state: ClusterState) -> Cycles:
+    """The same cycles, between two decisions, with room for every job of `state`."""
+    if len(cycles.queue) >= len(state.size):
+        return cycles
+    return cycles._replace(queue=np.zeros(len(state.size), np.int32))
+
+
+@kernel
+def forget(cycles):
+    """As `new_cycles`, for another run."""
+    cycles.number[:] = 0
+    cycles.number[SWITCHES_SEEN] = -1
+    cycles.call[0] = np.inf
+
+
+@kernel
+def begin_decision(state, cycles):
+    """Look at the state after all transitions of an instant; returns whether there is a cycle before any arrival."""
+    number, count = cycles.number, state.count
+    moved = number[SWITCHES_SEEN] != count[N_CAPACITY_CHANGES] and number[SWITCHES_SEEN] >= 0
+    called = state.now[0] > cycles.call[0] - TOLERANCE
+    if called:
+        cycles.call[0] = np.inf
+    _follow_hosts(state, cycles)
+    old = count[N_QUEUED]
+    while old > 0 and state.queue[old - 1] >= number[SHOWN]:
+        old -= 1
+    if count[N_JOBS] > len(cycles.queue):
+        raise InternalError("the cycles have no room for all jobs that wait")
+    for i in range(old):
+        cycles.queue[i] = state.queue[i]
+    number[SHOWN] = count[N_JOBS]
+    number[LENGTH] = old
+    number[NEXT_SHOWN] = old
+    number[FREE] = count[N_FREE]
+    return count[N_ENDED] > 0 or moved or called
+
+
+@kernel
+def show_arrival(state, cycles):
+    """Let the next arrival of this instant be seen, which begins a cycle; returns its number, -1 if there is none."""
+    number = cycles.number
+    if number[NEXT_SHOWN] == state.count[N_QUEUED]:
+        return -1
+    job = state.queue[number[NEXT_SHOWN]]
+    cycles.queue[number[LENGTH]] = job
+    number[LENGTH] += 1
+    number[NEXT_SHOWN] += 1
+    return job
+
+
+@kernel
+def start_at(state, cycles, plan, at):
+    """Plan to start the job at a place of the queue, which fits, on the free hosts with the lowest ids."""
+    number, job = cycles.number, cycles.queue[at]
+    action = add(plan, START, job)
+    take_lowest(plan, action, state.size[job])
+    end = state.now[0] + state.walltime[job]
+    for i in range(plan.begin[action], plan.end[action]):
+        cycles.until[plan.first[i] : plan.last[i] + 1] = end
+    number[FREE] -= state.size[job]
+    number[LENGTH] -= 1
+    for i in range(at, number[LENGTH]):
+        cycles.queue[i] = cycles.queue[i + 1]
+
+
+@kernel
+def call_at(cycles, plan, time):
+    """Let a cycle begin at `time` (seconds); only the last time asked for counts."""
+    cycles.call[0] = time
+    plan.time[add(plan, CALL_AT, -1)] = time
+
+
+@kernel
+def sleep_at(facts, cycles, plan, host):
+    """Plan to put a free host to sleep. A cycle begins when it has fallen asleep."""
+    _plan_switch(plan, host, facts.sleep_pstate[host])
+    remove_interval(plan.free, host, host)
+    cycles.until[host] = np.inf
+    cycles.number[FREE] -= 1
+
+
+@kernel
+def wake_at(facts, plan, host):
+    """Plan to wake a host that sleeps, into its first computing pstate. A cycle begins when it is awake."""
+    pstate = 0
+    while facts.pstate_kind[host, pstate] != PSTATE_COMPUTING:
+        pstate += 1
+    _plan_switch(plan, host, pstate)
+
+
+@kernel
+def _plan_switch(plan, host, pstate):
+    action = add(plan, SET_PSTATE, -1)
+    plan.value[action] = pstate
+    add_interval(plan, action, host, host)
+
+
+@kernel
+def _follow_hosts(state, cycles):
+    """Bring `until` up to date: where jobs ended, or everywhere if hosts came or went."""
+    if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES]:
+        cycles.number[SWITCHES_SEEN] = state.count[N_CAPACITY_CHANGES]
+        for host in range(len(cycles.until)):
+            cycles.until[host] = _until(state, host)
+        return
+    for k in range(state.count[N_ENDED]):
+        job = state.ended[k]
+        for i in range(state.alloc_first[job], state.alloc_first[job] + state.alloc_count[job]):
+            for host in range(state.interval_first[i], state.interval_last[i] + 1):
+                cycles.until[host] = _until(state, host)
+
+
+@kernel
+def _until(state, host):
+    job = state.host_job[host]
+    if job >= 0:
+        return state.start_time[job] + state.walltime[job]
+    free = state.free[host >> 6] >> np.uint64(host & 63) & np.uint64(1)
+    return -np.inf if free else np.inf

@@ -1,0 +1,296 @@
+"""Deep backfilling (DBF): observation, choices and reward."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from decision.bundle import F8, I8, Bundle
+from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.workload import Workload
+from decision.policies.plan_arrays import START
+from decision.state.cluster import N_RUNNING, ClusterState
+
+from .base import ACT, CYCLE_ENDS, OBSERVE, REWARD, ChoosingScheduler, Layout
+from .cycles import FREE, LENGTH, start_at
+from .progress import MOST_QUEUED, MOST_WAITING, WAITING
+from .registry import register
+from .window import JOB_FEATURES, Count, Slots, WindowEncoder, check_window, longest_walltime, place_of, see_window
+
+BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
+MOST_CORES = 1 << 20  # seen one by one
+MOST_POOLS = 1024  # a share of the longest runtime below 2 ** -1024 is 0
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class DbfSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The environment of DBF."""
+
+    head: Slots = 16  # jobs of the window from the queue's head
+    tail: Slots = 4  # and from its tail
+    cluster: Literal["cores", "pools"] = "cores"  # how the cluster is seen: each core, or pools that fit any size
+    jobs: Count = 1000  # placed jobs that end an episode
+    online: bool = True  # whether other jobs arrive after those
+    idle_weight: Share = 1 / 3  # w1 of the reward
+    queue_weight: Share = 1 / 3  # w2
+    waiting_weight: Share = 1 / 3  # w3
+
+
+class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Numbers about the cluster, then a split window of the queue."""
+
+    name: str = BY_CORE
+    cores: int  # of the cluster; 0 for any number
+    cluster: int  # numbers before those of the window: as many as cores, or pools
+    tail: int  # window slots for the last jobs of the queue
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name == BY_POOL and not 2 <= self.cluster <= MOST_POOLS:
+            limits = f"at least 2, for free cores and for others, and at most {MOST_POOLS}"
+            raise ConfigError(f"{self.cluster} pools: there must be {limits}")
+        if self.name == BY_CORE and not 1 <= self.cores <= MOST_CORES:
+            limits = f"must be 1 to {MOST_CORES:,} with the encoder {BY_CORE}"
+            raise ConfigError(f"cores: {limits}; found {self.cores}; {BY_POOL} takes any number")
+        if self.name == BY_POOL and self.cores != 0:
+            raise ConfigError(f"cores: must be 0 with the encoder {self.name}; found {self.cores}")
+        if self.name == BY_CORE and self.cluster != self.cores:
+            raise ConfigError(f"cluster: must be {self.cores} with the encoder {self.name}; found {self.cluster}")
+
+    @property
+    def window(self) -> int:
+        """Slots of the window, M."""
+        return self.head + self.tail
+
+    @property
+    def actions(self) -> int:
+        """A: the slots of the window, and Fwd."""
+        return self.window + 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D,): `cluster` numbers, then four for each slot."""
+        return (self.cluster + JOB_FEATURES * self.window,)
+
+    def width_on(self, cores: int) -> int:
+        """A number for each core there is, or for each pool; and those of the window."""
+        return (cores if self.name == BY_CORE else self.cluster) + JOB_FEATURES * self.window
+
+    def new_memory(self, state: ClusterState) -> "DbfMemory":
+        """The encoder as numbers for the kernels."""
+        pools = self.cluster if self.name == BY_POOL else 0
+        return DbfMemory(
+            number=np.array([self.head, self.tail, pools]), seconds=np.array([self.max_runtime, self.max_wait], float)
+        )
+
+    def check_cores(self, cores: int, where: str = "the platform") -> None:
+        """Refuse a platform of another size than the observation is for. Raises ConfigError."""
+        if self.cores not in (0, cores):
+            raise ConfigError(
+                f"{where} has {cores} hosts, but the policy's observations are of {self.cores}; run it on "
+                f"{self.cores} hosts, or train one with the encoder {BY_POOL}, which takes any number"
+            )
+
+
+class DbfMemory(Bundle):
+    """The encoder as numbers; nothing is remembered."""
+
+    number: I8  # (3,) head, tail, pools (0 for one number per core)
+    seconds: F8  # (2,) max_runtime, max_wait
+
+
+@ACT.entry_with(DbfMemory)
+def _act(state, facts, cycles, plan, memory, action):
+    """Start the job of a slot; anything else ends the cycle."""
+    at = place_of(cycles, memory.number[0], memory.number[1], action)
+    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE]:
+        return 0
+    start_at(state, cycles, plan, at)
+    return 1
+
+
+@OBSERVE.entry_with(DbfMemory)
+def _observe(state, facts, cycles, plan, memory, observation, mask):
+    """The cluster, then the window."""
+    head, tail, pools = memory.number[0], memory.number[1], memory.number[2]
+    max_runtime = memory.seconds[0]
+    if pools == 0:
+        width = _see_cores(state, cycles, max_runtime, observation)
+    else:
+        width = _see_pools(state, cycles, plan, pools, max_runtime, observation)
+    window = observation[width:]
+    some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], True, window, mask)
+    mask[len(mask) - 1] = not (some and cycles.number[FREE] == len(cycles.until))
+    return 0
+
+
+@REWARD.entry_with(DbfMemory)
+def _reward(state, facts, cycles, progress, memory, moment):
+    """R(t), the paper's equation 2, at the end of each cycle."""
+    if moment != CYCLE_ENDS:
+        return 0.0
+    number, total, weight = cycles.number, progress.total, progress.parameters
+    idle = number[FREE] / len(cycles.until)
+    queued = number[LENGTH] / total[MOST_QUEUED] if total[MOST_QUEUED] > 0.0 else 0.0
+    waiting = total[WAITING] / total[MOST_WAITING] if total[MOST_WAITING] > 0.0 else 0.0
+    return -(weight[0] * idle + weight[1] * queued + weight[2] * waiting)
+
+
+@kernel
+def _see_cores(state, cycles, max_runtime, out):
+    until, now, scale = cycles.until, state.now[0], 1.0 / max_runtime
+    for host in range(len(until)):
+        left = (until[host] - now) * scale
+        left = left if left > 0.0 else 0.0
+        out[host] = left if left < 1.0 else 1.0
+    return len(until)
+
+
+@kernel
+def _see_pools(state, cycles, plan, pools, max_runtime, out):
+    """Count the cores of each pool, and divide by all: sums of whole numbers are exact."""
+    hosts = len(cycles.until)
+    now, scale = state.now[0], 1.0 / max_runtime
+    out[:pools] = 0.0
+    out[0] = cycles.number[FREE]
+    away = hosts - cycles.number[FREE]
+    for i in range(state.count[N_RUNNING]):
+        size = state.size[state.running[i]]
+        out[_pool(pools, (state.expected_end[i] - now) * scale)] += size
+        away -= size
+    for at in range(plan.count[0]):
+        if plan.kind[at] == START:
+            size = state.size[plan.job[at]]
+            out[_pool(pools, state.walltime[plan.job[at]] * scale)] += size
+            away -= size
+    out[pools - 1] += away
+    for k in range(pools):
+        out[k] /= hosts
+    return pools
+
+
+@kernel
+def _pool(pools, left):
+    """Pool k >= 1 ends at 2 ** (k - pools + 1) of the longest runtime, and begins where the one before it ends."""
+    if not left < 1.0:  # NaN, too: its exponent could be any
+        return pools - 1
+    if left <= 0.0:
+        return 1
+    fraction, exponent = math.frexp(left)
+    return max(1, pools - 1 + exponent - (fraction == 0.5))
+
+
+class Dbf(ChoosingScheduler):
+    """Deep backfilling (DBF): which jobs of a split window of the queue start now.
+
+    Wang, Harwood and Rodriguez, Deep Back-Filling: a Split Window Technique for Deep Online Cluster Job Scheduling,
+    HPCC 2022.
+
+    Observation, version 1, all in [0, 1], f32 (D,)::
+
+        0 .. N - 1        remaining requested time of each core's job / longest runtime, 0 where it is free
+        N + 4 k           of slot k of the window: cores / N
+        N + 4 k + 1           requested runtime / longest runtime
+        N + 4 k + 2           time waited / longest wait
+        N + 4 k + 3           1 where there is a job, else all four are 0
+
+    A core that is away counts as 1. Slots 0 .. head - 1 are the first jobs of the queue, the `tail` slots after them
+    the last ones, the newest first; no job is in two slots. The encoder ``dbf-pools`` is for any number of cores: in
+    place of the N cores it has shares of all cores by remaining time: those that are free, and then pools of twice the
+    time each, up to the longest runtime.
+
+    Actions: slot 0 .. M - 1, and M, Fwd. A valid choice starts the job on the free cores with the lowest numbers.
+    Anything else (Fwd, an empty slot, a job that does not fit) ends the cycle. A cycle begins at each arrival (jobs
+    that arrive together are seen one after the other) and at each instant at which jobs end.
+
+    Reward: 0 for a valid choice, else R(t) = -w1 (1 - eta) - w2 L / Lmax - w3 W / Wmax: the share of idle cores, the
+    queue's length and the time waited by its jobs, each of the two over its maximum since the episode began.
+
+    Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
+    been placed. Jobs go on to arrive; after the last the trace begins again. It is truncated when four times as many
+    have come, or (not `online`) when nothing can happen any more.
+
+    Masks: ``info["action_mask"]`` i8 (A,), `action_masks()`, and in the observation with `dict_observation`. Fwd is
+    masked where the cluster is idle and a job could start: nothing but another arrival would end that wait. (The paper
+    has no such rule. A Fwd that is chosen all the same is carried out.)
+
+    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names.
+    """
+
+    name = "dbf"
+    summary = "split-window deep backfilling: a network chooses which jobs of a window of the queue start"
+    paper = "Wang et al. 2023"
+    Settings = DbfSettings
+    presets = ("dbf-compact", "dbf-paper")
+    networks = ("jobs", "mlp")
+    env_id = "DBF"
+    env_options = {"head": 20, "tail": 0}
+    observations = {BY_CORE: {"cluster": "cores"}, BY_POOL: {"cluster": "pools"}}
+    encoder_type = DbfEncoder
+    draws = True
+    act, observe, reward = _act, _observe, _reward
+    model_summary = "learned deep backfilling, window {head}-{tail}"
+
+    def check(self, settings: DbfSettings, where: str) -> None:
+        """Refuse a window without slots. Raises ConfigError."""
+        check_window(where, head=settings.head, tail=settings.tail)
+
+    def encoder_fields(self, settings: DbfSettings, cores: int) -> dict[str, Any]:
+        """Fields of the encoder that follow from the settings and the number of hosts."""
+        by_core = settings.cluster == "cores"
+        return {
+            "name": BY_CORE if by_core else BY_POOL,
+            "cores": cores if by_core else 0,
+            "head": settings.head,
+            "tail": settings.tail,
+        }
+
+    def make_encoder(  # type: ignore[override]  # each scheduler has its own options
+        self,
+        settings: DbfSettings,
+        cores: int,
+        workloads: Sequence[Workload],
+        *,
+        max_runtime: float | None = None,
+        max_wait: float | None = None,
+        pools: int = 20,
+    ) -> DbfEncoder:
+        """The encoder for a cluster and its jobs.
+
+        Args:
+            settings: of the environment.
+            cores: hosts of the cluster.
+            workloads: jobs, all with a walltime.
+            max_runtime: seconds; by default the longest walltime of the workloads.
+            max_wait: seconds that count as 1; by default as `max_runtime`.
+            pools: with ``dbf-pools``: how many numbers describe the cluster.
+        """
+        fields = self.encoder_fields(settings, cores)
+        longest = longest_walltime(workloads) if max_runtime is None else max_runtime
+        cluster = cores if fields["cores"] else pools
+        wait = longest if max_wait is None else max_wait
+        return DbfEncoder(**fields, cluster=cluster, max_runtime=float(longest), max_wait=float(wait))
+
+    def reward_parameters(self, settings: DbfSettings) -> tuple[float, ...]:
+        """w1, w2 and w3."""
+        return settings.idle_weight, settings.queue_weight, settings.waiting_weight
+
+    def layout(self, encoder: DbfEncoder) -> Layout:
+        """The cluster, then the window."""
+        return Layout(encoder.cluster, encoder.window, by_core=encoder.cores > 0)
+
+    def read_options(self, options: Mapping[str, Any]) -> tuple[DbfSettings, dict[str, Any]]:
+        """Also ``weights``: w1, w2 and w3 together. Raises ConfigError."""
+        options = dict(options)
+        if (weights := options.pop("weights", None)) is not None:
+            if len(weights) != 3 or not all(0 <= weight <= 1 for weight in weights):
+                raise ConfigError(f"weights: must be three numbers between 0 and 1; found {weights}", field="weights")
+            options |= zip(("idle_weight", "queue_weight", "waiting_weight"), map(float, weights), strict=True)
+        return super().read_options(options)
+
+
+register(Dbf())

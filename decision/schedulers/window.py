@@ -1,0 +1,124 @@
+"""The split window of the queue (Wang, Harwood and Rodriguez, HPCC 2022), which DBF and RLScheduler choose from.
+
+Slots 0 .. head - 1 are the first jobs of the queue, the `tail` slots after them the last ones, the newest first. No job
+is in two slots.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.workload import Workload
+
+from .base import Encoder
+from .cycles import FREE, LENGTH
+
+JOB_FEATURES = 4  # numbers of a slot
+MOST_SLOTS = 8192  # of a window
+SECONDS = (1e-6, 1e15)  # of max_runtime and max_wait: 1 / max_runtime is finite, and so are its products
+
+Slots = Annotated[int, msgspec.Meta(ge=0, le=MOST_SLOTS)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+
+
+class ScaledEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One whose times are shares of a longest one."""
+
+    max_runtime: float  # seconds: the longest runtime that a job may request
+    max_wait: float  # seconds that count as 1; longer waits do, too
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for option in ("max_runtime", "max_wait"):
+            found = getattr(self, option)
+            if not 0 < found < np.inf:
+                raise ConfigError(f"{option}: must be positive and finite; found {found}")
+            if not SECONDS[0] <= found <= SECONDS[1]:
+                raise ConfigError(f"{option}: must be between {SECONDS[0]:g} and {SECONDS[1]:g} seconds; found {found}")
+
+
+class WindowEncoder(ScaledEncoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One with a window of the queue."""
+
+    head: int  # window slots for the first jobs of the queue
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tail = getattr(self, "tail", 0)
+        if self.head < 0 or tail < 0 or self.window < 1:
+            raise ConfigError(f"window of {self.head} first and {tail} last jobs: it must have at least one slot")
+        if self.window > MOST_SLOTS:
+            raise ConfigError(f"window of {self.window} jobs: it must have at most {MOST_SLOTS:,} slots")
+
+
+def longest_walltime(workloads: Sequence[Workload]) -> float:
+    """Seconds."""
+    return max(job.walltime for workload in workloads for job in workload.jobs)
+
+
+def check_window(where: str, **slots: int) -> None:
+    """Refuse a window without slots. Raises ConfigError, naming the settings."""
+    if not any(slots.values()):
+        are, names = "are both" if len(slots) > 1 else "is", [f"env.{name}" for name in slots]
+        raise ConfigError(f"{where}{' and '.join(names)} {are} 0: the window needs a job")
+
+
+@kernel
+def place_of(cycles, head, tail, slot):
+    """Where in the queue the job of a slot is; -1 where it is empty or there is no such slot."""
+    length = cycles.number[LENGTH]
+    if slot < 0 or slot >= head + tail:
+        return -1
+    if slot < head:
+        return slot if slot < length else -1
+    at = length - 1 - (slot - head)
+    return at if at >= head else -1
+
+
+@kernel
+def see_window(state, cycles, head, tail, max_runtime, max_wait, only_fitting, out, mask):
+    """Write four numbers per slot and the mask of the slots; returns whether any of their jobs can start.
+
+    A slot's numbers: cores over all cores, requested runtime over the longest, time waited over the longest wait, and a
+    flag. Without a job all four are 0, and the slot is masked.
+
+    Args:
+        only_fitting: whether slots of jobs that cannot start are masked, and the last number says that there is a job;
+            else the mask says that there is a job, and the last number whether it can start.
+    """
+    length = cycles.number[LENGTH]
+    shown = min(length, head)
+    some = False
+    for slot in range(shown):
+        some |= _see_slot(state, cycles, max_runtime, max_wait, only_fitting, cycles.queue[slot], slot, out, mask)
+    _empty_slots(shown, head, out, mask)
+    shown = head + min(length - shown, tail)
+    for slot in range(head, shown):
+        job = cycles.queue[length - 1 - (slot - head)]
+        some |= _see_slot(state, cycles, max_runtime, max_wait, only_fitting, job, slot, out, mask)
+    _empty_slots(shown, head + tail, out, mask)
+    return some
+
+
+@kernel
+def _see_slot(state, cycles, max_runtime, max_wait, only_fitting, job, slot, out, mask):
+    begin, size = JOB_FEATURES * slot, state.size[job]
+    can = size <= cycles.number[FREE]
+    out[begin] = size / len(cycles.until)
+    out[begin + 1] = min(state.walltime[job] / max_runtime, 1.0)
+    out[begin + 2] = min((state.now[0] - state.submit_time[job]) / max_wait, 1.0)
+    out[begin + 3] = can or only_fitting
+    mask[slot] = can or not only_fitting
+    return can
+
+
+@kernel
+def _empty_slots(begin, end, out, mask):
+    for i in range(JOB_FEATURES * begin, JOB_FEATURES * end):
+        out[i] = 0.0
+    for slot in range(begin, end):
+        mask[slot] = 0

@@ -1,0 +1,61 @@
+"""The platforms and workloads that the package ships, found by name.
+
+Design
+------
+The files are those of the repository's folders ``platforms/`` and ``workloads/``. ``decision/data`` links to both, so
+that one path holds everywhere: a checkout and an editable install read the folders themselves, a wheel holds copies.
+Rejected: a mapping of packages to folders in the build, which is not there before an installation; a build step that
+copies, whose copies grow old.
+"""
+
+import difflib
+import os
+from pathlib import Path
+
+from decision.model.errors import InputError
+
+_DATA = Path(__file__).parent / "data"
+
+
+def find_platform(source: str | os.PathLike[str]) -> Path:
+    """The file of a platform: of a shipped one if `source` is its name (``taurus``), else `source` itself.
+
+    A name has neither a folder nor an ending; a file of that name in the current folder goes first.
+
+    Raises:
+        InputError: if it is a name and no such platform is shipped.
+    """
+    return _find("platform", source)
+
+
+def find_workload(source: str | os.PathLike[str]) -> Path:
+    """The file of a workload: of a shipped one if `source` is its name (``taurus_week``); as `find_platform`."""
+    return _find("workload", source)
+
+
+def shipped_platforms() -> list[str]:
+    """The names of the shipped platforms."""
+    return sorted(_files("platform"))
+
+
+def shipped_workloads() -> list[str]:
+    """The names of the shipped workloads."""
+    return sorted(_files("workload"))
+
+
+def _find(kind: str, source: str | os.PathLike[str]) -> Path:
+    path = Path(source)
+    if path.suffix or os.sep in os.fspath(source) or path.exists():
+        return path
+    files = _files(kind)
+    if path.name not in files:
+        near = difflib.get_close_matches(path.name, files, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        names = ", ".join(sorted(files))
+        raise InputError(f"{source}: there is no such file, nor a shipped {kind} of that name{hint} (shipped: {names})")
+    return files[path.name]
+
+
+def _files(kind: str) -> dict[str, Path]:
+    """Files by name."""
+    return {file.stem: file for file in (_DATA / f"{kind}s").glob("*.*")}

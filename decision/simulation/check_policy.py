@@ -1,0 +1,195 @@
+"""Check that a policy keeps the rules of every policy, on small generated workloads.
+
+What Gymnasium's `check_env` is to environments.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+
+from decision.bundle import Bundle
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.options import EngineOptions
+from decision.model.errors import DecisionError, PolicyError
+from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.model.record import RunRecord
+from decision.model.workload import Delay, Job, MachineEvent, Workload
+from decision.policies.plan_arrays import START
+from decision.policies.policy import Plan, Policy
+from decision.state.cluster import N_QUEUED
+from decision.state.view import ClusterView
+
+from .simulate import run
+
+_PATIENCE = 2_000  # decisions without a start while jobs wait
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the small runs."""
+
+    name: str
+    platform: Platform
+    workload: Workload
+    events: tuple[MachineEvent, ...] = ()
+    energy: bool = False
+
+
+def check_policy(make: Callable[[], Policy]) -> list[str]:
+    """Try a policy on small workloads.
+
+    Args:
+        make: makes a fresh policy.
+
+    Returns:
+        One clear line for each rule that it breaks; none if it keeps them all.
+
+    Raises:
+        ConfigError: if the policy cannot be made.
+    """
+    findings: list[str] = []
+    for trial in trials(without_walltime=not getattr(make(), "needs_walltime", False)):
+        findings += [f"{trial.name}: {finding}" for finding in _try(trial, make)]
+    return findings
+
+
+def _try(trial: Trial, make: Callable[[], Policy]) -> list[str]:
+    watched = _Watched(make())
+    try:
+        first, again = _simulate(trial, watched), _simulate(trial, watched)
+        fresh = _simulate(trial, _Watched(make()))
+    except DecisionError as error:
+        return [*watched.findings, str(error)]
+    except Exception as error:  # whatever a user's code may raise is a finding, not a crash of the check
+        return [*watched.findings, f"{type(error).__name__}: {error}"]
+    findings = list(watched.findings)
+    if difference := _difference(first, fresh):
+        findings.append(f"two runs with the same seed differ: {difference}")
+    elif difference := _difference(first, again):
+        findings.append(f"reset does not forget the run before: {difference}")
+    return findings
+
+
+def _simulate(trial: Trial, policy: Policy) -> RunRecord:
+    engine = EmbeddedEngine(trial.platform, [trial.workload], trial.events, EngineOptions(energy=trial.energy))
+    policy.reset(trial.platform, 1)
+    run(engine, policy)
+    return engine.record()
+
+
+def _difference(one: RunRecord, other: RunRecord) -> str:
+    """The first job that two runs treat differently, in words; nothing if there is none."""
+    a, b = ({row[0]: row[1:] for row in _rows(record)} for record in (one, other))
+    for job, (start, hosts) in a.items():
+        if (start, hosts) != b.get(job):
+            then = b.get(job)
+            elsewhere = f"at {then[0]:g} s on {then[1]}" if then else "never"
+            return f"{job} starts at {start:g} s on {hosts}, or {elsewhere}"
+    return ""
+
+
+def _rows(record: RunRecord) -> Iterator[tuple[str, float, str]]:
+    starts = np.nan_to_num(record.jobs.start_time, nan=-1.0).tolist()
+    return zip(record.jobs.id, starts, record.jobs.allocation, strict=True)
+
+
+class _Watched:
+    """A policy whose effects are observed: what it does to the state, and whether it ever starts a job."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._idle = 0
+        self.findings: list[str] = []
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        self._idle = 0
+        self._policy.reset(platform, seed)
+
+    def decide(self, cluster: ClusterView, plan: Plan) -> None:
+        before = cluster.arrays.copy()
+        self._ask(cluster, plan)
+        for field in _changed(before, cluster.arrays):
+            finding = f"it writes the state ({field}), which it may only read"
+            if finding not in self.findings:
+                self.findings.append(finding)
+        starts = START in plan.arrays.kind[: plan.arrays.count[0]]
+        self._idle = 0 if starts or cluster.arrays.count[N_QUEUED] == 0 else self._idle + 1
+        if self._idle > _PATIENCE:
+            raise PolicyError(f"t={cluster.now:g} s: asked {_PATIENCE} times, and jobs still wait")
+
+    def _ask(self, cluster: ClusterView, plan: Plan) -> None:
+        try:
+            self._policy.decide(cluster, plan)
+        except DecisionError:
+            raise
+        except Exception as error:
+            raise PolicyError(f"t={cluster.now:g} s: decide fails: {type(error).__name__}: {error}") from error
+
+
+def _changed(before: Bundle, after: Bundle) -> list[str]:
+    same = (np.array_equal(getattr(before, f), getattr(after, f), equal_nan=True) for f in before._fields)
+    return [field for field, equal in zip(before._fields, same, strict=True) if not equal]
+
+
+# --- The trials ---------------------------------------------------------------------------------------------------
+
+
+def trials(without_walltime: bool) -> Iterator[Trial]:
+    """All of them; the one whose jobs have no walltime only for policies that need none."""
+    rng = np.random.default_rng(2)
+    small, large = _platform(4), _platform(16)
+    yield Trial(name="one job", platform=small, workload=_workload([(1.0, 2, 10.0, 20.0)]))
+    ties = [(float(i // 10), int(rng.integers(1, 9)), float(rng.integers(1, 6)), 5.0) for i in range(60)]
+    yield Trial(name="many things at one instant", platform=large, workload=_workload(ties))
+    early = [(i * 3.0, int(rng.integers(1, 17)), rng.uniform(1, 30), 60.0) for i in range(80)]
+    yield Trial(name="jobs that end early", platform=large, workload=_workload(early))
+    late = [(i * 3.0, int(rng.integers(1, 17)), rng.uniform(20, 90), 50.0) for i in range(40)]
+    yield Trial(name="jobs that reach their walltime", platform=large, workload=_workload(late))
+    burst = [(0.0, int(rng.integers(1, 5)), rng.uniform(1, 10), 10.0) for _ in range(300)]
+    yield Trial(name="300 jobs at once on 4 hosts", platform=small, workload=_workload(burst))
+    wide = [(i * 2.0, 16 if i % 3 == 0 else 1, 10.0, 12.0) for i in range(40)]
+    yield Trial(name="jobs as large as the platform", platform=large, workload=_workload(wide))
+    away = (
+        MachineEvent(timestamp=20.0, type="machine_unavailable", hosts=(0, 1, 2, 3, 4, 5)),
+        MachineEvent(timestamp=300.0, type="machine_available", hosts=(0, 1, 2, 3, 4, 5)),
+    )
+    yield Trial(name="hosts that leave and return", platform=large, workload=_workload(early), events=away)
+    sparse = [(i * 200.0, int(rng.integers(1, 5)), rng.uniform(1, 100), 120.0) for i in range(20)]
+    yield Trial(name="hosts that can sleep", platform=_platform(4, True), workload=_workload(sparse), energy=True)
+    if without_walltime:
+        endless = [(i * 3.0, int(rng.integers(1, 17)), rng.uniform(1, 30), math.inf) for i in range(40)]
+        yield Trial(name="jobs without walltime", platform=large, workload=_workload(endless))
+
+
+def _workload(jobs: list[tuple[float, int, float, float]]) -> Workload:
+    """From (submission, hosts, runtime, walltime), times in seconds."""
+    return Workload(
+        name="w0",
+        jobs=[
+            Job(id=f"w0!{i}", submit_time=submit, size=size, walltime=walltime, profile=f"p{i}")
+            for i, (submit, size, _, walltime) in enumerate(jobs)
+        ],
+        profiles={f"p{i}": Delay(duration=runtime) for i, (_, _, runtime, _) in enumerate(jobs)},
+        nb_res=max(job[1] for job in jobs),
+    )
+
+
+def _platform(hosts: int, sleeps: bool = False) -> Platform:
+    """Equal hosts; those that sleep take 5 s to fall asleep and 20 s to wake."""
+    awake = PowerState(speed=1e9, idle=95.0, epsilon=95.0, full=190.0)
+    asleep, down, up = (
+        PowerState(speed=s, idle=w, epsilon=w, full=w) for s, w in ((1e9, 9.0), (0.2, 100.0), (0.05, 125.0))
+    )
+    return Platform(
+        hosts=tuple(
+            Host(
+                id=i,
+                name=f"host-{i:02}",
+                pstates=(awake, asleep, down, up) if sleeps else (awake,),
+                sleep=(SleepState(pstate=1, switch_off=2, switch_on=3),) if sleeps else (),
+                has_power=True,
+            )
+            for i in range(hosts)
+        )
+    )

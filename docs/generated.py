@@ -1,0 +1,93 @@
+"""Pages made from the package itself while the site is built, so that they cannot go stale."""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from decision.cli.app import app
+from decision.formats import load_platform, load_workload
+from decision.policies import list_policies
+from decision.shipped import shipped_platforms, shipped_workloads
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages; MkDocs calls this when it has found those that are written."""
+    pages = {"command-line": _command_line, "policies": _policies, "shipped": _shipped}
+    for name, make in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content="\n".join(make()) + "\n"))
+    return files
+
+
+def _command_line() -> Iterator[str]:
+    yield "# Command line"
+    yield "\nMade from the commands themselves; `decision COMMAND --help` prints the same.\n"
+    yield from _command(typer.main.get_command(app), "decision", 2)
+
+
+def _command(command: Any, name: str, level: int) -> Iterator[str]:
+    """A command, and those below it that are not hidden."""
+    yield f"\n{'#' * level} `{name}`\n"
+    yield from _help(command.help or "")
+    yield from _parameters(command, name)
+    for child, below in getattr(command, "commands", {}).items():
+        if not below.hidden:
+            yield from _command(below, f"{name} {child}", min(level + 1, 4))
+
+
+def _help(text: str) -> Iterator[str]:
+    """Help as Markdown: indented parts are examples, bold is what one types."""
+    for part in _bold(text.replace("\b\n", "")).split("\n\n"):
+        yield f"\n```\n{_outdented(part)}\n```\n" if part.startswith("  ") else f"\n{part}\n"
+
+
+def _outdented(part: str) -> str:
+    return "\n".join(line.removeprefix("  ") for line in part.splitlines())
+
+
+def _parameters(command: Any, name: str) -> Iterator[str]:
+    """A table of a command's arguments and options, as its help has them."""
+    context = command.make_context(name, [], resilient_parsing=True)
+    records = [parameter.get_help_record(context) for parameter in command.params if not parameter.hidden]
+    if records:
+        yield "\n| option | meaning |\n|---|---|"
+        yield from (f"| {_code(names)} | {_cell(_bold(text))} |" for names, text in filter(None, records))
+
+
+def _bold(text: str) -> str:
+    """Rich's markup as Markdown's."""
+    return re.sub(r"\[/?bold\]", "**", text)
+
+
+def _code(text: str) -> str:
+    """Code in a table's cell, which a bar must not end."""
+    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _policies() -> Iterator[str]:
+    yield "# Policies"
+    yield "\nWhat `decision policies` lists. A policy is named where `--policy` or a function takes one.\n"
+    yield "| name | what it does | from |\n|---|---|---|"
+    yield from (f"| {_code(entry.name)} | {_cell(entry.summary)} | {_cell(entry.paper)} |" for entry in list_policies())
+
+
+def _shipped() -> Iterator[str]:
+    yield "# Shipped platforms and workloads"
+    yield '\nThey are accepted where a file is: `decision run -p taurus -w taurus_week`, `d.simulate("taurus", ...)`.'
+    yield "In a checkout they are the files of `platforms/` and `workloads/`.\n"
+    yield "| platform | hosts | power |\n|---|---|---|"
+    for name in shipped_platforms():
+        platform = load_platform(name)
+        yield f"| `{name}` | {len(platform.hosts):,} | {'yes' if platform.has_power else 'no'} |"
+    yield "\n| workload | jobs | for hosts | what it is |\n|---|---|---|---|"
+    for name in shipped_workloads():
+        workload = load_workload(name)
+        yield f"| `{name}` | {len(workload.jobs):,} | {workload.nb_res:,} | {_cell(workload.description)} |"

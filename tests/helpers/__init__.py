@@ -1,0 +1,1 @@
+"""What tests share: toys, fakes, readers of recordings, and slow twins of compiled code."""

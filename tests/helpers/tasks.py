@@ -1,0 +1,58 @@
+"""Tasks for other processes, which import them from here."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+
+from decision.model.errors import ConfigError
+
+
+class Square(msgspec.Struct, frozen=True):
+    """A task; each time that it is done leaves a line in a file."""
+
+    number: int
+    folder: str
+
+    def definition(self):
+        return {"square": self.number}
+
+
+def square(task):
+    with (Path(task.folder) / "done.txt").open("a") as file:
+        file.write(f"{task.number} {os.getpid()}\n")
+    return {"square": task.number**2}
+
+
+def together(task):
+    """As `square`, once two workers have begun; task 4 does not wait for a second one."""
+    begun = Path(task.folder) / "begun"
+    begun.mkdir(exist_ok=True)
+    (begun / str(os.getpid())).touch()
+    deadline = time.monotonic() + 60
+    while task.number != 4 and len(list(begun.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return square(task)
+
+
+def slowly(task):
+    time.sleep(0.3)
+    return square(task)
+
+
+def fail_at_three(task):
+    if task.number == 3:
+        raise ConfigError("three")
+    return square(task)
+
+
+def interrupt_at_three(task):
+    if task.number == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+    return square(task)
+
+
+def die(task):
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,69 @@
+"""SIGINT and SIGTERM end the decision process between two messages, with a whole recording."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+import zmq
+from helpers.driver_fakes import BEGINS, CALL
+
+from decision.batsim.signals import Interrupted, stop_on_signals
+
+SERVER = """
+import sys, time
+from pathlib import Path
+from decision.batsim.signals import Interrupted
+from decision.batsim.zmq_loop import serve
+
+class Agent:
+    finished = False
+    def handle(self, question):
+        if b"REQUESTED_CALL" in question:
+            print("deciding", flush=True)
+            time.sleep(0.5)
+        return b'{"now": 5.0, "events": []}'
+
+try:
+    serve(Agent(), sys.argv[1], timeout=20, record=Path(sys.argv[2]))
+except Interrupted as stop:
+    sys.exit(stop.exit_code)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_the_message_under_way_be_answered_and_recorded(tmp_path, number):
+    endpoint, record = f"ipc://{tmp_path}/wire", tmp_path / "session.jsonl"
+    context = zmq.Context()
+    batsim = context.socket(zmq.REQ)
+    batsim.rcvtimeo, batsim.linger = 20_000, 0
+    batsim.connect(endpoint)
+    command = [sys.executable, "-c", SERVER, endpoint, str(record)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        batsim.send(BEGINS)
+        batsim.recv()
+        batsim.send(CALL)
+        server.stdout.readline()
+        server.send_signal(number)
+        assert json.loads(batsim.recv())["now"] == 5.0
+        assert server.wait(20) == 128 + number
+    batsim.close()
+    context.term()
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [line["from"] for line in lines] == ["batsim", "decision"] * 2
+
+
+def test_the_second_signal_has_no_patience():
+    with pytest.raises(Interrupted), stop_on_signals():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with stop_on_signals() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(Interrupted, match="SIGTERM"):
+            stop.check()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

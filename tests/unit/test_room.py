@@ -1,0 +1,246 @@
+"""Where an array of a kernel is full, the kernel says so and writes nothing beyond it."""
+
+import numba
+import numpy as np
+import pytest
+from helpers.policy_toys import Toy, platform
+
+from decision.bundle import F8, Bundle
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.kernels import arrays as a
+from decision.engine.kernels.clock import begin_sleep, log, put
+from decision.engine.kernels.commands import handle_command, note_end
+from decision.engine.kernels.energy import ROW_START, energy_row, host_row, pstate_row
+from decision.engine.options import EngineOptions
+from decision.envs import DbfEnv
+from decision.jit import kernel
+from decision.model.errors import InternalError
+from decision.model.workload import Delay, Job, Workload
+from decision.policies import plan_arrays as p
+from decision.policies.backfill import take
+from decision.policies.config import Backfill, Order, PolicyConfig, Power
+from decision.schedulers.cycles import begin_decision, new_cycles
+from decision.schedulers.progress import STEPS
+from decision.simulation.decider import CheckedPolicy
+from decision.state import transitions
+from decision.state.cluster import N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING
+
+CANARY, BEYOND = 77, 8
+SLEEPING_PSTATE = 1
+
+
+class Numbers(Bundle):
+    values: F8
+
+
+class Guarded:
+    """An engine to which three jobs have come, whose arrays go on beyond their ends with canaries."""
+
+    def __init__(self) -> None:
+        jobs = [Job(id=f"w0!{i}", submit_time=0.0, size=1, walltime=10.0, profile="d") for i in range(3)]
+        workload = Workload(name="w0", jobs=jobs, profiles={"d": Delay(5.0)}, nb_res=2)
+        self.engine = EmbeddedEngine(platform(2, sleeps=True), [workload], (), EngineOptions(energy=True))
+        self.engine.reply(0.0)
+        self.engine.advance()
+        self._longer: list[tuple[int, np.ndarray]] = []
+        world = self.engine.world
+        own = {name: self._with_canaries(getattr(world, name)) for name in ("state", "sim", "rows", "plan")}
+        self.world = world._replace(**own)
+
+    def _with_canaries(self, bundle: Bundle) -> Bundle:
+        arrays = {}
+        for name in bundle._fields:
+            array = getattr(bundle, name)
+            longer = np.full((len(array) + BEYOND, *array.shape[1:]), CANARY, array.dtype)
+            longer[: len(array)] = array
+            arrays[name] = longer[: len(array)]
+            self._longer.append((len(array), longer))
+        return type(bundle)(**arrays)
+
+    @property
+    def state(self):
+        return self.world.state
+
+    @property
+    def plan(self):
+        return self.world.plan
+
+    @property
+    def number(self):
+        return self.world.sim.number
+
+    def start(self, job: int, host: int) -> None:
+        hosts = np.array([host], np.int32)
+        transitions.start(self.state, job, hosts, hosts, 0, 1)
+
+    def command(self, kind: int, job: int, *hosts: int) -> None:
+        p.clear(self.plan, self.state)
+        action = p.add(self.plan, kind, job)
+        self.plan.value[action] = SLEEPING_PSTATE
+        for host in hosts:
+            p.add_interval(self.plan, action, host, host)
+        handle_command(self.world, action)
+
+    def is_intact(self) -> bool:
+        return all((longer[end:] == CANARY).all() for end, longer in self._longer)
+
+
+def fill(counters: str, index: int, array: str):
+    """Let a counter say that an array, ``bundle.field``, is full."""
+
+    def to_the_brim(given: Guarded) -> None:
+        bundle, field = array.split(".")
+        holder = given.state.count if counters == "state" else given.number
+        holder = given.plan.count if counters == "plan" else holder
+        holder[index] = len(getattr(getattr(given.world, bundle), field))
+
+    return to_the_brim
+
+
+FULL = {
+    "jobs": (fill("state", N_JOBS, "state.size"), lambda g: transitions.submit(g.state, 1, 1.0, -1)),
+    "allocations": (fill("state", N_INTERVALS, "state.interval_first"), lambda g: g.start(0, 0)),
+    "running jobs": (fill("state", N_RUNNING, "state.running"), lambda g: g.start(0, 0)),
+    "ended jobs": (
+        lambda g: (g.start(0, 0), fill("state", N_ENDED, "state.ended")(g)),
+        lambda g: transitions.end(g.state, g.world.facts, 0, 0),
+    ),
+    "no running job": (lambda g: None, lambda g: transitions.end(g.state, g.world.facts, 0, 0)),
+    "actions": (fill("plan", 0, "plan.kind"), lambda g: p.add(g.plan, p.START, 0)),
+    "intervals of a plan": (
+        lambda g: (p.add(g.plan, p.START, 0), fill("plan", 1, "plan.first")(g)),
+        lambda g: p.add_interval(g.plan, 0, 0, 0),
+    ),
+    "messages": (
+        lambda g: g.number.__setitem__(a.MAIL_TAIL, g.number[a.MAIL_HEAD] + len(g.world.sim.mail)),
+        lambda g: put(g.world, 0),
+    ),
+    "log": (
+        lambda g: (g.number.__setitem__(a.LOG_SENT, 0), fill("sim", a.N_LOG, "sim.log_kind")(g)),
+        lambda g: log(g.world, a.LOG_CALLED, 0, 0.0),
+    ),
+    "activities": (
+        fill("sim", a.N_ACTIVITIES, "sim.left"),
+        lambda g: begin_sleep(g.world, 1.0, a.CALL_IS_DUE),
+    ),
+    "instant activities": (
+        fill("sim", a.N_INSTANT, "sim.instant"),
+        lambda g: begin_sleep(g.world, 0.0, a.CALL_IS_DUE),
+    ),
+    "energy rows": (
+        fill("sim", a.N_ENERGY_ROWS, "rows.energy_time"),
+        lambda g: energy_row(g.world, ROW_START),
+    ),
+    "pstate rows": (
+        fill("sim", a.N_PSTATE_ROWS, "rows.pstate_time"),
+        lambda g: pstate_row(g.world, 0, 0),
+    ),
+    "host rows": (fill("sim", a.N_HOST_ROWS, "rows.host_time"), lambda g: host_row(g.world)),
+    "finished jobs": (fill("sim", a.N_FINISHED, "sim.finished"), lambda g: note_end(g.world, 0)),
+    "switch requests": (fill("sim", a.N_SWITCHES, "sim.switch_left"), lambda g: g.command(p.SET_PSTATE, -1, 0)),
+    "hosts of switches": (
+        fill("sim", a.N_SWITCH_INTERVALS, "sim.switch_first"),
+        lambda g: g.command(p.SET_PSTATE, -1, 0),
+    ),
+    "kill requests": (fill("sim", a.N_KILLS, "sim.kill_begin"), lambda g: g.command(p.KILL, 0)),
+    "jobs to kill": (fill("sim", a.N_KILL_JOBS, "sim.kill_job"), lambda g: g.command(p.KILL, 0)),
+}
+
+
+@pytest.mark.parametrize("what", FULL)
+def test_a_full_array_of_the_engine_is_refused(what):
+    given = Guarded()
+    make_full, write = FULL[what]
+    make_full(given)
+    with pytest.raises(InternalError):
+        write(given)
+    assert given.is_intact()
+
+
+SHORT = {
+    "chosen": PolicyConfig(),
+    "sorted": PolicyConfig(order=Order.SJF),
+    "release_time": PolicyConfig(backfill=Backfill.EASY),
+    "step_time": PolicyConfig(backfill=Backfill.CONSERVATIVE),
+}
+
+
+@pytest.mark.parametrize("field", SHORT)
+def test_a_full_memory_of_a_policy_is_refused(field):
+    toy = Toy(4, SHORT[field])
+    longer = getattr(toy.memory, field).copy()
+    longer[2:] = CANARY
+    toy.memory = toy.memory._replace(**{field: longer[: 0 if field == "release_time" else 2]})
+    for size in (1, 1, 1, 2):
+        toy.submit(size, 10.0)
+    with pytest.raises(InternalError):
+        toy.decide()
+    assert (longer[2:] == CANARY).all()
+
+
+def test_no_more_jobs_are_chosen_than_there_are_hosts():
+    chosen = np.zeros(2, np.int32)
+    assert take(chosen, 1, 5) == 2
+    with pytest.raises(InternalError):
+        take(chosen, 2, 6)
+    assert chosen.tolist() == [0, 5]
+
+
+def test_cycles_without_room_for_the_queue_are_refused():
+    toy = Toy(4, PolicyConfig(power=Power.NEVER), jobs=2)
+    cycles = new_cycles(toy.state)
+    toy.grow(4)
+    for _ in range(3):
+        toy.submit(1, 10.0)
+    with pytest.raises(InternalError):
+        begin_decision(toy.state, cycles)
+
+
+class Fails:
+    def reset(self, platform, seed):
+        pass
+
+    def decide(self, cluster, plan):
+        raise InternalError("an array is full")
+
+
+def test_a_full_array_is_not_said_to_be_the_fault_of_the_policy_in_python_that_called_the_kernel():
+    toy = Toy(2, PolicyConfig())
+    with pytest.raises(InternalError, match="an array is full"):
+        CheckedPolicy(Fails(), toy.facts, []).decide(toy.state, toy.plan)
+
+
+@kernel
+def read(numbers, at):
+    return numbers.values[at]
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="needs NUMBA_BOUNDSCHECK=1")
+def test_kernels_check_bounds_where_asked_to():
+    numbers = Numbers(values=np.zeros(2))
+    assert read(numbers, 1) == 0.0
+    with pytest.raises(IndexError):
+        read(numbers, 2)
+
+
+@pytest.fixture
+def env() -> DbfEnv:
+    jobs = [Job(id=f"w0!{i}", submit_time=0.0, size=1, walltime=10.0, profile="d") for i in range(9)]
+    env = DbfEnv(workload=Workload(name="w0", jobs=jobs, profiles={"d": Delay(5.0)}, nb_res=2), jobs=9, head=4)
+    env.reset(seed=1)
+    return env
+
+
+def test_an_episode_has_no_more_choices_than_there_is_room_for(env):
+    episode = env._batch.envs[0].progress
+    episode.number[STEPS] = len(episode.actions)
+    with pytest.raises(InternalError):
+        env.step(0)
+
+
+def test_an_environment_whose_arrays_would_have_to_grow_says_so(env):
+    state = env._batch.envs[0].state
+    state.count[N_INTERVALS] = len(state.interval_first)
+    with pytest.raises(InternalError):
+        for _ in range(9):  # the arrivals of this instant
+            env.step(env.encoder.window)

@@ -23,17 +23,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROOT = Path(__file__).parent.parent
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))", re.MULTILINE
-)
+_ROOT = os.path.join(Path(__file__).parent.parent, "")
+_IMPORT = re.compile(rb"\n[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))")
+_NAME = re.compile(rb"(\w+)(?: as \w+)?")
 _UNUSED = 30 * 86400.0  # seconds after which a folder of machine code is removed
 
 
@@ -112,36 +111,37 @@ def _folder(module: str) -> Path:
 @functools.cache
 def _stamp(module: str) -> str:
     """A name for the sources of a module and of all that it imports from the same package."""
-    seen, todo = set(), [_file_of(module) or Path(sys.modules[module].__file__ or "")]
+    seen, todo = set(), [_file_of(module) or sys.modules[module].__file__ or ""]
     while todo:
         file = todo.pop()
         if file not in seen:
             seen.add(file)
-            todo += _imports(file)
+            todo += _source(file).imports
     digest = hashlib.sha256(f"{numba.__version__} {sys.version} {numba.config.BOUNDSCHECK}".encode())
     for file in sorted(seen):
-        digest.update(_source(file))
+        digest.update(_source(file).digest)
     return digest.hexdigest()[:16]
 
 
-@functools.cache
-def _source(file: Path) -> bytes:
-    return file.read_bytes()
+class _Source(NamedTuple):
+    digest: bytes
+    imports: list[str]  # the files of this package that it imports
 
 
 @functools.cache
-def _imports(file: Path) -> list[Path]:
-    """The files of this package that a file imports."""
-    package = file.relative_to(_ROOT).parts[:-1] if file.is_relative_to(_ROOT) else ()
-    found: list[Path | None] = []
-    for origin, names, plain in _IMPORT.findall(_source(file).decode()):
-        base = _absolute(origin, package) if origin else plain
-        parts = [_file_of(f"{base}.{name}") for name in re.findall(r"(\w+)(?: as \w+)?", names)]
+def _source(file: str) -> _Source:
+    text = Path(file).read_bytes()
+    inside = file.startswith(_ROOT)
+    package = file[len(_ROOT) :].split(os.sep)[:-1] if inside else []
+    found: list[str | None] = []
+    for origin, names, plain in _IMPORT.findall(b"\n" + text):
+        base = _absolute(origin.decode(), package) if origin else plain.decode()
+        parts = [_file_of(f"{base}.{name.decode()}") for name in _NAME.findall(names)]
         found += [part for part in parts if part] if all(parts) and parts else [*filter(None, parts), _file_of(base)]
-    return [each for each in found if each]
+    return _Source(hashlib.sha256(text).digest(), [each for each in found if each])
 
 
-def _absolute(origin: str, package: tuple[str, ...]) -> str:
+def _absolute(origin: str, package: list[str]) -> str:
     """A module's full name; `origin` may begin with dots."""
     name = origin.lstrip(".")
     dots = len(origin) - len(name)
@@ -149,12 +149,13 @@ def _absolute(origin: str, package: tuple[str, ...]) -> str:
 
 
 @functools.cache
-def _file_of(module: str) -> Path | None:
+def _file_of(module: str) -> str | None:
     """A module's source; None where it is not of this package."""
-    if module.split(".")[0] != __package__:
+    parts = module.split(".")
+    if parts[0] != __package__:
         return None
-    path = _ROOT.joinpath(*module.split("."))
-    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+    path = _ROOT + os.sep.join(parts)
+    return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)
 
 
 def _remove_unused() -> None:

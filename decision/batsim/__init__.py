@@ -5,7 +5,7 @@ Design
 `wire.Wire` is a socket whose waits are safe: it gives up after a timeout, notices that the peer has gone, and lets
 signals end the wait. `zmq_loop` puts it between an agent or an engine without I/O and the network, and records the
 conversation; `launcher` does so for a Batsim that it starts, in Docker too. `agent` decides with one of our policies
-and `pybatsim` with a scheduler written for pybatsim: both take one message and return one reply (`zmq_loop.Responder`).
+and `pybatsim` with a scheduler written for pybatsim: both take one message and return one reply (`roles.Responder`).
 `carry_out` applies a plan to the agent's copy of the state, and `replay` repeats a recorded conversation.
 
 A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the

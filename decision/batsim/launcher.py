@@ -12,9 +12,10 @@ import zmq
 
 from decision.model.errors import ConfigError, PeerError
 
+from .roles import Responder
 from .signals import stop_on_signals
 from .wire import DisconnectedError, Wire
-from .zmq_loop import Conversation, Recorder, Responder, answer_all
+from .zmq_loop import Conversation, Recorder, answer_all
 
 _FREE_PORT = "tcp://127.0.0.1:*"
 _FAREWELL = 60.0  # seconds for Batsim to write its files after the end

@@ -15,7 +15,7 @@ from decision.model.hosts import format_hosts, parse_hosts
 from decision.protocol.messages import Role
 from decision.protocol.recording import RecordedMessage, read_recording
 
-from .zmq_loop import Responder
+from .roles import Responder
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -5,59 +5,22 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 import zmq
 
 from decision.model.errors import ConfigError, PolicyError, RemoteProtocolError
 from decision.model.record import RunRecord
-from decision.protocol import Connection, Message, Role
+from decision.protocol import Connection, Role
 from decision.protocol.recording import record_line
-from decision.state.cluster import ClusterState
 
+from .roles import Responder, Simulator
 from .signals import stop_on_signals
 from .wire import Wire
 
 _START_BATSIM = "start batsim with -s and this endpoint, or listen at the one that it was started with"
 _START_DECISION = "start the decision process, or connect to the endpoint where it listens"
-
-
-class Responder(Protocol):
-    """A decision process without I/O: one of Batsim's messages in, the reply out."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the simulation has ended."""
-
-    @property
-    def now(self) -> float:
-        """Simulated time of the last message, seconds."""
-
-    @property
-    def state(self) -> ClusterState | None:
-        """What it knows about the cluster, to be read only; None where it does not know or share it."""
-
-    def handle(self, question: bytes) -> bytes:
-        """Decide.
-
-        Raises:
-            RemoteProtocolError: if the message is not a valid question.
-            PolicyError: if the policy decides something impossible.
-        """
-
-
-class Simulator(Protocol):
-    """Batsim's side of the conversation, without I/O."""
-
-    def ask(self) -> Message | None:
-        """The next question; None once the end was answered."""
-
-    def answer(self, message: Message) -> None:
-        """Take the reply."""
-
-    def record(self) -> RunRecord:
-        """The tables of the run."""
 
 
 class Conversation(msgspec.Struct):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from decision.batsim.zmq_loop import Responder, Simulator
+from decision.batsim.roles import Responder, Simulator
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.server import advance
 from decision.engine.options import EngineOptions

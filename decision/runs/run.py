@@ -8,9 +8,7 @@ from pathlib import Path
 
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
-from decision.batsim.agent import make_agent
-from decision.batsim.launcher import docker_command, run_batsim
-from decision.batsim.zmq_loop import Responder
+from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.outputs_read import read_jobs, read_joules
@@ -105,6 +103,8 @@ def _run_batsim(
     show: ShowTime | None,
 ) -> tuple[JobTable, float]:
     """The jobs and the joules of a run on a Batsim that we start."""
+    from decision.batsim.launcher import docker_command, run_batsim  # with ZeroMQ: 15 ms of a start
+
     agent = _agent(case, choice)
     prefix = str(folder / _FILES)
     files = _input_files(case, folder)
@@ -135,6 +135,8 @@ def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: ShowT
 
 
 def _agent(case: LoadedInputs, choice: PolicyChoice) -> Responder:
+    from decision.batsim.agent import make_agent
+
     return make_agent(choice.policy, choice.settings, platform=case.platform, seed=choice.seed)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from decision.batsim.zmq_loop import Responder
+from decision.batsim.roles import Responder
 from decision.formats.files import read_bytes, write_files
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform

@@ -48,6 +48,13 @@ class Browser:
         """What the script, a function's body, returns."""
         return self._post("/execute/sync", {"script": script, "args": []})
 
+    def waits_for(self, script: str, value: Any, seconds: float = 10.0) -> bool:
+        """Whether the script returns `value` before long: events reach a page late on a busy machine."""
+        end = time.monotonic() + seconds
+        while (found := self.run(script)) != value and time.monotonic() < end:
+            self.settle()
+        return bool(found == value)
+
     def settle(self) -> None:
         """Wait until what was asked to be drawn is drawn."""
         script = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));"

@@ -166,7 +166,7 @@ def test_a_job_has_its_colour_and_its_mark_in_every_run(show):
         "const c = document.querySelectorAll('canvas')[1], r = c.getBoundingClientRect();"
         f"return [...c.getContext('2d').getImageData({x} - r.left, {y} - r.top, 1, 1).data];"
     )
-    assert window.run(pixel) == [0, 0, 0, 255]
+    assert window.waits_for(pixel, [0, 0, 0, 255])
 
 
 def test_ten_thousand_jobs_on_256_hosts_are_redrawn_at_once(show):

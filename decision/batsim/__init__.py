@@ -6,7 +6,8 @@ Design
 signals end the wait. `zmq_loop` puts it between an agent or an engine without I/O and the network, and records the
 conversation; `launcher` does so for a Batsim that it starts, in Docker too. `agent` decides with one of our policies
 and `pybatsim` with a scheduler written for pybatsim: both take one message and return one reply (`roles.Responder`).
-`carry_out` applies a plan to the agent's copy of the state, and `replay` repeats a recorded conversation.
+`kernels` keep the agent's copy of the state, `decider` asks the policy about it, and `replay` repeats a recorded
+conversation.
 
 A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the
 command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.

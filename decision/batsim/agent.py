@@ -18,10 +18,9 @@ from decision.model.record import FinalState
 from decision.policies import plan_arrays as p
 from decision.policies.plan_check import check_walltime
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.protocol import Connection, ConversationPhase, Message, Role
+from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
 from decision.protocol.messages import Resource
-from decision.simulation.decider import CheckedPolicy
 from decision.state import transitions
 from decision.state.cluster import (
     N_INTERVALS,
@@ -33,7 +32,8 @@ from decision.state.cluster import (
     with_room,
 )
 
-from .carry_out import carry_out
+from . import kernels
+from .decider import CheckedPolicy
 
 log = logging.getLogger(__name__)
 
@@ -134,23 +134,18 @@ class Agent:
         self.now = message.now
         commands: list[m.DecisionEvent] = []
         for event in message.events:
-            self._handle_event(event, commands)
-        if self._connection.phase is not ConversationPhase.ENDING:
+            handler = self._handlers.get(type(event))
+            if handler is not None:
+                handler(event, commands)
+        if not self._connection.ending:
             self._decide(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
 
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
-    def _handle_event(self, event: m.BatsimEvent, commands: list[m.DecisionEvent]) -> None:
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            if self._begun:
-                transitions.tick(self._state, event.timestamp)
-            handler(event, commands)
-
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
-        final = _FINAL_STATES[event.data.job_state]
-        transitions.end(self._state, self._facts, self._number[event.data.job_id], final)
+        job, final = self._number[event.data.job_id], _FINAL_STATES[event.data.job_state]
+        kernels.end.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
 
     def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
         announced = announced_platform(event.data.compute_resources)
@@ -170,7 +165,7 @@ class Agent:
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
         check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
-        job_number = int(transitions.submit(self._state, job.res, job.walltime, number))
+        job_number = kernels.submit.from_python(self._state.address, event.timestamp, job.res, job.walltime, number)
         self._names.append(job_id)
         self._number[job_id] = job_number
         hosts = nb_hosts(self._state)
@@ -190,6 +185,7 @@ class Agent:
         if not (state.isascii() and state.isdigit() and int(state) < pstates):
             raise RemoteProtocolError(f"Batsim names pstate {state!r}, but the hosts have pstates 0 to {pstates - 1}")
         pstate = int(state)
+        transitions.tick(self._state, event.timestamp)
         for host in self._hosts(event.data.resources):
             wakes = bool(self._facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
             if wakes and self._facts.pstate_kind[host, self._state.pstate[host]] == PSTATE_COMPUTING:
@@ -200,6 +196,7 @@ class Agent:
     def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
         move = _MOVES.get(event.data.type)
         if move is not None:
+            transitions.tick(self._state, event.timestamp)
             for host in self._hosts(event.data.resources):
                 move(self._state, self._facts, host)
 
@@ -214,16 +211,15 @@ class Agent:
 
     def _decide(self, commands: list[m.DecisionEvent]) -> None:
         state, plan = self._state, self._plan
-        transitions.tick(state, self.now)
-        self._decider.decide(state, plan)
-        actions, intervals = plan.count.tolist()
-        if actions:
-            self._write_commands(commands, actions, intervals)
-            room = int(state.count[N_INTERVALS]) + intervals
-            if room > len(state.interval_first):
-                self._state = state = with_room(state, 0, room)
-            carry_out(state, self._facts, plan)
-        transitions.take_ends(state)
+        actions = self._decider.decide(state, plan, self.now)
+        if not actions:
+            return
+        intervals = int(plan.count[1])
+        self._write_commands(commands, actions, intervals)
+        room = int(state.count[N_INTERVALS]) + intervals
+        if room > len(state.interval_first):
+            self._state = state = with_room(state, 0, room)
+        kernels.carry_out.from_python(state.address, self._facts.address, plan.address)
 
     def _write_commands(self, commands: list[m.DecisionEvent], actions: int, intervals: int) -> None:
         """The plan as Batsim's commands. Kills in a row are one request, as in the embedded engine."""

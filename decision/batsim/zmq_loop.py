@@ -1,7 +1,9 @@
 """The conversation over ZeroMQ, from either end: answering Batsim's questions, asking them, and recording both."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +23,9 @@ from .wire import Wire
 
 _START_BATSIM = "start batsim with -s and this endpoint, or listen at the one that it was started with"
 _START_DECISION = "start the decision process, or connect to the endpoint where it listens"
+
+
+_COLLECT_AFTER = 200_000  # objects made and not freed, between two garbage collections of a conversation
 
 
 class Conversation(msgspec.Struct):
@@ -114,20 +119,34 @@ def answer_all(
     """Answer what comes over `wire` until the simulation ends."""
     conversation = Conversation()
     began = time.perf_counter()
-    while not agent.finished:
-        question = wire.receive(watch)
-        received = time.perf_counter()
-        try:
-            reply = agent.handle(question)
-        except BaseException:
-            recorder.unanswered(question)
-            raise
-        conversation.deciding += time.perf_counter() - received
-        conversation.messages += 1
-        wire.send(reply)
-        recorder.exchange(question, reply)
+    with _rare_garbage_collection():
+        while not agent.finished:
+            question = wire.receive(watch)
+            received = time.perf_counter()
+            try:
+                reply = agent.handle(question)
+            except BaseException:
+                recorder.unanswered(question)
+                raise
+            conversation.deciding += time.perf_counter() - received
+            conversation.messages += 1
+            wire.send(reply)
+            recorder.exchange(question, reply)
     conversation.total = time.perf_counter() - began
     return conversation
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Messages make no cycles, so that looking for some is wasted; policies in Python may make a few."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def ask_all(engine: Simulator, endpoint: str, *, timeout: float = 0.0) -> RunRecord:

@@ -8,8 +8,7 @@ policy that is compiled and for one in Python. Nobody decides in the middle of a
 as under Batsim; a test asserts that both give the same trace. Rejected: a second loop, in Python, for policies in
 Python: it did the same in other words, and was slower.
 
-`decider` asks a policy about a state that others change, message by message. `check_policy` tries
-a policy on small workloads.
+`check_policy` tries a policy on small workloads.
 """
 
 from .check_policy import check_policy

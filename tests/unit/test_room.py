@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from helpers.policy_toys import Toy, platform
 
+from decision.batsim.decider import CheckedPolicy
 from decision.bundle import F8, Bundle
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels import arrays as a
@@ -21,7 +22,6 @@ from decision.policies.backfill import take
 from decision.policies.config import Backfill, Order, PolicyConfig, Power
 from decision.schedulers.cycles import begin_decision, new_cycles
 from decision.schedulers.progress import STEPS
-from decision.simulation.decider import CheckedPolicy
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING
 
@@ -207,7 +207,7 @@ class Fails:
 def test_a_full_array_is_not_said_to_be_the_fault_of_the_policy_in_python_that_called_the_kernel():
     toy = Toy(2, PolicyConfig())
     with pytest.raises(InternalError, match="an array is full"):
-        CheckedPolicy(Fails(), toy.facts, []).decide(toy.state, toy.plan)
+        CheckedPolicy(Fails(), toy.facts, []).decide(toy.state, toy.plan, 0.0)
 
 
 @kernel

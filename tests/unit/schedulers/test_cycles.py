@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.batsim.carry_out import carry_out
+from decision.batsim.kernels import carry_out
 from decision.model.platform import Host, Platform, PowerState
 from decision.policies.plan_arrays import clear, new_plan
 from decision.schedulers import cycles as c

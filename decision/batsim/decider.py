@@ -1,12 +1,14 @@
-"""A policy that is asked one decision at a time, about a state that somebody else changes."""
+"""A policy that is asked one decision at a time, about the state that Batsim's messages make."""
 
 from collections.abc import Sequence
 
 from decision.bundle import Bundle
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.policy import Policy
-from decision.policies.prepared import ask_and_check, prepare
+from decision.policies.prepared import prepare
 from decision.state.cluster import ClusterState, PlatformFacts
+
+from .kernels import FAULTY, decide
 
 
 class CheckedPolicy:
@@ -21,17 +23,22 @@ class CheckedPolicy:
     def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> None:
         self._prepared, self._facts = prepare(policy, facts, names), facts
         self._memory: Bundle | None = None
-        self._arrays: tuple[ClusterState, PlanArrays] | None = None
+        self._state: ClusterState | None = None
+        self._plan: PlanArrays | None = None
+        self._decide = decide.from_python
 
-    def decide(self, state: ClusterState, plan: PlanArrays) -> None:
-        """Fill the plan for the present state.
+    def decide(self, state: ClusterState, plan: PlanArrays, now: float) -> int:
+        """Fill the plan for `now` seconds; returns the number of its actions.
 
         Raises:
             PolicyError: if the policy fails, or decides something impossible.
         """
-        if self._memory is None or self._arrays != (state, plan):
+        if state is not self._state or plan is not self._plan:
             self._memory = self._prepared.memory_for(state, plan, self._memory)
-            self._arrays = state, plan
-        # one call for both: under Batsim the way into a kernel costs more than the decision
-        if not ask_and_check(self._prepared.address, state, self._facts, self._memory.address, plan):
+            self._state, self._plan = state, plan
+            addresses = (bundle.address for bundle in (state, self._facts))
+            self._arguments = (self._prepared.address, *addresses, self._memory.address, plan.address)
+        actions: int = self._decide(*self._arguments, now)
+        if actions == FAULTY:
             raise self._prepared.error()
+        return actions

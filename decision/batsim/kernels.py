@@ -1,0 +1,69 @@
+"""What Batsim's messages and our plans do to the agent's copy of the cluster's state, and how a policy is asked.
+
+They are entries, called with addresses: a message needs about three calls, and numba's own way into a kernel takes
+longer than most decisions.
+"""
+
+from decision.entry import Interface
+from decision.jit import kernel
+from decision.policies.plan_arrays import REJECT, SET_PSTATE, START, PlanArrays
+from decision.policies.prepared import ask_and_check
+from decision.state import transitions
+from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
+
+FAULTY = -1  # what `decide` returns where the plan cannot be carried out
+
+
+@Interface(int, ClusterState, float, int, float, int).entry
+def submit(state, now, size, walltime, user):
+    """A job arrives at `now` seconds; its number."""
+    transitions.tick(state, now)
+    return transitions.submit(state, size, walltime, user)
+
+
+@Interface(int, ClusterState, PlatformFacts, float, int, int).entry
+def end(state, facts, now, job, final_state):
+    """A job ends at `now` seconds."""
+    transitions.tick(state, now)
+    transitions.end(state, facts, job, final_state)
+    return 0
+
+
+@Interface(int, int, ClusterState, PlatformFacts, int, PlanArrays, float).entry
+def decide(policy, state, facts, memory, plan, now):
+    """Let the policy at an address fill the plan for `now` seconds, and check it; the number of actions, or FAULTY."""
+    transitions.tick(state, now)
+    if not ask_and_check(policy, state, facts, memory, plan):
+        return FAULTY
+    if plan.count[0] == 0:
+        transitions.take_ends(state)
+    return plan.count[0]
+
+
+@Interface(int, ClusterState, PlatformFacts, PlanArrays).entry
+def carry_out(state, facts, plan):
+    """Start, reject and switch as the plan says; kills and calls show in later messages only."""
+    for at in range(plan.count[0]):
+        kind = plan.kind[at]
+        if kind == START:
+            transitions.start(state, plan.job[at], plan.first, plan.last, plan.begin[at], plan.end[at])
+        elif kind == REJECT:
+            transitions.reject(state, plan.job[at])
+        elif kind == SET_PSTATE:
+            _switch(state, facts, plan, at)
+    transitions.drop_started(state)
+    transitions.take_ends(state)
+    return 0
+
+
+@kernel
+def _switch(state, facts, plan, at):
+    """Hosts begin to sleep or wake; a change between computing pstates takes effect when Batsim reports it."""
+    pstate = plan.value[at]
+    for i in range(plan.begin[at], plan.end[at]):
+        for host in range(plan.first[i], plan.last[i] + 1):
+            old = state.pstate[host]
+            wakes = facts.pstate_kind[host, pstate] == PSTATE_COMPUTING
+            if not (wakes and facts.pstate_kind[host, old] == PSTATE_COMPUTING):
+                virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
+                transitions.begin_switch(state, facts, host, virtual, wakes)

@@ -83,6 +83,9 @@ class PybatsimAgent:
     def state(self) -> None:
         """None: pybatsim's schedulers keep their own state."""
 
+    def get_ready(self) -> None:
+        """Nothing: the scheduler is loaded, and it gets ready with the first message."""
+
     def handle(self, question: bytes) -> bytes:
         """Let the scheduler answer one of Batsim's messages.
 

@@ -22,6 +22,9 @@ class Responder(Protocol):
     def state(self) -> ClusterState | None:
         """What it knows about the cluster, to be read only; None where it does not know or share it."""
 
+    def get_ready(self) -> None:
+        """Load what the first reply needs, while the other end starts."""
+
     def handle(self, question: bytes) -> bytes:
         """Decide.
 

@@ -119,6 +119,7 @@ def answer_all(
     """Answer what comes over `wire` until the simulation ends."""
     conversation = Conversation()
     began = time.perf_counter()
+    agent.get_ready()
     with _rare_garbage_collection():
         while not agent.finished:
             question = wire.receive(watch)

@@ -62,6 +62,9 @@ class MessageAgent(Protocol):
     def state(self) -> None:
         """Nothing: it keeps its own books."""
 
+    def get_ready(self) -> None:
+        """Load what the first reply needs, while Batsim starts."""
+
     def handle(self, question: bytes) -> bytes:
         """The reply to one of Batsim's messages."""
 

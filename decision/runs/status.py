@@ -128,6 +128,10 @@ class ReportingResponder:
         """What the agent knows of the cluster."""
         return self._agent.state
 
+    def get_ready(self) -> None:
+        """As the agent's."""
+        self._agent.get_ready()
+
     def handle(self, question: bytes) -> bytes:
         """As the agent's."""
         reply = self._agent.handle(question)

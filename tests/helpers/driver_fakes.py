@@ -21,6 +21,9 @@ class Agent:
         self.finished = False
         self._reply = reply
 
+    def get_ready(self) -> None:
+        pass
+
     def handle(self, question: bytes) -> bytes:
         self.questions.append(question)
         reply = self._reply(question)

@@ -19,6 +19,8 @@ from decision.batsim.zmq_loop import serve
 
 class Agent:
     finished = False
+    def get_ready(self):
+        pass
     def handle(self, question):
         if b"REQUESTED_CALL" in question:
             print("deciding", flush=True)

@@ -31,6 +31,7 @@ U8 = Annotated[NDArray[np.uint64], 1]
 F8x2 = Annotated[NDArray[np.float64], 2]
 I4x2 = Annotated[NDArray[np.int32], 2]
 I1x2 = Annotated[NDArray[np.int8], 2]
+U8x2 = Annotated[NDArray[np.uint64], 2]
 
 _WORDS = 3  # of the table, per field: data, shape[0], shape[1]
 

@@ -12,11 +12,13 @@ slot, called by address, which no compiler inlines into the loops over jobs; one
 would compile for hours.
 
 Kernels may remember (`Memory`): FCFS-ordered rules look only at new arrivals while nothing else happened, sorted lists
-are kept, reservations move only where hosts came free. Each such saving is exact, and tests hold it to slow twins that
-know none of it (`tests/helpers/reference_policies.py`).
+are kept, reservations move only where hosts came free, and `Kamelot` makes none that decides nothing. Each such saving
+is exact, and tests hold it to slow twins that know none of it (`tests/helpers/reference_policies.py`,
+``kamelot_reference.py``).
 
-Any other object with `reset` and `decide` is a policy too (`Kamelot` is one): `decide` gets a `ClusterView` and writes
-a `Plan`. Loops make no difference between the two kinds: `prepared` is the one protocol through which they ask.
+Any other object with `reset` and `decide` is a policy too: `decide` gets a `ClusterView` and writes a `Plan`; or its
+decision is compiled and it is a `CompiledPolicy`, as `Kamelot` is. Loops make no difference between the two kinds:
+`prepared` is the one protocol through which they ask.
 
 `find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer.
 

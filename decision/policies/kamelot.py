@@ -6,22 +6,185 @@ and of these the ones with the lowest ids; jobs whose time is now start. Two thi
 reservation keeps the same hosts from its begin to its end, and each walltime counts as longer, by a security time in
 which OAR cleans nodes up. After the scheduler's sources (oar-team/oar3, ``oar/kao/scheduling.py``).
 
-Sets of hosts are whole numbers, bit h for host h.
+Design
+------
+Only starts are seen from outside, so no more reservations are made than decide who starts. Reservations only take hosts
+away: a job that cannot start now for the hosts that the jobs before it leave will not start, wherever the next ones are
+put. So it stops when no job that is left could start, and most often a few reservations are enough.
+
+What was reserved is kept as long as making it again would give the same: while no job ends or overruns, no host moves,
+and started jobs have begun and will end exactly as reserved. Then hosts that are free from now on were so before, thus
+no reservation can be earlier than it was, and of the waiting jobs only new ones can start. All of this is exact; the
+tests hold it to a twin that does what the first paragraph says.
 """
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from decision.bundle import F8, I8, U8, bundle_at
+from decision.jit import kernel
 from decision.model.errors import ConfigError
-from decision.model.platform import Platform
-from decision.state.view import ClusterView
+from decision.state.bitmap import insert_interval, next_in, next_out, remove_interval
+from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
 
 from .capacity import TOLERANCE
-from .policy import Plan
+from .gantt import Gantt, begin_gantt, measure_first, new_gantt, release, reserve
+from .plan_arrays import CALL_AT, START, add, add_interval, clear
+from .prepared import DECIDE, DECIDED, CompiledPolicy
+
+# KamelotMemory.numbers
+_SECURITY = 0  # seconds by which each walltime counts as longer
+_REACTION = 1  # seconds from an event to its decision
+_DUE = 2  # seconds: when the next decision is made, nan where nothing waits for one
+
+# KamelotMemory.counts, after the last plan was carried out
+_RESERVED = 0  # jobs from the front of the queue that have a reservation
+_SEEN_JOBS = 1  # jobs submitted
+_SEEN_RUNNING = 2  # jobs that ran
+_SEEN_OVER = 3  # jobs that neither waited nor ran any more, -1 before the first plan
 
 
-class Kamelot:
+class KamelotMemory(Gantt):
+    """What the policy is and remembers from call to call."""
+
+    numbers: F8  # (3,)
+    counts: I8  # (4,)
+    kept_until: F8  # (J,) seconds: how long a running job is taken to keep its hosts, inf where nobody knows
+    seen_free: U8  # (W,) hosts that were free after the last plan
+    free_until: F8  # (H + 1,) seconds: how long so many of the hosts that are free now can be taken
+
+
+_memory_at = bundle_at(KamelotMemory)
+
+
+@kernel
+def decide(state, memory, plan):
+    """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
+    clear(plan, state)
+    if _waits(state, memory, plan) or state.count[N_FREE] == 0 or state.count[N_QUEUED] == 0:
+        return
+    counts = memory.counts
+    if _is_as_reserved(state, memory):
+        memory.begin[0] = state.now[0]
+        candidate = state.count[N_QUEUED] - (state.count[N_JOBS] - counts[_SEEN_JOBS])
+    else:
+        _reserve_running(state, memory)
+        counts[_RESERVED] = candidate = 0
+    started = _reserve_waiting(state, memory, plan, candidate)
+    counts[_SEEN_JOBS] = state.count[N_JOBS]
+    counts[_SEEN_RUNNING] = state.count[N_RUNNING] + started
+    counts[_SEEN_OVER] = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
+    memory.seen_free[:] = plan.free
+
+
+@kernel
+def _waits(state, memory, plan):
+    """Whether it is too early to react; asks once to be called, because a peer keeps every request."""
+    now, numbers = state.now[0], memory.numbers
+    if numbers[_REACTION] == 0:
+        return False
+    if np.isnan(numbers[_DUE]):
+        numbers[_DUE] = now + numbers[_REACTION]
+        plan.time[add(plan, CALL_AT, -1)] = numbers[_DUE]
+    waits = now < numbers[_DUE] - TOLERANCE
+    if not waits:
+        numbers[_DUE] = np.nan
+    return waits
+
+
+@kernel
+def _is_as_reserved(state, memory):
+    """Whether nothing has happened since the last plan but arrivals and its starts, and no job overruns."""
+    count, counts = state.count, memory.counts
+    over = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
+    if over != counts[_SEEN_OVER] or count[N_RUNNING] != counts[_SEEN_RUNNING]:
+        return False
+    same = True
+    for word in range(len(state.free)):
+        same &= state.free[word] == memory.seen_free[word]
+    for i in range(count[N_RUNNING]):
+        same &= memory.kept_until[state.running[i]] == _kept_until(state, memory, i)
+    return same
+
+
+@kernel
+def _kept_until(state, memory, i):
+    """Until when (seconds) the job ``running[i]`` is taken to keep its hosts; one that should have ended, for ever."""
+    end = state.expected_end[i] + memory.numbers[_SECURITY]
+    return end if end > state.now[0] else np.inf
+
+
+@kernel
+def _reserve_running(state, memory):
+    """Begin again with what running jobs leave."""
+    begin_gantt(memory, state.now[0], state.free)
+    for i in range(state.count[N_RUNNING]):
+        job = state.running[i]
+        until = _kept_until(state, memory, i)
+        memory.kept_until[job] = until
+        if until < np.inf:
+            memory.hosts[:] = 0
+            begin = state.alloc_first[job]
+            for at in range(begin, begin + state.alloc_count[job]):
+                insert_interval(memory.hosts, state.interval_first[at], state.interval_last[at])
+            release(memory, until, memory.hosts)
+    measure_first(memory, memory.free_until)
+
+
+@kernel
+def _reserve_waiting(state, memory, plan, candidate):
+    """Reserve for waiting jobs in order, as long as one from ``queue[candidate]`` on could start now.
+
+    Returns:
+        How many start; they are in the plan.
+    """
+    now, queue, length = state.now[0], state.queue, state.count[N_QUEUED]
+    at, started = memory.counts[_RESERVED], 0
+    while True:
+        while candidate < length and not _could_start(state, memory, queue[candidate]):
+            candidate += 1
+        if candidate == length:
+            break
+        job = queue[at]
+        duration = state.walltime[job] + memory.numbers[_SECURITY]
+        begin = reserve(memory, state.size[job], duration)
+        if begin == now:
+            memory.kept_until[job] = now + duration
+            _plan_start(plan, job, memory.hosts)
+            started += 1
+        if begin < memory.free_until[1]:  # it may have taken hosts that are free now
+            measure_first(memory, memory.free_until)
+        at += 1
+        candidate = max(candidate, at)
+    memory.counts[_RESERVED] = at - started
+    return started
+
+
+@kernel
+def _could_start(state, memory, job):
+    """Whether the reservations so far let a job start now."""
+    return state.now[0] + (state.walltime[job] + memory.numbers[_SECURITY]) <= memory.free_until[state.size[job]]
+
+
+@kernel
+def _plan_start(plan, job, hosts):
+    action, end = add(plan, START, job), len(hosts) << 6
+    first = next_in(hosts, 0)
+    while first < end:
+        after = next_out(hosts, first)
+        add_interval(plan, action, first, after - 1)
+        remove_interval(plan.free, first, after - 1)
+        first = next_in(hosts, after)
+
+
+@DECIDE.entry
+def _decide_kamelot(state, facts, memory, plan):
+    decide(state, _memory_at(memory), plan)
+    return DECIDED
+
+
+class Kamelot(CompiledPolicy):
     """OAR's conservative backfilling over hosts, in order of submission.
 
     Args:
@@ -32,113 +195,36 @@ class Kamelot:
         ConfigError: for a number that makes no sense.
     """
 
+    entry = _decide_kamelot
     needs_walltime = True
 
     def __init__(self, security_time: float = 60.0, reaction: float = 0.0) -> None:
         for name, value in (("security_time", security_time), ("reaction", reaction)):
             if not 0 <= value < math.inf:
                 raise ConfigError(f"policy kamelot: option {name}={value:g} must be finite and not negative")
-        self._security, self._reaction = security_time, reaction
-        self._due = math.nan  # seconds: when the next decision is made, nan where nothing waits for one
+        self._numbers = np.array([security_time, reaction, math.nan])
 
-    def reset(self, platform: Platform, seed: int) -> None:
-        """A run begins."""
-        self._due = math.nan
-
-    def decide(self, cluster: ClusterView, plan: Plan) -> None:
-        """Start the jobs whose reservations begin now, once the time to react is over."""
-        if self._waits(cluster.now, plan):
-            return
-        gantt = self._running(cluster, _bits(plan.free_hosts))
-        for job in cluster.queue:
-            begin, hosts = gantt.reserve(job.size, job.walltime + self._security)
-            if begin == cluster.now:
-                plan.start(job, _members(hosts))
-
-    def _waits(self, now: float, plan: Plan) -> bool:
-        """Whether it is too early to react; asks once to be called, because a peer keeps every request."""
-        if self._reaction == 0:
-            return False
-        if math.isnan(self._due):
-            self._due = now + self._reaction
-            plan.call_at(self._due)
-        waits = now < self._due - TOLERANCE
-        if not waits:
-            self._due = math.nan
-        return waits
-
-    def _running(self, cluster: ClusterView, free: int) -> "Gantt":
-        """What running jobs leave; one that should have ended by now is taken to run without end."""
-        gantt = Gantt(cluster.now, free)
-        for job in cluster.running:
-            end = job.expected_end + self._security
-            if end > cluster.now:
-                gantt.release(end, _bits(job.hosts))
-        return gantt
+    def memory_for(self, state: ClusterState, memory: KamelotMemory | None = None) -> KamelotMemory:
+        """`memory` with room for all of `state`; an empty one where there is none yet."""
+        if memory is None:
+            return new_memory(state, self._numbers.copy())
+        fits = len(memory.kept_until) >= len(state.size) and len(memory.begin) >= _nb_steps(state)
+        return memory if fits else new_memory(state, memory.numbers)
 
 
-class Gantt:
-    """Which hosts are free when: ``free[i]`` from ``begin[i]`` (seconds) to ``begin[i + 1]``, the last one without end.
-
-    Args:
-        now: seconds.
-        free: hosts that are free from now on.
-    """
-
-    def __init__(self, now: float, free: int) -> None:
-        self.begin, self.free = [now], [free]
-
-    def release(self, time: float, hosts: int) -> None:
-        """Hosts come free at `time` (seconds)."""
-        for i in range(self._cut(time), len(self.free)):
-            self.free[i] |= hosts
-
-    def reserve(self, size: int, duration: float) -> tuple[float, int]:
-        """Take `size` hosts for `duration` seconds as early as possible.
-
-        Returns:
-            The begin in seconds and the hosts; inf and none if there will never be enough.
-        """
-        for first, begin in enumerate(self.begin):
-            hosts = self._free_throughout(first, begin + duration)
-            if hosts.bit_count() >= size:
-                hosts = _lowest(hosts, size)
-                for i in range(first, self._cut(begin + duration)):
-                    self.free[i] &= ~hosts
-                return begin, hosts
-        return math.inf, 0
-
-    def _free_throughout(self, first: int, end: float) -> int:
-        """Hosts that are free from step `first` until `end` (seconds)."""
-        hosts = self.free[first]
-        for i in range(first + 1, len(self.begin)):
-            if self.begin[i] >= end:
-                break
-            hosts &= self.free[i]
-        return hosts
-
-    def _cut(self, time: float) -> int:
-        """The index of the step that begins at `time`, which is made where there is none."""
-        at = bisect_left(self.begin, time)
-        if at == len(self.begin) or self.begin[at] != time:
-            self.begin.insert(at, time)
-            self.free.insert(at, self.free[at - 1])
-        return at
+def new_memory(state: ClusterState, numbers: F8) -> KamelotMemory:
+    """A memory that knows no reservations, with room for every job and host of `state`."""
+    gantt = new_gantt(_nb_steps(state), len(state.free))
+    return KamelotMemory(
+        numbers=numbers,
+        counts=np.array([0, 0, 0, -1]),
+        kept_until=np.zeros(len(state.size)),
+        seen_free=state.free.copy(),
+        free_until=np.zeros(nb_hosts(state) + 1),
+        **{name: getattr(gantt, name) for name in Gantt._fields},
+    )
 
 
-def _bits(hosts: Iterable[int]) -> int:
-    return sum(1 << host for host in hosts)
-
-
-def _lowest(hosts: int, size: int) -> int:
-    """The `size` lowest of the hosts."""
-    rest = hosts
-    for _ in range(size):
-        rest &= rest - 1
-    return hosts ^ rest
-
-
-def _members(hosts: int) -> Iterator[int]:
-    while hosts:
-        yield (hosts & -hosts).bit_length() - 1
-        hosts &= hosts - 1
+def _nb_steps(state: ClusterState) -> int:
+    """Steps that can be needed: one for now, one for the end of each job that runs or has a reservation."""
+    return 1 + len(state.running) + len(state.size)

@@ -33,7 +33,7 @@ def new_profile(nb_reservations: int) -> Profile:
 
 
 @intrinsic
-def _shift(_context: Any, array: Any, begin: Any, end: Any, by: Any) -> Any:
+def shift(_context: Any, array: Any, begin: Any, end: Any, by: Any) -> Any:
     """Move ``array[begin:end]`` by so many places; nothing where it is empty.
 
     One memmove. A loop over two arrays at once is compiled to moves of single elements, ten times slower.
@@ -119,8 +119,8 @@ def add_free(profile, begin, end, hosts):
 def _insert(profile, at, time, free):
     """Add a step before the one at `at`; `add_free` has seen to room for it."""
     end = profile.span[END_STEP]
-    _shift(profile.step_time, at, end, 1)
-    _shift(profile.step_free, at, end, 1)
+    shift(profile.step_time, at, end, 1)
+    shift(profile.step_free, at, end, 1)
     profile.step_time[at] = time
     profile.step_free[at] = free
     profile.span[END_STEP] = end + 1
@@ -130,8 +130,8 @@ def _insert(profile, at, time, free):
 def _remove(profile, at):
     """Merge the step at `at` into the one before it."""
     end = profile.span[END_STEP]
-    _shift(profile.step_time, at + 1, end, -1)
-    _shift(profile.step_free, at + 1, end, -1)
+    shift(profile.step_time, at + 1, end, -1)
+    shift(profile.step_free, at + 1, end, -1)
     profile.span[END_STEP] = end - 1
 
 
@@ -139,8 +139,8 @@ def _remove(profile, at):
 def _make_room(profile):
     """Move the steps to the beginning of the arrays; there must be room for two more then."""
     first, end = profile.span[FIRST_STEP], profile.span[END_STEP]
-    _shift(profile.step_time, first, end, -first)
-    _shift(profile.step_free, first, end, -first)
+    shift(profile.step_time, first, end, -first)
+    shift(profile.step_free, first, end, -first)
     profile.span[FIRST_STEP] = 0
     profile.span[END_STEP] = end - first
     if end - first + 2 > len(profile.step_time):

@@ -34,6 +34,12 @@ BENCHMARKS = {
     "engine-conservative": Benchmark(
         measures.engine("conservative"), "jobs/s", "at least 100,000", "Batsim with batsched conservative_bf 147"
     ),
+    "engine-kamelot": Benchmark(
+        measures.engine("kamelot"),
+        "jobs/s",
+        "at least 2,000",
+        "itself in plain Python, all reservations made each time: 49",
+    ),
     "process-easy": Benchmark(
         measures.process("easy"),
         "s",

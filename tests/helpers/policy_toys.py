@@ -111,7 +111,11 @@ class Instant:
 
 def run(work: Given, config: PolicyConfig, look: Callable[[Instant], None] | None = None) -> np.ndarray:
     """Simulate; `look` is called after each decision and before it is carried out. Returns start times (n,)."""
-    toy = Toy(work.hosts, config, jobs=max(len(work.jobs), 1))
+    return run_toy(work, Toy(work.hosts, config, jobs=max(len(work.jobs), 1)), look)
+
+
+def run_toy(work: Given, toy: Toy, look: Callable[[Instant], None] | None = None) -> np.ndarray:
+    """As `run`, on a toy that was just made."""
     queue: list[Job] = []
     running: list[Running] = []
     calls: list[float] = []

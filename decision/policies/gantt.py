@@ -3,16 +3,23 @@
 Each step has the set of its free hosts as a bitmap. A reservation begins where a step begins and adds at most one step,
 where it ends. Steps are kept in order by their begin; their bitmaps stay in the rows in which they were made, so that
 an insertion moves no bitmaps.
+
+Reservations only take hosts away. So what found no place before a moment leaves none there for what is wider and
+longer: such moments are kept by width and duration, in classes, and no search begins before them.
 """
+
+import math
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, U8, Bundle, U8x2
+from decision.bundle import F8, I4, I8, U8, Bundle, F8x2, U8x2
 from decision.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.bitmap import count_hosts, count_ones
+from decision.state.bitmap import count_hosts, count_ones, highest_bit
 
 from .profile import shift
+
+_CLASSES = 128  # of durations: four for each power of two, from 1 s on
 
 
 class Gantt(Bundle):
@@ -24,6 +31,7 @@ class Gantt(Bundle):
     nb_free: I4  # (S,) hosts free in the step of this row
     free: U8x2  # (S, W) which
     hosts: U8  # (W,) hosts of the last reservation
+    earliest: F8x2  # (highest bit of 64 W + 1, _CLASSES) seconds: no place before for jobs of this class or beyond
 
 
 def new_gantt(nb_steps: int, nb_words: int) -> Gantt:
@@ -35,6 +43,7 @@ def new_gantt(nb_steps: int, nb_words: int) -> Gantt:
         nb_free=np.zeros(nb_steps, np.int32),
         free=np.zeros((nb_steps, nb_words), np.uint64),  # the system gives memory to the rows that are used
         hosts=np.zeros(nb_words, np.uint64),
+        earliest=np.zeros(((64 * nb_words).bit_length(), _CLASSES)),
     )
 
 
@@ -46,11 +55,12 @@ def begin_gantt(gantt, now, free):
     gantt.row[0] = 0
     gantt.free[0, :] = free
     gantt.nb_free[0] = count_hosts(free)
+    gantt.earliest[:] = now
 
 
 @kernel
 def release(gantt, time, hosts):
-    """The hosts of a bitmap (W,) come free at `time` (seconds), which lies in the last step."""
+    """The hosts of a bitmap (W,) come free at `time` (seconds), in the last step; nothing is reserved yet."""
     row = gantt.row[_cut(gantt, time)]
     for word in range(len(hosts)):
         gantt.free[row, word] |= hosts[word]
@@ -64,18 +74,16 @@ def reserve(gantt, size, duration):
     Returns:
         The begin in seconds; ``gantt.hosts`` says which. Inf and none if there will never be enough.
     """
-    first = _find(gantt, size, duration)
+    level, share = _class_of(duration)
+    first = _find(gantt, size, duration, _first_possible(gantt, highest_bit(size), level))
+    begin = gantt.begin[first] if first >= 0 else np.inf
+    _note_earliest(gantt, highest_bit(2 * size - 1), level + (share > 0), begin)
     if first < 0:
         gantt.hosts[:] = 0
         return np.inf
     _keep_lowest(gantt.hosts, size)
-    begin = gantt.begin[first]
     last = _cut(gantt, begin + duration)
-    for i in range(first, max(last, 1)):  # who begins now has the hosts now, however short
-        row = gantt.row[i]
-        for word in range(len(gantt.hosts)):
-            gantt.free[row, word] &= ~gantt.hosts[word]
-        gantt.nb_free[row] -= size
+    _take(gantt, first, max(last, 1), size)  # who begins now has the hosts now, however short
     return begin
 
 
@@ -96,27 +104,59 @@ def measure_first(gantt, until):
 
 
 @kernel
-def _find(gantt, size, duration):
-    """The first step from which `size` hosts are free for so long, -1 for none; ``gantt.hosts`` are all of them."""
+def _class_of(duration):
+    """The class of a duration (seconds), and how much longer it is than the shortest of that class."""
+    if duration == np.inf:
+        return _CLASSES, 0.0
+    mantissa, exponent = math.frexp(duration)
+    quarters = 8 * mantissa - 4
+    return 4 * (exponent - 1) + int(quarters), quarters - int(quarters)
+
+
+@kernel
+def _first_possible(gantt, width, duration):
+    """The first step in which what is of these classes may begin."""
+    if duration < 0:
+        return 0
+    begin = gantt.earliest[min(width, len(gantt.earliest) - 1), min(duration, _CLASSES - 1)]
+    return np.searchsorted(gantt.begin[: gantt.nb_steps[0]], begin)
+
+
+@kernel
+def _note_earliest(gantt, width, duration, begin):
+    """Note that nothing of these classes or beyond can begin before `begin` (seconds)."""
+    for i in range(width, len(gantt.earliest)):
+        for j in range(max(duration, 0), _CLASSES):
+            if gantt.earliest[i, j] >= begin:  # and so are those beyond
+                break
+            gantt.earliest[i, j] = begin
+
+
+@kernel
+def _find(gantt, size, duration, low):
+    """The first step from `low` on from which `size` hosts are free for so long, -1 for none.
+
+    ``gantt.hosts`` are all hosts that are.
+    """
     first, end = -1, np.inf
-    for at in range(gantt.nb_steps[0]):
+    for at in range(low, gantt.nb_steps[0]):
         if gantt.begin[at] >= end:
             return first
         row = gantt.row[at]
         if gantt.nb_free[row] < size:
             first, end = -1, np.inf
         elif first < 0 or _narrow(gantt.hosts, gantt.free[row]) < size:
-            first = _widest(gantt, at, size)
+            first = _widest(gantt, low, at, size)
             end = gantt.begin[first] + duration
     return first
 
 
 @kernel
-def _widest(gantt, last, size):
-    """The first step from which `size` hosts are free throughout until step `last` ends, in which so many are."""
+def _widest(gantt, low, last, size):
+    """The first step from `low` on from which `size` hosts, as many as `last` has, are free until the end of `last`."""
     hosts, first = gantt.hosts, last
     hosts[:] = gantt.free[gantt.row[last]]
-    while first > 0 and _count_common(hosts, gantt.free[gantt.row[first - 1]]) >= size:
+    while first > low and _count_common(hosts, gantt.free[gantt.row[first - 1]]) >= size:
         first -= 1
         _narrow(hosts, gantt.free[gantt.row[first]])
     return first
@@ -138,6 +178,18 @@ def _narrow(hosts, others):
         hosts[word] &= others[word]
         total += np.int64(count_ones(hosts[word]))
     return total
+
+
+@kernel
+def _take(gantt, first, last, size):
+    """Take ``gantt.hosts``, so many, out of the steps from `first` to before `last`."""
+    for word in range(len(gantt.hosts)):
+        taken = gantt.hosts[word]
+        if taken != 0:
+            for i in range(first, last):
+                gantt.free[gantt.row[i], word] &= ~taken
+    for i in range(first, last):
+        gantt.nb_free[gantt.row[i]] -= size
 
 
 @kernel

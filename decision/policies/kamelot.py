@@ -62,7 +62,7 @@ _memory_at = bundle_at(KamelotMemory)
 def decide(state, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
-    if _waits(state, memory, plan) or state.count[N_FREE] == 0 or state.count[N_QUEUED] == 0:
+    if _waits(state, memory, plan) or not _any_fits(state):
         return
     counts = memory.counts
     if _is_as_reserved(state, memory):
@@ -91,6 +91,15 @@ def _waits(state, memory, plan):
     if not waits:
         numbers[_DUE] = np.nan
     return waits
+
+
+@kernel
+def _any_fits(state):
+    """Whether there is a waiting job for which enough hosts are free now."""
+    i, length = 0, state.count[N_QUEUED]
+    while i < length and state.size[state.queue[i]] > state.count[N_FREE]:
+        i += 1
+    return i < length
 
 
 @kernel
@@ -129,7 +138,8 @@ def _reserve_running(state, memory):
             for at in range(begin, begin + state.alloc_count[job]):
                 insert_interval(memory.hosts, state.interval_first[at], state.interval_last[at])
             release(memory, until, memory.hosts)
-    measure_first(memory, memory.free_until)
+    memory.free_until[: state.count[N_FREE] + 1] = np.inf
+    memory.free_until[state.count[N_FREE] + 1 :] = -np.inf
 
 
 @kernel
@@ -164,7 +174,8 @@ def _reserve_waiting(state, memory, plan, candidate):
 @kernel
 def _could_start(state, memory, job):
     """Whether the reservations so far let a job start now."""
-    return state.now[0] + (state.walltime[job] + memory.numbers[_SECURITY]) <= memory.free_until[state.size[job]]
+    size, duration = state.size[job], state.walltime[job] + memory.numbers[_SECURITY]
+    return size < len(memory.free_until) and state.now[0] + duration <= memory.free_until[size]
 
 
 @kernel

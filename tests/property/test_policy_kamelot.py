@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import policy_toys
 from helpers.kamelot_reference import PlainKamelot
 from helpers.policy_toys import Given, Toy, platform, run_toy
 from helpers.policy_worlds import workloads
@@ -54,6 +55,13 @@ def test_it_decides_as_its_twin(work: Given, security: float, reaction: float) -
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_it_is_its_twin_when_jobs_overrun_and_hosts_move(work: Given, security: float, reaction: float) -> None:
     run_toy(work, Both(work.hosts, security, reaction))
+
+
+def test_a_job_that_never_fits_holds_nobody_up() -> None:
+    work = policy_toys.given(4, (0, 3, 10, 10), (0, 100, 5, 5), (1, 2, 5, 5), (1, 1, 5, 5), (2, 1, np.inf, 9))
+    starts = run_toy(work, Both(4, 0.0, 0.0))
+    assert np.isnan(starts[1])
+    assert np.delete(starts, 1).tolist() == [0, 10, 1, 6]
 
 
 @pytest.mark.parametrize("seed", range(12))

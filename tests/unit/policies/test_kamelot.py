@@ -1,5 +1,7 @@
 """OAR's scheduler: known answers, worked out by hand, and the rules that every policy keeps."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,24 @@ def test_a_reservation_keeps_its_hosts_from_begin_to_end():
 
 def test_a_job_for_which_there_never_are_hosts_gets_none():
     gantt = Gantt(0.0, 0b1)
-    assert gantt.reserve(2, 1.0)[1] == 0
+    assert gantt.reserve(2, 1.0) == (math.inf, 0)
+    assert gantt.reserve(1000, 1.0) == (math.inf, 0)
+    assert gantt.reserve(1, 1.0) == (0.0, 0b1)
+
+
+def test_jobs_of_no_length_that_begin_now_do_not_share_hosts():
+    gantt = Gantt(1e9, 0b111)
+    assert [gantt.reserve(1, 1e-9) for _ in range(3)] == [(1e9, 0b001), (1e9, 0b010), (1e9, 0b100)]
+
+
+def test_what_found_no_place_hides_none_from_what_is_narrower_or_shorter():
+    gantt = Gantt(0.0, 0b0011)
+    gantt.release(10.0, 0b0100)
+    gantt.release(20.0, 0b1000)
+    assert gantt.reserve(3, 12.0) == (10.0, 0b0111)
+    assert gantt.reserve(2, 11.0) == (22.0, 0b0011)
+    assert gantt.reserve(2, 10.0) == (0.0, 0b0011)
+    assert gantt.reserve(1, 1.5) == (20.0, 0b1000)
 
 
 def test_what_happens_within_the_reaction_time_is_decided_together():

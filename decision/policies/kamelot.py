@@ -1,16 +1,16 @@
 """Kamelot, the scheduler of OAR 3: conservative backfilling that reserves hosts, not numbers of hosts.
 
-Each time it is asked it makes all reservations again. Running jobs keep their hosts until their walltime ends; each
-waiting job, in order of submission, gets the earliest time from which enough hosts are free for its whole walltime,
-and of these the ones with the lowest ids; jobs whose time is now start. Two things make it other than `conservative`: a
-reservation keeps the same hosts from its begin to its end, and each walltime counts as longer, by a security time in
-which OAR cleans nodes up. After the scheduler's sources (oar-team/oar3, ``oar/kao/scheduling.py``).
+By its definition it makes all reservations again each time it is asked. Running jobs keep their hosts until their
+walltime ends; each waiting job, in order of submission, gets the earliest time from which enough hosts are free for its
+whole walltime, and of these the ones with the lowest ids; jobs whose time is now start. Two things make it other than
+`conservative`: a reservation keeps the same hosts from its begin to its end, and each walltime counts as longer, by a
+security time in which OAR cleans nodes up. After the scheduler's sources (oar-team/oar3, ``oar/kao/scheduling.py``).
 
 Design
 ------
 Only starts are seen from outside, so no more reservations are made than decide who starts. Reservations only take hosts
 away: a job that cannot start now for the hosts that the jobs before it leave will not start, wherever the next ones are
-put. So it stops when no job that is left could start, and most often a few reservations are enough.
+put. So it stops when no job that is left could start.
 
 What was reserved is kept as long as making it again would give the same: while no job ends or overruns, no host moves,
 and started jobs have begun and will end exactly as reserved. Then hosts that are free from now on were so before, thus

@@ -15,7 +15,7 @@ from msgspec import Meta, Raw
 
 from decision.model.dates import DAY, LAST_DATE
 from decision.model.errors import InputError
-from decision.model.workload import Job, Parallel, Profile, Workload, used_profiles
+from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
 
 from .files import read_bytes
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found_text, split_error
@@ -144,6 +144,9 @@ def _full_ids(jobs: Sequence[_Job], name: str, path: str) -> list[str]:
     ids = []
     for job in jobs:
         short = str(job.id)
+        if odd := unloadable_part(short):
+            reason = f"Batsim cannot load a job whose id contains {odd!r}; rename the job"
+            raise InputError(f"{path}: job {short!r}, field 'id': {reason}")
         ids.append(f"{name}!{short}" if name not in short and "!" not in short else _given_id(short, name, path))
     if len(set(ids)) != len(ids):
         seen: set[str] = set()

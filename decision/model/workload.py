@@ -5,10 +5,20 @@ which a policy cannot see (the engine turns profiles into `decision.engine.truth
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+# Batsim writes an id into the job's JSON with a regular expression, without escaping it, and aborts at what comes out
+_UNLOADABLE = re.compile(r"""[\x00-\x1f"(),|}\\]|\$[&`']""")
+
+
+def unloadable_part(job_id: str) -> str:
+    """The first characters of a job's id that Batsim cannot load; empty if it can."""
+    found = _UNLOADABLE.search(job_id)
+    return found[0] if found else ""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -14,6 +14,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from decision.model.workload import unloadable_part
+
 from .messages import (
     Answer,
     CallMeLater,
@@ -242,6 +244,8 @@ def _register_job(ledger: Ledger, event: RegisterJob) -> None:
         raise RefusalError(f"job {one_line(job_id)} already exists")
     if job_id.count("!") != 1:
         raise RefusalError(f"the job's id {one_line(job_id)!r} is not of the form WORKLOAD!NAME")
+    if odd := unloadable_part(job_id):
+        raise RefusalError(f"the job's id {one_line(job_id)} contains {odd!r}, which Batsim cannot load")
     _describe(event.data.job, job_id)
     ledger.jobs[job_id] = _WAITING
     if ledger.acknowledges:

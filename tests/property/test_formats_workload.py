@@ -20,6 +20,7 @@ from decision.model.workload import (
     ParallelHomogeneous,
     ParallelHomogeneousTotal,
     Workload,
+    unloadable_part,
     used_profiles,
 )
 
@@ -28,7 +29,9 @@ same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixtur
 amounts = st.floats(0, 1e300)
 codes = st.integers(-(2**31), 2**31 - 1)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-names = texts.filter(lambda name: name and "!" not in name) | st.sampled_from(["w0", "0w00", "7"])
+names = texts.filter(lambda name: name and "!" not in name and not unloadable_part(name)) | st.sampled_from(
+    ["w0", "0w00", "7"]
+)
 foreign_types = st.sampled_from(["smpi", "usage_trace", "send", "recv", "data_staging"])
 foreign_fields = st.dictionaries(texts.filter(lambda key: key not in ("type", "ret")), st.integers() | texts)
 profiles = (

@@ -5,7 +5,6 @@ it as Batsim's commands. An impossible decision becomes a `PolicyError` and is n
 of a policy's name: one of ours, or a pybatsim scheduler.
 """
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from decision.entry import Entry
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
 from decision.model.errors import ConfigError, RemoteProtocolError
-from decision.model.hosts import format_intervals, parse_hosts, parse_intervals
+from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState
 from decision.policies import plan_arrays as p
@@ -22,6 +21,7 @@ from decision.policies.registry import MessageAgent, find_agent, find_policy
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
 from decision.protocol.messages import Resource
+from decision.simulation.misfits import Misfits
 from decision.state import transitions
 from decision.state.cluster import (
     N_INTERVALS,
@@ -36,8 +36,6 @@ from decision.state.cluster import (
 from . import kernels
 from .decider import CheckedPolicy
 
-log = logging.getLogger(__name__)
-
 _MOVES: dict[str, Callable[..., None]] = {
     "event_machine_unavailable": transitions.leave,
     "event_machine_available": transitions.come_back,
@@ -46,7 +44,15 @@ _FINAL_STATES = {state.name: int(state) for state in FinalState}
 
 
 def announced_platform(resources: Sequence[Resource]) -> Platform:
-    """The compute hosts of SIMULATION_BEGINS. Speeds are nan: Batsim does not send them."""
+    """The compute hosts of SIMULATION_BEGINS. Speeds are nan: Batsim does not send them.
+
+    Raises:
+        RemoteProtocolError: if there are none, or they are not numbered from 0.
+    """
+    if not resources:
+        raise RemoteProtocolError("Batsim announces no compute host, and a simulation needs one")
+    if [resource.id for resource in resources] != list(range(len(resources))):
+        raise RemoteProtocolError("Batsim announces compute hosts whose ids do not count up from 0")
     return Platform(hosts=tuple(_host(resource) for resource in resources))
 
 
@@ -102,6 +108,7 @@ class Agent:
         self._names: list[str] = []  # of the jobs, by number
         self._number: dict[str, int] = {}
         self._users: dict[str, int] = {}
+        self._misfits = Misfits()
         self._begun = False  # whether there is a state, a plan and a decider
         self._state: ClusterState
         self.now = 0.0  # seconds
@@ -111,6 +118,7 @@ class Agent:
             m.JobCompleted: self._complete,
             m.ResourceStateChanged: self._change,
             m.Notify: self._notice,
+            m.SimulationEnds: self._end,
         }
 
     @property
@@ -152,6 +160,9 @@ class Agent:
 
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
+    def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
+        self._misfits.tell(nb_hosts(self._state))
+
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
         job, final = self._number[event.data.job_id], _FINAL_STATES[event.data.job_state]
         kernels.end.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
@@ -166,6 +177,8 @@ class Agent:
         self._plan = p.new_plan(self._state)
         self._decider = CheckedPolicy(self._policy, self._facts, self._names)
         self._begun = True
+        if event.data.config.dynamic_jobs_enabled:  # Batsim waits for it, and our policies register no jobs
+            commands.append(m.Notify(self.now, m.NotifyData(type="registration_finished")))
 
     def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
         job, job_id = event.data.job, event.data.job_id
@@ -179,7 +192,7 @@ class Agent:
         self._number[job_id] = job_number
         hosts = nb_hosts(self._state)
         if not 1 <= job.res <= hosts:
-            log.warning("%s asks for %d hosts, and can have 1 to %d: rejected", job_id, job.res, hosts)
+            self._misfits.add(job_id, job.res)
             commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
             transitions.reject(self._state, job_number)
             transitions.drop_started(self._state)
@@ -191,8 +204,9 @@ class Agent:
 
     def _change(self, event: m.ResourceStateChanged, commands: list[m.DecisionEvent]) -> None:
         state, pstates = event.data.state, self._facts.pstate_kind.shape[1]
-        if not (state.isascii() and state.isdigit() and int(state) < pstates):
-            raise RemoteProtocolError(f"Batsim names pstate {state!r}, but the hosts have pstates 0 to {pstates - 1}")
+        if state not in map(str, range(pstates)):
+            has = f"but the hosts have pstates 0 to {pstates - 1}"
+            raise RemoteProtocolError(f"Batsim names pstate {state[:40]!r}, {has}")
         pstate = int(state)
         transitions.tick(self._state, event.timestamp)
         for host in self._hosts(event.data.resources):
@@ -211,10 +225,10 @@ class Agent:
 
     def _hosts(self, text: str) -> list[int]:
         """The hosts that Batsim names."""
-        hosts, last = nb_hosts(self._state), max(last for _, last in parse_intervals(text))
-        if last >= hosts:
-            raise RemoteProtocolError(f"Batsim names host {last}, but the platform has hosts 0 to {hosts - 1}")
-        return parse_hosts(text)
+        try:
+            return parse_hosts(text, nb_hosts(self._state))
+        except ConfigError as error:
+            raise RemoteProtocolError(f"Batsim names hosts that it does not have: {error}") from None
 
     # --- The policy's plan --------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """A ZeroMQ socket with safe waits: timeouts, signals, and the peer's disconnection."""
 
+import math
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -8,11 +9,12 @@ from typing import Self
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from decision.model.errors import ConfigError, PeerError
+from decision.model.errors import ConfigError, PeerError, RemoteProtocolError
 
 from .signals import StopRequest
 
 _SLICE = 0.1  # seconds between two looks at signals and at what else is watched
+_GRACE = 3.0  # seconds in which a peer that has gone before its first message may come back
 _LINGER = 2000  # milliseconds to deliver the last message after the end
 _COME, _GREETED, _GONE = (
     zmq.Event.ACCEPTED | zmq.Event.CONNECTED,
@@ -52,6 +54,8 @@ class Wire:
         self._connections = 0
         self._spoken = False  # whether a message has come
         self._engaged = False  # whether a wait would be useless once the peer has gone
+        self._greeted = False  # whether a peer has spoken ZeroMQ
+        self._left = math.inf  # when the last peer that had greeted went, on the monotonic clock
         try:
             (self._socket.bind if kind == zmq.REP else self._socket.connect)(endpoint)
         except zmq.ZMQError as error:
@@ -86,10 +90,11 @@ class Wire:
         Raises:
             DisconnectedError: if the peer has gone.
             PeerError: if the timeout passed.
+            RemoteProtocolError: if the message is not one that its kind of socket sends.
             Interrupted: if a signal asked for the end.
         """
         began = time.monotonic()
-        while not self._socket.poll(int(_SLICE * 1000)):
+        while (data := self._arrived()) is None:
             self._stop.check()
             if watch is not None:
                 watch()
@@ -98,7 +103,22 @@ class Wire:
                 raise self._silence()
         self._stop.check()
         self._spoken = self._engaged = True
-        return self._socket.recv()
+        return data
+
+    def _arrived(self) -> bytes | None:
+        """A message that comes within a slice.
+
+        A message without ZeroMQ's empty delimiter makes the socket readable, and then there is nothing to read.
+        """
+        if not self._socket.poll(int(_SLICE * 1000)):
+            return None
+        try:
+            data = self._socket.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+        if self._socket.getsockopt(zmq.RCVMORE):
+            raise RemoteProtocolError(f"{self._peer} sends a message in several parts; is it really {self._peer}?")
+        return data
 
     def _check_connection(self) -> None:
         while self._monitor.poll(0):
@@ -106,9 +126,13 @@ class Wire:
             self._connections += bool(event & _COME) - bool(event & _GONE)
             # a question that was under way is lost with its connection
             self._engaged |= self._asks and bool(event & _GREETED)
+            self._greeted |= bool(event & _GREETED)
+            self._left = time.monotonic() if self._greeted and self._connections <= 0 else math.inf
         # what the peer sent before it went comes first
         if self._engaged and self._connections <= 0 and not self._socket.poll(0):
             raise DisconnectedError(f"{self._peer} disconnected before the simulation ended; see its own messages")
+        if not self._spoken and time.monotonic() - self._left > _GRACE:
+            raise DisconnectedError(f"{self._peer} connected and left without a message; see its own messages")
 
     def _silence(self) -> PeerError:
         waited = f"waited {self._timeout:g} s"

@@ -21,7 +21,10 @@ from .roles import Responder, Simulator
 from .signals import stop_on_signals
 from .wire import Wire
 
-_START_BATSIM = "start batsim with -s and this endpoint, or listen at the one that it was started with"
+_START_BATSIM = (
+    "start batsim with -s and this endpoint, or listen at the one that it was started with; a Batsim that died while "
+    "loading says why in its own messages"
+)
 _START_DECISION = "start the decision process, or connect to the endpoint where it listens"
 
 

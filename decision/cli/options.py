@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decision.model.errors import ConfigError
+from decision.model.hosts import MOST_HOSTS
 from decision.shipped import find_platform, find_workload
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _INPUT = "Input"
 _SWF = "Logs in the Standard Workload Format"
-_MOST_JOBS, _MOST_HOSTS = 10_000_000, 1_000_000  # more are a mistake, or more than fits into memory
+_MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
 
@@ -156,7 +157,7 @@ TimeoutOption = Annotated[
 NbJobsOption = Annotated[int, typer.Option("--nb-jobs", help="Number of jobs.", min=1, max=_MOST_JOBS)]
 HostsOption = Annotated[
     int,
-    typer.Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=_MOST_HOSTS),
+    typer.Option("--hosts", help="Number of hosts; jobs are not larger.", min=1, max=MOST_HOSTS),
 ]
 EstimatesOption = Annotated[
     str,

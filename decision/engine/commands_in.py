@@ -246,16 +246,14 @@ class CommandReader(Generic[J]):
 
     def _hosts(self, text: str, who: str) -> list[int]:
         try:
-            hosts = parse_hosts(text)
+            hosts = parse_hosts(text, self._nb_hosts)
         except ConfigError as error:
             raise self._refuse(f"{who}: {error}") from None
         if not hosts:
             raise self._refuse(f"{who}: no hosts given")
-        for host in hosts:
-            if host >= self._nb_hosts:
-                raise self._refuse(f"{who}: there is no host {host}")
-            if host >= self._nb_compute:
-                raise self._refuse(f"{who}: host {host} is a storage host")
+        if hosts[-1] >= self._nb_compute:
+            storage = next(host for host in hosts if host >= self._nb_compute)
+            raise self._refuse(f"{who}: host {storage} is a storage host")
         return hosts
 
     def _set_resource_state(self, data: m.SetResourceStateData) -> SetPstate:

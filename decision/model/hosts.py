@@ -1,8 +1,13 @@
 """Sets of host ids, and the notation in which Batsim writes them: ``0-3 7``."""
 
+import re
 from collections.abc import Iterable
 
 from .errors import ConfigError
+
+MOST_HOSTS = 1_000_000  # of a platform; more are a mistake, or more than fits into memory
+_SHOWN = 60  # characters of a text in an error
+_INTERVAL = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII).fullmatch
 
 
 def format_hosts(ids: Iterable[int]) -> str:
@@ -30,15 +35,27 @@ def format_intervals(runs: Iterable[tuple[int, int]]) -> str:
     return " ".join(_interval(first, last) for first, last in runs)
 
 
-def parse_hosts(text: str) -> list[int]:
+def parse_hosts(text: str, nb_hosts: int = MOST_HOSTS) -> list[int]:
     """Read host ids from Batsim's interval notation; spaces and commas separate intervals.
 
-    Returns the ids ascending and without repetition.
+    Args:
+        text: the host set.
+        nb_hosts: how many hosts there are; checked before any interval is expanded, which may be from a peer.
+
+    Returns:
+        The ids ascending and without repetition.
 
     Raises:
-        ConfigError: if a part is neither ``7`` nor ``3-5``, or an interval runs backwards.
+        ConfigError: if a part is neither ``7`` nor ``3-5``, an interval runs backwards, or a host is not there.
     """
-    return sorted({host for low, high in parse_intervals(text) for host in range(low, high + 1)})
+    runs = parse_intervals(text)
+    last = max((last for _, last in runs), default=0)
+    if last >= nb_hosts:
+        raise ConfigError(f"host set {_shown(text)}: there is no host {last}, the last one is {nb_hosts - 1}")
+    hosts: list[int] = []
+    for low, high in sorted(runs):
+        hosts.extend(range(max(low, hosts[-1] + 1) if hosts else low, high + 1))
+    return hosts
 
 
 def parse_intervals(text: str) -> list[tuple[int, int]]:
@@ -47,10 +64,15 @@ def parse_intervals(text: str) -> list[tuple[int, int]]:
 
 
 def _parse_interval(part: str, text: str) -> tuple[int, int]:
-    first, dash, last = part.partition("-")
-    if not first.isdigit() or (dash and not last.isdigit()):
-        raise ConfigError(f"host set {text!r}: {part!r} is neither a host id nor an interval like 3-5")
-    low, high = int(first), int(last) if dash else int(first)
+    interval = _INTERVAL(part)
+    if interval is None:
+        reason = f"{_shown(part)} is neither a host id nor an interval like 3-5"
+        raise ConfigError(f"host set {_shown(text)}: {reason}")
+    low, high = int(interval[1]), int(interval[2] or interval[1])
     if high < low:
-        raise ConfigError(f"host set {text!r}: the interval {part!r} runs backwards")
+        raise ConfigError(f"host set {_shown(text)}: the interval {_shown(part)} runs backwards")
     return low, high
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -9,7 +9,6 @@ from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, STOPPED, TIM
 from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
-from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
@@ -18,6 +17,8 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
 from decision.state.cluster import N_JOBS, ClusterState
+
+from .misfits import Misfits, ask_about_others
 
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
@@ -55,9 +56,10 @@ def simulate_workloads(
     began = time.perf_counter()
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
-    _check_jobs(platform, workloads, chosen)
+    misfits = _check_jobs(platform, workloads, chosen)
     chosen.reset(platform, seed)
     seconds = run(engine, chosen, progress)
+    misfits.tell(len(platform.hosts))
     record = engine.record()
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
@@ -75,6 +77,7 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
         DeadlockError: if nothing can happen any more.
     """
     prepared = prepare(policy, engine.facts, JobNames(engine))
+    misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
     memory, stretch = None, _STRETCH if progress else 2**62
     while True:
         memory = prepared.memory_for(engine.state, engine.plan, memory)
@@ -84,6 +87,7 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
             prepared.address,
             memory.address,
             stretch,
+            misfits,
         )
         if code == STOPPED:
             raise prepared.error()
@@ -98,17 +102,22 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
 
 
 @kernel
-def run_episode(world, policy, memory, decisions):
+def run_episode(world, policy, memory, decisions, misfits):
     """Ask the policy at address `policy` for at most so many decisions, and carry them out.
 
-    To be called when a question is open; after PAUSED again, after GROW `advance` must be called first.
+    To be called when a question is open; after PAUSED again, after GROW `advance` must be called first. `misfits` is
+    whether there are jobs that are larger than the cluster, which are rejected.
 
     Returns:
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
     """
     world.sim.number[TIMED_COMMANDS] = 0
     while decisions > 0:
-        if not ask(policy, world.state, world.facts, memory, world.plan):
+        if misfits:
+            planned = ask_about_others(policy, world.state, world.facts, memory, world.plan)
+        else:
+            planned = ask(policy, world.state, world.facts, memory, world.plan)
+        if not planned:
             return STOPPED
         if not load_reply(world, world.state.now[0]):
             return UNCARRIED
@@ -138,12 +147,13 @@ class JobNames(Sequence[str]):
         return self._engine.job(number).id
 
 
-def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> None:
-    """Refuse jobs that could never start, or that the policy cannot deal with."""
+def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
+    """Refuse jobs that the policy cannot deal with, and count those that will be rejected."""
+    misfits = Misfits()
     for workload in workloads:
         where = workload.path or f"workload {workload.name}"
         for job in workload.jobs:
             if job.size > len(platform.hosts):
-                has = f"{platform.path or 'the platform'} has {len(platform.hosts)}"
-                raise ConfigError(f"{where}: job {job.id}: 'res' is {job.size} hosts, but {has}")
+                misfits.add(job.id, job.size)
             check_walltime(policy, job.id, job.walltime, where)
+    return misfits

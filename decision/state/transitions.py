@@ -151,6 +151,34 @@ def reject(state, job):
 
 
 @kernel
+def set_aside(state):
+    """Hide the queued jobs that are larger than the cluster, as if they were rejected; returns how many.
+
+    They stand after the end of the queue until `bring_back`.
+    """
+    waiting = state.queue[: state.count[N_QUEUED]].copy()
+    larger = state.size[waiting] > len(state.host_state)
+    nb_hidden = 0
+    for i in range(len(waiting)):
+        if larger[i]:
+            state.job_state[waiting[i]] = REJECTED
+            nb_hidden += 1
+        else:
+            state.queue[i - nb_hidden] = waiting[i]
+    state.count[N_QUEUED] -= nb_hidden
+    state.queue[state.count[N_QUEUED] : len(waiting)] = waiting[larger]
+    return nb_hidden
+
+
+@kernel
+def bring_back(state, nb_hidden):
+    """Let the jobs that were set aside wait again, at the end of the queue."""
+    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + nb_hidden):
+        state.job_state[state.queue[i]] = QUEUED
+    state.count[N_QUEUED] += nb_hidden
+
+
+@kernel
 def leave(state, facts, host):
     """A host becomes unavailable; a job that runs there goes on."""
     _move(state, facts, host, UNAVAILABLE)

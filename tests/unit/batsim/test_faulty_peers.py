@@ -7,10 +7,13 @@ from helpers.driver_fakes import Peer, ask, peer
 
 from decision.batsim.agent import make_agent
 from decision.batsim.zmq_loop import serve
+from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
 from decision.model.errors import PeerError, RemoteProtocolError
+from decision.model.record import HostState
 from decision.protocol import Connection, Role
+from decision.runs.engines import simulate_by_messages
 
 
 @pytest.fixture
@@ -63,8 +66,8 @@ def hear(tmp_path, *questions: bytes) -> None:
         (message(-1.0), "goes back in time"),
         (message(5.0, submitted(7.0)), "later than its message"),
         (message(5.0, submitted(5.0), submitted(5.0)), "w0!1"),
-        (message(5.0, leaves("0-4000000000")), "names host 4000000000, but the platform has hosts 0 to 3"),
-        (message(5.0, switched("4", "0")), "names host 4, but the platform has hosts 0 to 3"),
+        (message(5.0, leaves("0-4000000000")), "there is no host 4000000000, the last one is 3"),
+        (message(5.0, switched("4", "0")), "there is no host 4, the last one is 3"),
         (message(5.0, switched("0", "9")), "names pstate '9', but the hosts have pstates 0 to 0"),
         (message(5.0, switched("0", "asleep")), "names pstate 'asleep'"),
     ],
@@ -83,6 +86,30 @@ def test_jobs_that_ask_for_no_hosts_are_rejected(begins, policy):
     reply = json.loads(agent.handle(message(5.0, *(submitted(5.0, f"w0!{i}", size=0) for i in range(200)))))
     assert {event["type"] for event in reply["events"]} == {"REJECT_JOB"}
     assert len(reply["events"]) == 200
+
+
+@pytest.mark.parametrize("ids", [[], [1, 2], [0, 0], [1, 0]])
+def test_hosts_that_do_not_count_up_from_0_are_the_peers_fault(begins, tmp_path, ids):
+    message = json.loads(begins)
+    data = message["events"][0]["data"]
+    data["compute_resources"] = [data["compute_resources"][0] | {"id": number} for number in ids]
+    with pytest.raises(RemoteProtocolError, match="Batsim announces"):
+        hear(tmp_path, json.dumps(message).encode())
+
+
+def test_a_message_of_many_equal_host_sets_costs_no_more_than_its_hosts(begins):
+    agent = make_agent("fcfs", {})
+    agent.handle(begins)
+    agent.handle(message(5.0, leaves("0-3 " * 50_000 + "0")))
+    assert agent.state.host_state.tolist() == [HostState.UNAVAILABLE] * 4
+
+
+def test_where_jobs_may_be_registered_batsim_hears_that_none_will_be(root):
+    platform = load_platform(root / "platforms" / "toy.xml")
+    workload = load_workload(root / "workloads" / "toy.json", keep_source=True)
+    for options in (EngineOptions(dynamic_jobs=True), EngineOptions(dynamic_jobs=True, acknowledge_dynamic_jobs=True)):
+        record = simulate_by_messages(ReferenceEngine(platform, [workload], (), options), make_agent("easy", {}))
+        assert len(record.jobs.id) == len(workload.jobs)
 
 
 def test_time_that_goes_back_between_messages_is_noticed(begins, tmp_path):

@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+import zmq
 from helpers.driver_fakes import BEGINS, CALL, ENDS, NOTHING, Agent, Peer, ask, free_port, peer
 
 from decision.batsim.zmq_loop import serve
@@ -64,6 +65,38 @@ def test_a_peer_that_disconnects_in_mid_run_is_noticed_long_before_the_timeout(e
     ):
         serve(Agent(), endpoint, timeout=30)
     assert time.monotonic() - began < 5
+
+
+def test_a_batsim_that_dies_while_it_loads_is_noticed_within_seconds(endpoint):
+    def die(other):
+        time.sleep(0.3)
+        other.leave()
+
+    began = time.monotonic()
+    with peer(endpoint, die), pytest.raises(PeerError, match="Batsim connected and left without a message"):
+        serve(Agent(), endpoint, timeout=60)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("frames", [[b"x"], [b"x", BEGINS], [b""]])
+def test_a_message_without_the_empty_delimiter_does_not_outwait_the_timeout(endpoint, frames):
+    def send(other):
+        other.end.send_multipart(frames)
+        other.wait()
+
+    began = time.monotonic()
+    with peer(endpoint, send, zmq.DEALER), pytest.raises(PeerError, match=r"sent nothing.*waited 0\.5 s"):
+        serve(Agent(), endpoint, timeout=0.5)
+    assert time.monotonic() - began < 5
+
+
+def test_a_message_in_parts_is_the_peers_fault(endpoint):
+    def send(other):
+        other.end.send_multipart([BEGINS, b"more"])
+        other.wait()
+
+    with peer(endpoint, send), pytest.raises(RemoteProtocolError, match="in several parts"):
+        serve(Agent(), endpoint, timeout=5)
 
 
 def test_a_visitor_that_says_nothing_and_leaves_does_no_harm(endpoint):

@@ -52,7 +52,7 @@ def refusal(*commands, late=(), **options):
         ([start("a", "0-2")], "w0!a needs 2 hosts, 3 given"),
         ([start("a", "0")], "w0!a needs 2 hosts, 1 given"),
         ([start("a", "")], "w0!a: no hosts given"),
-        ([start("a", "1-2 9")], "w0!a: there is no host 9"),
+        ([start("a", "1-2 9")], "w0!a: host set '1-2 9': there is no host 9, the last one is 2"),
         ([start("a", "2-1")], "w0!a: host set '2-1': the interval '2-1' runs backwards"),
         ([start("a", "0-1", mapping={"0": "0"})], "w0!a needs 2 executors, 1 given"),
         ([start("a", "0-1", mapping={"0": "0", "2": "1"})], "w0!a: its mapping must put executors 0 to n-1"),
@@ -95,7 +95,7 @@ def test_an_impossible_command_is_refused(commands, says):
         ([start("b", "0"), switch("0", 1)], [], "host 0 cannot go to pstate 1: it computes w0!b"),
         ([switch("0", 1)], [start("b", "0")], "w0!b cannot start on hosts 0: host 0 is sleeping"),
         ([switch("0", 1), start("b", "0")], [], "w0!b cannot start on hosts 0: host 0 is switching off"),
-        ([switch("7", 1)], [], "SET_RESOURCE_STATE: there is no host 7"),
+        ([switch("7", 1)], [], "SET_RESOURCE_STATE: host set '7': there is no host 7"),
     ],
 )
 def test_an_impossible_change_of_pstate_is_refused(commands, late, says):

@@ -1,0 +1,67 @@
+"""Jobs that no policy can start, because they ask for more hosts than there are, or for none.
+
+Batsim sends such jobs as it does others, so they are rejected as soon as they come, before a policy sees them: wherever
+one of our policies decides, and with one line for all of them.
+"""
+
+import functools
+import logging
+
+from decision.jit import kernel
+from decision.policies.plan_arrays import REJECT, add
+from decision.policies.prepared import ask
+from decision.state.cluster import N_QUEUED
+from decision.state.transitions import bring_back, set_aside
+
+log = logging.getLogger(__name__)
+
+
+class Misfits:
+    """Counts the jobs of a run that do not fit its platform."""
+
+    def __init__(self) -> None:
+        self._count, self._first = 0, ""
+
+    def add(self, job_id: str, size: int) -> None:
+        """One more."""
+        self._first = self._first or f"{job_id} with {size}"
+        self._count += 1
+
+    def tell(self, nb_hosts: int) -> None:
+        """Warn of all of them, if any."""
+        if self._count:
+            jobs = "1 job that does not fit" if self._count == 1 else f"{self._count:,} jobs that do not fit"
+            _warn(f"rejected {jobs} the platform of {nb_hosts} hosts, the first is {self._first}")
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    """Say it once in a process, however many policies run the same workload."""
+    log.warning("%s", text)
+
+
+@kernel
+def ask_about_others(policy, state, facts, memory, plan):
+    """As `ask`, but jobs that are larger than the cluster are rejected first, and the policy does not see them."""
+    nb_hidden = set_aside(state)
+    if not ask(policy, state, facts, memory, plan):
+        return False
+    bring_back(state, nb_hidden)
+    _reject_first(plan, state.queue[state.count[N_QUEUED] - nb_hidden : state.count[N_QUEUED]])
+    return True
+
+
+@kernel
+def _reject_first(plan, jobs):
+    """Put the rejection of `jobs` before all other actions."""
+    count, more = plan.count[0], len(jobs)
+    for _ in range(more):
+        add(plan, REJECT, 0)
+    for column in (plan.job, plan.value, plan.begin, plan.end):
+        column[more : count + more] = column[:count].copy()
+    plan.kind[more : count + more] = plan.kind[:count].copy()
+    plan.time[more : count + more] = plan.time[:count].copy()
+    plan.kind[:more] = REJECT
+    plan.job[:more] = jobs
+    plan.begin[:more] = 0
+    plan.end[:more] = 0

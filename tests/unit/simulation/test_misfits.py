@@ -1,0 +1,87 @@
+"""Jobs that ask for more hosts than there are: rejected when they come, and the same with and without messages."""
+
+import logging
+
+import pytest
+from helpers.engine_compare import compare_records
+
+from decision.batsim.agent import make_agent
+from decision.engine.options import EngineOptions
+from decision.engine.reference.engine import ReferenceEngine
+from decision.generate.clusters import simple_cluster
+from decision.model.record import FinalState
+from decision.model.workload import Delay, Job, Workload
+from decision.runs.engines import simulate_by_messages
+from decision.simulation import misfits, simulate_workloads
+
+HOSTS = 4
+
+
+def workload() -> Workload:
+    """Jobs of 1 to 6 hosts, several at one instant; every profile ends at whole seconds, so that there are ties."""
+    jobs = tuple(
+        Job(
+            id=f"w0!{i:02}",
+            submit_time=float(3 * (i // 4)),
+            size=1 + (i * i) % 6,
+            walltime=20.0,
+            profile=f"p{i % 3}",
+        )
+        for i in range(40)
+    )
+    return Workload(name="w0", jobs=jobs, profiles={f"p{k}": Delay(1.0 + 2 * k) for k in range(3)}, nb_res=HOSTS)
+
+
+class Greedy:
+    """Starts what fits; in Python."""
+
+    def reset(self, platform, seed):
+        pass
+
+    def decide(self, cluster, plan):
+        for job in cluster.queue:
+            assert job.size <= cluster.nb_hosts, "a policy sees no job that it cannot start"
+            if job.size <= plan.nb_free:
+                plan.start(job)
+
+
+@pytest.fixture(autouse=True)
+def nothing_said():
+    misfits._warn.cache_clear()
+
+
+def rejected(record) -> set[str]:
+    return {
+        job for job, state in zip(record.jobs.id, record.jobs.final_state, strict=True) if state == FinalState.REJECTED
+    }
+
+
+@pytest.mark.parametrize(
+    "policy", ["fcfs", "easy", "conservative", "sjf+easy", "kamelot", "easy,power=idle-timeout,idle_timeout=5"]
+)
+def test_both_ways_of_deciding_reject_them_and_agree_on_the_rest(policy, caplog):
+    platform, work = simple_cluster(HOSTS), workload()
+    energy = EngineOptions(energy="power" in policy)
+    wanted = {job.id for job in work.jobs if job.size > HOSTS}
+    agent = make_agent(policy, {}, platform=platform)
+    told = simulate_by_messages(ReferenceEngine(platform, [work], (), energy), agent)
+    compiled = simulate_workloads(platform, [work], policy, engine_options=energy)
+    assert rejected(told) == rejected(compiled) == wanted
+    compiled.scheduling_time = compiled.simulation_time = told.simulation_time
+    assert compare_records(told, compiled) == []
+    line = f"rejected {len(wanted)} jobs that do not fit the platform of 4 hosts, the first is w0!02 with 5"
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [line]
+
+
+def test_a_policy_in_python_does_not_see_them():
+    record = simulate_workloads(simple_cluster(HOSTS), [workload()], Greedy())
+    assert rejected(record) == {job.id for job in workload().jobs if job.size > HOSTS}
+    assert len(record.jobs.id) == 40
+
+
+def test_a_workload_of_nothing_else_ends(caplog):
+    job = Job(id="w0!big", submit_time=5.0, size=9, walltime=1.0, profile="p")
+    work = Workload(name="w0", jobs=(job,), profiles={"p": Delay(1.0)}, nb_res=9)
+    record = simulate_workloads(simple_cluster(HOSTS), [work], "easy")
+    assert rejected(record) == {"w0!big"}
+    assert caplog.messages == ["rejected 1 job that does not fit the platform of 4 hosts, the first is w0!big with 9"]

@@ -292,7 +292,7 @@ def analyse(
 def _figures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Figure]:
     figures = {name: draw(runs) for name, draw in PICTURES.items()}
     figures["reservations"] = reservation_timeline(runs)
-    powered = [run for run in runs if run.record.energy is not None]
+    powered = [run for run in runs if run.record.energy is not None and len(run.record.host_states.time)]
     if powered:
         figures["energy"] = hosts_and_power(powered, platform)
     return figures

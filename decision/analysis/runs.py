@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decision.formats.outputs_read import read_run
+from decision.formats.run_status import STATUS
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import Floats, Ints, JobTable, RunRecord
 
@@ -46,14 +47,14 @@ def _read(place: Path, name: str) -> NamedRun:
 
 
 def _runs_in(place: Path) -> list[Path]:
-    return folders_with(JOBS_FILE, place) or [place]
+    return sorted({*folders_with(JOBS_FILE, place), *folders_with(STATUS, place)}) or [place]
 
 
 def folders_with(pattern: str, place: Path) -> list[Path]:
     """The place itself if it is a folder with such files, or else the folders in it that are."""
     if any(place.glob(pattern)):
         return [place]
-    return sorted({file.parent for file in place.glob(f"*/{pattern}")})
+    return sorted({file.parent for file in place.glob(f"[!.]*/{pattern}")})  # hidden ones are Batsim's, under way
 
 
 def short_names(places: Sequence[Path]) -> list[str]:

@@ -1,6 +1,7 @@
 """Starts a Batsim, as a command or in a container, decides for it, and waits for its end."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +21,10 @@ from .zmq_loop import Conversation, Recorder, answer_all
 _FREE_PORT = "tcp://127.0.0.1:*"
 _FAREWELL = 60.0  # seconds for Batsim to write its files after the end
 _PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
-_TAIL = 2000  # bytes of Batsim's own messages to look at
+_TAIL = 64_000  # bytes of Batsim's own messages to look at
 _TAIL_LINES = 5
+_CRITICAL = re.compile(r"^\[.*?/CRITICAL\] *(.*\S)", re.MULTILINE)  # [host:actor:(1) 0.0] x.cpp:9: [root/CRITICAL] text
+_GUARD = 'read -r word || kill -TERM "$1"'  # its input ends without a word when the process that writes to it dies
 
 
 def run_batsim(agent: Responder, command: Sequence[str], *, log: Path, timeout: float = 0.0) -> Conversation:
@@ -61,9 +64,30 @@ def _started(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[by
     with _open_log(log) as output:
         batsim = _start(command, output)
         try:
-            yield batsim
+            with _guarded(batsim):
+                yield batsim
         finally:
             _end(batsim)
+
+
+@contextmanager
+def _guarded(batsim: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """A shell that ends Batsim should we die without a chance to, by SIGKILL or for want of memory.
+
+    Linux alone could do without: its PR_SET_PDEATHSIG needs code between fork and exec, which threads make unsafe.
+    """
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "sh", str(batsim.pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # it outlives a signal to our process group
+    )
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            guard.communicate(b"over\n")
 
 
 def _open_log(path: Path) -> BinaryIO:
@@ -116,8 +140,14 @@ def _how(code: int) -> str:
 
 
 def _end_of_log(log: Path) -> str:
-    """The end of what Batsim printed."""
-    lines = log.read_bytes()[-_TAIL:].decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]
+    """Why Batsim ended: its first critical message, or else the end of what it printed."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL))
+        text = file.read().decode(errors="replace").strip()
+    critical = _CRITICAL.search(text)
+    if critical:
+        return f": {critical[1]}; its messages are in {log}"
+    lines = text.splitlines()[-_TAIL_LINES:]
     return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} is empty"
 
 

@@ -1,7 +1,6 @@
 """``decision batsim``: the embedded engine with the options of Batsim 4."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 
 from decision import __version__
 from decision.model.errors import ConfigError
+from decision.runs import Verbosity
 
 from .options import EnergyOption, EventsOption, PlatformOption
 from .terminal import note, say
@@ -39,15 +39,6 @@ _HARMLESS = {
     "--disable-schedule-tracing": 0,
     "--sg-log": 1,
 }
-
-
-class Verbosity(StrEnum):
-    """Batsim's four levels."""
-
-    QUIET = "quiet"
-    NETWORK_ONLY = "network-only"
-    INFORMATION = "information"
-    DEBUG = "debug"
 
 
 def _print_version(value: bool) -> None:

@@ -9,8 +9,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from decision.formats.run_status import Status
 from decision.model.record import HostState
-from decision.runs.status import HOST_LETTERS, Status
+from decision.runs.status import HOST_LETTERS
 
 _COLORS = {
     HostState.COMPUTING: "blue",

@@ -107,7 +107,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
       decision report view out --live
     """
     from decision.analysis.runs import load_runs, summaries_of
-    from decision.runs.status import read_status
+    from decision.formats.run_status import read_status
 
     from .live import frame
     from .tables import print_json, print_summaries, summary_rows
@@ -118,7 +118,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
     if live:
         _watch(folder, stderr() if as_json else stdout())
     status = read_status(folder)
-    if status is None:
+    if status is None or status.failed:
         summaries = summaries_of(load_runs([folder]))
         if as_json:
             print_json({"runs": summary_rows(summaries)})
@@ -155,7 +155,7 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from rich.live import Live as Screen
 
-    from decision.runs.status import read_status
+    from decision.formats.run_status import read_status
 
     from .live import frame
 
@@ -163,6 +163,8 @@ def _watch(folder: Path, console: "Console") -> None:
     with Screen(f"waiting for a run in {folder}", console=console, transient=True, auto_refresh=False) as screen:
         while (status := read_status(folder)) is not None or not any(folder.glob("*jobs.csv")):
             if status is not None:
+                if status.failed:
+                    return
                 queue.append(status.waiting)
                 screen.update(frame(status, queue, console.width), refresh=True)
             time.sleep(_PERIOD)

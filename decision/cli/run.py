@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from decision.runs import Engine
+from decision.runs import Engine, Verbosity
 
 from .options import (
     DEFAULT_TIMEOUT,
@@ -35,6 +35,10 @@ _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
 
 EngineOption = Annotated[Engine, typer.Option("--engine", help="Simulator.")]
 Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
+LogLevel = Annotated[Verbosity, typer.Option("--batsim-verbosity", help="What Batsim writes to FOLDER/batsim.log.")]
+ScheduleTrace = Annotated[
+    bool, typer.Option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
+]
 Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png.")]
 
 
@@ -46,6 +50,8 @@ def run_command(
     engine: EngineOption = Engine.EMBEDDED,
     batsim: BatsimOption = "batsim",
     image: Image = "oarteam/batsim:latest",
+    batsim_verbosity: LogLevel = Verbosity.QUIET,
+    schedule_trace: ScheduleTrace = False,
     energy: EnergyOption = False,
     events: EventsOption = None,
     jobs: SelectOption = None,
@@ -76,7 +82,7 @@ def run_command(
           --engine batsim --batsim /opt/bin/batsim
     """
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-    from decision.runs.run import run_to_folder
+    from decision.runs.run import RealBatsim, run_to_folder
 
     from .progress import announce_compilation, working
     from .tables import print_dropped, print_json, print_summaries, summary_rows
@@ -89,13 +95,14 @@ def run_command(
         swf=read_swf(jobs, nodes, walltime, time_field),
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed)
+    real = RealBatsim(
+        command=batsim, image=image, timeout=timeout, verbosity=batsim_verbosity, schedule_trace=schedule_trace
+    )
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     announce_compilation()
     with working(policy) as show:
-        summary = run_to_folder(
-            case, choice, output, engine=engine, batsim=batsim, image=image, plot=plot, timeout=timeout, show=show
-        )
+        summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show)
     if as_json:
         print_json({"runs": summary_rows({policy: summary})})
     else:

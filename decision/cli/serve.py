@@ -58,7 +58,7 @@ def serve_command(
 
     and then, in another terminal:
 
-      batsim -p platform.xml -w workload.json -e out/out
+      batsim -p platform.xml -w workload.json -e session
     """
     from decision.batsim.agent import make_agent
     from decision.batsim.zmq_loop import serve

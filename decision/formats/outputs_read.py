@@ -27,6 +27,7 @@ from decision.model.record import (
 )
 
 from .files import read_bytes
+from .run_status import check_whole
 
 Place = str | os.PathLike[str]
 Columns = dict[str, Sequence[str]]
@@ -52,11 +53,13 @@ def find_run(place: Place) -> RunFiles:
         place: a prefix (``out/out`` for Batsim 3 and 4, ``out/`` for Batsim 5), or the folder of one run.
 
     Raises:
-        InputError: if there is not exactly one run.
+        InputError: if there is not exactly one run, or the last one there has not ended well.
     """
     for stem in (f"{os.fspath(place)}_", os.fspath(place)):
         if Path(f"{stem}jobs.csv").is_file():
+            check_whole(Path(f"{stem}jobs.csv").parent)
             return _files(stem)
+    check_whole(Path(place))
     found = sorted(Path(place).glob("*jobs.csv"))
     if len(found) != 1:
         several = f"{len(found)} runs ({', '.join(file.name for file in found)})"

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
+from decision.model.errors import ConfigError
 from decision.model.record import (
     NULL_RUNTIME,
     EnergyTable,
@@ -41,6 +42,14 @@ _PSTATE_ROW = "%g,%s,%d\n"
 _STATE_NAMES = [state.name for state in FinalState]
 _SPECIAL = re.compile(r'[,"\r\n]')
 _CHUNK = 65536  # rows
+_FILES = (
+    "jobs.csv",
+    "schedule.csv",
+    "machine_states.csv",
+    "consumed_energy.csv",
+    "pstate_changes.csv",
+    "schedule.trace",
+)
 
 
 def write_run(
@@ -71,7 +80,23 @@ def write_run(
         parts["pstate_changes"] = _table(_PSTATE_HEADER, len(pstates.time), partial(_pstate_rows, pstates))
     contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
     write_files(contents)
+    remove_older(prefix, contents)
     return list(contents)
+
+
+def remove_older(prefix: str | os.PathLike[str], kept: Container[Path]) -> None:
+    """Remove the files that an older run has left under this prefix: all of a run's files that are not `kept`.
+
+    Raises:
+        ConfigError: if a file cannot be removed.
+    """
+    for name in _FILES:
+        path = Path(f"{os.fspath(prefix)}_{name}")
+        try:
+            if path not in kept:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{path}: of an older run, cannot be removed ({error.strerror}); remove it") from None
 
 
 def _table(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:

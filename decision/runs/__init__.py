@@ -25,3 +25,12 @@ class Engine(StrEnum):
     REFERENCE = "reference"  # our engine in plain Python
     BATSIM = "batsim"  # a Batsim that we start
     DOCKER = "docker"  # a Batsim in a container
+
+
+class Verbosity(StrEnum):
+    """How much Batsim prints; its own four levels."""
+
+    QUIET = "quiet"
+    NETWORK_ONLY = "network-only"
+    INFORMATION = "information"
+    DEBUG = "debug"

@@ -27,7 +27,7 @@ from decision.model.workload import Workload
 from . import Engine
 from .engines import compiled_kernels
 from .inputs import Inputs, LoadedInputs, PolicyChoice, SwfOptions, load_inputs, writable_folder
-from .run import find_batsim, run_to_folder, simulate_inputs
+from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
 from .tasks import Progress, Result, file_digest, run_tasks
 
 _RUNS = "runs"  # folder of the cached results
@@ -259,7 +259,8 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
         path = Path(folder) / "workload.json"
         write_workload(path, case.workloads[0])
         written = replace(case, inputs=replace(case.inputs, workloads=(path,)))
-        run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=run.batsim, timeout=run.timeout)
+        batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
+        run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)
         return read_run(folder)
 
 

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.outputs_read import read_jobs, read_joules
+from decision.formats.outputs_write import remove_older
 from decision.model.errors import ConfigError
 from decision.model.record import JobTable, RunRecord
 from decision.policies.registry import find_agent
@@ -19,14 +22,25 @@ from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress
 from decision.state.cluster import ClusterState
 
-from . import Engine
+from . import Engine, Verbosity
 from .engines import make_engine, simulate_by_messages
 from .inputs import LoadedInputs, PolicyChoice, workload_files, writable_folder
 from .status import ReportingResponder, live_status
 
+_FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
 _FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
 
 ShowTime = Callable[[float], None]  # called with the simulated time in seconds
+
+
+class RealBatsim(msgspec.Struct, frozen=True, kw_only=True):
+    """How a real Batsim is run, for `Engine.BATSIM` and `Engine.DOCKER`."""
+
+    command: str = "batsim"  # for BATSIM
+    image: str = ""  # for DOCKER
+    timeout: float = 0.0  # seconds to wait for one of its messages; 0 waits without limit
+    verbosity: Verbosity = Verbosity.QUIET  # of batsim.log
+    schedule_trace: bool = False  # whether it writes out_schedule.trace, for Paje: gigabytes for large clusters
 
 
 def run_to_folder(
@@ -35,33 +49,32 @@ def run_to_folder(
     output: Path,
     *,
     engine: Engine = Engine.EMBEDDED,
-    batsim: str = "batsim",
-    image: str = "",
+    batsim: RealBatsim = RealBatsim(),  # noqa: B008 - immutable
     plot: bool = False,
-    timeout: float = 0.0,
     show: ShowTime | None = None,
 ) -> Summary:
     """Run a policy and write Batsim's output files, ``output/out_*.csv``; with Batsim, Batsim writes them.
+
+    The files of an older run are replaced when the run is over. A run that fails leaves them, and a ``status.json``
+    that says so, with which readers refuse the folder.
 
     Args:
         case: what is simulated.
         choice: the policy.
         output: folder for the files.
         engine: what simulates.
-        batsim: Batsim's command, for `Engine.BATSIM`.
-        image: Batsim's image, for `Engine.DOCKER`.
+        batsim: how Batsim is run.
         plot: draw ``output/schedule.png`` too.
-        timeout: seconds to wait for one of Batsim's messages; 0 waits without limit.
         show: called with the simulated time, in seconds, from time to time.
 
     Raises:
         ConfigError: if the inputs do not fit together, or the files cannot be written.
         PolicyError: if the policy decides something impossible or stops deciding.
-        PeerError: if Batsim dies, with the end of its log; and as `decision.batsim.launcher.run_batsim`.
+        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
     """
     folder = writable_folder(output)
     if engine in (Engine.BATSIM, Engine.DOCKER):
-        jobs, joules = _run_batsim(case, choice, folder.absolute(), engine, batsim, image, timeout, show)
+        jobs, joules = _run_batsim(case, choice, folder.absolute(), engine, batsim, show)
     else:
         with _watched(folder, case, choice, show) as progress:
             record = simulate_inputs(case, choice, engine=engine, progress=progress)
@@ -97,27 +110,54 @@ def _run_batsim(
     choice: PolicyChoice,
     folder: Path,
     engine: Engine,
-    batsim: str,
-    image: str,
-    timeout: float,
+    batsim: RealBatsim,
     show: ShowTime | None,
 ) -> tuple[JobTable, float]:
-    """The jobs and the joules of a run on a Batsim that we start."""
+    """The jobs and the joules of a run on a Batsim that we start.
+
+    Batsim writes into a fresh folder, from which whole files replace those of an older run.
+    """
+    from tempfile import TemporaryDirectory
+
     from decision.batsim.launcher import docker_command, run_batsim  # with ZeroMQ: 15 ms of a start
 
     agent = _agent(case, choice)
-    prefix = str(folder / _FILES)
-    files = _input_files(case, folder)
-    if engine is Engine.DOCKER:
-        start = docker_command(image, [file for _, file in files], folder)
-    else:
-        start = [find_batsim(batsim)]
-    command = [*start, *(str(word) for pair in files for word in pair), "-e", prefix]
+    for left in folder.glob(f"{_FRESH}*"):  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with (
+        _watched(folder, case, choice, show) as progress,
+        TemporaryDirectory(prefix=_FRESH, dir=folder) as fresh,
+    ):
+        files = _input_files(case, Path(fresh))
+        if engine is Engine.DOCKER:
+            start = docker_command(batsim.image, [file for _, file in files], folder)
+        else:
+            start = [find_batsim(batsim.command)]
+        command = [*start, *(str(word) for pair in files for word in pair), *_output_options(case, batsim, fresh)]
+        run_batsim(ReportingResponder(agent, progress), command, log=folder / "batsim.log", timeout=batsim.timeout)
+        jobs, joules = read_jobs(f"{fresh}/{_FILES}"), read_joules(f"{fresh}/{_FILES}")
+        _publish(Path(fresh), folder)
+    return jobs, joules
+
+
+def _output_options(case: LoadedInputs, batsim: RealBatsim, folder: str) -> list[str]:
+    options = ["-e", f"{folder}/{_FILES}", "-v", batsim.verbosity.value]
+    if not batsim.schedule_trace:
+        options.append("--disable-schedule-tracing")
     if case.inputs.energy:
-        command.append("-E")
-    with _watched(folder, case, choice, show) as progress:
-        run_batsim(ReportingResponder(agent, progress), command, log=folder / "batsim.log", timeout=timeout)
-    return read_jobs(prefix), read_joules(prefix)
+        options.append("-E")
+    return options
+
+
+def _publish(fresh: Path, folder: Path) -> None:
+    """Put the files of a whole run in the place of an older one's."""
+    moved = []
+    try:
+        for path in sorted(fresh.iterdir()):
+            moved.append(path.replace(folder / path.name))
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
+    remove_older(folder / _FILES, moved)
 
 
 @contextmanager

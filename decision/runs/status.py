@@ -1,7 +1,8 @@
 """The progress of a run: a small file in the run's folder while it runs, for viewers in other processes.
 
 Batsim's output files say nothing before the end, since both Batsim and we write them late. So a run writes
-``status.json`` to its folder twice a second, to a temporary file that is renamed, and removes it when it ends.
+``status.json`` (`decision.formats.run_status`) to its folder twice a second, to a temporary file that is renamed, and
+removes it when it ends. A run that fails leaves it there, with the reason, and readers refuse the folder.
 """
 
 import os
@@ -12,66 +13,81 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from decision.batsim.roles import Responder
-from decision.formats.files import read_bytes, write_files
-from decision.model.errors import ConfigError, InputError
+from decision.formats.files import write_files
+from decision.formats.run_status import STATUS, Status
+from decision.model.errors import ConfigError, DecisionError
 from decision.model.platform import Platform
 from decision.model.record import HostState
 from decision.simulation.simulate import Progress
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState, PlatformFacts, platform_facts
 
-STATUS = "status.json"
 INTERVAL = 0.5  # seconds between two writes
 HOST_LETTERS = "SNFICU"  # by HostState: sleeping, switching on, switching off, idle, computing, unavailable
-
-
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """A run at one instant."""
-
-    policy: str
-    pid: int
-    written: float  # seconds since 1970
-    jobs: int  # of the workloads
-    now: float  # simulated seconds
-    submitted: int
-    waiting: int
-    running: int
-    hosts: str  # one of `HOST_LETTERS` for each host's HostState
-    watts: float | None  # busy hosts at full load; None where the platform does not say
 
 
 @contextmanager
 def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Iterator[Progress]:
     """Keep ``status.json`` in `folder` while the block runs; the yielded function reports the run's progress.
 
-    A file that cannot be written does not stop the run.
+    If the block fails, the file says why and stays. A ConfigError, which is a mistake found before anything is
+    simulated, leaves none. A file that cannot be written does not stop the run.
     """
     facts = platform_facts(platform, energy=True)[0] if platform.has_power else None
     path, last = folder / STATUS, -INTERVAL
-
-    def report(now: float, state: ClusterState | None) -> None:
-        nonlocal last
-        if state is None or time.monotonic() - last < INTERVAL:
-            return
-        last = time.monotonic()
-        status = _status_at(policy, jobs, now, state, facts)
-        with suppress(ConfigError):
-            write_files({path: [msgspec.json.encode(status)]})
-
-    try:
-        yield report
-    finally:
-        with suppress(OSError):
-            path.unlink()
-
-
-def _status_at(policy: str, jobs: int, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:
-    return Status(
+    status = Status(
         policy=policy,
         pid=os.getpid(),
         written=time.time(),
         jobs=jobs,
+        now=0.0,
+        submitted=0,
+        waiting=0,
+        running=0,
+        hosts=HOST_LETTERS[HostState.IDLE] * len(platform.hosts),
+        watts=None,
+    )
+
+    def report(now: float, state: ClusterState | None) -> None:
+        nonlocal last, status
+        if state is None or time.monotonic() - last < INTERVAL:
+            return
+        last = time.monotonic()
+        status = _status_at(status, now, state, facts)
+        _write(path, status)
+
+    try:
+        yield report
+    except ConfigError:
+        _remove(path)
+        raise
+    except BaseException as error:
+        _write(path, replace(status, written=time.time(), failed=_reason(error)))
+        raise
+    _remove(path)
+
+
+def _write(path: Path, status: Status) -> None:
+    with suppress(ConfigError):
+        write_files({path: [msgspec.json.encode(status)]})
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error) if isinstance(error, DecisionError) else f"{type(error).__name__}: {error}"
+    return text.partition("\n")[0].rstrip(": ")
+
+
+def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:
+    return replace(
+        last,
+        written=time.time(),
         now=now,
         submitted=int(state.count[N_JOBS]),
         waiting=int(state.count[N_QUEUED]),
@@ -86,25 +102,6 @@ def _watts(state: ClusterState, facts: PlatformFacts) -> float:
     hosts = np.arange(len(state.host_state))
     busy = state.host_state == HostState.COMPUTING
     return float(np.where(busy, facts.full[hosts, state.pstate], facts.idle[hosts, state.pstate]).sum())
-
-
-def read_status(folder: Path) -> Status | None:
-    """The status of the run in this folder; None where no run is in progress.
-
-    Raises:
-        InputError: if the file is not the status of a run.
-    """
-    path = folder / STATUS
-    if not path.exists():
-        return None
-    try:
-        return msgspec.json.decode(read_bytes(path), type=Status)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not the status of a run ({error})") from None
-    except InputError:
-        if path.exists():
-            raise
-        return None  # the run ended just now
 
 
 class ReportingResponder:

@@ -6,9 +6,9 @@ import time
 from typer.testing import CliRunner
 
 from decision.cli.app import app
+from decision.formats.run_status import read_status
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
-from decision.runs.status import read_status
 
 SLOW = """
 import time

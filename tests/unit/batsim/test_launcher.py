@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -47,11 +48,8 @@ def log(tmp_path):
 def gone(log: Path) -> bool:
     """Whether the process that wrote its id into its log is no more."""
     pid = int(log.read_text().split()[1])
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
+    return not state or state.startswith("Z")  # of an orphan nothing but its exit code may be left
 
 
 def test_a_run_ends_when_batsim_does(batsim, log):
@@ -71,6 +69,45 @@ def test_a_batsim_that_dies_is_reported_in_its_own_words(batsim, log):
     plot = "ask(BEGINS)\nsys.stderr.write('Invalid JSON message: no such job\\n')\nsys.exit(6)"
     with pytest.raises(PeerError, match=r"(?s)during the run \(exit code 6\).*Invalid JSON message: no such job"):
         run_batsim(Agent(), batsim(plot), log=log, timeout=10)
+
+
+def test_the_critical_message_of_a_batsim_is_reported_in_one_line_without_its_stack(batsim, log):
+    words = "[0.000000] ../src/jobs.cpp:482: [root/CRITICAL] Invalid JSON file 'w.json': no 'jobs'"
+    plot = f"print({words!r}, flush=True)\nprint('Backtrace (displayed in actor maestro):\\n  ->  0# main', flush=True)"
+    with pytest.raises(PeerError) as caught:
+        run_batsim(Agent(), batsim(f"{plot}\nos.abort()"), log=log, timeout=10)
+    reason = "Batsim ended during the run (signal 6): Invalid JSON file 'w.json': no 'jobs'"
+    assert str(caught.value) == f"{reason}; its messages are in {log}"
+
+
+OURSELVES = """
+import sys
+from pathlib import Path
+from helpers.driver_fakes import Agent
+from decision.batsim.launcher import run_batsim
+run_batsim(Agent(), [sys.argv[1]], log=Path(sys.argv[2]))
+"""
+
+
+def test_batsim_ends_when_we_are_killed(batsim, log):
+    """Whatever kills us, by SIGKILL as well."""
+    command = batsim("ask(BEGINS)\nprint('asked', flush=True)\ntime.sleep(60)")
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    ours = subprocess.Popen(
+        [sys.executable, "-c", OURSELVES, *command, str(log)], env={**os.environ, "PYTHONPATH": path}
+    )
+    wait_until(lambda: log.exists() and "asked" in log.read_text())
+    ours.kill()
+    ours.wait()
+    wait_until(lambda: gone(log))
+
+
+def wait_until(true) -> None:
+    for _ in range(600):
+        if true():
+            return
+        time.sleep(0.05)
+    pytest.fail("it did not happen within 30 s")
 
 
 def test_a_batsim_that_is_killed_is_reported_with_the_signal(batsim, log):

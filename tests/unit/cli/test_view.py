@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.cli.live import frame
-from decision.runs.status import STATUS, Status
+from decision.formats.run_status import STATUS, Status
 
 
 def status(**changes) -> Status:
@@ -71,6 +71,16 @@ def test_the_command_says_what_is_missing(tmp_path):
         result = CliRunner().invoke(app, ["report", "view", str(folder)])
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("options", [(), ("--live",), ("--json",)])
+def test_a_run_that_failed_is_refused_with_its_reason(tmp_path, options):
+    (tmp_path / STATUS).write_bytes(msgspec.json.encode(status(failed="Batsim ended")))
+    for name in ("jobs", "schedule"):
+        (tmp_path / f"out_{name}.csv").write_text("of an older run")
+    result = CliRunner().invoke(app, ["report", "view", str(tmp_path), *options])
+    assert result.exit_code == 2
+    assert "the last run in this folder failed (Batsim ended)" in " ".join(result.stderr.split())
 
 
 def test_the_command_shows_a_run_that_goes(tmp_path):

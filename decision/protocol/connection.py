@@ -27,7 +27,7 @@ from enum import Enum
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 from .codec import Codec, CodecError, JsonCodec
-from .ledger import Ledger, RefusalError, describe_event
+from .ledger import LATEST, Ledger, RefusalError, describe_event
 from .messages import Event, Message, Role, SimulationBegins, SimulationEnds
 from .versions import NEWEST, Version, detect, version_named
 
@@ -186,6 +186,8 @@ class Connection:
             raise RefusalError(
                 f"sends {describe_event(message.events[0])} in answer to SIMULATION_ENDS, which takes no commands"
             )
+        if message.now > max(LATEST, self._question_now):
+            raise RefusalError(f"sends a message of {message.now} s, later than {LATEST:g} s")
         self._enter_events(_DECISION, message, not_before=self._question_now, now_not_before=self._question_now)
         self._reply_now = max(message.now, self._question_now)
         self.phase = _ENDED if self.phase is _ENDING else _ANSWERED

@@ -60,6 +60,7 @@ class JobStage(Enum):
 
 _WAITING, _RUNNING, _ENDED = JobStage  # as attributes of the class they take ten times as long
 _HOSTS = re.compile(r"\d+(-\d+)?( \d+(-\d+)?)*", re.ASCII).fullmatch
+LATEST = 1e12  # seconds, 30,000 years: the decision process cannot want to wait longer
 _MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
 _CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
     _WAITING: {"RUNNING": _RUNNING, "REJECTED": _ENDED},
@@ -222,7 +223,9 @@ def _execute(ledger: Ledger, event: ExecuteJob) -> None:
 
 
 def _call_later(ledger: Ledger, event: CallMeLater) -> None:
-    if not event.timestamp < event.data.timestamp < math.inf:
+    if event.data.timestamp > LATEST:
+        raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
+    if not event.timestamp < event.data.timestamp:
         raise RefusalError(f"a call at {event.data.timestamp} s is not in the future")
     ledger.calls += 1
 

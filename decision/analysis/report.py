@@ -32,7 +32,7 @@ from .metrics import Summary
 from .plots.figures import drawn, save
 from .plots.results import draw_rows, learning_curves
 from .plots.schedules import PICTURES, draw_schedule, hosts_and_power, reservation_timeline
-from .runs import JOBS_FILE, NamedRun, folders_with, summaries_of
+from .runs import JOBS_FILE, NamedRun, folders_with, runs_in, summaries_of
 
 REPORT = "report.html"
 _MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
@@ -249,9 +249,9 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         InputError: if a folder has neither.
     """
     trainings = [folder for place in places for folder in folders_with(CURVES, place)]
-    runs = [place for place in places if not folders_with(CURVES, place) or folders_with(JOBS_FILE, place)]
+    runs = [place for place in places if not folders_with(CURVES, place) or runs_in(place)]
     for place in runs:
-        if place.is_dir() and not folders_with(JOBS_FILE, place):
+        if place.is_dir() and not runs_in(place):
             raise InputError(
                 f"{place}: no run ({JOBS_FILE}) and no training ({CURVES}) there; name folders that have one"
             )

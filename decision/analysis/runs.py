@@ -32,7 +32,7 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
         ConfigError: if a run is named twice.
         InputError: if a place has no run, its files cannot be read, or no job ran in it.
     """
-    found = [run for place in places for run in _runs_in(place)]
+    found = [run for place in places for run in runs_in(place) or [place]]
     if len({place.resolve() for place in found}) < len(found):
         raise ConfigError(f"{', '.join(map(str, places))}: a run is named twice")
     return [_read(place, name) for place, name in zip(found, short_names(found), strict=True)]
@@ -46,8 +46,9 @@ def _read(place: Path, name: str) -> NamedRun:
     return NamedRun(name, record, ran)
 
 
-def _runs_in(place: Path) -> list[Path]:
-    return sorted({*folders_with(JOBS_FILE, place), *folders_with(STATUS, place)}) or [place]
+def runs_in(place: Path) -> list[Path]:
+    """The folders of runs in a place, those of runs that failed too: reading one says why it failed."""
+    return sorted({*folders_with(JOBS_FILE, place), *folders_with(STATUS, place)})
 
 
 def folders_with(pattern: str, place: Path) -> list[Path]:

@@ -12,6 +12,9 @@ conversation.
 A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the
 command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.
 
+A Batsim that we start ends with us, whatever ends us: a shell waits for the end of a pipe that we hold, and then sends
+SIGTERM. Batsim itself would wait for a reply for ever.
+
 Waits are sliced: ten times a second they look at signals and at the child process. Rejected: a signal handler that
 raises, which may leave half a line in a recording; a thread for each thing to watch.
 """

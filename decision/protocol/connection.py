@@ -186,7 +186,7 @@ class Connection:
             raise RefusalError(
                 f"sends {describe_event(message.events[0])} in answer to SIMULATION_ENDS, which takes no commands"
             )
-        if message.now > max(LATEST, self._question_now):
+        if max(LATEST, self._question_now) < message.now < math.inf:
             raise RefusalError(f"sends a message of {message.now} s, later than {LATEST:g} s")
         self._enter_events(_DECISION, message, not_before=self._question_now, now_not_before=self._question_now)
         self._reply_now = max(message.now, self._question_now)

@@ -223,9 +223,9 @@ def _execute(ledger: Ledger, event: ExecuteJob) -> None:
 
 
 def _call_later(ledger: Ledger, event: CallMeLater) -> None:
-    if event.data.timestamp > LATEST:
+    if LATEST < event.data.timestamp < math.inf:
         raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
-    if not event.timestamp < event.data.timestamp:
+    if not event.timestamp < event.data.timestamp < math.inf:
         raise RefusalError(f"a call at {event.data.timestamp} s is not in the future")
     ledger.calls += 1
 

@@ -7,6 +7,10 @@ Design
 Batsim's place, and `conversion` makes workloads of workloads: it is here because it needs readers and generators,
 which do not know each other.
 
+A real Batsim writes its tables line by line, so it writes them into a hidden folder in the run's own, from which whole
+files are renamed at the end. What an older run left is replaced then, or stays as it was. Rejected: a new folder in the
+place of the old one, which would take away what a user keeps there.
+
 `tasks` does many tasks in their own processes and caches each result in a file named by a hash of the task's
 definition and of the numerics: the package's version in an installed release, all sources (except the command line)
 in a checkout. A result is whole or absent even if the process is killed, and nothing is done twice. What must compile

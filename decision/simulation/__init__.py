@@ -8,6 +8,9 @@ policy that is compiled and for one in Python. Nobody decides in the middle of a
 as under Batsim; a test asserts that both give the same trace. Rejected: a second loop, in Python, for policies in
 Python: it did the same in other words, and was slower.
 
+Jobs that ask for more hosts than there are cannot start: `misfits` rejects them as they come, so that no policy sees
+them. Batsim would send them, and our agent rejects them in the same way; results are the same to the byte.
+
 `check_policy` tries a policy on small workloads.
 """
 

@@ -1,5 +1,7 @@
 """``decision report analyse`` as it is typed."""
 
+import json
+import shutil
 import subprocess
 import sys
 
@@ -42,6 +44,27 @@ def test_it_writes_pictures_and_one_page_that_holds_them(runs, root, tmp_path, s
     assert "report.html and 7 pictures" in " ".join(said.split())
     page = (tmp_path / "report" / "report.html").read_text()
     assert page.count("<figure>") == len(common)
+
+
+def test_a_run_without_the_trace_of_its_hosts_has_all_pictures_but_that_of_the_energy(runs, tmp_path):
+    shutil.copytree(runs / "easy", tmp_path / "easy")
+    (tmp_path / "easy" / "out_machine_states.csv").unlink()
+    typed("report", "analyse", str(tmp_path / "easy"), "-o", str(tmp_path / "report"))
+    names = {path.name for path in (tmp_path / "report").iterdir()}
+    assert names >= {"load.png", "report.html"}
+    assert "energy.png" not in names
+
+
+def test_a_run_that_failed_is_refused_with_its_reason_alone_or_among_others(runs, tmp_path):
+    shutil.copytree(runs / "easy", tmp_path / "easy")
+    (tmp_path / "fcfs").mkdir()
+    status = {"policy": "fcfs", "pid": 1, "written": 0, "jobs": 1, "now": 0, "failed": "Batsim ended"}
+    counts = {"submitted": 0, "waiting": 0, "running": 0, "hosts": "", "watts": None}
+    (tmp_path / "fcfs" / "status.json").write_text(json.dumps(status | counts))
+    for place in (tmp_path, tmp_path / "fcfs"):
+        result = CliRunner().invoke(app, ["report", "analyse", str(place), "-o", str(tmp_path / "report")])
+        assert result.exit_code == 2
+        assert "the last run in this folder failed (Batsim ended)" in " ".join(result.output.split())
 
 
 def test_it_says_what_it_cannot_read(runs, tmp_path):

@@ -137,6 +137,11 @@ def test_a_time_that_is_no_number_is_not_sent(now):
         talk(Role.DECISION, *SUBMITTED).send(message(5.0, execute("w0!1", now)))
 
 
+def test_a_reply_after_30_000_years_is_the_decision_processes_fault():
+    with pytest.raises(RemoteProtocolError, match=r"sends a message of 1e\+30 s, later than 1e\+12 s"):
+        talk(Role.BATSIM, *SUBMITTED).receive(wire(1e30))
+
+
 def test_times_that_batsim_rounded_to_six_decimals_are_no_fault():
     connection = talk(Role.DECISION, *SUBMITTED, message(5.12345678))
     connection.receive(wire(5.123456, submitted("w0!2", 4.9999995)))

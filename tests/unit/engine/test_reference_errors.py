@@ -53,6 +53,7 @@ def refusal(*commands, late=(), **options):
         ([start("a", "0")], "w0!a needs 2 hosts, 1 given"),
         ([start("a", "")], "w0!a: no hosts given"),
         ([start("a", "1-2 9")], "w0!a: host set '1-2 9': there is no host 9, the last one is 2"),
+        ([start("a", "0-99999999999")], "there is no host 99999999999, the last one is 2"),
         ([start("a", "2-1")], "w0!a: host set '2-1': the interval '2-1' runs backwards"),
         ([start("a", "0-1", mapping={"0": "0"})], "w0!a needs 2 executors, 1 given"),
         ([start("a", "0-1", mapping={"0": "0", "2": "1"})], "w0!a: its mapping must put executors 0 to n-1"),

@@ -70,10 +70,10 @@ class Watched:
 
 
 def judge(error: BaseException, case: str, allowed: re.Pattern[str] | None = None) -> None:
-    """The peer is to blame, in one line of reasonable length; or the user, for what is allowed to be."""
+    """The peer is to blame, in one line; or the user, for what is allowed to be."""
     users = isinstance(error, ConfigError) and allowed is not None and allowed.search(str(error))
     assert users or isinstance(error, RemoteProtocolError | PeerError), f"{case}: {type(error).__name__}: {error}"
-    assert "\n" not in str(error) and len(str(error)) < 1000, f"{case}: {error}"
+    assert "\n" not in str(error) and len(str(error)) < 10_000, f"{case}: {error}"
 
 
 # --- The decision process hears ------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ class Wire:
         self._stop = stop or StopRequest()
         self._context = zmq.Context()
         self._socket = self._context.socket(kind)
+        self._socket.setsockopt(zmq.RCVTIMEO, int(_SLICE * 1000))
         self._monitor = self._socket.get_monitor_socket(_COME | _GREETED | _GONE)
         self._asks = kind == zmq.REQ
         self._connections = 0
@@ -108,12 +109,10 @@ class Wire:
     def _arrived(self) -> bytes | None:
         """A message that comes within a slice.
 
-        A message without ZeroMQ's empty delimiter makes the socket readable, and then there is nothing to read.
+        The socket itself waits: polling it first costs more than all else that a message needs.
         """
-        if not self._socket.poll(int(_SLICE * 1000)):
-            return None
         try:
-            data = self._socket.recv(zmq.NOBLOCK)
+            data = self._socket.recv()
         except zmq.Again:
             return None
         if self._socket.getsockopt(zmq.RCVMORE):

@@ -134,7 +134,13 @@ def _run_batsim(
         else:
             start = [find_batsim(batsim.command)]
         command = [*start, *(str(word) for pair in files for word in pair), *_output_options(case, batsim, fresh)]
-        run_batsim(ReportingResponder(agent, progress), command, log=folder / "batsim.log", timeout=batsim.timeout)
+        run_batsim(
+            ReportingResponder(agent, progress),
+            command,
+            log=folder / "batsim.log",
+            timeout=batsim.timeout,
+            contained=engine is Engine.DOCKER,
+        )
         jobs, joules = read_jobs(f"{fresh}/{_FILES}"), read_joules(f"{fresh}/{_FILES}")
         _publish(Path(fresh), folder)
     return jobs, joules

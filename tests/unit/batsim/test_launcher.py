@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -60,9 +61,19 @@ def test_a_run_ends_when_batsim_does(batsim, log):
     assert gone(log)
 
 
-def test_batsim_gets_its_own_options_and_a_free_port(batsim, log):
-    run_batsim(Agent(), [*batsim("print(sys.argv[1:]); ask(BEGINS, ENDS)"), "-E"], log=log, timeout=10)
-    assert "'-E', '-s', 'tcp://127.0.0.1:" in log.read_text()
+@pytest.mark.parametrize(("contained", "socket"), [(False, "ipc:///"), (True, "tcp://127.0.0.1:")])
+def test_batsim_gets_its_own_options_and_a_socket_that_it_can_reach(batsim, log, contained, socket):
+    command = [*batsim("print(sys.argv[1:]); ask(BEGINS, ENDS)"), "-E"]
+    run_batsim(Agent(), command, log=log, timeout=10, contained=contained)
+    assert f"'-E', '-s', '{socket}" in log.read_text()
+
+
+def test_a_socket_whose_path_would_be_too_long_is_a_port(batsim, log, tmp_path, monkeypatch):
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    run_batsim(Agent(), batsim("print(sys.argv[1:]); ask(BEGINS, ENDS)"), log=log, timeout=10)
+    assert "'-s', 'tcp://127.0.0.1:" in log.read_text()
 
 
 def test_a_batsim_that_dies_is_reported_in_its_own_words(batsim, log):

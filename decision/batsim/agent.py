@@ -133,7 +133,7 @@ class Agent:
 
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""
-        for entry in (kernels.submit, kernels.end, kernels.decide, kernels.carry_out):
+        for entry in (kernels.job_arrives, kernels.job_ends, kernels.ask_now, kernels.carry_out):
             _ = entry.from_python
         policy = getattr(self._policy, "entry", None)
         if isinstance(policy, Entry):
@@ -165,7 +165,7 @@ class Agent:
 
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
         job, final = self._number[event.data.job_id], _FINAL_STATES[event.data.job_state]
-        kernels.end.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
+        kernels.job_ends.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
 
     def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
         announced = announced_platform(event.data.compute_resources)
@@ -187,7 +187,9 @@ class Agent:
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
         check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
-        job_number = kernels.submit.from_python(self._state.address, event.timestamp, job.res, job.walltime, number)
+        job_number = kernels.job_arrives.from_python(
+            self._state.address, event.timestamp, job.res, job.walltime, number
+        )
         self._names.append(job_id)
         self._number[job_id] = job_number
         hosts = nb_hosts(self._state)

@@ -8,7 +8,7 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.state.cluster import ClusterState, PlatformFacts
 
-from .kernels import FAULTY, decide
+from .kernels import FAULTY, ask_now
 
 
 class CheckedPolicy:
@@ -25,7 +25,7 @@ class CheckedPolicy:
         self._memory: Bundle | None = None
         self._state: ClusterState | None = None
         self._plan: PlanArrays | None = None
-        self._decide = decide.from_python
+        self._ask = ask_now.from_python
 
     def decide(self, state: ClusterState, plan: PlanArrays, now: float) -> int:
         """Fill the plan for `now` seconds; returns the number of its actions.
@@ -38,7 +38,7 @@ class CheckedPolicy:
             self._state, self._plan = state, plan
             addresses = (bundle.address for bundle in (state, self._facts))
             self._arguments = (self._prepared.address, *addresses, self._memory.address, plan.address)
-        actions: int = self._decide(*self._arguments, now)
+        actions: int = self._ask(*self._arguments, now)
         if actions == FAULTY:
             raise self._prepared.error()
         return actions

@@ -11,18 +11,18 @@ from decision.policies.prepared import ask_and_check
 from decision.state import transitions
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
 
-FAULTY = -1  # what `decide` returns where the plan cannot be carried out
+FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 
 
 @Interface(int, ClusterState, float, int, float, int).entry
-def submit(state, now, size, walltime, user):
+def job_arrives(state, now, size, walltime, user):
     """A job arrives at `now` seconds; its number."""
     transitions.tick(state, now)
     return transitions.submit(state, size, walltime, user)
 
 
 @Interface(int, ClusterState, PlatformFacts, float, int, int).entry
-def end(state, facts, now, job, final_state):
+def job_ends(state, facts, now, job, final_state):
     """A job ends at `now` seconds."""
     transitions.tick(state, now)
     transitions.end(state, facts, job, final_state)
@@ -30,7 +30,7 @@ def end(state, facts, now, job, final_state):
 
 
 @Interface(int, int, ClusterState, PlatformFacts, int, PlanArrays, float).entry
-def decide(policy, state, facts, memory, plan, now):
+def ask_now(policy, state, facts, memory, plan, now):
     """Let the policy at an address fill the plan for `now` seconds, and check it; the number of actions, or FAULTY."""
     transitions.tick(state, now)
     if not ask_and_check(policy, state, facts, memory, plan):

@@ -59,7 +59,7 @@ _memory_at = bundle_at(KamelotMemory)
 
 
 @kernel
-def decide(state, memory, plan):
+def _decide(state, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     clear(plan, state)
     if _waits(state, memory, plan) or not _any_fits(state):
@@ -191,7 +191,7 @@ def _plan_start(plan, job, hosts):
 
 @DECIDE.entry
 def _decide_kamelot(state, facts, memory, plan):
-    decide(state, _memory_at(memory), plan)
+    _decide(state, _memory_at(memory), plan)
     return DECIDED
 
 
@@ -218,12 +218,12 @@ class Kamelot(CompiledPolicy):
     def memory_for(self, state: ClusterState, memory: KamelotMemory | None = None) -> KamelotMemory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            return new_memory(state, self._numbers.copy())
+            return _new_memory(state, self._numbers.copy())
         fits = len(memory.kept_until) >= len(state.size) and len(memory.begin) >= _nb_steps(state)
-        return memory if fits else new_memory(state, memory.numbers)
+        return memory if fits else _new_memory(state, memory.numbers)
 
 
-def new_memory(state: ClusterState, numbers: F8) -> KamelotMemory:
+def _new_memory(state: ClusterState, numbers: F8) -> KamelotMemory:
     """A memory that knows no reservations, with room for every job and host of `state`."""
     gantt = new_gantt(_nb_steps(state), len(state.free))
     return KamelotMemory(

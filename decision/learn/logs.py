@@ -44,15 +44,15 @@ class EventLog:
 
     Args:
         folder: gets a new file; TensorBoard reads all of a folder's as one curve.
-        first_step: what older files say of this step or later ones is void.
+        last_step: the last one that counts in older files; what they say of later ones is void.
     """
 
-    def __init__(self, folder: Path, first_step: int) -> None:
+    def __init__(self, folder: Path, last_step: int) -> None:
         now = time.time()
         self._file = (folder / f"events.out.tfevents.{int(now)}.{os.getpid()}.decision").open("ab")
         self._record(_double(1, now) + _bytes(3, b"brain.Event:2"))
-        session_start = _varint(8) + _varint(1)  # SessionLog.status = START
-        self._record(_double(1, now) + _int(2, first_step) + _bytes(7, session_start))
+        session_start = _varint(8) + _varint(1)  # SessionLog.status = START: older values from this step on are void
+        self._record(_double(1, now) + _int(2, last_step + 1) + _bytes(7, session_start))
 
     def write(self, step: int, scalars: Mapping[str, float]) -> None:
         """Append values of curves at a step."""

@@ -252,7 +252,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     hosts = len(platform.hosts)
     facts, pstates = platform_facts(platform, options.energy)
     state = new_state(facts, pstates, max(nb_jobs, 64))
-    sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size))
+    sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
     sim.number[a.ENERGY_ON] = options.energy
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs

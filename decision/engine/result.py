@@ -25,7 +25,7 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         ),
         energy=_energy_table(engine) if energy else None,
         pstates=_pstate_table(engine) if energy else None,
-        time_in_state=engine.state.time_in_state.copy(),
+        time_in_state=engine.world.sim.time_in_state.copy(),
         joules=float(real[a.LAST_JOULES] - real[a.FIRST_JOULES]),
         nb_switches=int(number[a.N_SWITCHED_HOSTS]),
         nb_grouped_switches=int(number[a.N_SWITCHES]),

@@ -7,6 +7,7 @@ import numpy as np
 from decision.bundle import bundle_at
 from decision.engine.kernels.arrays import Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.jit import kernel
+from decision.model.platform import Platform
 from decision.policies.plan_arrays import PlanArrays, new_plan
 from decision.schedulers.cycles import Cycles, new_cycles
 from decision.schedulers.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
@@ -76,7 +77,7 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
         state=state,
         facts=facts,
         truth=own,
-        sim=_roomy_sim(own, len(setup.platform.hosts), setup.rules.arrivals, room),
+        sim=_roomy_sim(own, setup.platform, setup.rules.arrivals, room),
         rows=rows,
         plan=new_plan(state),
         cycles=new_cycles(state),
@@ -123,8 +124,8 @@ def _roomy_state(setup: Setup, facts: PlatformFacts, room: int) -> ClusterState:
     )
 
 
-def _roomy_sim(truth: Truth, hosts: int, jobs: int, room: int) -> Sim:
+def _roomy_sim(truth: Truth, platform: Platform, jobs: int, room: int) -> Sim:
     """All jobs may come, with whatever else there is `_room` for."""
-    sim = grow_sim(new_sim(truth, hosts, 0, jobs), jobs, room)
+    sim = grow_sim(new_sim(truth, len(platform.hosts), 0, jobs, platform.routes), jobs, room)
     logs = {name: getattr(sim, name) for name in ("log_kind", "log_time", "log_arg", "log_value")}
     return sim._replace(**{name: np.zeros(jobs + room, log.dtype) for name, log in logs.items()})

@@ -1,7 +1,8 @@
 """SimGrid's platform files, as Batsim 4.2.1 (SimGrid 3.32) reads them: hosts, power, sleep states, roles.
 
-Of the network only the topology is read: from the attributes of a <cluster> that holds all compute hosts, or from the
-properties "decision_topology" and "decision_links" of a <zone> that does. Links and routes are accepted and ignored.
+Of the network two things are read. The topology comes from the attributes of a <cluster> that holds all compute hosts,
+or from the properties "decision_topology" and "decision_links" of a <zone> that does. The routes of Batsim's own
+messages come from links and routes (`routes`).
 A host of several cores is one resource that gives a job the speed of one core, as in Batsim.
 """
 
@@ -12,10 +13,11 @@ from itertools import chain
 import msgspec
 
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import MAX_HOSTS, Host, Platform
+from decision.model.platform import MAX_HOSTS, Host, Platform, Route
 from decision.model.topology import Topology
 from decision.shipped import find_platform
 
+from .routes import routes_to
 from .simgrid import (
     TOPOLOGY,
     WATTAGE,
@@ -96,13 +98,15 @@ def load_platform(
     hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
     storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
     topology, places = _network(in_order, compute)
+    master_host = by_role["master"][0]
     return Platform(
         hosts=tuple(hosts),
         storage=tuple(storage),
-        master=by_role["master"][0].name,
+        master=master_host.name,
         path=str(path),
         topology=topology,
         places=places,
+        routes=_routes(root, in_order, compute, master_host),
     )
 
 
@@ -173,6 +177,19 @@ def _topology(node: Node, nb_hosts: int) -> Topology:
         return topology_of_zone(properties_of(node), nb_hosts)
     except ConfigError as error:
         raise node.error(str(error)) from None
+
+
+def _routes(
+    root: Node, in_order: Iterable[_FileHost], compute: Iterable[_FileHost], master: _FileHost
+) -> tuple[Route, ...]:
+    """How Batsim's own messages reach the master."""
+    made: dict[int, list[str]] = {}
+    for host in in_order:
+        made.setdefault(id(host.node), []).append(host.name)
+    try:
+        return routes_to(root, made, [host.name for host in compute], master.name)
+    except ConfigError as error:
+        raise InputError(f"{root.path}: {error}") from None
 
 
 # ------------------------------------------------------------------------------------------ power and speed

@@ -1,5 +1,6 @@
 """Platforms: hosts, their power states, and how they sleep and wake."""
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -10,6 +11,7 @@ from .errors import ConfigError
 from .topology import Topology
 
 MAX_HOSTS = 1_000_000  # more are a mistake
+_TCP_WINDOW = 4194304.0  # bytes, SimGrid's
 
 
 class PowerState(msgspec.Struct, frozen=True):
@@ -63,6 +65,18 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
         return known and pstate not in self.sleep_pstates and pstate not in self.virtual_pstates
 
 
+class Route(msgspec.Struct, frozen=True):
+    """What a message meets on its way to Batsim's own host."""
+
+    latency: float = 0.0  # seconds, of all links together
+    bandwidth: float = math.inf  # bytes/s, of the slowest link; inf where there is no link
+
+    @property
+    def byte_rate(self) -> float:
+        """Share per second of a message of one byte, once the latency has passed (SimGrid's model L07)."""
+        return min(self.bandwidth, _TCP_WINDOW / (2.0 * self.latency)) if self.latency > 0 else self.bandwidth
+
+
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
     """The hosts that jobs run on, the storage hosts, and the name of the host that Batsim itself runs on."""
 
@@ -72,6 +86,8 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""  # the file it came from
     topology: Topology | None = None  # None where the network is unknown
     places: tuple[int, ...] = ()  # each host's place in the topology; empty where it is the host's id
+    routes: tuple[Route, ...] = ()  # of messages to the master: from each compute host, and then its own to itself;
+    # empty where all messages arrive at once
 
     @property
     def has_power(self) -> bool:

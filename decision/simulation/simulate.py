@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, STOPPED, TIMED_COMMANDS, UNCARRIED
+from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, POLICY_WATCHES, STOPPED, TIMED_COMMANDS, UNCARRIED
 from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
@@ -112,6 +112,7 @@ def run_episode(world, policy, memory, decisions, misfits):
         Why it stopped: a code of `advance`, or PAUSED, UNCARRIED or STOPPED.
     """
     world.sim.number[TIMED_COMMANDS] = 0
+    world.sim.number[POLICY_WATCHES] = 1
     while decisions > 0:
         if misfits:
             planned = ask_about_others(policy, world.state, world.facts, memory, world.plan)

@@ -86,7 +86,6 @@ class ClusterState(Bundle):
     host_state: I1  # (H,) HostState
     host_job: I4  # (H,) number of the job that runs there, -1
     host_since: F8  # (H,) seconds: when host_state last changed
-    time_in_state: F8  # (6,) host-seconds spent in each HostState, up to each host's last change
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
 
@@ -124,7 +123,6 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         host_state=np.full(hosts, IDLE, np.int8),
         host_job=np.full(hosts, -1, np.int32),
         host_since=np.zeros(hosts),
-        time_in_state=np.zeros(N_HOST_STATES),
         pstate=initial_pstate.copy(),
         free=pack_hosts(computing),
     )

@@ -17,6 +17,7 @@ from .cluster import (
     ENDED,
     IDLE,
     N_CAPACITY_CHANGES,
+    N_COMPUTING,
     N_ENDED,
     N_FREE,
     N_IDLE,
@@ -42,7 +43,6 @@ def reset(state, facts, pstates, now):
     state.now[0] = now
     state.count[:] = 0
     state.count[N_IDLE] = len(state.host_state)
-    state.time_in_state[:] = 0.0
     state.host_job[:] = -1
     state.host_state[:] = IDLE
     state.host_since[:] = now
@@ -88,7 +88,7 @@ def submit(state, size, walltime, user):
 
 @kernel
 def start(state, job, first, last, begin, end):
-    """`job` starts on the hosts of the intervals ``first[i] .. last[i]``, begin <= i < end, ascending and disjoint.
+    """`job` starts on the free hosts of the intervals ``first[i] .. last[i]``, begin <= i < end, ascending and disjoint.
 
     The job stays in the queue until `drop_started` is called, once for all starts of an instant.
     """
@@ -105,9 +105,11 @@ def start(state, job, first, last, begin, end):
         state.interval_first[at] = first[i]
         state.interval_last[at] = last[i]
         count[N_INTERVALS] += 1
-        for host in range(first[i], last[i] + 1):
-            state.host_job[host] = job
-            _set_host_state(state, host, COMPUTING)
+        state.host_job[first[i] : last[i] + 1] = job
+        state.host_state[first[i] : last[i] + 1] = COMPUTING
+        state.host_since[first[i] : last[i] + 1] = now
+        count[N_IDLE] -= last[i] - first[i] + 1
+        count[N_COMPUTING] += last[i] - first[i] + 1
         _clear_free(state, first[i], last[i])
     _insert_running(state, job, now + state.walltime[job])
 
@@ -224,12 +226,10 @@ def _move(state, facts, host, new):
 def _set_host_state(state, host, new):
     old = state.host_state[host]
     if old != new:
-        now = state.now[0]
         state.count[N_IN_STATE + old] -= 1
         state.count[N_IN_STATE + new] += 1
-        state.time_in_state[old] += now - state.host_since[host]
         state.host_state[host] = new
-        state.host_since[host] = now
+        state.host_since[host] = state.now[0]
 
 
 @kernel

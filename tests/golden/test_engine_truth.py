@@ -8,7 +8,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 
 ENGINES = [ReferenceEngine, EmbeddedEngine]
-EXACT = [name for name in SCENARIOS if name != "networked_master"]
+EXACT = SCENARIOS
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)

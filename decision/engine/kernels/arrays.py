@@ -7,12 +7,15 @@ Every kernel of the engine takes a `World` first, which has all bundles of one s
 passing it on costs nothing. (A separate argument for each bundle was as fast, and 27 orders of them were in use.)
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from decision.bundle import F8, I1, I4, I8, Bundle, I4x2
 from decision.jit import kernel
+from decision.model.platform import Route
+from decision.model.record import HostState
 from decision.policies.plan_arrays import PlanArrays
 from decision.state.cluster import ClusterState, PlatformFacts
 
@@ -29,7 +32,9 @@ DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
     CALL_IS_DUE,
     SWITCH_ENDS,  # host
     REPLY_WAKES,  # message that the reply sends then
-) = range(8)
+    LATENCY_ENDS,  # message on its way to the server: its byte follows
+    MESSAGE_ARRIVES,  # message that the server takes now, and whose sender goes on
+) = range(10)
 
 # Messages in the server's mailbox
 (
@@ -84,6 +89,7 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     N_ACTORS,  # actors that are awake: length of Sim.actor
     MAIL_HEAD,  # next message to handle
     MAIL_TAIL,  # where the next one is put
+    IN_TRANSIT,  # 1 while a message is on its way to the server
     DECISION_WAITS,  # 1 while the decision process waits for a question
     NEXT_COMMAND,  # command that the reply sends next
     TIMED_COMMANDS,  # 1 where Sim.command_time holds, 0 where every command is for now
@@ -109,11 +115,12 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     ENERGY_ON,  # 1 where energy is simulated
     TRACE_ON,  # 1 where host-state rows are kept
     ACKNOWLEDGE,  # 1 where dynamic jobs are acknowledged
+    POLICY_WATCHES,  # 1 where a policy reads the state: ends of jobs and switches show when the server tells of them
     FIRST_SUBMITTED,  # 1 once a job was submitted
     REFUSED_COMMAND,  # the command that is impossible
     REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
     N_SIM_NUMBERS,
-) = range(35)
+) = range(37)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -171,7 +178,7 @@ class Truth(Bundle):
 
 
 class Sim(Bundle):
-    """The simulation's moving parts. C activities, J jobs, H hosts."""
+    """The simulation's moving parts. C activities, J jobs, H hosts; R = H + 1, or 0 where messages take no time."""
 
     number: I8  # (N_SIM_NUMBERS,)
     real: F8  # (N_SIM_REALS,)
@@ -186,8 +193,10 @@ class Sim(Bundle):
     mail: I8  # (power of 2,) ring of message codes
     workload_at: I8  # (K,) the workload's next job
     workload_sent: I8  # (K,) one past its last job that the server knows
+    workload_clock: F8  # (K,) seconds: when its submitter last woke
     list_at: I8  # (M,) the list's next event
     list_sent: I8  # (M,) one past its last event that the server knows
+    list_clock: F8  # (M,) seconds: when who submits its events last woke
     log_kind: I1  # (G,)
     log_time: F8  # (G,) seconds
     log_arg: I8  # (G,) job, switch request, event or kill request
@@ -201,10 +210,17 @@ class Sim(Bundle):
     walltime_left: F8  # (J,) seconds of walltime when the leaf began, -1 without walltime
     rate: F8  # (J,) share per second of the parallel task that runs
     exit_code: I4  # (J,)
+    over: I1  # (J,) 1 + FinalState once it has ended, whether or not the server knows; 0 before
     energy: F8  # (J,) joules on the job's hosts (before its end: minus what they had used at its start)
     kill_state: I1  # (J,) NOT_KILLED, KILL_ASKED, KILL_DONE
     progress: F8  # (J,) of the leaf that was killed
     finished: I4  # (J,) jobs in the order in which the server heard of their end
+    route_latency: F8  # (R,) seconds, of messages from each host and from the master
+    route_rate: F8  # (R,) share per second of a message's byte after that
+    host_state: I1  # (H,) HostState, as it is
+    host_since: F8  # (H,) seconds: when it last changed
+    in_state: I8  # (6,) hosts in each HostState
+    time_in_state: F8  # (6,) host-seconds spent in each HostState, up to each host's last change
     host_joules: F8  # (H,) joules up to host_joules_at
     host_watts: F8  # (H,) watts since then
     host_joules_at: F8  # (H + S,) seconds, also of S storage hosts
@@ -247,8 +263,8 @@ class World(NamedTuple):
     plan: PlanArrays
 
 
-def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int) -> Sim:
-    """A simulation at time 0 of which nothing has happened."""
+def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: Sequence[Route] = ()) -> Sim:
+    """A simulation at time 0 of which nothing has happened; `routes` are the platform's."""
     workloads, lists = len(truth.workload_end), len(truth.list_end)
     room = 4 * nb_hosts + 2 * (workloads + lists) + 1024
     log = nb_jobs + len(truth.event_time) + room
@@ -264,8 +280,10 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int) -> Sim:
         mail=np.zeros(_power_of_two(room + log), i8),
         workload_at=np.concatenate([[0], truth.workload_end[:-1]]).astype(i8),
         workload_sent=np.zeros(workloads, i8),
+        workload_clock=np.zeros(workloads),
         list_at=np.concatenate([[0], truth.list_end[:-1]])[:lists].astype(i8),
         list_sent=np.zeros(lists, i8),
+        list_clock=np.zeros(lists),
         log_kind=np.zeros(log, i1),
         log_time=np.zeros(log, f8),
         log_arg=np.zeros(log, i8),
@@ -276,7 +294,13 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int) -> Sim:
             n: np.zeros(nb_jobs, f8)
             for n in ("start_time", "end_time", "leaf_start", "walltime_left", "rate", "energy", "progress")
         },
-        kill_state=np.zeros(nb_jobs, i1),
+        **{n: np.zeros(nb_jobs, i1) for n in ("kill_state", "over")},
+        route_latency=np.array([route.latency for route in routes]),
+        route_rate=np.array([route.byte_rate for route in routes]),
+        host_state=np.full(nb_hosts, HostState.IDLE, i1),
+        host_since=np.zeros(nb_hosts),
+        in_state=np.where(np.arange(len(HostState)) == HostState.IDLE, nb_hosts, 0).astype(i8),
+        time_in_state=np.zeros(len(HostState)),
         **{n: np.zeros(nb_hosts, f8) for n in ("host_joules", "host_watts")},
         host_joules_at=np.zeros(nb_hosts + nb_storage),
         **{n: np.full(nb_hosts, -1, i4) for n in ("target", "switch")},
@@ -311,7 +335,7 @@ def _power_of_two(at_least: int) -> int:
 
 _JOB_ARRAYS = (
     *("truth_of", "leaf", "start_time", "end_time", "leaf_start", "walltime_left", "rate", "exit_code"),
-    *("energy", "kill_state", "progress", "finished"),
+    *("over", "energy", "kill_state", "progress", "finished"),
 )
 _ACTIVITY_ARRAYS = ("left", "pace", "code", "instant", "instant_left", "actor", "request", "request_arg")
 _LOG_ARRAYS = ("log_kind", "log_time", "log_arg", "log_value")

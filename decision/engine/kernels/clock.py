@@ -69,11 +69,14 @@ def _begin(world, left, rate, code):
     sim, number = world.sim, world.sim.number
     if number[a.N_ACTIVITIES] + number[a.N_INSTANT] >= len(sim.actor):  # all may be over at once
         raise InternalError("the engine has no room for another activity")
-    if left < TIME_PRECISION * rate:
+    brief = rate == np.inf if _is_task(code) else left < TIME_PRECISION
+    if brief and not takes_time(world):
         sim.instant[number[a.N_INSTANT]] = code
-        sim.instant_left[number[a.N_INSTANT]] = 0.0 if rate == np.inf else left / rate
+        sim.instant_left[number[a.N_INSTANT]] = 0.0 if rate == np.inf else left
         number[a.N_INSTANT] += 1
         return
+    if rate == np.inf:
+        left, rate = 0.0, 1.0
     if _is_task(code):
         number[a.N_TASKS] += 1
     at = number[a.N_ACTIVITIES]
@@ -81,6 +84,35 @@ def _begin(world, left, rate, code):
     sim.left[at] = left
     sim.pace[at] = rate
     sim.code[at] = code
+
+
+@kernel
+def takes_time(world):
+    """Whether messages to the server take time."""
+    return len(world.sim.route_latency) > 0
+
+
+@kernel
+def sender_of(world, code):
+    """The host from which a message comes; one past the last host is the master."""
+    kind, arg = a.code_kind(code), a.code_arg(code)
+    if kind == a.MSG_COMPLETED:
+        return world.state.interval_first[world.state.alloc_first[arg]]
+    return np.int32(arg) if kind == a.MSG_SWITCHED else np.int32(len(world.state.host_state))
+
+
+@kernel
+def begin_transfer(world):
+    """The next message in the mailbox sets off to the server."""
+    sim, number = world.sim, world.sim.number
+    code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
+    number[a.MAIL_HEAD] += 1
+    number[a.IN_TRANSIT] = 1
+    route = sender_of(world, code)
+    if sim.route_latency[route] > 0.0:
+        begin_sleep(world, sim.route_latency[route], a.pack(a.LATENCY_ENDS, code))
+    else:
+        begin_task(world, sim.route_rate[route], a.pack(a.MESSAGE_ARRIVES, code))
 
 
 @kernel
@@ -130,7 +162,7 @@ def _remove(world, at):
 @kernel
 def _is_task(code):
     kind = a.code_kind(code)
-    return kind in (a.TASK_ENDS, a.SWITCH_ENDS)
+    return kind in (a.TASK_ENDS, a.SWITCH_ENDS, a.MESSAGE_ARRIVES)
 
 
 @kernel
@@ -181,7 +213,7 @@ def _wake_actors(world):
     """Move what is over from the activities to `sim.actor`, keeping the order of both; then the instant ones."""
     sim, left, awake = world.sim, 0, 0
     for i in range(sim.number[a.N_ACTIVITIES]):
-        if sim.left[i] < TIME_PRECISION and (sim.left[i] < WORK_PRECISION or not _is_task(sim.code[i])):
+        if sim.left[i] < TIME_PRECISION and _is_over(world, i):
             if _is_task(sim.code[i]):
                 sim.number[a.N_TASKS] -= 1
             sim.actor[awake] = sim.code[i]
@@ -195,6 +227,21 @@ def _wake_actors(world):
         sim.actor[awake + i] = sim.instant[i]
     sim.number[a.N_ACTORS] = awake + sim.number[a.N_INSTANT]
     sim.number[a.N_INSTANT] = 0
+
+
+@kernel
+def _is_over(world, at):
+    """Whether an activity with next to nothing left is over. A message's byte follows its latency, in its place."""
+    sim, code = world.sim, world.sim.code[at]
+    if sim.left[at] >= WORK_PRECISION and _is_task(code):
+        return False
+    if a.code_kind(code) != a.LATENCY_ENDS:
+        return True
+    message = a.code_arg(code)
+    rate = sim.route_rate[sender_of(world, message)]
+    sim.left[at], sim.pace[at], sim.code[at] = 1.0, rate, a.pack(a.MESSAGE_ARRIVES, message)
+    sim.number[a.N_TASKS] += 1
+    return rate == np.inf
 
 
 @kernel

@@ -189,6 +189,6 @@ def kill_requested(world):
     request = sim.number[a.N_KILLS] - 1
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
         job = sim.kill_job[i]
-        if world.state.job_state[job] == RUNNING:
+        if sim.over[job] == 0:
             kill_job(world, job)
             sim.kill_state[job] = a.KILL_DONE

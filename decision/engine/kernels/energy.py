@@ -7,7 +7,7 @@ puts no load on its hosts. A switch is full load in its virtual pstate, and so i
 from decision.engine import constants
 from decision.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import N_HOST_STATES, N_IN_STATE
+from decision.state.cluster import N_HOST_STATES
 
 from . import arrays as a
 
@@ -144,6 +144,19 @@ def pstate_row(world, request, value):
 
 
 @kernel
+def enter(world, host, new):
+    """`host` is in another HostState; the policy may hear of it later."""
+    sim, old = world.sim, world.sim.host_state[host]
+    if old != new:
+        now = world.state.now[0]
+        sim.in_state[old] -= 1
+        sim.in_state[new] += 1
+        sim.time_in_state[old] += now - sim.host_since[host]
+        sim.host_state[host] = new
+        sim.host_since[host] = now
+
+
+@kernel
 def host_row(world):
     """One row of the host-state trace."""
     sim, rows = world.sim, world.rows
@@ -155,4 +168,4 @@ def host_row(world):
     sim.number[a.N_HOST_ROWS] = at + 1
     rows.host_time[at] = sim.real[a.SIM_NOW]
     for i in range(N_HOST_STATES):
-        rows.host_counts[at, i] = world.state.count[N_IN_STATE + i]
+        rows.host_counts[at, i] = sim.in_state[i]

@@ -6,7 +6,7 @@ from decision.engine.constants import KILLED_CODE, WALLTIME_CODE
 from decision.jit import kernel
 from decision.model.record import FinalState
 from decision.state import transitions
-from decision.state.cluster import RUNNING
+from decision.state.cluster import COMPUTING, IDLE
 
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant
@@ -24,6 +24,8 @@ def begin_job(world, job, at):
     state, sim, plan = world.state, world.sim, world.plan
     energy_row(world, ROW_START)
     transitions.start(state, job, plan.first, plan.last, plan.begin[at], plan.end[at])
+    _enter_all(world, job, IDLE, COMPUTING)
+    sim.over[job] = 0
     if sim.number[a.ENERGY_ON]:
         sim.energy[job] = -joules_of(world, job)
     host_row(world)
@@ -36,6 +38,23 @@ def begin_job(world, job, at):
         begin_computing(world, job)
         if sim.walltime_left[job] >= 0.0:
             begin_limit(world, job)
+
+
+@kernel
+def _enter_all(world, job, old, new):
+    """`enter` for all hosts of a job that are in HostState `old`."""
+    state, sim = world.state, world.sim
+    now, hosts, begin, seconds = state.now[0], 0, state.alloc_first[job], sim.time_in_state[old]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            if sim.host_state[host] == old:
+                seconds += now - sim.host_since[host]
+                sim.host_since[host] = now
+                sim.host_state[host] = new
+                hosts += 1
+    sim.time_in_state[old] = seconds
+    sim.in_state[old] -= hosts
+    sim.in_state[new] += hosts
 
 
 @kernel
@@ -155,7 +174,7 @@ def unload_hosts(world, job):
 def speed_changed(world, job):
     """A host of a running job changed its pstate: the rest of a parallel task takes as long as it now takes."""
     sim, leaf = world.sim, present_leaf(world, job)
-    if world.state.job_state[job] != RUNNING or world.truth.leaf_kind[leaf] == a.DELAY:
+    if sim.over[job] or world.truth.leaf_kind[leaf] == a.DELAY:
         return
     at = find(world, a.pack(a.TASK_ENDS, job))
     if at < 0:
@@ -200,7 +219,10 @@ def _end_job(world, job, final_state, exit_code):
     sim = world.sim
     sim.exit_code[job] = exit_code
     sim.end_time[job] = sim.real[a.SIM_NOW]
-    transitions.end(world.state, world.facts, job, final_state)
+    sim.over[job] = 1 + final_state
+    _enter_all(world, job, COMPUTING, IDLE)
+    if sim.number[a.POLICY_WATCHES] == 0:
+        transitions.end(world.state, world.facts, job, final_state)
     host_row(world)
 
 

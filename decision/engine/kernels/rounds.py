@@ -34,10 +34,9 @@ COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
 
 from decision.engine.constants import TASK_STEPS
 from decision.jit import kernel
-from decision.state.cluster import RUNNING
 
 from . import arrays as a
-from .clock import put
+from .clock import put, sender_of
 from .energy import ROW_END, energy_row, joules_of, measure_host, note_first_submission
 from .jobs import (
     begin_computing,
@@ -49,7 +48,7 @@ from .jobs import (
     present_leaf,
     unload_hosts,
 )
-from .submitters import send_due_events, submit_due
+from .senders import continue_sender, send_due_events, submit_due
 from .switches import reach_pstate, set_target_pstate
 
 # What an actor has asked for in this round
@@ -106,6 +105,9 @@ def _settle(world):
             unload_hosts(world, arg)
         elif kind == a.SWITCH_ENDS:
             measure_host(world, arg)
+        elif kind == a.MESSAGE_ARRIVES:
+            if sender_of(world, arg) < len(sim.host_joules):
+                measure_host(world, sender_of(world, arg))
         elif kind in (a.DELAY_ENDS, a.WALLTIME_ENDS):
             measure_host(world, state.interval_first[state.alloc_first[arg]])
 
@@ -141,7 +143,7 @@ def _wake_job(world, i):
         end_at_walltime(world, job)
     else:
         end_leaf(world, job)
-    if world.state.job_state[job] != RUNNING:
+    if world.sim.over[job]:
         if world.sim.number[a.ENERGY_ON]:
             _measure_own(world, i, 0)
         else:
@@ -225,7 +227,7 @@ def _go_on(world, i):
         _ask(world, i, COUNT_DOWN, 1)
     elif request == COUNT_DOWN and sim.request_arg[i] > 1:
         sim.request_arg[i] -= 1
-    elif request == COUNT_DOWN and kind in (a.DELAY_ENDS, a.TASK_ENDS) and world.state.job_state[arg] == RUNNING:
+    elif request == COUNT_DOWN and kind in (a.DELAY_ENDS, a.TASK_ENDS) and sim.over[arg] == 0:
         sim.request[i] = BEGIN_TASK
     elif request == COUNT_DOWN:
         _send(world, i)
@@ -250,5 +252,7 @@ def _send(world, i):
         put(world, a.pack(a.MSG_SWITCHED, arg))
     elif kind == a.REPLY_WAKES:
         put(world, arg)
+    elif kind == a.MESSAGE_ARRIVES:
+        continue_sender(world, a.code_kind(arg), a.code_arg(arg))
     else:
         put(world, a.pack(a.MSG_COMPLETED, arg))

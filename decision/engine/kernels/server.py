@@ -10,15 +10,17 @@ logged becomes one question.
 from decision.jit import kernel
 from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
+from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
 
 from . import arrays as a
-from .clock import begin_sleep, end_instant, log, pass_to_next_end, put, six_decimals
+from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
 from .commands import begin_command, handle_command, is_possible, kill_requested, note_end
-from .energy import begin_energy
+from .energy import begin_energy, enter
 from .rounds import first_round, other_rounds, run_rounds
-from .submitters import continue_event_list, continue_submitter
+from .senders import continue_reply, continue_sender
 from .switches import report_switched
+
+GO_ON = -1  # of a step within `advance`: it is not over
 
 
 @kernel
@@ -47,7 +49,12 @@ def rewind(world, pstates, energy, first, last, clock):
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
     sim.number[:] = 0
     sim.number[a.ENERGY_ON] = energy
+    sim.number[a.POLICY_WATCHES] = 1
     sim.number[a.REFUSED_EVENT] = -1
+    sim.host_state[:] = IDLE
+    sim.host_since[:] = clock
+    sim.in_state[:] = 0
+    sim.in_state[IDLE] = len(sim.host_state)
     sim.host_joules[:] = 0.0
     sim.host_watts[:] = 0.0
     sim.host_joules_at[:] = clock
@@ -74,7 +81,7 @@ def load_reply(world, now):
     if not _has_room(world):
         return False
     sim.real[a.REPLY_NOW] = now
-    _continue_reply(world)
+    continue_reply(world)
     return True
 
 
@@ -86,50 +93,119 @@ def advance(world):
 
     The plan holds the commands of the reply that is being carried out.
     """
+    if takes_time(world):
+        return _advance_over_network(world)
     sim, number = world.sim, world.sim.number
     while True:
         while number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
             code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
             number[a.MAIL_HEAD] += 1
-            kind, arg = a.code_kind(code), a.code_arg(code)
-            if kind == a.MSG_COMMAND and not is_possible(world, arg):
-                number[a.REFUSED_COMMAND] = arg
-                return a.BAD_COMMAND
-            # A message takes no time, so what takes none either ends with it: sleepers act before the server does,
-            # tasks after it, unless the server first takes rounds to measure hosts, in which they act, too.
-            instant, slow, awake, tail = number[a.N_INSTANT] > 0, False, False, number[a.MAIL_TAIL]
-            if instant:
-                end_instant(world, False)
-                run_rounds(world)
-                slow = _measures_first(world, kind, arg)
-                if slow:
-                    tail = number[a.MAIL_TAIL]
-                    end_instant(world, True)
-                    awake = first_round(world)
-            _handle(world, kind, arg)
-            if kind == a.MSG_EVENTS and number[a.REFUSED_EVENT] >= 0:
-                return a.BAD_EVENT
-            if kind == a.MSG_READY and number[a.ENDS_SENT]:
-                return a.DONE
-            must_ask = _must_ask(world, tail)
-            _continue_sender(world, kind, arg)
-            if instant and not slow:
-                end_instant(world, True)
-                awake = first_round(world)
-            if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
-                kill_requested(world)
-            other_rounds(world, awake)
-            if kind == a.MSG_COMMAND:
-                begin_command(world, arg)
-            if must_ask:
-                number[a.DECISION_WAITS] = 0
-                number[a.LOG_SENT] = 1
-                return a.ASK
+            result = _take_at_once(world, code)
+            if result != GO_ON:
+                return result
         if not _has_room(world):
             return a.GROW
         if not pass_to_next_end(world):
             return a.DEADLOCK
         run_rounds(world)
+
+
+@kernel
+def _advance_over_network(world):
+    """`advance` where messages take time: the server takes one after the other."""
+    sim, number = world.sim, world.sim.number
+    while True:
+        if number[a.IN_TRANSIT] == 0 and number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
+            begin_transfer(world)
+        if not _has_room(world):
+            return a.GROW
+        if not pass_to_next_end(world):
+            return a.DEADLOCK
+        code = -1
+        for i in range(number[a.N_ACTORS]):
+            if a.code_kind(sim.actor[i]) == a.MESSAGE_ARRIVES:
+                code = a.code_arg(sim.actor[i])
+        if code < 0:
+            run_rounds(world)
+            continue
+        number[a.IN_TRANSIT] = 0
+        result = _take_on_arrival(world, code)
+        if result != GO_ON:
+            return result
+
+
+@kernel
+def _take_at_once(world, code):
+    """The server takes a message that took no time; returns a code of `advance`, or GO_ON.
+
+    What takes no time either ends with it: sleepers act before the server does, tasks after it, unless the server first
+    takes rounds to measure hosts, in which they act, too.
+    """
+    number = world.sim.number
+    kind, arg = a.code_kind(code), a.code_arg(code)
+    if not _is_possible(world, kind, arg):
+        return a.BAD_COMMAND
+    instant, slow, awake, tail = number[a.N_INSTANT] > 0, False, False, number[a.MAIL_TAIL]
+    if instant:
+        end_instant(world, False)
+        run_rounds(world)
+        slow = _measures_first(world, kind, arg)
+        if slow:
+            tail = number[a.MAIL_TAIL]
+            end_instant(world, True)
+            awake = first_round(world)
+    result = _handle(world, kind, arg)
+    if result != GO_ON:
+        return result
+    must_ask = _must_ask(world, tail)
+    continue_sender(world, kind, arg)
+    if instant and not slow:
+        end_instant(world, True)
+        awake = first_round(world)
+    return _go_on(world, kind, arg, awake, must_ask)
+
+
+@kernel
+def _take_on_arrival(world, code):
+    """The server takes a message that arrives, and all who are awake act, its sender among them; returns as above."""
+    kind, arg = a.code_kind(code), a.code_arg(code)
+    if not _is_possible(world, kind, arg):
+        return a.BAD_COMMAND
+    tail, awake, slow = world.sim.number[a.MAIL_TAIL], False, _measures_first(world, kind, arg)
+    if slow:
+        awake = first_round(world)
+    result = _handle(world, kind, arg)
+    if result != GO_ON:
+        return result
+    must_ask = _must_ask(world, tail)
+    if not slow:
+        awake = first_round(world)
+    return _go_on(world, kind, arg, awake, must_ask)
+
+
+@kernel
+def _go_on(world, kind, arg, awake, must_ask):
+    """The rounds after a message was handled, and what its command sets going."""
+    number = world.sim.number
+    if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
+        kill_requested(world)
+    other_rounds(world, awake)
+    if kind == a.MSG_COMMAND:
+        begin_command(world, arg)
+    if not must_ask:
+        return GO_ON
+    number[a.DECISION_WAITS] = 0
+    number[a.LOG_SENT] = 1
+    return a.ASK
+
+
+@kernel
+def _is_possible(world, kind, arg):
+    """Whether a message is none of an impossible command; REFUSED_COMMAND says which."""
+    if kind == a.MSG_COMMAND and not is_possible(world, arg):
+        world.sim.number[a.REFUSED_COMMAND] = arg
+        return False
+    return True
 
 
 @kernel
@@ -143,7 +219,7 @@ def _measures_first(world, kind, arg):
 
 @kernel
 def _handle(world, kind, arg):
-    """The server handles one message."""
+    """The server handles one message; returns GO_ON, or why the simulation stops."""
     number = world.sim.number
     if kind == a.MSG_COMMAND:
         handle_command(world, arg)
@@ -171,6 +247,9 @@ def _handle(world, kind, arg):
         number[a.N_EVENT_LISTS] -= 1
         if number[a.N_EVENT_LISTS] == 0:
             log(world, a.LOG_NO_MORE_EVENTS, 0, 0.0)
+    if kind == a.MSG_EVENTS and number[a.REFUSED_EVENT] >= 0:
+        return a.BAD_EVENT
+    return a.DONE if kind == a.MSG_READY and number[a.ENDS_SENT] else GO_ON
 
 
 @kernel
@@ -198,36 +277,6 @@ def _is_finished(world):
 
 
 @kernel
-def _continue_sender(world, kind, arg):
-    """The sender of a handled message takes its next step."""
-    if kind == a.MSG_COMMAND:
-        world.sim.number[a.NEXT_COMMAND] += 1
-        _continue_reply(world)
-    elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
-        continue_submitter(world, arg)
-    elif kind in (a.MSG_EVENTS_HELLO, a.MSG_EVENTS):
-        continue_event_list(world, arg)
-
-
-@kernel
-def _continue_reply(world):
-    """The reply sends its next command, or says that the decision process is ready, or waits until its time."""
-    sim, plan = world.sim, world.plan
-    at = sim.number[a.NEXT_COMMAND]
-    while at < plan.count[0] and plan.kind[at] < 0:  # merged into the one before
-        at += 1
-    sim.number[a.NEXT_COMMAND] = at
-    code = a.pack(a.MSG_COMMAND, at) if at < plan.count[0] else a.pack(a.MSG_READY, 0)
-    time = sim.real[a.REPLY_NOW]
-    if at < plan.count[0]:
-        time = sim.command_time[at] if sim.number[a.TIMED_COMMANDS] else time
-    if time > sim.real[a.SIM_NOW]:
-        begin_sleep(world, time - sim.real[a.SIM_NOW], a.pack(a.REPLY_WAKES, code))
-    else:
-        put(world, code)
-
-
-@kernel
 def _report_submissions(world, w):
     state, sim, truth = world.state, world.sim, world.truth
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
@@ -245,12 +294,15 @@ def _report_events(world, m):
         hosts = truth.event_host[first : truth.event_host_end[event]]
         if truth.event_kind[event] == a.HOSTS_LEAVE:
             for host in hosts:
+                enter(world, host, UNAVAILABLE)
                 transitions.leave(state, world.facts, host)
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
             if (state.host_state[hosts] != UNAVAILABLE).any():
                 sim.number[a.REFUSED_EVENT] = event
                 return
             for host in hosts:
+                job = state.host_job[host]
+                enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
                 transitions.come_back(state, world.facts, host)
         log(world, a.LOG_EVENT, event, 0.0)
 
@@ -258,6 +310,8 @@ def _report_events(world, m):
 @kernel
 def _report_end(world, job):
     """The server hears that a job ended."""
+    if world.sim.number[a.POLICY_WATCHES]:
+        transitions.end(world.state, world.facts, job, world.sim.over[job] - 1)
     note_end(world, job)
     log(world, a.LOG_COMPLETED, job, 0.0)
 

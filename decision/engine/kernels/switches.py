@@ -4,11 +4,11 @@ from decision.engine.constants import SWITCHING_TO_COMPUTE, SWITCHING_TO_SLEEP
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state import transitions
-from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
+from decision.state.cluster import IDLE, PSTATE_COMPUTING, PSTATE_SLEEP, SLEEPING, SWITCHING_OFF, SWITCHING_ON
 
 from . import arrays as a
 from .clock import begin_task, log
-from .energy import ROW_PSTATE, energy_row, host_row, note_pstate_change, pstate_row
+from .energy import ROW_PSTATE, energy_row, enter, host_row, note_pstate_change, pstate_row
 from .jobs import speed_changed
 
 
@@ -66,6 +66,7 @@ def _switch(world, host, pstate):
             log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
         return
     virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
+    enter(world, host, SWITCHING_ON if wakes else SWITCHING_OFF)
     transitions.begin_switch(state, facts, host, virtual, wakes)
     note_pstate_change(world, host, old, 1.0)
     world.sim.number[a.N_SWITCHING] += 1
@@ -85,6 +86,14 @@ def set_target_pstate(world, host):
 @kernel
 def reach_pstate(world, host):
     """A host has fallen asleep or woken up: that is its state now. The server hears of it in a later round."""
+    sleeps = world.facts.pstate_kind[host, world.sim.target[host]] == PSTATE_SLEEP
+    enter(world, host, SLEEPING if sleeps else IDLE)
+    if world.sim.number[a.POLICY_WATCHES] == 0:
+        _end_switch(world, host)
+
+
+@kernel
+def _end_switch(world, host):
     facts, target = world.facts, world.sim.target[host]
     transitions.end_switch(world.state, facts, host, target, facts.pstate_kind[host, target] != PSTATE_SLEEP)
 
@@ -93,8 +102,18 @@ def reach_pstate(world, host):
 def report_switched(world, host):
     """The server hears that a host has switched; with the request's last host the next question says so."""
     if _is_last_of_request(world, host):
+        if world.sim.number[a.POLICY_WATCHES]:
+            _end_switches(world, world.sim.switch[host])
         host_row(world)
         log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
+
+
+@kernel
+def _end_switches(world, request):
+    """The policy hears that all hosts of a request have switched."""
+    for host in range(len(world.sim.switch)):
+        if world.sim.switch[host] == request and world.state.host_state[host] in (SWITCHING_ON, SWITCHING_OFF):
+            _end_switch(world, host)
 
 
 @kernel

@@ -13,6 +13,7 @@ What is left of an activity is counted down step by step, as SimGrid does, and n
 two ends are one instant depends on how the rounding errors add up.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from decision.engine.constants import TIME_PRECISION, WORK_PRECISION
+from decision.model.platform import Route
 
 from .machines import Machine
 
@@ -168,14 +170,40 @@ class ParallelTask(Activity):
         return list(self.work)
 
 
-class Kernel:
-    """Runs actors over simulated time. `now` is in seconds."""
+@dataclass(slots=True, eq=False)
+class Transfer(Activity):
+    """A message of one byte on its way to the mailbox's reader: first the route's latency passes, then the byte."""
 
-    def __init__(self) -> None:
+    sender: Machine | None = None
+    latency: float = 0.0  # seconds that are left
+    rate: float = math.inf  # share of the byte per second after it
+    remains: float = 1.0  # share of the byte that is left
+
+    def left(self) -> float:
+        return self.latency or self.remains / self.rate
+
+    def spend(self, seconds: float) -> bool:
+        if self.latency > 0:
+            self.latency -= seconds
+            if self.latency < TIME_PRECISION:
+                self.latency = 0.0
+        elif self.rate < math.inf:
+            self.remains -= self.rate * seconds
+        return self.latency == 0 and (self.remains < WORK_PRECISION or self.rate == math.inf)
+
+    def machines(self) -> list[Machine]:
+        return [self.sender] if self.sender else []
+
+
+class Kernel:
+    """Runs actors over simulated time. `now` is in seconds; `home` is the route of the master's messages to itself."""
+
+    def __init__(self, home: Route = Route()) -> None:  # noqa: B008 - immutable
         self.now = 0.0
+        self._home = home
         self._ready: list[SimActor] = []
         self._running: dict[Activity, None] = {}  # in the order in which they began
-        self._brief: dict[Activity, None] = {}  # those of them that end at the next pass, however short it is
+        self._brief: dict[Activity, None] = {}  # those of them that may end while no time passes
         self._cancelled: list[SimActor] = []
         self._waiting_puts: deque[tuple[SimActor, Any]] = deque()
         self._reader: SimActor | None = None
@@ -271,7 +299,7 @@ class Kernel:
         if self._reader is None:
             self._waiting_puts.append((actor, item))
             return
-        self._begin(Activity([(self._reader, item), (actor, None)]))
+        self._transfer(actor, [(self._reader, item), (actor, None)])
         self._reader = None
 
     def _get(self, actor: SimActor) -> None:
@@ -279,7 +307,11 @@ class Kernel:
             self._reader = actor
             return
         sender, item = self._waiting_puts.popleft()
-        self._begin(Activity([(sender, None), (actor, item)]))
+        self._transfer(sender, [(sender, None), (actor, item)])
+
+    def _transfer(self, sender: SimActor, wakes: list[tuple[SimActor, Any]]) -> None:
+        route = sender.machine.route if sender.machine else self._home
+        self._begin(Transfer(wakes, sender.machine, route.latency, route.byte_rate))
 
     # --- Time ---------------------------------------------------------------------------------------------
 
@@ -292,17 +324,20 @@ class Kernel:
         """Go on to the next end of an activity and wake who waits for it; False where there is none."""
         if not self._running:
             return False
-        seconds = min(activity.left() for activity in self._brief or self._running)
-        if seconds > 0:
-            self.now += seconds
-            over = [activity for activity in self._running if activity.spend(seconds)]
-        else:
-            over = list(self._brief)
+        seconds = self._next_end()
+        self.now += seconds
+        over = [activity for activity in (self._running if seconds > 0 else self._brief) if activity.spend(seconds)]
         for activity in over:
             self._end(activity)
         for activity in over:
             self._wake(activity)
         return True
+
+    def _next_end(self) -> float:
+        """Seconds to the next end; where something takes none, nothing but the brief activities can be over."""
+        if any(activity.left() == 0 for activity in self._brief):
+            return 0.0
+        return min(activity.left() for activity in self._running)
 
     def _end(self, activity: Activity) -> None:
         self._remove(activity)

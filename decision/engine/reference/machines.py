@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from decision.model.platform import Host, PowerState
+from decision.model.platform import Host, PowerState, Route
 from decision.model.record import HostState
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ class Machine:
 
     facts: Host
     metered: bool  # whether energy is simulated
+    route: Route = Route()  # noqa: RUF009 - of its messages to the master; immutable
     pstate: int = field(init=False)
     state: HostState = HostState.IDLE
     state_since: float = 0.0  # seconds

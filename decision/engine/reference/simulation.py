@@ -15,7 +15,7 @@ from decision.engine.profiles import LeafKind, LeafTask, amounts, check_width, f
 from decision.engine.refusals import JobPhase
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
-from decision.model.platform import Platform
+from decision.model.platform import Platform, Route
 from decision.model.record import (
     NULL_RUNTIME,
     EnergyTable,
@@ -165,9 +165,12 @@ class Simulation:
     server: "Server"  # set by the server itself
 
     def __init__(self, platform: Platform, workloads: Sequence[Workload], options: EngineOptions) -> None:
-        self.kernel = Kernel()
+        *routes, home = platform.routes or (Route(),) * (len(platform.hosts) + 1)
+        self.kernel = Kernel(home)
         self.options = options
-        self.machines = [Machine(host, options.energy) for host in (*platform.hosts, *platform.storage)]
+        pairs = zip(platform.hosts, routes, strict=True)
+        self.machines = [Machine(host, options.energy, route) for host, route in pairs]
+        self.machines += [Machine(host, options.energy) for host in platform.storage]
         self.in_state = [0] * len(HostState)  # compute hosts in each state
         self.in_state[HostState.IDLE] = len(platform.hosts)
         self.jobs: dict[str, SimJob] = {}

@@ -5,7 +5,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from decision.model.hosts import format_hosts, format_intervals
-from decision.model.record import NULL_RUNTIME, EnergyTable, HostTable, JobTable, PstateTable, RunRecord
+from decision.model.record import (
+    NULL_RUNTIME,
+    EnergyTable,
+    Floats,
+    HostState,
+    HostTable,
+    JobTable,
+    PstateTable,
+    RunRecord,
+)
 from decision.state.cluster import ENDED, REJECTED
 
 from .compiled import CompiledEngine
@@ -25,11 +34,19 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         ),
         energy=_energy_table(engine) if energy else None,
         pstates=_pstate_table(engine) if energy else None,
-        time_in_state=engine.world.sim.time_in_state.copy(),
+        time_in_state=_time_in_state(engine.world.sim),
         joules=float(real[a.LAST_JOULES] - real[a.FIRST_JOULES]),
         nb_switches=int(number[a.N_SWITCHED_HOSTS]),
         nb_grouped_switches=int(number[a.N_SWITCHES]),
     )
+
+
+def _time_in_state(sim: a.Sim) -> Floats:
+    """Host-seconds in each HostState; hosts are idle where they are nothing else."""
+    seconds = sim.time_in_state.copy()
+    seconds[HostState.IDLE] = 0.0
+    seconds[HostState.IDLE] = sim.host_since.sum() - seconds.sum()
+    return seconds
 
 
 def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:

@@ -88,7 +88,7 @@ def submit(state, size, walltime, user):
 
 @kernel
 def start(state, job, first, last, begin, end):
-    """`job` starts on the free hosts of the intervals ``first[i] .. last[i]``, begin <= i < end, ascending and disjoint.
+    """`job` starts on the intervals ``first[i] .. last[i]`` of free hosts, begin <= i < end, ascending and disjoint.
 
     The job stays in the queue until `drop_started` is called, once for all starts of an instant.
     """
@@ -105,9 +105,10 @@ def start(state, job, first, last, begin, end):
         state.interval_first[at] = first[i]
         state.interval_last[at] = last[i]
         count[N_INTERVALS] += 1
-        state.host_job[first[i] : last[i] + 1] = job
-        state.host_state[first[i] : last[i] + 1] = COMPUTING
-        state.host_since[first[i] : last[i] + 1] = now
+        for host in range(first[i], last[i] + 1):
+            state.host_job[host] = job
+            state.host_state[host] = COMPUTING
+            state.host_since[host] = now
         count[N_IDLE] -= last[i] - first[i] + 1
         count[N_COMPUTING] += last[i] - first[i] + 1
         _clear_free(state, first[i], last[i])
@@ -136,13 +137,20 @@ def end(state, facts, job, final_state):
     _remove_running(state, job)
     state.ended[state.count[N_ENDED]] = job
     state.count[N_ENDED] += 1
-    begin = state.alloc_first[job]
+    now, here, free, begin = state.now[0], 0, 0, state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             state.host_job[host] = -1
             if state.host_state[host] != UNAVAILABLE:
-                _set_host_state(state, host, IDLE)
-                _refresh_free(state, facts, host)
+                state.host_state[host] = IDLE
+                state.host_since[host] = now
+                here += 1
+                if facts.pstate_kind[host, state.pstate[host]] == PSTATE_COMPUTING:
+                    state.free[host >> 6] |= np.uint64(1) << np.uint64(host & 63)
+                    free += 1
+    state.count[N_COMPUTING] -= here
+    state.count[N_IDLE] += here
+    state.count[N_FREE] += free
 
 
 @kernel

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import decision.protocol.messages as p
 from decision.engine.options import EngineOptions
 from decision.model.hosts import format_hosts, parse_hosts
-from decision.model.platform import Host, Platform, PowerState, SleepState
+from decision.model.platform import Host, Platform, PowerState, Route, SleepState
 from decision.model.workload import (
     Composed,
     Delay,
@@ -43,14 +43,21 @@ MODELS: list[tuple[tuple[PowerState, ...], tuple[SleepState, ...]]] = [
 ]
 
 
+ROUTES = st.builds(Route, st.sampled_from([1e-6, 5e-5, 0.0, 0.25]), st.sampled_from([1.25e10, 1.25e9, math.inf]))
+
+
 @st.composite
-def platforms(draw: st.DrawFn, asleep: bool) -> Platform:
+def platforms(draw: st.DrawFn, asleep: bool, links: bool) -> Platform:
     """One to six hosts of one or several models; rarely 66, which do not fit into one word of a bitmap."""
     models = draw(st.lists(st.sampled_from(MODELS), min_size=1, max_size=2))
     count = draw(st.sampled_from([4, 1, 2, 3, 4, 5, 6, 66]))
     hosts = tuple(_host(number, *models[number % len(models)], draw, asleep) for number in range(count))
     storage = (Host(id=count, name="disk", pstates=(QUICK,), has_power=True),) if draw(st.booleans()) else ()
-    return Platform(hosts=hosts, storage=storage)
+    routes = ()
+    if links:  # the master's own messages always take time where any do, as in SimGrid
+        kinds = draw(st.lists(ROUTES, min_size=1, max_size=3))
+        routes = (*(kinds[number % len(kinds)] for number in range(count)), Route(0.0, 1e10))
+    return Platform(hosts=hosts, storage=storage, routes=routes)
 
 
 def _host(
@@ -185,10 +192,15 @@ ALL = (*CALM, "register", "elsewhere")
 
 @st.composite
 def worlds(
-    draw: st.DrawFn, energy: bool = False, brief: bool = True, switching: bool = True, mischief: bool = False
+    draw: st.DrawFn,
+    energy: bool = False,
+    brief: bool = True,
+    switching: bool = True,
+    mischief: bool = False,
+    links: bool = False,
 ) -> World:
-    """Worlds with or without energy, tasks with nothing to do, changes of pstate, and impossible commands."""
-    platform = draw(platforms(switching))
+    """Worlds with or without energy, tasks with nothing to do, changes of pstate, impossible commands, and links."""
+    platform = draw(platforms(switching, links))
     hosts = len(platform.hosts)
     works = tuple(draw(workloads(f"w{k}", hosts, 8, brief)) for k in range(draw(st.sampled_from([1, 1, 1, 2, 3]))))
     dynamic = draw(st.booleans())

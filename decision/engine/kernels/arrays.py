@@ -34,7 +34,8 @@ DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
     REPLY_WAKES,  # message that the reply sends then
     LATENCY_ENDS,  # message on its way to the server: its byte follows
     MESSAGE_ARRIVES,  # message that the server takes now, and whose sender goes on
-) = range(10)
+    OVERRUN_ENDS,  # job that is over: its task computes until the server has been told
+) = range(11)
 
 # Messages in the server's mailbox
 (
@@ -220,7 +221,7 @@ class Sim(Bundle):
     host_state: I1  # (H,) HostState, as it is
     host_since: F8  # (H,) seconds: when it last changed
     in_state: I8  # (6,) hosts in each HostState
-    time_in_state: F8  # (6,) host-seconds spent in each HostState, up to each host's last change
+    time_in_state: F8  # (6,) host-seconds in each HostState up to each host's last change; IDLE is what is left of all
     host_joules: F8  # (H,) joules up to host_joules_at
     host_watts: F8  # (H,) watts since then
     host_joules_at: F8  # (H + S,) seconds, also of S storage hosts

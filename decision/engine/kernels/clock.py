@@ -162,7 +162,7 @@ def _remove(world, at):
 @kernel
 def _is_task(code):
     kind = a.code_kind(code)
-    return kind in (a.TASK_ENDS, a.SWITCH_ENDS, a.MESSAGE_ARRIVES)
+    return kind in (a.TASK_ENDS, a.SWITCH_ENDS, a.MESSAGE_ARRIVES, a.OVERRUN_ENDS)
 
 
 @kernel

@@ -9,8 +9,8 @@ from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE
 
 from . import arrays as a
-from .clock import begin_sleep, begin_task, cancel, find, is_instant
-from .energy import ROW_END, ROW_START, energy_row, host_row, joules_of, set_load, watts_under
+from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
+from .energy import ROW_END, ROW_START, energy_row, enter, host_row, joules_of, set_load, watts_under
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 _FAILED = int(FinalState.COMPLETED_FAILED)
@@ -42,17 +42,22 @@ def begin_job(world, job, at):
 
 @kernel
 def _enter_all(world, job, old, new):
-    """`enter` for all hosts of a job that are in HostState `old`."""
+    """`enter` for all hosts of a job that are in HostState `old`: all of them, unless some may have left."""
     state, sim = world.state, world.sim
-    now, hosts, begin, seconds = state.now[0], 0, state.alloc_first[job], sim.time_in_state[old]
+    now, hosts, begin = state.now[0], 0, state.alloc_first[job]
+    may_be_away = len(world.truth.event_time) > 0
     for i in range(begin, begin + state.alloc_count[job]):
-        for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            if sim.host_state[host] == old:
-                seconds += now - sim.host_since[host]
+        first, end = state.interval_first[i], state.interval_last[i] + 1
+        if may_be_away:
+            for host in range(first, end):
+                if sim.host_state[host] == old:
+                    enter(world, host, new)
+        else:
+            sim.time_in_state[old] += (end - first) * (now - sim.host_since[first])
+            for host in range(first, end):
                 sim.host_since[host] = now
                 sim.host_state[host] = new
-                hosts += 1
-    sim.time_in_state[old] = seconds
+            hosts += end - first
     sim.in_state[old] -= hosts
     sim.in_state[new] += hosts
 
@@ -209,8 +214,21 @@ def end_leaf(world, job):
 @kernel
 def end_at_walltime(world, job):
     """The job reached its walltime."""
-    cancel(world, a.pack(a.TASK_ENDS, job))
+    at = find(world, a.pack(a.TASK_ENDS, job))
+    if at >= 0 and takes_time(world):
+        world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
+    else:
+        cancel(world, a.pack(a.TASK_ENDS, job))
     _end_job(world, job, _WALLTIME_REACHED, WALLTIME_CODE)
+
+
+@kernel
+def end_overrun(world, job):
+    """The server knows that the job has reached its walltime: its task ends at last."""
+    task = a.pack(a.OVERRUN_ENDS, job)
+    if find(world, task) >= 0:
+        cancel(world, task)
+        unload_hosts(world, job)
 
 
 @kernel

@@ -20,7 +20,7 @@ Without energy: `sim.actor` is [TASK_ENDS 3, TASK_ENDS 5, CALL_IS_DUE]. In the f
 MSG_COMPLETED, and the call puts MSG_CALL. Nobody is awake then. The server handles the three messages in this order;
 at the first two the mailbox is not empty, so that one question reports all three.
 
-With energy: `_settle` measures hosts 0 to 2, as SimGrid does when a task ends.
+With energy: `settle` measures hosts 0 to 2, as SimGrid does when a task ends.
 
 - Round 1: job 3 ends. Its own hosts are up to date, but the sum over all hosts needs host 3: MEASURE_ALL 3. Job 5
   likewise. The call takes a round: COUNT_DOWN 1. Then the requests are met: host 3 is measured.
@@ -36,7 +36,7 @@ from decision.engine.constants import TASK_STEPS
 from decision.jit import kernel
 
 from . import arrays as a
-from .clock import put, sender_of
+from .clock import put, sender_of, takes_time
 from .energy import ROW_END, energy_row, joules_of, measure_host, note_first_submission
 from .jobs import (
     begin_computing,
@@ -72,11 +72,15 @@ def run_rounds(world):
 @kernel
 def first_round(world):
     """All whose activities are over go on to their first request; False where all wait then."""
-    sim = world.sim
-    if sim.number[a.ENERGY_ON]:
-        _settle(world)
-    awake = False
-    for i in range(sim.number[a.N_ACTORS]):
+    settle(world)
+    return wake(world, 0, world.sim.number[a.N_ACTORS])
+
+
+@kernel
+def wake(world, begin, end):
+    """Actors from `begin` to before `end` go on to their first request; False where they all wait then."""
+    sim, awake = world.sim, False
+    for i in range(begin, end):
         sim.request[i] = NO_REQUEST
         if sim.actor[i] != a.CANCELLED:
             _wake(world, i)
@@ -88,20 +92,21 @@ def first_round(world):
 def other_rounds(world, awake):
     """Those who are `awake` after the first round go on until they wait again."""
     while awake:
-        _meet_requests(world)
-        awake = _next_round(world)
+        awake = next_round(world)
     world.sim.number[a.N_ACTORS] = 0
 
 
 @kernel
-def _settle(world):
+def settle(world):
     """What SimGrid measures when activities end: all hosts of a task, the first host of a job that slept."""
     state, sim = world.state, world.sim
+    if sim.number[a.ENERGY_ON] == 0:
+        return
     for i in range(sim.number[a.N_ACTORS]):
         kind, arg = a.code_kind(sim.actor[i]), a.code_arg(sim.actor[i])
         if sim.actor[i] == a.CANCELLED:
             pass
-        elif kind == a.TASK_ENDS:
+        elif kind in (a.TASK_ENDS, a.OVERRUN_ENDS):
             unload_hosts(world, arg)
         elif kind == a.SWITCH_ENDS:
             measure_host(world, arg)
@@ -165,7 +170,7 @@ def _measure_own(world, i, host):
         _ask(world, i, MEASURE_OWN, host)
         return
     sim.energy[job] += joules_of(world, job)
-    if a.code_kind(sim.actor[i]) == a.WALLTIME_ENDS:
+    if a.code_kind(sim.actor[i]) == a.WALLTIME_ENDS and not takes_time(world):
         unload_hosts(world, job)  # until here SimGrid lets an overrun task compute
     _measure_all(world, i, 0)
 
@@ -203,8 +208,9 @@ def _meet_requests(world):
 
 
 @kernel
-def _next_round(world):
-    """Those who are awake go on to their next request; False where all wait."""
+def next_round(world):
+    """Requests are met, and those who are awake go on to their next one; False where all wait."""
+    _meet_requests(world)
     sim, awake = world.sim, False
     for i in range(sim.number[a.N_ACTORS]):
         if sim.request[i] != NO_REQUEST and sim.actor[i] != a.CANCELLED:
@@ -254,5 +260,5 @@ def _send(world, i):
         put(world, arg)
     elif kind == a.MESSAGE_ARRIVES:
         continue_sender(world, a.code_kind(arg), a.code_arg(arg))
-    else:
+    elif kind != a.OVERRUN_ENDS:
         put(world, a.pack(a.MSG_COMPLETED, arg))

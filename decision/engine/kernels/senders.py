@@ -7,8 +7,9 @@ in Batsim: where messages take time, the next one is as much later.
 from decision.jit import kernel
 
 from . import arrays as a
-from .clock import begin_sleep, put
+from .clock import begin_sleep, put, takes_time
 from .energy import note_first_submission
+from .jobs import end_overrun
 
 
 @kernel
@@ -17,6 +18,9 @@ def continue_sender(world, kind, arg):
     if kind == a.MSG_COMMAND:
         world.sim.number[a.NEXT_COMMAND] += 1
         continue_reply(world)
+    elif kind == a.MSG_COMPLETED:
+        if takes_time(world):
+            end_overrun(world, arg)
     elif kind in (a.MSG_HELLO, a.MSG_SUBMITTED):
         if kind == a.MSG_HELLO:
             world.sim.workload_clock[arg] = world.sim.real[a.SIM_NOW]

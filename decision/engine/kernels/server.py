@@ -16,7 +16,7 @@ from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
 from .commands import begin_command, handle_command, is_possible, kill_requested, note_end
 from .energy import begin_energy, enter
-from .rounds import first_round, other_rounds, run_rounds
+from .rounds import first_round, next_round, other_rounds, run_rounds, settle, wake
 from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
@@ -121,15 +121,14 @@ def _advance_over_network(world):
             return a.GROW
         if not pass_to_next_end(world):
             return a.DEADLOCK
-        code = -1
-        for i in range(number[a.N_ACTORS]):
-            if a.code_kind(sim.actor[i]) == a.MESSAGE_ARRIVES:
-                code = a.code_arg(sim.actor[i])
-        if code < 0:
+        at = 0
+        while at < number[a.N_ACTORS] and a.code_kind(sim.actor[at]) != a.MESSAGE_ARRIVES:
+            at += 1
+        if at == number[a.N_ACTORS]:
             run_rounds(world)
             continue
         number[a.IN_TRANSIT] = 0
-        result = _take_on_arrival(world, code)
+        result = _take_on_arrival(world, at)
         if result != GO_ON:
             return result
 
@@ -166,20 +165,28 @@ def _take_at_once(world, code):
 
 
 @kernel
-def _take_on_arrival(world, code):
-    """The server takes a message that arrives, and all who are awake act, its sender among them; returns as above."""
+def _take_on_arrival(world, at):
+    """The server takes actor `at`'s message, and all who are awake act, its sender among them; returns as above."""
+    sim, number = world.sim, world.sim.number
+    code = a.code_arg(sim.actor[at])
     kind, arg = a.code_kind(code), a.code_arg(code)
     if not _is_possible(world, kind, arg):
         return a.BAD_COMMAND
-    tail, awake, slow = world.sim.number[a.MAIL_TAIL], False, _measures_first(world, kind, arg)
-    if slow:
-        awake = first_round(world)
+    tail = number[a.MAIL_TAIL]
+    settle(world)
+    slow = _measures_first(world, kind, arg)
+    awake = wake(world, 0, number[a.N_ACTORS] if slow else at)
+    if slow:  # sleepers other than jobs have sent their messages by then, and jobs have written down that they ended
+        awake = awake and next_round(world)
+        tail = number[a.MAIL_TAIL]
+        other_rounds(world, awake)
+        awake = False
     result = _handle(world, kind, arg)
     if result != GO_ON:
         return result
     must_ask = _must_ask(world, tail)
     if not slow:
-        awake = first_round(world)
+        awake = wake(world, at, number[a.N_ACTORS]) or awake
     return _go_on(world, kind, arg, awake, must_ask)
 
 

@@ -1,6 +1,7 @@
-"""Errors of the JSON decoder, reworded for people."""
+"""JSON as text: numbers as Batsim's RapidJSON reads them, and errors of the decoder, reworded for people."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,6 +23,62 @@ _BOUNDS = {">=": "of at least", ">": "above", "<=": "of at most"}
 def compact(source: Raw | bytes) -> bytes:
     """The same JSON without whitespace; numbers keep their spelling."""
     return msgspec.json.format(bytes(source), indent=-1)
+
+
+_UNSAFE = re.compile(rb"[0-9.]{16}|[0-9][eE][-+]?[0-9]")  # may be of more than 15 digits, or very small or large
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.]{15,}(?:[eE][-+]?[0-9]+)?|-?[0-9.]+[eE][-+]?[0-9]+', re.DOTALL)
+_EXACT_BITS = 2**53 - 1  # RapidJSON adds digits up to the one that exceeds it to a whole number
+
+
+def as_rapidjson(data: bytes) -> bytes:
+    """The same JSON with each number that RapidJSON does not round correctly written as the one that it makes of it.
+
+    Those have more than 15 digits, or are very small or large: it takes 10.799999999999999 for 10.8.
+    """
+    return _replace(data, _rapidjson)
+
+
+def with_short_numbers(data: bytes) -> bytes:
+    """The same JSON with numbers of at most 15 digits, which RapidJSON and Python read alike."""
+    return _replace(data, lambda text: float(f"{float(text):.15g}"))
+
+
+def _replace(data: bytes, convert: Callable[[str], float]) -> bytes:
+    def replace(match: re.Match[bytes]) -> bytes:
+        text = match[0]
+        if text[:1] == b'"' or not any(mark in text for mark in (b".", b"e", b"E")):
+            return text
+        number = convert(text.decode())
+        return text if number == float(text) else repr(number).encode()
+
+    return _TOKEN.sub(replace, data) if _UNSAFE.search(data) else data
+
+
+def _rapidjson(text: str) -> float:
+    """What RapidJSON's ``ParseNumber`` makes of a number with a fraction or an exponent."""
+    mantissa, _, exponent = text.lstrip("-").lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    value: float = int(whole)
+    if value >= 2**64:
+        value = 0.0
+        for digit in whole:
+            value = value * 10.0 + int(digit)
+    digits, scale = len(whole) - 1, 0  # RapidJSON does not count the first one
+    for digit in fraction:
+        if isinstance(value, int) and value > _EXACT_BITS:
+            value = float(value)
+        if isinstance(value, float) and digits >= 17:
+            continue
+        value = value * 10 + int(digit)
+        scale -= 1
+        digits += value > 0
+    return _scaled(float(value), scale + int(exponent or 0)) * (-1.0 if text[0] == "-" else 1.0)
+
+
+def _scaled(value: float, power: int) -> float:
+    if power < -308:
+        return _scaled(value / 1e308, power + 308) if power >= -616 else 0.0
+    return value * 10.0**power if power >= 0 else value / float(f"1e{-power}")
 
 
 def explain_text(error: Exception, data: bytes) -> str:

@@ -18,7 +18,16 @@ from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
 
 from .files import read_bytes
-from .json_text import DECODE_ERRORS, compact, explain_text, explain_value, field_value, found_text, split_error
+from .json_text import (
+    DECODE_ERRORS,
+    as_rapidjson,
+    compact,
+    explain_text,
+    explain_value,
+    field_value,
+    found_text,
+    split_error,
+)
 from .profiles import INT32_MAX, Int32, check_sequences, read_profile
 
 
@@ -67,7 +76,7 @@ def load_json(
         InputError: if Batsim would refuse the file; one line with file, job or profile, and field.
     """
     where = str(path)
-    data = read_bytes(path)
+    data = as_rapidjson(read_bytes(path))
     file = _decode(data, where)
     profiles = _read_profiles(file.profiles, where)
     used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))

@@ -11,6 +11,7 @@ import msgspec
 from decision.model.workload import Job, Workload
 
 from .files import write_files
+from .json_text import with_short_numbers
 from .profiles import profile_fields
 
 _ENCODER = msgspec.json.Encoder()
@@ -19,7 +20,8 @@ _ENCODER = msgspec.json.Encoder()
 def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
     """Write a workload as Batsim's JSON, one job and one profile per line.
 
-    Fields of jobs and profiles that only their sources know are kept. What says when 0 s was is written as
+    Fields of jobs and profiles that only their sources know are kept. Numbers have at most 15 digits: of longer ones
+    Batsim's RapidJSON makes others than Python. What says when 0 s was is written as
     ``unix_start_time`` and ``time_zone`` (seconds), which Batsim ignores.
 
     Raises:
@@ -31,9 +33,11 @@ def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
 def workload_lines(workload: Workload) -> Iterator[bytes]:
     """The content of the file that `write_workload` writes."""
     yield _ENCODER.encode(_head(workload))[:-1] + b',\n"jobs":[\n'
-    yield b",\n".join(_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
+    jobs = (_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
+    yield with_short_numbers(b",\n".join(jobs))
     yield b'\n],\n"profiles":{\n'
-    yield b",\n".join(_ENCODER.encode(name) + b":" + profile_json(workload, name) for name in workload.profiles)
+    profiles = (_ENCODER.encode(name) + b":" + profile_json(workload, name) for name in workload.profiles)
+    yield with_short_numbers(b",\n".join(profiles))
     yield b"\n}}\n"
 
 

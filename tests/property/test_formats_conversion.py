@@ -18,8 +18,8 @@ from decision.runs.conversion import Conversion, convert
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 
-seconds = st.integers(0, 10**7).map(float) | st.floats(0, 1e7, width=32)
-positive = st.integers(1, 10**6).map(float) | st.floats(2**-10, 1e6, width=32)
+seconds = st.integers(0, 10**7).map(float) | st.floats(0, 1e7, width=32).map(lambda x: round(x, 6))
+positive = st.integers(1, 10**6).map(float) | st.floats(2**-10, 1e6, width=32).map(lambda x: round(x, 6))
 numbers = st.integers(0, 99).map(str) | st.just("")
 ids_of_logs = st.integers(0, 10**9).map(str)
 names = numbers | st.text("abc é'", max_size=4)

@@ -26,7 +26,7 @@ from decision.model.workload import (
 
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 
-amounts = st.floats(0, 1e300)
+amounts = st.floats(0, 1e15).map(lambda x: float(f"{round(x, 6):.15g}"))  # as they are written: at most 15 digits
 codes = st.integers(-(2**31), 2**31 - 1)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 names = texts.filter(lambda name: name and "!" not in name and not unloadable_part(name)) | st.sampled_from(

@@ -102,6 +102,7 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     N_CALLS,  # calls asked for and not yet made
     N_SWITCHING,  # hosts that switch
     N_KILLERS,  # kills under way
+    N_LOADING,  # length of Sim.loading
     ENDS_SENT,  # 1 after SIMULATION_ENDS
     N_LOG,  # length of the log
     LOG_SENT,  # 1 after the log became a question: the next entry begins a new one
@@ -121,7 +122,7 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     REFUSED_COMMAND,  # the command that is impossible
     REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
     N_SIM_NUMBERS,
-) = range(37)
+) = range(38)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -222,6 +223,7 @@ class Sim(Bundle):
     host_since: F8  # (H,) seconds: when it last changed
     in_state: I8  # (6,) hosts in each HostState
     time_in_state: F8  # (6,) host-seconds in each HostState up to each host's last change; IDLE is what is left of all
+    loading: I4  # (J,) jobs whose tasks began since time last passed: their hosts are loaded when it does
     host_joules: F8  # (H,) joules up to host_joules_at
     host_watts: F8  # (H,) watts since then
     host_joules_at: F8  # (H + S,) seconds, also of S storage hosts
@@ -290,7 +292,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
         log_arg=np.zeros(log, i8),
         log_value=np.zeros(log, f8),
         command_time=np.zeros(0, f8),
-        **{n: np.zeros(nb_jobs, i4) for n in ("truth_of", "leaf", "exit_code", "finished")},
+        **{n: np.zeros(nb_jobs, i4) for n in ("truth_of", "leaf", "exit_code", "finished", "loading")},
         **{
             n: np.zeros(nb_jobs, f8)
             for n in ("start_time", "end_time", "leaf_start", "walltime_left", "rate", "energy", "progress")
@@ -336,7 +338,7 @@ def _power_of_two(at_least: int) -> int:
 
 _JOB_ARRAYS = (
     *("truth_of", "leaf", "start_time", "end_time", "leaf_start", "walltime_left", "rate", "exit_code"),
-    *("over", "energy", "kill_state", "progress", "finished"),
+    *("over", "energy", "kill_state", "progress", "finished", "loading"),
 )
 _ACTIVITY_ARRAYS = ("left", "pace", "code", "instant", "instant_left", "actor", "request", "request_arg")
 _LOG_ARRAYS = ("log_kind", "log_time", "log_arg", "log_value")

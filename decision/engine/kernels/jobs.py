@@ -86,8 +86,25 @@ def begin_computing(world, job):
     sim, leaf = world.sim, present_leaf(world, job)
     sim.leaf_start[job] = sim.real[a.SIM_NOW]
     sim.rate[job] = _task_rate(world, job, leaf)
-    _load_hosts(world, job, leaf)
+    if sim.number[a.ENERGY_ON]:
+        sim.loading[sim.number[a.N_LOADING]] = job
+        sim.number[a.N_LOADING] += 1
     begin_task(world, sim.rate[job], a.pack(a.TASK_ENDS, job))
+
+
+@kernel
+def load_hosts(world):
+    """Time passes, be it none: tasks that began are a load on their hosts from now on.
+
+    SimGrid computes loads when it lets time pass. A host that is measured in the instant in which its task began is
+    charged for the time before at its old load.
+    """
+    sim = world.sim
+    for i in range(sim.number[a.N_LOADING]):
+        job = sim.loading[i]
+        if sim.over[job] == 0:
+            _load_hosts(world, job, present_leaf(world, job))
+    sim.number[a.N_LOADING] = 0
 
 
 @kernel

@@ -16,6 +16,7 @@ from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
 from .commands import begin_command, handle_command, is_possible, kill_requested, note_end
 from .energy import begin_energy, enter
+from .jobs import load_hosts
 from .rounds import first_round, next_round, other_rounds, run_rounds, settle, wake
 from .senders import continue_reply, continue_sender
 from .switches import report_switched
@@ -105,6 +106,7 @@ def advance(world):
                 return result
         if not _has_room(world):
             return a.GROW
+        load_hosts(world)
         if not pass_to_next_end(world):
             return a.DEADLOCK
         run_rounds(world)
@@ -119,6 +121,7 @@ def _advance_over_network(world):
             begin_transfer(world)
         if not _has_room(world):
             return a.GROW
+        load_hosts(world)
         if not pass_to_next_end(world):
             return a.DEADLOCK
         at = 0
@@ -144,6 +147,7 @@ def _take_at_once(world, code):
     kind, arg = a.code_kind(code), a.code_arg(code)
     if not _is_possible(world, kind, arg):
         return a.BAD_COMMAND
+    load_hosts(world)
     instant, slow, awake, tail = number[a.N_INSTANT] > 0, False, False, number[a.MAIL_TAIL]
     if instant:
         end_instant(world, False)

@@ -138,6 +138,7 @@ class ParallelTask(Activity):
     remains: float = 1.0  # share that is left
     rate: float = 0.0  # share per second
     limit: Pause | None = None
+    loads: bool = False  # whether its machines are loaded: from the next pass of time on
 
     def __post_init__(self) -> None:
         self.set_rate()
@@ -155,6 +156,8 @@ class ParallelTask(Activity):
 
     def share_of(self, machine: Machine) -> float:
         """Share of the machine's speed that the task uses."""
+        if not self.loads:
+            return 0.0
         return self.rate * self.work[machine] / machine.speed
 
     def left(self) -> float:
@@ -204,6 +207,7 @@ class Kernel:
         self._ready: list[SimActor] = []
         self._running: dict[Activity, None] = {}  # in the order in which they began
         self._brief: dict[Activity, None] = {}  # those of them that may end while no time passes
+        self._fresh: list[ParallelTask] = []  # began since time last passed
         self._cancelled: list[SimActor] = []
         self._waiting_puts: deque[tuple[SimActor, Any]] = deque()
         self._reader: SimActor | None = None
@@ -231,6 +235,7 @@ class Kernel:
         """Let a task begin."""
         for machine in task.work:
             machine.task = task
+        self._fresh.append(task)
         self._begin(task)
 
     def cancel(self, task: ParallelTask) -> None:
@@ -324,6 +329,9 @@ class Kernel:
         """Go on to the next end of an activity and wake who waits for it; False where there is none."""
         if not self._running:
             return False
+        for task in self._fresh:
+            task.loads = True
+        self._fresh = []
         seconds = self._next_end()
         self.now += seconds
         over = [activity for activity in (self._running if seconds > 0 else self._brief) if activity.spend(seconds)]

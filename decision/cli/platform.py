@@ -133,6 +133,9 @@ def check_platform_command(
     routers, routes and links, bits taken for bytes, units, power and sleep states
     under the names that this SimGrid reads, speeds, the master host.
 
+    It also says how late Batsim hears of ends of jobs, where the platform has
+    links.
+
     Exit codes: 0 without findings, 2 with findings.
 
     Examples:
@@ -141,13 +144,15 @@ def check_platform_command(
 
       decision platform check old.xml --simgrid 3.24
     """
+    from decision.formats import load_platform
     from decision.formats.simgrid import BATSIM_SIMGRID
     from decision.platform_check import check_platform
 
     from .platform_tables import print_platform_findings
 
     findings = check_platform(platform, simgrid or BATSIM_SIMGRID, master)
-    print_platform_findings(platform, findings, as_json)
+    routes = () if findings else load_platform(platform, master=master).routes
+    print_platform_findings(platform, findings, routes, as_json)
     if findings:
         raise typer.Exit(2)
 

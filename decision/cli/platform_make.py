@@ -179,13 +179,15 @@ def flat_command(
     latency: Latency = _LATENCY,
     speed: HostSpeed = _SPEED,
     power: HostPower = _POWER,
+    network: Annotated[bool, typer.Option(help="Write links; without them messages take no time.")] = True,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("flat.xml"),
     as_json: JsonOption = False,
 ) -> None:
     """Write the platform of equal hosts around one switch that never saturates.
 
-    Each host has a link of its own, so that all are 2 hops apart.
+    Each host has a link of its own, so that all are 2 hops apart. Batsim's own
+    messages cross the links: it hears of the end of a job a latency late.
 
     Example:
 
@@ -195,7 +197,8 @@ def flat_command(
 
     (link,) = _read_links(bandwidth, latency)
     topology = Flat(hosts, link)
-    _write(topology, "flat", {"hosts": hosts}, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+    shape = {"hosts": hosts} if network else {"hosts": hosts, "network": "no"}
+    _write(topology, "flat", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json, network)
 
 
 def _read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
@@ -231,7 +234,14 @@ class _Options(NamedTuple):
     output: Path
 
 
-def _write(topology: "Topology", command: str, shape: Mapping[str, object], options: _Options, as_json: bool) -> None:
+def _write(
+    topology: "Topology",
+    command: str,
+    shape: Mapping[str, object],
+    options: _Options,
+    as_json: bool,
+    network: bool = True,
+) -> None:
     """Write the platform of equal hosts in a topology; a comment says what it is and which command made it.
 
     Args:
@@ -240,7 +250,10 @@ def _write(topology: "Topology", command: str, shape: Mapping[str, object], opti
         shape: the command's own options.
         options: the options that it shares with others.
         as_json: print what was written as data.
+        network: write links; without them the topology is unknown.
     """
+    import msgspec
+
     from decision import __version__
     from decision.formats.platform_write import write_platform
     from decision.formats.simgrid import BATSIM_SIMGRID
@@ -250,6 +263,9 @@ def _write(topology: "Topology", command: str, shape: Mapping[str, object], opti
 
     platform = networked(topology, *_power(options.speed, options.power))
     description = describe_topology(topology)
+    if not network:
+        platform = msgspec.structs.replace(platform, topology=None, places=())
+        description = f"{len(platform.hosts)} hosts without links: messages take no time."
     written = {**shape, **options._asdict(), "output": None}
     given = " ".join(f"{key}={value}" for key, value in written.items() if value is not None)
     comment = fill(f"{description} Made by decision {__version__}: platform {command}, {given}.", 110)

@@ -9,7 +9,7 @@ from decision.generate.grid5000 import Grid5000Cluster
 from decision.generate.topologies import describe_topology
 from decision.model.hosts import format_hosts
 from decision.model.names import fold_names
-from decision.model.platform import Host, Platform
+from decision.model.platform import Host, Platform, Route
 from decision.platform_check import Finding, grouped
 from decision.platform_check.structure import Links
 
@@ -150,14 +150,21 @@ def print_written(path: Path, platform: Platform, as_json: bool, description: st
         say(description)
 
 
-def print_platform_findings(path: Path, findings: Sequence[Finding], as_json: bool) -> None:
-    """One line and its fix for each finding; equal ones of many elements once."""
+def print_platform_findings(path: Path, findings: Sequence[Finding], routes: Sequence[Route], as_json: bool) -> None:
+    """One line and its fix for each finding; equal ones of many elements once; and what links do to messages."""
+    delays = [route.latency for route in routes[:-1]]
     if as_json:
-        print_json({"path": path, "findings": findings})
+        late = {"least": min(delays), "most": max(delays)} if delays else None
+        print_json({"path": path, "findings": findings, "message_delay": late})
         return
     lines = []
     for finding, number in grouped(findings):
         more = f" (and {number - 1:,} more like it)" if number > 1 else ""
         lines += [f"line {finding.line}, {finding.element}{more}: {finding.problem}", f"    {finding.fix}"]
     total = count(len(findings), "finding") if findings else "no findings"
+    if delays:
+        least, most = (f"{seconds * 1e6:g}" for seconds in (min(delays), max(delays)))
+        late = f"{most} us" if least == most else f"{least} to {most} us"
+        lines.append(f"messages cross the links: Batsim hears of the end of a job {late} late, one after the other;")
+        lines.append("    without links (flat and grid5000: --no-network) it hears of it at once")
     say("\n".join([*lines, f"{path}: {total}"]))

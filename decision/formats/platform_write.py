@@ -5,7 +5,7 @@ Design
 A topology that SimGrid knows is one <cluster>: it loads fastest (1,000 hosts in 0.03 s, 3,456 in 0.3 s), and a fat-tree
 routes over every cable as real switches do (destination modulo k). Such a cluster has no router that another zone could
 enter by, except where it is flat; its first host is the gateway instead. So Batsim's own messages take as long as from
-that host: microseconds that the embedded engine, which has no network, does not add to the end of a job.
+that host.
 
 A fat-tree whose levels have different links is not such a cluster; nor, before SimGrid 3.28, is one whose hosts are not
 numbered from 0, as ours never are because names must sort by number. It becomes zones in zones, down to a flat cluster

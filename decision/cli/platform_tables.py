@@ -154,8 +154,8 @@ def print_platform_findings(path: Path, findings: Sequence[Finding], routes: Seq
     """One line and its fix for each finding; equal ones of many elements once; and what links do to messages."""
     delays = [route.latency for route in routes[:-1]]
     if as_json:
-        late = {"least": min(delays), "most": max(delays)} if delays else None
-        print_json({"path": path, "findings": findings, "message_delay": late})
+        delay = {"least": min(delays), "most": max(delays)} if delays else None
+        print_json({"path": path, "findings": findings, "message_delay": delay})
         return
     lines = []
     for finding, number in grouped(findings):

@@ -78,7 +78,7 @@ def _rapidjson(text: str) -> float:
 def _scaled(value: float, power: int) -> float:
     if power < -308:
         return _scaled(value / 1e308, power + 308) if power >= -616 else 0.0
-    return value * 10.0**power if power >= 0 else value / float(f"1e{-power}")
+    return value * float(f"1e{power}") if power >= 0 else value / float(f"1e{-power}")
 
 
 def explain_text(error: Exception, data: bytes) -> str:

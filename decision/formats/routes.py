@@ -292,7 +292,8 @@ class _Network:
 def _cluster_extras(node: Node) -> tuple[_Wires, _Wires]:
     """A cluster's loopback and limiter, where it has them."""
     attributes = node.attributes
-    loopback = limiter = ()
+    loopback: _Wires = ()
+    limiter: _Wires = ()
     if "loopback_bw" in attributes:
         latency = parse_latency(attributes.get("loopback_lat", "0s"))
         loopback = (_Wire("loopback", parse_bandwidth(attributes["loopback_bw"]), latency, False),)

@@ -25,12 +25,6 @@ def test_engines_agree_where_messages_take_time(world: World) -> None:
     assert converse(world) == []
 
 
-@given(worlds(energy=True, links=True))
-@AGREE
-def test_engines_agree_with_energy_where_messages_take_time(world: World) -> None:
-    assert converse(world) == []
-
-
 @given(worlds(mischief=True))
 @AGREE
 def test_engines_refuse_the_same(world: World) -> None:

@@ -169,10 +169,10 @@ class _Network:
 
     def wires(self, src: str, dst: str) -> _Wires:
         """All links between two points, those between their zones first, as SimGrid adds them up."""
-        found = self.known.get((src, dst))
-        if found is None:
-            found = self.known[src, dst] = self._find(src, dst)
-        return found
+        if (src, dst) not in self.known:
+            self.known[src, dst] = ()  # for wrong gateways, which would lead in a circle
+            self.known[src, dst] = self._find(src, dst)
+        return self.known[src, dst]
 
     def _find(self, src: str, dst: str) -> _Wires:
         if src not in self.home or dst not in self.home:

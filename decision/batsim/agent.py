@@ -187,7 +187,9 @@ class Agent:
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
         check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
-        job_number = kernels.job_arrives.from_python(self._state.address, event.timestamp, job.res, job.walltime, by)
+        job_number = kernels.job_arrives.from_python(
+            self._state.address, event.timestamp, job.res, job.walltime, number
+        )
         self._names.append(job_id)
         self._number[job_id] = job_number
         hosts = nb_hosts(self._state)

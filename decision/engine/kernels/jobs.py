@@ -42,7 +42,10 @@ def begin_job(world, job, at):
 
 @kernel
 def _enter_all(world, job, old, new):
-    """`enter` for all hosts of a job that are in HostState `old`: all of them, unless some may have left."""
+    """`enter` for all hosts of a job that are in HostState `old`: all of them, unless external events may take some.
+
+    Without such events nobody asks for the state of one host of a job, and its hosts are counted together.
+    """
     state, sim = world.state, world.sim
     now, hosts, begin = state.now[0], 0, state.alloc_first[job]
     may_be_away = len(world.truth.event_time) > 0
@@ -53,11 +56,11 @@ def _enter_all(world, job, old, new):
                 if sim.host_state[host] == old:
                     enter(world, host, new)
         else:
-            sim.time_in_state[old] += (end - first) * (now - sim.host_since[first])
-            for host in range(first, end):
-                sim.host_since[host] = now
-                sim.host_state[host] = new
             hosts += end - first
+            if new == IDLE:
+                sim.time_in_state[old] += (end - first) * (now - state.start_time[job])
+                for host in range(first, end):
+                    sim.host_since[host] = now
     sim.in_state[old] -= hosts
     sim.in_state[new] += hosts
 

@@ -7,7 +7,7 @@ what a command starts begins after that. When the mailbox is empty and the decis
 logged becomes one question.
 """
 
-from decision.jit import kernel
+from decision.jit import inlined, kernel
 from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
@@ -136,7 +136,7 @@ def _advance_over_network(world):
             return result
 
 
-@kernel
+@inlined
 def _take_at_once(world, code):
     """The server takes a message that took no time; returns a code of `advance`, or GO_ON.
 
@@ -194,7 +194,7 @@ def _take_on_arrival(world, at):
     return _go_on(world, kind, arg, awake, must_ask)
 
 
-@kernel
+@inlined
 def _go_on(world, kind, arg, awake, must_ask):
     """The rounds after a message was handled, and what its command sets going."""
     number = world.sim.number
@@ -228,7 +228,7 @@ def _measures_first(world, kind, arg):
     return (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
 
 
-@kernel
+@inlined
 def _handle(world, kind, arg):
     """The server handles one message; returns GO_ON, or why the simulation stops."""
     number = world.sim.number

@@ -237,12 +237,13 @@ def _line(row: Row) -> str:
 
 
 def cells(row: Row) -> list[str]:
-    """A row as texts: contender, IQM and interval, probability of improvement and interval, mark."""
+    """A row as texts: contender, IQM, probability of improvement, each with its interval if there are runs; mark."""
     chance = row.improvement
     better = ["baseline", ""]
     if row.verdict != "baseline":
-        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
-    return [row.contender, figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
+        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}" if row.runs > 1 else "-"]
+    interval = _interval(row.score) if row.runs > 1 else "-"
+    return [row.contender, figure(row.score.value), interval, *better, MARKS[row.verdict]]
 
 
 def _interval(estimate: Estimate) -> str:

@@ -26,7 +26,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: int  # that ran
     rejected: int
-    makespan: float  # seconds
+    makespan: float  # seconds, from the first submission to the last end
     mean_waiting_time: float  # seconds
     max_waiting_time: float  # seconds
     mean_bounded_slowdown: float
@@ -40,7 +40,7 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summar
     return Summary(
         jobs=len(ran.id),
         rejected=len(jobs.id) - len(ran.id),
-        makespan=makespan(ran),
+        makespan=makespan_from_submission(ran),
         mean_waiting_time=mean(waiting_times(ran)),
         max_waiting_time=largest(waiting_times(ran)),
         mean_bounded_slowdown=mean(bounded_slowdowns(ran)),

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from matplotlib.figure import Figure
 
 from decision import __version__
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import write_files
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
@@ -29,9 +28,12 @@ from .comparison import ALL, PolicyComparison, Row, cells, heading, notes, read_
 from .curves import CURVES, LearningCurve
 from .metric_list import METRICS, definition, symbols
 from .metrics import Summary
-from .plots.figures import drawn, save
+from .plots.breakdowns import slowdown_buckets, waits_by_size_and_length
+from .plots.figures import JOB_COLORS, Picture, drawn, job_color, save
+from .plots.paper import paper
 from .plots.results import draw_rows, learning_curves
-from .plots.schedules import PICTURES, draw_schedule, hosts_and_power, reservation_timeline
+from .plots.schedules import draw_schedule
+from .plots.timelines import hosts_and_power, load_over_time, reservation_timeline
 from .runs import JOBS_FILE, NamedRun, folders_with, runs_in, summaries_of
 
 REPORT = "report.html"
@@ -76,13 +78,11 @@ def bullets(lines: Sequence[str]) -> str:
     return '<ul class="note">' + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
 
 
-def picture(name: str, suffix: str, content: bytes) -> str:
-    """A picture that stands in the page itself, ``.png`` or ``.svg``, and its name below it."""
-    name = html.escape(name)
-    data = base64.b64encode(content).decode()
-    return (
-        f'<figure><img alt="{name}" src="data:{_MEDIA[suffix]};base64,{data}"><figcaption>{name}</figcaption></figure>'
-    )
+def embedded(shown: Picture, suffix: str) -> str:
+    """A picture that stands in the page itself, ``.png`` or ``.svg``, with its caption; narrow windows scroll it."""
+    data = base64.b64encode(drawn(shown.figure, suffix)).decode()
+    image = f'<img alt="{html.escape(shown.alt)}" src="data:{_MEDIA[suffix]};base64,{data}">'
+    return f'<figure><div class="scroll">{image}</div><figcaption>{html.escape(shown.caption)}</figcaption></figure>'
 
 
 def prose(text: str) -> str:
@@ -111,25 +111,30 @@ _COLUMNS = (
 )
 
 
-def write_report(runs: Sequence[NamedRun], pictures: Sequence[Path], trainings: Sequence[str] = ()) -> Iterator[bytes]:
+def write_report(
+    runs: Sequence[NamedRun], pictures: Sequence[Picture], trainings: Sequence[str] = ()
+) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
     Args:
         runs: side by side on one clock; may be none.
-        pictures: PNG or SVG files that are put into the page.
+        pictures: what is put into the page, as PNG where that is the paper's format, else as SVG.
         trainings: what else is on the pictures.
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
     parts = [_summary(runs), _gantt()] if runs else []
-    shown = "\n".join(picture(path.stem, path.suffix, read_bytes(path)) for path in pictures)
-    parts.append(section("pictures", "Pictures", shown))
+    suffix = ".png" if paper().suffix == ".png" else ".svg"
+    parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     yield page(title, [*parts, _charts(runs)] if runs else parts)
 
 
 def _summary(runs: Sequence[NamedRun]) -> str:
     bound = f"{SHORTEST_RUNTIME:g} s"
-    note = f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
+    note = (
+        "Makespan: from the first submission to the last end. "
+        f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
+    )
     return section("summary", "Summary", f'{_table(summaries_of(runs))}\n<p class="note">{note}</p>')
 
 
@@ -139,7 +144,7 @@ def _gantt() -> str:
 
 def _charts(runs: Sequence[NamedRun]) -> str:
     """The Gantt charts' data, and the script that draws them."""
-    data = _json([_charted(run) for run in runs])
+    data = _json({"colors": JOB_COLORS, "runs": [_charted(run) for run in runs]})
     return f'<script type="application/json" id="data">{data}</script>\n<script>\n{template("gantt.js")}</script>'
 
 
@@ -171,6 +176,7 @@ def _charted(run: NamedRun) -> dict[str, Any]:
         "name": run.name,
         "hosts": run.record.nb_hosts,
         "id": jobs.id,
+        "color": [job_color(name) for name in jobs.id],
         "submit": _seconds(jobs.submit_time),
         "size": jobs.size.tolist(),
         "walltime": [seconds if math.isfinite(seconds) else None for seconds in _seconds(jobs.walltime)],
@@ -191,10 +197,6 @@ def _json(data: Any) -> str:
 
 
 _HEADERS = ("policy", "IQM", "95 %", "P(better)", "95 %", "")
-_PICTURES = (
-    "pictures: dots are the tables' figures, bars their intervals; green: better than the baseline, red: worse, "
-    "grey: no significant difference"
-)
 
 
 def write_comparison_report(folder: Path) -> Path:
@@ -209,6 +211,26 @@ def write_comparison_report(folder: Path) -> Path:
     return folder / REPORT
 
 
+def write_comparison_pictures(folder: Path) -> list[Path]:
+    """Write the page's pictures as files, ``METRIC-WORKLOAD`` in the paper's format, to the same folder.
+
+    Raises:
+        InputError: if the folder has no comparison.
+        ConfigError: if a file cannot be written.
+    """
+    suffix = paper().suffix
+    figures = {
+        folder / f"{metric}-{workload.replace('/', '-')}{suffix}": draw_rows(rows, _unit(metric, workload)).figure
+        for metric, workload, rows in tables(read_comparison(folder))
+    }
+    write_files({path: [drawn(figure, suffix)] for path, figure in figures.items()})
+    return list(figures)
+
+
+def _unit(metric: str, workload: str) -> str:
+    return "multiple of the baseline's" if workload == ALL else METRICS[metric].unit
+
+
 def _title(comparison: PolicyComparison) -> str:
     names = dict.fromkeys(row.contender for row in comparison.rows)
     return f"{len(names)} policies compared, baseline {comparison.baseline}"
@@ -217,16 +239,15 @@ def _title(comparison: PolicyComparison) -> str:
 def _parts(comparison: PolicyComparison) -> Iterator[str]:
     for number, (metric, workload, rows) in enumerate(tables(comparison)):
         yield section(f"table-{number}", heading(metric, workload), _compared(metric, workload, rows))
-    yield section("reading", "How to read it", bullets([*notes(comparison), _PICTURES]))
+    yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", _words(comparison.setup.items()))
     metrics = dict.fromkeys(row.metric for row in comparison.rows)
     yield section("metrics", "What the metrics are", _definitions(list(metrics)))
 
 
 def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
-    unit = "multiple of the baseline's" if workload == ALL else METRICS[metric].unit
-    image = picture(f"{metric} on {workload}", ".svg", drawn(draw_rows(rows, unit), ".svg"))
-    return f"{image}\n{table(_HEADERS, (map(cell, cells(row)) for row in rows))}"
+    picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
+    return f"{picture}\n{table(_HEADERS, (map(cell, cells(row)) for row in rows))}"
 
 
 def _words(facts: Iterable[tuple[str, str]]) -> str:
@@ -259,15 +280,14 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def analyse(
-    runs: Sequence[NamedRun], trainings: Sequence[LearningCurve], folder: Path, suffix: str, platform: Platform | None
+    runs: Sequence[NamedRun], trainings: Sequence[LearningCurve], folder: Path, platform: Platform | None
 ) -> list[Path]:
-    """Write pictures and ``report.html``.
+    """Write pictures, in the paper's format, and ``report.html``.
 
     Args:
         runs: side by side; their Gantt charts are one picture each.
         trainings: their learning curves are one picture.
         folder: where to.
-        suffix: of the pictures, ``png`` or ``svg``.
         platform: splits power by state, where it is known.
 
     Returns:
@@ -276,23 +296,29 @@ def analyse(
     Raises:
         ConfigError: if a file cannot be written.
     """
-    figures = _figures(runs, platform) if runs else {}
+    pictures = _pictures(runs, platform) if runs else {}
     if trainings:
-        figures["learning"] = learning_curves(trainings)
-    common = {folder / f"{name}.{suffix}": figure for name, figure in figures.items()}
-    for path, figure in common.items():
-        save(figure, path)
-    charts = [folder / f"schedule-{run.name.replace('/', '-')}.{suffix}" for run in runs]
+        pictures["learning"] = learning_curves(trainings)
+    suffix = paper().suffix
+    common = {folder / f"{name}{suffix}": shown for name, shown in pictures.items()}
+    for path, shown in common.items():
+        save(shown.figure, path)
+    charts = [folder / f"schedule-{run.name.replace('/', '-')}{suffix}" for run in runs]
     for run, path in zip(runs, charts, strict=True):
-        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name)
-    write_files({folder / REPORT: write_report(runs, list(common), [training.name for training in trainings])})
+        draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
+    names = [training.name for training in trainings]
+    write_files({folder / REPORT: write_report(runs, list(common.values()), names)})
     return [*common, *charts, folder / REPORT]
 
 
-def _figures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Figure]:
-    figures = {name: draw(runs) for name, draw in PICTURES.items()}
-    figures["reservations"] = reservation_timeline(runs)
+def _pictures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Picture]:
+    pictures = {
+        "load": load_over_time(runs),
+        "waits": waits_by_size_and_length(runs),
+        "slowdowns": slowdown_buckets(runs),
+        "reservations": reservation_timeline(runs),
+    }
     powered = [run for run in runs if run.record.energy is not None and len(run.record.host_states.time)]
     if powered:
-        figures["energy"] = hosts_and_power(powered, platform)
-    return figures
+        pictures["energy"] = hosts_and_power(powered, platform)
+    return pictures

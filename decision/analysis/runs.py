@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.formats.outputs_read import read_run
 from decision.formats.run_status import STATUS
@@ -18,11 +19,35 @@ JOBS_FILE = "*jobs.csv"  # in a run's folder
 
 
 class NamedRun(NamedTuple):
-    """A run and its name among others."""
+    """A run and its name among others; its times are counted from the first submission."""
 
     name: str
     record: RunRecord
     jobs: JobTable  # those that ran
+    first: float = 0.0  # seconds: the simulated time of the first submission
+
+
+def named_run(name: str, record: RunRecord) -> NamedRun:
+    """A run with its times, which may be Unix times, counted from its first submission."""
+    first = first_submission(record.jobs)
+    record = replace(
+        record,
+        jobs=later(record.jobs, -first),
+        host_states=replace(record.host_states, time=record.host_states.time - first),
+        energy=record.energy and replace(record.energy, time=record.energy.time - first),
+        pstates=record.pstates and replace(record.pstates, time=record.pstates.time - first),
+    )
+    return NamedRun(name, record, only_ran(record.jobs), first)
+
+
+def first_submission(jobs: JobTable) -> float:
+    """When the first job was submitted, seconds; 0 where there is none."""
+    return float(jobs.submit_time.min()) if jobs.id else 0.0
+
+
+def later(jobs: JobTable, seconds: float) -> JobTable:
+    """The jobs with their times moved."""
+    return replace(jobs, submit_time=jobs.submit_time + seconds, start_time=jobs.start_time + seconds)
 
 
 def load_runs(places: Sequence[Path]) -> list[NamedRun]:
@@ -40,10 +65,9 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
 
 def _read(place: Path, name: str) -> NamedRun:
     record = read_run(place)
-    ran = only_ran(record.jobs)
-    if not ran.id:
+    if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    return NamedRun(name, record, ran)
+    return named_run(name, record)
 
 
 def runs_in(place: Path) -> list[Path]:
@@ -69,7 +93,7 @@ def short_names(places: Sequence[Path]) -> list[str]:
 
 
 def last_end(runs: Sequence[NamedRun]) -> float:
-    """When the last job of all runs ends, seconds."""
+    """When the last job of all runs ends, seconds after the first submission."""
     return max(makespan(run.jobs) for run in runs)
 
 
@@ -93,11 +117,11 @@ class Steps(NamedTuple):
 PIECES = 200  # of a run: thousands of jumps become a line that can be read
 
 
-def averaged(steps: Steps) -> Steps:
-    """Averages over `PIECES` equal pieces of the time between the first and the last jump."""
-    edges = np.linspace(steps.times[0], steps.times[-1], PIECES + 1)
-    areas = np.append(0.0, np.cumsum(steps.values[:-1] * np.diff(steps.times)))
-    return Steps(edges[:-1], np.diff(np.interp(edges, steps.times, areas)) / np.diff(edges))
+def averaged(steps: Steps, edges: Floats) -> Floats:
+    """Averages between neighbouring edges, (n + 1,) seconds; (n,). The last value lasts until the last edge."""
+    times, values = np.append(steps.times, max(edges[-1], steps.times[-1])), steps.values
+    areas = np.append(0.0, np.cumsum(values * np.diff(times)))
+    return np.diff(np.interp(edges, times, areas)) / np.diff(edges)
 
 
 def utilization_over_time(jobs: JobTable, nb_hosts: int) -> Steps:

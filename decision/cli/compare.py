@@ -5,22 +5,29 @@ from typing import Annotated
 
 import typer
 
+from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
 from .options import (
     DEFAULT_TIMEOUT,
+    PAPER,
     BatsimOption,
+    DpiOption,
     EnergyOption,
+    FormatOption,
     JsonOption,
     NodesOption,
     OutputFolder,
+    PictureFormat,
     PlatformOption,
     ProcessesOption,
     SettingsOption,
     TimeFieldOption,
     TimeoutOption,
+    TypeSizeOption,
     WalltimeName,
     WalltimeOption,
+    WidthOption,
     WorkloadsOption,
     read_pairs,
     read_swf,
@@ -70,6 +77,9 @@ Seeds = Annotated[
         "--seeds", help="Number of policy seeds, for policies that use random numbers.", min=1, rich_help_panel=_RUNS
     ),
 ]
+PlotRows = Annotated[
+    bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
+]
 
 
 def compare_command(
@@ -90,6 +100,11 @@ def compare_command(
     draw: Draw = 0,
     seeds: Seeds = 1,
     processes: ProcessesOption = None,
+    plot: PlotRows = False,
+    suffix: FormatOption = PictureFormat.PNG,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     output: OutputFolder = Path("out/compare"),
     as_json: JsonOption = False,
@@ -153,7 +168,8 @@ def compare_command(
     if not as_json:
         print_comparison(comparison)
     write_comparison(output, comparison)
-    report = _write_report(output)
+    with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+        report = _write_report(output, plot)
     if as_json:
         print_json(comparison)
         return
@@ -162,7 +178,7 @@ def compare_command(
         say(f"report with pictures, tables and setup: {report}")
 
 
-def _write_report(folder: Path) -> Path | None:
+def _write_report(folder: Path, pictures: bool) -> Path | None:
     """Write the page, or say why there is none: the comparison itself needs no pictures."""
     from decision.analysis.plots import require_matplotlib
     from decision.model.errors import ConfigError
@@ -175,7 +191,9 @@ def _write_report(folder: Path) -> Path | None:
     except ConfigError as error:
         note(f"no report.html: {error}")
         return None
-    from decision.analysis.report import write_comparison_report
+    from decision.analysis.report import write_comparison_pictures, write_comparison_report
 
     with working("drawing"):
+        if pictures:
+            write_comparison_pictures(folder)
         return write_comparison_report(folder)

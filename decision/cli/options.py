@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from decision.analysis.plots.paper import Paper
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
 from decision.shipped import find_platform, find_workload
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _INPUT = "Input"
 _SWF = "Logs in the Standard Workload Format"
+_PICTURES = "Pictures"
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
@@ -40,6 +42,37 @@ OutputFile = Annotated[Path, typer.Option("--output", "-o", help="Output file.",
 PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),
+]
+
+# --- Pictures -------------------------------------------------------------------------------------------------------
+
+PAPER = Paper()
+
+
+class PictureFormat(StrEnum):
+    """How pictures are written."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+
+
+FormatOption = Annotated[PictureFormat, typer.Option("--format", help="Image format.", rich_help_panel=_PICTURES)]
+WidthOption = Annotated[
+    float,
+    typer.Option(
+        "--width", help="Width of pictures, inches.", min=2.0, max=20.0, metavar="INCHES", rich_help_panel=_PICTURES
+    ),
+]
+TypeSizeOption = Annotated[
+    float,
+    typer.Option(
+        "--type-size", help="Type size in pictures, points.", min=4, max=24, metavar="POINTS", rich_help_panel=_PICTURES
+    ),
+]
+DpiOption = Annotated[
+    float,
+    typer.Option("--dpi", help="Pixels per inch of PNG.", min=50.0, max=600.0, metavar="N", rich_help_panel=_PICTURES),
 ]
 
 # --- What is simulated ----------------------------------------------------------------------------------------------

@@ -6,8 +6,20 @@ from typing import Annotated
 
 import typer
 
+from decision.analysis.plots.paper import Paper, drawn_for
+
 from .command import add_command
-from .options import JsonOption, MasterOption, PlatformArgument, PlotFile, SimgridOption
+from .options import (
+    PAPER,
+    DpiOption,
+    JsonOption,
+    MasterOption,
+    PlatformArgument,
+    PlotFile,
+    SimgridOption,
+    TypeSizeOption,
+    WidthOption,
+)
 from .platform_make import dragonfly_command, fat_tree_command, flat_command, torus_command
 
 
@@ -160,6 +172,9 @@ def check_platform_command(
 def show_platform_command(
     platform: PlatformArgument,
     plot: PlotFile = None,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     master: MasterOption = "master_host",
     as_json: JsonOption = False,
 ) -> None:
@@ -192,7 +207,8 @@ def show_platform_command(
         require_matplotlib()
         from decision.analysis.plots.platforms import draw_platform
 
-        draw_platform(loaded, plot, platform.stem)
+        with drawn_for(Paper(width, type_size, dpi)):
+            draw_platform(loaded, plot, platform.stem)
     links = declared_links(platform)
     if as_json:
         print_json(platform_document(loaded, links))

@@ -1,27 +1,29 @@
 """``decision report``: finished runs, running ones, trainings and checkpoints."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from decision.analysis.plots.paper import Paper, drawn_for
 from decision.model.errors import ConfigError
 
 from .command import add_command
-from .options import JsonOption, OutputFolder
+from .options import (
+    PAPER,
+    DpiOption,
+    FormatOption,
+    JsonOption,
+    OutputFolder,
+    PictureFormat,
+    TypeSizeOption,
+    WidthOption,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PERIOD = 0.25  # seconds between two looks
-
-
-class PictureFormat(StrEnum):
-    """How pictures are written."""
-
-    PNG = "png"
-    SVG = "svg"
 
 
 Runs = Annotated[
@@ -35,7 +37,6 @@ PowerPlatform = Annotated[
     Path | None,
     typer.Option("--platform", "-p", help="Platform, to split power by host state.", metavar="FILE"),
 ]
-Format = Annotated[PictureFormat, typer.Option("--format", help="Image format.")]
 RunFolder = Annotated[Path, typer.Argument(help="Output folder of a run.", metavar="FOLDER")]
 Live = Annotated[bool, typer.Option("--live", help="Update until the run ends.")]
 Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision train.", metavar="CKPT")]
@@ -45,7 +46,10 @@ def analyse_command(
     runs: Runs,
     platform: PowerPlatform = None,
     output: OutputFolder = Path("report"),
-    pictures: Format = PictureFormat.PNG,
+    suffix: FormatOption = PictureFormat.PNG,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     as_json: JsonOption = False,
 ) -> None:
     """Draw runs or trainings side by side, as pictures and one page.
@@ -81,11 +85,11 @@ def analyse_command(
     from decision.analysis.report import analyse, split
     from decision.analysis.runs import summaries_of
 
-    with working("drawing"):
+    with working("drawing"), drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         hosts = None if platform is None else load_platform(platform, energy=True)
         places, folders = split(runs)
         found, learned = load_runs(places), load_trainings(folders, kind_of)
-        files = analyse(found, learned, writable_folder(output), pictures.value, hosts)
+        files = analyse(found, learned, writable_folder(output), hosts)
     if as_json:
         print_json({"runs": summary_rows(summaries_of(found)), "files": files})
         return

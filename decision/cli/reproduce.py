@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from decision.analysis.plots.paper import Paper, drawn_for
+
 from .command import add_command
-from .options import JsonOption, ProcessesOption
+from .options import (
+    PAPER,
+    DpiOption,
+    FormatOption,
+    JsonOption,
+    PictureFormat,
+    ProcessesOption,
+    TypeSizeOption,
+    WidthOption,
+)
 
 if TYPE_CHECKING:
     from decision.reproduce import Findings, Parts
@@ -73,6 +84,10 @@ def dbf_command(
     output: PartsFolder = None,
     processes: ProcessesOption = None,
     finished: Finished = False,
+    suffix: FormatOption = PictureFormat.PNG,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     as_json: JsonOption = False,
 ) -> None:
     """DBF's paper: windows, splits and seeds, against heuristics and two other learned schedulers.
@@ -92,11 +107,14 @@ def dbf_command(
     from decision.reproduce.dbf_runs import BudgetName, reproduce_dbf
 
     name = BudgetName(budget)
-    _reproduce(
-        "runs",
-        lambda progress: reproduce_dbf(swf, _parts(output, "dbf", processes, progress), name, only_finished=finished),
-        as_json,
-    )
+    with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+        _reproduce(
+            "runs",
+            lambda progress: reproduce_dbf(
+                swf, _parts(output, "dbf", processes, progress), name, only_finished=finished
+            ),
+            as_json,
+        )
 
 
 def ranking_command(

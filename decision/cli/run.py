@@ -5,16 +5,21 @@ from typing import Annotated
 
 import typer
 
+from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine, Verbosity
 
 from .options import (
     DEFAULT_TIMEOUT,
+    PAPER,
     BatsimOption,
+    DpiOption,
     EnergyOption,
     EventsOption,
+    FormatOption,
     JsonOption,
     NodesOption,
     OutputFolder,
+    PictureFormat,
     PlatformOption,
     PolicyOption,
     SeedOption,
@@ -22,8 +27,10 @@ from .options import (
     SettingsOption,
     TimeFieldOption,
     TimeoutOption,
+    TypeSizeOption,
     WalltimeName,
     WalltimeOption,
+    WidthOption,
     WorkloadOption,
     WorkloadsOption,
     read_pairs,
@@ -39,7 +46,7 @@ LogLevel = Annotated[Verbosity, typer.Option("--batsim-verbosity", help="What Ba
 ScheduleTrace = Annotated[
     bool, typer.Option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
 ]
-Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png.")]
+Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
 
 
 def run_command(
@@ -61,6 +68,10 @@ def run_command(
     seed: SeedOption = 0,
     output: OutputFolder = Path("out"),
     plot: Plot = False,
+    suffix: FormatOption = PictureFormat.PNG,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
@@ -101,7 +112,7 @@ def run_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     announce_compilation()
-    with working(policy) as show:
+    with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show)
     if as_json:
         print_json({"runs": summary_rows({policy: summary})})

@@ -21,6 +21,10 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
+_SUMMARY_NOTES = """\
+makespan: from the first submission to the last end
+bounded slowdown: mean; runtimes under 10 s count as 10 s"""
+
 
 def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
@@ -69,7 +73,7 @@ def count(number: int, what: str) -> str:
 
 def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
     """One row per policy."""
-    table = simple_table(caption="bounded slowdown: mean; runtimes under 10 s count as 10 s")
+    table = simple_table(caption=_SUMMARY_NOTES)
     table.add_column("policy", overflow="fold")  # a long name makes room for the figures
     for header in _SUMMARY:
         table.add_column(header, justify="right", no_wrap=True)

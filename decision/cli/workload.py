@@ -6,8 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from decision.analysis.plots.paper import Paper, drawn_for
+
 from .command import add_command
-from .options import JsonOption, PlotFile, SpeedOption, TimeFieldOption, WorkloadArgument, read_speed
+from .options import (
+    PAPER,
+    DpiOption,
+    JsonOption,
+    PlotFile,
+    SpeedOption,
+    TimeFieldOption,
+    TypeSizeOption,
+    WidthOption,
+    WorkloadArgument,
+    read_speed,
+)
 from .workload_convert import from_json_command, from_oar_command, from_swf_command, to_swf_command
 from .workload_make import (
     green_command,
@@ -41,6 +54,9 @@ def describe_command(
     speed: SpeedOption = None,
     time_field: TimeFieldOption = None,
     plot: PlotFile = None,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a workload: sizes, run times, estimates, arrivals, users.
@@ -67,7 +83,8 @@ def describe_command(
     check_jobs(workload)
     seconds = runtimes(workload, read_speed(speed))
     if plot is not None:
-        _draw(workload, seconds, plot, file.name)
+        with drawn_for(Paper(width, type_size, dpi)):
+            _draw(workload, seconds, plot, file.name)
     print_dropped([workload])
     found = workload_figures(workload, seconds)
     if as_json:

@@ -219,18 +219,21 @@ def _facts(swf: Path, name: BudgetName) -> dict[str, str]:
 def _draw(results: Results, runs: Sequence[TrainingRun], folder: Path) -> list[str]:
     """Write the figures that there are runs for; returns their files' names."""
     from decision.analysis.plots.figures import drawn
+    from decision.analysis.plots.paper import paper
 
     from .dbf_figures import comparison, curves, invisible_jobs, splits, waits_by_type
 
-    figures = {"comparison.png": comparison(results)}
+    figures = {"comparison": comparison(results)}
     if runs:
-        figures |= {"splits.png": splits(results), "invisible.png": invisible_jobs(results)}
+        figures |= {"splits": splits(results), "invisible": invisible_jobs(results)}
         for slots in sorted({run.slots for run in runs if run.learned.window}):
-            figures[f"curves-{slots}.png"] = curves(_by_policy(runs, slots, lambda run: run.folder))
+            figures[f"curves-{slots}"] = curves(_by_policy(runs, slots, lambda run: run.folder))
         if types := _by_policy(runs, TYPED, lambda run: run.types):
-            figures["types.png"] = waits_by_type({policy: read_types(files) for policy, files in types.items()})
-    write_files({folder / name: [drawn(figure, ".png")] for name, figure in figures.items()})
-    return list(figures)
+            figures["types"] = waits_by_type({policy: read_types(files) for policy, files in types.items()})
+    suffix = paper().suffix
+    files = {f"{name}{suffix}": [drawn(figure, suffix)] for name, figure in figures.items()}
+    write_files({folder / name: content for name, content in files.items()})
+    return list(files)
 
 
 def _by_policy(runs: Sequence[TrainingRun], slots: int, path: Callable[[TrainingRun], Path]) -> dict[str, list[Path]]:

@@ -10,6 +10,7 @@ import msgspec
 
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
+from decision.analysis.plots.paper import paper
 from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
@@ -64,7 +65,7 @@ def run_to_folder(
         output: folder for the files.
         engine: what simulates.
         batsim: how Batsim is run.
-        plot: draw ``output/schedule.png`` too.
+        plot: draw ``output/schedule`` too, in the paper's format.
         show: called with the simulated time, in seconds, from time to time.
 
     Raises:
@@ -207,7 +208,7 @@ def _finish(
 ) -> Summary:
     nb_hosts = len(case.platform.hosts)
     if plot:
-        _draw(jobs, nb_hosts, folder / "schedule.png", f"{choice.policy} on {case.inputs.platform.stem}")
+        _draw(jobs, nb_hosts, folder / f"schedule{paper().suffix}", f"{choice.policy} on {case.inputs.platform.stem}")
     return summarise(jobs, nb_hosts, joules if case.inputs.energy else math.nan)
 
 

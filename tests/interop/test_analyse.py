@@ -34,7 +34,7 @@ def typed(*words: str):
     return result.output
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_it_writes_pictures_and_one_page_that_holds_them(runs, root, tmp_path, suffix):
     platform = str(root / "platforms" / "taurus.xml")
     said = typed("report", "analyse", str(runs), "-p", platform, "-o", str(tmp_path / "report"), "--format", suffix)
@@ -86,7 +86,7 @@ def train(folder, *rewards: float):
     return folder
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_trainings_are_drawn_as_curves_without_charts_of_jobs(tmp_path, suffix):
     (tmp_path / "learned").mkdir()
     for name in ("a", "b"):
@@ -104,7 +104,7 @@ def test_runs_and_trainings_share_a_page(runs, tmp_path):
     typed("report", "analyse", str(runs / "easy"), str(learned), "-o", str(tmp_path / "report"))
     page = (tmp_path / "report" / "report.html").read_text()
     assert "<title>easy and learned</title>" in page
-    assert '<section id="gantt">' in page and 'alt="learning"' in page
+    assert '<section id="gantt">' in page and 'alt="Learning curves of learned.' in page
 
 
 def test_curves_are_drawn_without_torch(tmp_path):

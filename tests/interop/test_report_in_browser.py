@@ -10,9 +10,9 @@ from helpers.browser import browser, missing
 from decision.analysis.comparison import MeasuredRun, compare_runs, write_comparison
 from decision.analysis.curves import LearningCurve
 from decision.analysis.metric_list import METRICS
-from decision.analysis.metrics import only_ran
+from decision.analysis.plots.paper import Paper, drawn_for
 from decision.analysis.report import write_report
-from decision.analysis.runs import NamedRun
+from decision.analysis.runs import NamedRun, named_run
 from decision.model.record import FinalState, HostTable, JobTable, RunRecord
 
 LEFT, TOP, BOTTOM = 52, 6, 24  # pixels around a chart, as in the page's script
@@ -21,7 +21,7 @@ LEFT, TOP, BOTTOM = 52, 6, 24  # pixels around a chart, as in the page's script
 def run(name: str, jobs: JobTable, nb_hosts: int) -> NamedRun:
     states = HostTable(time=np.zeros(0), counts=np.zeros((0, 6), np.int64))
     record = RunRecord(nb_hosts=nb_hosts, jobs=jobs, host_states=states, time_in_state=np.zeros(6))
-    return NamedRun(name, record, only_ran(jobs))
+    return named_run(name, record)
 
 
 def table(submit, start, runtime, walltime, allocation, size) -> JobTable:
@@ -207,19 +207,20 @@ def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_p
     write_comparison(tmp_path, found)
     window.open(report.write_comparison_report(tmp_path))
     window.settle()
-    assert window.run(IMAGES) == [["wait on log", True], ["fairness on log", True]]
+    assert [shown for _, shown in window.run(IMAGES)] == [True, True]
     assert window.messages() == []
     assert window.run("return document.querySelector('tbody tr:nth-child(3) td').textContent;") == "<b>sjf"
     assert window.run("return document.documentElement.scrollWidth <= window.innerWidth;")
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_trainings_page_shows_its_curves(window, tmp_path, suffix):
     analyse = pytest.importorskip("decision.analysis.report").analyse
     columns = {"steps": np.array([100.0, 200.0]), "reward": np.array([-1.0, -0.5])}
-    (*_, page) = analyse([], [LearningCurve("learned", [columns])], tmp_path, suffix, None)
+    with drawn_for(Paper(suffix=suffix)):
+        (*_, page) = analyse([], [LearningCurve("learned", [columns])], tmp_path, None)
     window.open(page)
     window.settle()
-    assert window.run(IMAGES) == [["learning", True]]
+    assert window.run(IMAGES) == [["Learning curves of learned. Last mean reward of a step: learned -0.5.", True]]
     assert window.messages() == []
     assert window.run("return document.title;") == "learned"

@@ -1,19 +1,83 @@
-"""Figures of all plots: empty ones, rows of runs on one time axis, units of time, and files."""
+"""What all pictures share: style, colours, sizes, titles and legends that fit, units of time, and files.
+
+Sizes are in ems, the type size of the `decision.analysis.plots.paper.Paper`, so that a wider picture has more columns
+and a larger type gets more room. Runs and trainings are told apart by colour, line pattern and marker together, states
+by colour and hatching, so that each picture can be read in grey.
+"""
 
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from itertools import count
 from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+import matplotlib
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
 
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 
-from ..runs import NamedRun, last_end
+from .paper import paper
 
 FORMATS = (".png", ".svg", ".pdf")
+
+BLUE, RED, GREEN, YELLOW, INDIGO, CYAN = "#4477aa", "#cc6677", "#117733", "#cc9911", "#332288", "#55aacc"
+DARK, GREY, PALE = "#222222", "#777777", "#e8e8e8"
+_STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.labelsize": "medium",
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.h_pad": 0.06,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.06,
+    "figure.titlesize": "large",
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same on every machine
+    "grid.color": PALE,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "legend.fontsize": "medium",
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.0,
+    "patch.linewidth": 0.4,
+    "pdf.fonttype": 42,  # TrueType, as publishers ask for
+    "svg.hashsalt": "decision",  # the same picture, the same file
+    "text.parse_math": False,  # a run may have $ in its name
+    "xtick.labelsize": "small",
+    "xtick.major.width": 0.6,
+    "ytick.labelsize": "small",
+    "ytick.major.width": 0.6,
+}
+_DATES = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Let a function draw in the style of all pictures, in the present paper's type size."""
+
+    @wraps(draw)
+    def in_style(*args: P.args, **kwargs: P.kwargs) -> T:
+        settings: Any = _STYLE | {"font.size": paper().type_size}
+        with matplotlib.rc_context(settings):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
+# --- Files ----------------------------------------------------------------------------------------------------------
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -28,17 +92,50 @@ def save(figure: Figure, path: Path) -> None:
     write_files({path: [drawn(figure, ending)]})
 
 
+@styled
 def drawn(figure: Figure, ending: str) -> bytes:
     """A picture in one of the `FORMATS`."""
     content = io.BytesIO()
-    figure.savefig(content, format=ending[1:])
+    figure.savefig(content, format=ending[1:], dpi=figure.dpi, metadata=_DATES[ending])
     return content.getvalue()
 
 
+# --- Runs -----------------------------------------------------------------------------------------------------------
+
+
+class Look(NamedTuple):
+    """How a run or a training is drawn in every picture of its page."""
+
+    color: str
+    line: str | tuple[int, tuple[float, ...]]  # matplotlib's line style
+    marker: str
+
+
+_COLORS = (BLUE, RED, GREEN, YELLOW, INDIGO, CYAN)
+_LINES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+_MARKERS = "os^DvPX*<>hp"
+JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#999999")  # of jobs in Gantt charts
+
+
+def looks() -> Iterator[Look]:
+    """The looks of runs in their order: twelve have markers of their own, 24 a colour and line pattern of their own."""
+    for at in count():
+        color, line = _COLORS[at % len(_COLORS)], _LINES[at // len(_COLORS) % len(_LINES)]
+        yield Look(color, line, _MARKERS[at % len(_MARKERS)])
+
+
+def job_color(job: str) -> int:
+    """The number in `JOB_COLORS` of a job's colour: the same in all runs, and seldom that of its neighbours."""
+    rest = 0
+    for letter in job:
+        rest = (31 * rest + ord(letter)) % 65521
+    return rest % len(JOB_COLORS)
+
+
+# --- Time -----------------------------------------------------------------------------------------------------------
+
 _UNITS = ((2 * 86400.0, 86400.0, "days"), (2 * 3600.0, 3600.0, "hours"), (0.0, 1.0, "seconds"))
-
-
-_ACROSS = 3  # runs in a row
+_DURATIONS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 def time_unit(longest: float) -> tuple[float, str]:
@@ -46,34 +143,127 @@ def time_unit(longest: float) -> tuple[float, str]:
     return next((unit, name) for least, unit, name in _UNITS if longest >= least)
 
 
-def clock(runs: Sequence[NamedRun]) -> tuple[float, str]:
-    """The unit of time, in seconds and by name, that suits all the runs."""
-    return time_unit(last_end(runs))
+def since_first(unit: str, first: float) -> str:
+    """The label of an axis of time in this unit; `first` is the simulated time of the first submission, seconds."""
+    return f"{unit} since the first submission" + (f" (at {first:,.0f} s)" if first else "")
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty picture of a size in inches, drawn without a screen."""
-    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+def short_duration(seconds: float) -> str:
+    """A duration with two digits or so: ``0 s``, ``4.2 min``, ``13 h``."""
+    unit, name = next(((unit, name) for unit, name in _DURATIONS if seconds >= unit), (1.0, "s"))
+    value = seconds / unit
+    return f"{value:.1f} {name}" if 0 < value < 9.95 else f"{value:.0f} {name}"
+
+
+# --- Sizes ----------------------------------------------------------------------------------------------------------
+
+
+def new_figure(height: float) -> Figure:
+    """An empty picture as wide as the paper and of a height in ems, drawn without a screen."""
+    figure = Figure(figsize=(paper().width, height * paper().em), dpi=paper().dpi)
     FigureCanvasAgg(figure)
     return figure
 
 
-def side_by_side(count: int, height: float, stacked: int = 1) -> tuple[Figure, list[list[Axes]]]:
-    """A figure with panels for `count` runs on one clock, three in a row, each as so many axes, one below the other.
+def panels_in_row(number: int, least: float) -> int:
+    """How many of so many panels, each at least so many ems wide, stand in a row; the last row as full as can be."""
+    most = max(1, min(number, int(paper().columns // least)))
+    return -(-number // -(-number // most))
+
+
+def side_by_side(number: int, least: float, height: float, stacked: int = 1) -> tuple[Figure, list[list[Axes]]]:
+    """A figure with panels for several runs on one clock, each as so many axes, one below the other.
 
     Args:
-        count: runs, at least one.
-        height: of a run's panels together, inches.
+        number: runs, at least one.
+        least: width of a panel, ems.
+        height: of a run's panels together, ems.
         stacked: axes of a run.
     """
-    across = min(count, _ACROSS)
-    down = -(-count // across)
-    figure = new_figure(max(6.5, 5.2 * across), height * down)
+    across = panels_in_row(number, least)
+    down = -(-number // across)
+    figure = new_figure(4 + height * down)
     grid = figure.subplots(stacked * down, across, sharex=True, squeeze=False)
     panels = [[grid[stacked * (i // across) + row, i % across] for row in range(stacked)] for i in range(down * across)]
-    for unused in panels[count:]:
+    for unused in panels[number:]:
         for axes in unused:
             axes.remove()
-    for panel in panels[:count]:
+    for panel in panels[:number]:
         panel[-1].tick_params(labelbottom=True)
-    return figure, panels[:count]
+    return figure, panels[:number]
+
+
+# --- Texts ----------------------------------------------------------------------------------------------------------
+
+
+def wrapped(text: str, room: float, size: str = "medium") -> str:
+    """A text in lines of at most so many ems, broken behind blanks, commas, slashes and plus signs.
+
+    Args:
+        text: its own line ends are kept.
+        room: width of a line, in ems of the paper's type.
+        size: matplotlib's name of the type size that it will be drawn in.
+    """
+    return "\n".join(line for given in text.split("\n") for line in _lines(given, room, size))
+
+
+def _lines(text: str, room: float, size: str) -> list[str]:
+    lines = [""]
+    for piece in re.findall(r"[^\s,/+]*[\s,/+]*", text):
+        if lines[-1] and _width((lines[-1] + piece).rstrip(), size) > room:
+            lines.append("")
+        for letter in piece:  # a piece may itself be wider than a line
+            if lines[-1] and _width((lines[-1] + letter).rstrip(), size) > room:
+                lines.append("")
+            lines[-1] += letter
+    return [line.rstrip() for line in lines]
+
+
+def _width(text: str, size: str) -> float:
+    """Of a text in one line, in ems of the paper's type."""
+    font = FontProperties(family=_STYLE["font.family"], size=size)
+    width: float = TextToPath().get_text_width_height_descent(text, font, ismath=False)[0]
+    return width / paper().type_size
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Give a picture a title that is not cut."""
+    figure.suptitle(wrapped(text, paper().columns - 3, "large"))
+
+
+def explain(figure: Figure, text: str) -> None:
+    """Say below a picture how it is read."""
+    figure.supxlabel(wrapped(text, paper().columns - 2, "small"), fontsize="small", color=DARK)
+
+
+def name_panel(axes: Axes, text: str, across: int, beside: float = 4.0) -> None:
+    """Give one of so many panels in a row a title that leaves its neighbours theirs, and so many ems beside it."""
+    axes.set_title(wrapped(text, paper().columns / across - beside))
+
+
+def outer_legend(figure: Figure, handles: Sequence[Artist], *, below: bool = False) -> None:
+    """A legend above or below all panels, in as many columns as fit."""
+    widest = max(_width(str(handle.get_label()), "medium") for handle in handles)
+    columns = max(1, min(len(handles), int((paper().columns - 2) // (widest + 5))))
+    figure.legend(handles=list(handles), loc="outside lower center" if below else "outside upper center", ncols=columns)
+
+
+# --- Pictures -------------------------------------------------------------------------------------------------------
+
+
+class Picture(NamedTuple):
+    """A figure with what a paper and a page need beside it, in sentences."""
+
+    figure: Figure
+    caption: str  # what is shown, and how it is read
+    alt: str  # what is to be seen, for readers who do not see it
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: ``easy``, ``easy and fcfs``, ``easy, fcfs and sjf``."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def told(what: str, values: dict[str, str]) -> str:
+    """A sentence that says a value for each name: ``Energy: easy 3 MJ, fcfs 4 MJ.``."""
+    return f"{what}: {', '.join(f'{name} {value}' for name, value in values.items())}."

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -21,10 +20,16 @@ from decision.model.record import Floats
 from decision.model.topology import Dragonfly, FatTree, Flat, Torus
 
 from ..descriptions import host_groups, pstate_uses
-from .figures import save
+from .figures import explain, headline, new_figure, outer_legend, panels_in_row, save, styled
+from .paper import paper
 
 _GROUP_COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
-_USE_COLORS = {"computing": "#4477aa", "asleep": "#bbbbbb", "falling asleep": "#ccbb44", "waking up": "#ee6677"}
+_USE_LOOKS = {  # colour and hatching
+    "computing": ("#4477aa", ""),
+    "asleep": ("#bbbbbb", "...."),
+    "falling asleep": ("#aa3377", "\\\\\\\\"),
+    "waking up": ("#ee6677", "////"),
+}
 _IDLE, _SWITCH, _LINK = "#a9c4dd", "#444444", "#999999"
 _MOST_CHARTS = 3  # power charts, one for each kind of hosts
 _LABELLED = 64  # hosts up to which each is labelled with its id
@@ -43,17 +48,34 @@ def draw_platform(platform: Platform, path: Path, title: str) -> None:
     Raises:
         ConfigError: if the file cannot be written or has another ending.
     """
+    save(platform_figure(platform, title), path)
+
+
+@styled
+def platform_figure(platform: Platform, title: str) -> Figure:
+    """The picture of `draw_platform`."""
     groups = host_groups(platform)
-    powered = [group for group in groups if group[0].has_power][:_MOST_CHARTS]
-    figure = Figure(figsize=(12, 8 if powered else 5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(2 if powered else 1, max(len(powered), 1), height_ratios=(3, 2) if powered else None)
-    known = describe_topology(platform.topology) if platform.topology else "Topology: unknown."
-    figure.suptitle(f"{title}: {len(platform.hosts):,} hosts\n{known}", fontsize=12)
+    every = [group for group in groups if group[0].has_power]
+    powered = every[:_MOST_CHARTS]
+    across = panels_in_row(len(powered), 20) if powered else 1
+    down = -(-len(powered) // across)
+    high = 28 if isinstance(platform.topology, FatTree) or len(platform.hosts) > _LABELLED else 16
+    figure = new_figure(high + 4 + 20 * down)
+    grid = figure.add_gridspec(1 + down, across, height_ratios=(high, *[20] * down))
+    headline(
+        figure,
+        f"{title}: {len(platform.hosts):,} hosts"
+        + (f"\n{describe_topology(platform.topology)}" if platform.topology else ""),
+    )
+    if powered:
+        uses = dict.fromkeys(pstate.use for group in powered for pstate in pstate_uses(group[0]))
+        outer_legend(figure, [Patch(color=_IDLE, label="idle"), *map(_use_patch, uses)], below=True)
+    if len(every) > len(powered):
+        explain(figure, f"{len(every) - len(powered)} other kinds of hosts have power too")
     _draw_hosts(figure.add_subplot(grid[0, :]), platform, groups)
-    for column, group in enumerate(powered):
-        _draw_power(figure.add_subplot(grid[1, column]), group)
-    save(figure, path)
+    for at, group in enumerate(powered):
+        _draw_power(figure.add_subplot(grid[1 + at // across, at % across]), group)
+    return figure
 
 
 # --------------------------------------------------------------------------------------------------- hosts
@@ -74,8 +96,9 @@ def _draw_hosts(axes: Axes, platform: Platform, groups: Sequence[Sequence[Host]]
     axes.add_collection(boxes)
     if few:
         for host, (x, y) in zip(platform.hosts, centres, strict=True):
-            axes.text(x, y, str(host.id), ha="center", va="center", fontsize=7, color="white", zorder=4)
-    axes.legend(handles=_legend(groups), loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
+            axes.text(x, y, str(host.id), ha="center", va="center", fontsize="x-small", color="white", zorder=4)
+    columns = max(1, int(paper().columns // 24))
+    axes.legend(handles=_legend(groups), loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize="small", ncols=columns)
     axes.autoscale_view()
     axes.set_axis_off()
 
@@ -120,7 +143,7 @@ def _draw_blocks(axes: Axes, blocks: Mapping[str, Sequence[int]]) -> tuple[Float
         within = np.arange(len(hosts))
         centres[list(hosts)] = np.column_stack((left + within % width, top - within // width))
         if len(blocks) > 1:
-            axes.text(left - 0.5, top + 0.6, label, fontsize=7, va="bottom")
+            axes.text(left - 0.5, top + 0.6, label, fontsize="x-small", va="bottom")
     axes.set_aspect("equal")
     return centres, (0.9, 0.9)
 
@@ -138,7 +161,7 @@ def _draw_tree(axes: Axes, platform: Platform, tree: FatTree) -> tuple[Floats, t
         axes.scatter(switches[:, 0], switches[:, 1], marker="s", s=_marker(len(switches)), color=_SWITCH, zorder=2)
         link = tree.links[level - 1]
         label = f"{len(switches):,} switches L{level - 1}\nlinks below {link.bandwidth * 8 / 1e9:g} Gbit/s"
-        axes.text(-0.02, switches[0, 1], label, ha="right", va="center", fontsize=8)
+        axes.text(-0.02, switches[0, 1], label, ha="right", va="center", fontsize="small")
     places = np.asarray(platform.places) if platform.places else np.arange(len(platform.hosts))
     gap = 0.15 if len(places) <= _LABELLED else 0.0  # narrower ones would be rounded away unevenly
     return tree_hosts(tree)[places], ((1 - gap) / tree.nb_hosts, 0.05)
@@ -155,24 +178,34 @@ def _marker(number: int) -> float:
 def _draw_power(axes: Axes, group: Sequence[Host]) -> None:
     """A bar for each pstate: without load, and with it."""
     pstates = list(pstate_uses(group[0]))
-    numbers = [pstate.number for pstate in pstates]
+    numbers = np.array([pstate.number for pstate in pstates])
     full = [max(pstate.state.full, pstate.state.idle) for pstate in pstates]
-    axes.bar(numbers, full, color=[_USE_COLORS[pstate.use] for pstate in pstates], width=0.8)
-    idle = [pstate.state.idle if pstate.use == "computing" else 0.0 for pstate in pstates]
-    axes.bar(numbers, idle, color=_IDLE, width=0.8)
+    computes = np.array([pstate.use == "computing" for pstate in pstates])
+    axes.bar(
+        numbers + 0.2 * computes,
+        full,
+        np.where(computes, 0.4, 0.8),
+        color=[_USE_LOOKS[pstate.use][0] for pstate in pstates],
+        hatch=[_USE_LOOKS[pstate.use][1] for pstate in pstates],
+        edgecolor="white",
+    )
+    idle = [pstate.state.idle for pstate, computing in zip(pstates, computes, strict=True) if computing]
+    axes.bar(np.array(numbers)[computes] - 0.2, idle, 0.4, color=_IDLE, edgecolor="white")
     for pstate, watts in zip(pstates, full, strict=True):
         if pstate.seconds is not None:
-            axes.text(pstate.number, watts, f"{pstate.seconds:g} s", ha="center", va="bottom", fontsize=7)
+            axes.text(pstate.number, watts, f"{pstate.seconds:g} s", ha="center", va="bottom", fontsize="x-small")
     labels = [f"{p.number}\n{p.state.speed / 1e9:.4g}" if p.use == "computing" else f"{p.number}" for p in pstates]
-    axes.set_xticks(numbers, labels, fontsize=7)
+    axes.set_xticks(numbers, labels, fontsize="x-small")
     axes.set_xlabel("pstate, and its speed in Gflop/s")
     axes.set_ylabel("watts")
-    axes.set_title(_describe(group).partition("\n")[0], loc="left", fontsize=10)
-    uses = dict.fromkeys(pstate.use for pstate in pstates)
-    handles = [Patch(color=_IDLE, label="idle"), *(Patch(color=_USE_COLORS[use], label=use) for use in uses)]
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    axes.set_title(_describe(group).partition("\n")[0])
     axes.set_xlim(-1, max(len(pstates), _FEWEST))
     axes.margins(y=0.12)
+
+
+def _use_patch(use: str) -> Patch:
+    color, hatch = _USE_LOOKS[use]
+    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=use)
 
 
 def tree_hosts(tree: FatTree) -> Floats:

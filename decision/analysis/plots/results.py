@@ -1,73 +1,127 @@
 """Pictures of results: a comparison in one metric on one workload, and learning curves."""
 
-import textwrap
 from collections.abc import Sequence
-from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from ..comparison import Row, Verdict
+from ..comparison import figure as short
 from ..curves import LearningCurve, on_common_steps
 from ..statistics import Estimate
-from .figures import new_figure
-from .schedules import LOOKS
+from .figures import (
+    DARK,
+    GREY,
+    Look,
+    Picture,
+    headline,
+    listed,
+    looks,
+    new_figure,
+    outer_legend,
+    panels_in_row,
+    styled,
+    told,
+    wrapped,
+)
+from .paper import paper
 
-COLORS: dict[Verdict, str] = {"better": "#228833", "worse": "#cc3311", "open": "#777777", "baseline": "#222222"}
+COLORS: dict[Verdict, str] = {"better": "#117733", "worse": "#cc3311", "open": GREY, "baseline": DARK}
+MARKERS: dict[Verdict, str] = {"better": "^", "worse": "v", "open": "o", "baseline": "D"}
+_MEANINGS: dict[Verdict, str] = {
+    "better": "better than the baseline",
+    "worse": "worse",
+    "open": "no significant difference",
+    "baseline": "baseline",
+}
 _BAND = "#eef2f7"  # behind the baseline
 _WIDE = 30.0  # the largest bound over the smallest, from which on a scale is logarithmic
-_LONGEST = 34  # letters of a policy's name in a line
+_LONGEST = 20  # ems of a policy's name in a line
+_MEGA = 1e6
 
 
-def draw_rows(rows: Sequence[Row], unit: str) -> Figure:
+@styled
+def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     """The rows' scores on the left, their probabilities of improvement on the right: dots, with intervals as bars.
 
     Args:
         rows: one for each policy, of the same metric and workload.
-        unit: of the scores, may be empty.
+        unit: of the scores, may be empty; joules are drawn in MJ.
     """
-    figure = new_figure(11, 1.3 + 0.36 * len(rows))
-    scores, chances = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    names = [wrapped(row.contender, _LONGEST, "small") for row in rows]
+    figure = new_figure(9 + sum(1.4 + 0.9 * (1 + name.count("\n")) for name in names))
+    beside = paper().columns >= 40
+    scores, chances = (
+        figure.subplots(1, 2, sharey=True, width_ratios=(3, 2)) if beside else figure.subplots(2, 1, sharey=True)
+    )
     for at, row in enumerate(rows):
         _draw(scores, at, row.score, row.verdict)
         if row.verdict == "baseline":
             _mark_baseline(scores, chances, at, row)
         else:
             _draw(chances, at, row.improvement, row.verdict)
-    scores.set_yticks(range(len(rows)), [_wrapped(row.contender) for row in rows])
-    scores.set_ylim(len(rows) - 0.5, -0.5)
-    if _is_wide(rows):
-        scores.set_xscale("log")
-    scores.set_xlabel(f"interquartile mean ({unit})" if unit else "interquartile mean")
-    chances.set_xlim(-0.03, 1.03)
-    chances.set_xlabel("probability that a run is better than the baseline's")
     for axes in (scores, chances):
-        axes.grid(axis="x", color="#e8e8e8")
-        axes.set_axisbelow(True)
+        axes.set_yticks(range(len(rows)), names)
+        axes.grid(axis="x")
         axes.tick_params(left=False)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-    return figure
+        axes.spines["left"].set_visible(False)
+    scores.set_ylim(len(rows) - 0.5, -0.5)
+    _scale_scores(scores, rows, unit)
+    chances.set_xlim(-0.03, 1.03)
+    chances.set_xlabel(
+        wrapped("probability that a run is better than the baseline's", paper().columns * (0.28 if beside else 0.6))
+    )
+    shown = [verdict for verdict in _MEANINGS if any(row.verdict == verdict for row in rows)]
+    outer_legend(figure, [_sign(verdict) for verdict in shown])
+    return Picture(
+        figure,
+        "Left: interquartile mean of the runs. Right: probability that a run is better than one of the baseline's. "
+        "Bars are 95 % intervals. A triangle that points up means better than the baseline, one that points down "
+        "worse, a circle no significant difference; the diamond is the baseline.",
+        told(
+            "Interquartile means" + (f" in {unit}" if unit else ""),
+            {r.contender: f"{short(r.score.value)} ({r.verdict})" for r in rows},
+        ),
+    )
 
 
-def _wrapped(name: str) -> str:
-    return "\n".join(textwrap.wrap(name.replace(",", ", "), _LONGEST, break_on_hyphens=False))
+def _sign(verdict: Verdict) -> Line2D:
+    return Line2D([], [], color=COLORS[verdict], marker=MARKERS[verdict], linestyle="", label=_MEANINGS[verdict])
 
 
 def _draw(axes: Axes, at: int, estimate: Estimate, verdict: Verdict) -> None:
     color = COLORS[verdict]
-    axes.plot([estimate.low, estimate.high], [at, at], color=color, linewidth=5, alpha=0.35, solid_capstyle="butt")
-    axes.plot([estimate.value], [at], "o", color=color, markersize=6)
+    axes.plot([estimate.low, estimate.high], [at, at], color=color, linewidth=4, alpha=0.35, solid_capstyle="butt")
+    axes.plot([estimate.value], [at], MARKERS[verdict], color=color, markersize=5)
 
 
 def _mark_baseline(scores: Axes, chances: Axes, at: int, row: Row) -> None:
     """A band behind it, and a line at what the others are compared with."""
     for axes, middle in ((scores, row.score.value), (chances, 0.5)):
         axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
-        axes.axvline(middle, color=COLORS["baseline"], linewidth=1, linestyle="--", zorder=1)
-    chances.text(0.52, at, "baseline", va="center", fontsize=9, color=COLORS["baseline"])
+        axes.axvline(middle, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
+
+
+def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
+    if _is_wide(rows):
+        axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    if unit == "J":
+        unit = "MJ"
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda joules, _: f"{joules / _MEGA:,.10g}"))
+    else:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    low, high = axes.get_xlim()
+    if axes.get_xscale() == "linear" and low < high / 2 and min(row.score.low for row in rows) >= 0:
+        axes.set_xlim(left=0)
+    cut = axes.get_xscale() == "linear" and axes.get_xlim()[0] > 0
+    axes.set_xlabel(
+        "interquartile mean" + (f" ({unit})" if unit else "") + ("\nthe axis does not begin at 0" if cut else "")
+    )
 
 
 def _is_wide(rows: Sequence[Row]) -> bool:
@@ -75,8 +129,8 @@ def _is_wide(rows: Sequence[Row]) -> bool:
     return bool((bounds > 0).all() and bounds.max() > _WIDE * bounds.min())
 
 
-_ACROSS = 2  # panels in a row
-_FEW = 30  # values up to which each has a dot
+_FEW = 30  # values up to which each has a marker
+_SPARSE = 12  # markers on a longer curve
 
 
 class _Panel(NamedTuple):
@@ -94,28 +148,48 @@ _PANELS = (
     _Panel("utilization", "utilization (%)", 100.0),
     _Panel("entropy", "entropy of the policy (nats)"),
 )
+_BANDS = "several seeds: mean, lowest and highest, as far as all of them got"
 
 
-def learning_curves(trainings: Sequence[LearningCurve]) -> Figure:
+@styled
+def learning_curves(trainings: Sequence[LearningCurve], note: str = _BANDS) -> Picture:
     """A panel for each quantity that some training has, over environment steps.
 
     Several seeds are one line, their mean, in a band from the lowest to the highest of them.
+
+    Args:
+        trainings: with at least one value.
+        note: what is said of several seeds.
     """
     panels = [panel for panel in _PANELS if any(_has(training, panel) for training in trainings)]
-    down = -(-len(panels) // _ACROSS)
-    figure = new_figure(11, 0.8 + 2.6 * down)
-    every = list(figure.subplots(down, _ACROSS, sharex=True, squeeze=False).flat)
+    across = panels_in_row(len(panels), 26)
+    down = -(-len(panels) // across)
+    figure = new_figure(6 + 15 * down + 0.6 * len(trainings))
+    every = list(figure.subplots(down, across, sharex=True, squeeze=False).flat)
     for axes, panel in zip(every, panels, strict=False):
         _draw_panel(axes, panel, trainings)
     for axes in every[len(panels) :]:
         axes.remove()
-    for axes in every[: len(panels)][-_ACROSS:]:
+    for axes in every[: len(panels)][-across:]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("environment steps")
-    if any(len(training.seeds) > 1 for training in trainings):
-        figure.suptitle("several seeds: mean, lowest and highest, as far as all of them got", fontsize=10)
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", frameon=False, ncols=3)
-    return figure
+    several = any(len(training.seeds) > 1 for training in trainings)
+    if several:
+        headline(figure, note)
+    outer_legend(figure, every[0].get_legend_handles_labels()[0], below=True)
+    last = {training.name: f"{_last(training):.3g}" for training in trainings}
+    return Picture(
+        figure,
+        "Learning curves over environment steps." + (f" A line with a band is {note}." if several else ""),
+        told(
+            f"Learning curves of {listed([training.name for training in trainings])}. Last mean reward of a step", last
+        ),
+    )
+
+
+def _last(training: LearningCurve) -> float:
+    values = on_common_steps(training.seeds, "reward")[1]
+    return float(values[:, -1].mean()) if values.size else float("nan")
 
 
 def _has(training: LearningCurve, panel: _Panel) -> bool:
@@ -123,15 +197,18 @@ def _has(training: LearningCurve, panel: _Panel) -> bool:
 
 
 def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -> None:
-    for training, (style, color) in zip(trainings, cycle(LOOKS), strict=False):
+    for training, look in zip(trainings, looks(), strict=False):
         steps, values = on_common_steps(training.seeds, panel.column)
         values = values * panel.scale
-        marker = "." if len(steps) <= _FEW else ""
-        axes.plot(
-            steps, values.mean(axis=0), linestyle=style, color=color, marker=marker, linewidth=1.2, label=training.name
-        )
+        _draw_curve(axes, steps, values.mean(axis=0), look, training.name)
         if len(values) > 1:
-            axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=color, alpha=0.2, linewidth=0)
-    axes.set_title(panel.title, loc="left", fontsize=10)
+            axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.2, linewidth=0)
+    axes.set_title(panel.title)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.margins(x=0.01)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.margins(x=0.02)
+
+
+def _draw_curve(axes: Axes, steps: np.ndarray, values: np.ndarray, look: Look, name: str) -> None:
+    every = 1 if len(steps) <= _FEW else len(steps) // _SPARSE
+    axes.plot(steps, values, linestyle=look.line, color=look.color, marker=look.marker, markevery=every, label=name)

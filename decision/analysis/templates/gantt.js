@@ -1,9 +1,8 @@
 "use strict";
 // The Gantt charts: one canvas a run, all on one clock. Everything in view is drawn anew for each frame.
 
-const runs = JSON.parse(document.getElementById("data").textContent);
+const {colors, runs} = JSON.parse(document.getElementById("data").textContent);  // times are since the first submission
 const LEFT = 52, TOP = 6, BOTTOM = 24;  // pixels around a chart, for its axes
-const PALETTE = ["#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#999999"];
 const CLOSEST = 1;  // seconds: the shortest time that fills a chart
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
@@ -37,15 +36,8 @@ const charts = runs.map(run => {
   document.getElementById("charts").append(title, canvas);
   const longest = Math.max(...run.start.map((start, job) => start - run.submit[job]));
   const index = new Map(run.id.map((id, job) => [id, job]));
-  return {run, canvas, end: ends(run), longest, index, tint: run.id.map(tint)};
+  return {run, canvas, end: ends(run), longest, index};
 });
-
-// The same colour for a job in all runs, and seldom that of its neighbours
-function tint(id) {
-  let sum = 0;
-  for (const letter of id) sum = (31 * sum + letter.codePointAt(0)) % 65521;
-  return PALETTE[sum % PALETTE.length];
-}
 
 function redraw() {
   if (asked) return;
@@ -82,13 +74,13 @@ function draw(chart) {
   pen.restore();
 }
 
-function drawJobs(pen, box, {run, end, longest, tint}) {
+function drawJobs(pen, box, {run, end, longest}) {
   const {span, start} = run;
   for (let at = 0; at < span.length; at += 3) {
     const job = span[at];
     if (start[job] > view.end) break;  // spans are in order of start
     if (end[job] < view.begin || span[at + 2] + 1 < view.low || span[at + 1] > view.high) continue;
-    pen.fillStyle = colour === "job" ? tint[job] : heat(run, job, longest);
+    pen.fillStyle = colour === "job" ? colors[run.color[job]] : heat(run, job, longest);
     fill(pen, box, start[job], end[job], span[at + 1], span[at + 2]);
   }
 }

@@ -40,7 +40,7 @@ def lines(axes) -> list[tuple[list[float], str]]:
 
 
 def test_dots_and_intervals_are_the_rows_and_the_baseline_is_marked():
-    scores, chances = picture.draw_rows(ROWS, "s").axes
+    scores, chances = picture.draw_rows(ROWS, "s").figure.axes
     colors = [picture.COLORS[row.verdict] for row in ROWS]
     assert lines(scores) == [
         ([15, 25], colors[0]),
@@ -55,7 +55,25 @@ def test_dots_and_intervals_are_the_rows_and_the_baseline_is_marked():
     assert dashed == [20, 0.5]
     assert [text.get_text() for text in scores.get_yticklabels()] == ["easy", "sjf", "fcfs"]
     assert scores.get_ylim() == (2.5, -0.5)  # as in the table, the first above
-    assert scores.get_xlabel() == "interquartile mean (s)"
+    assert scores.get_xlabel() == "interquartile mean (s)" and scores.get_xlim()[0] == 0
+
+
+def test_verdicts_are_marked_by_their_shape_and_named():
+    figure = picture.draw_rows([*ROWS, row("lifo", (90, 80, 99), (0, 0, 0), "worse")], "s").figure
+    dots = [line.get_marker() for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
+    assert dots == ["D", "^", "o", "v"]
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == set(picture._MEANINGS.values())
+
+
+def test_energy_is_drawn_in_megajoules_on_an_axis_that_says_where_it_does_not_begin():
+    rows = [row("a", (871.6e6, 871.5e6, 871.9e6), (0.5, 0.5, 0.5), "baseline")]
+    shown = picture.draw_rows(rows, "J")
+    axes = shown.figure.axes[0]
+    shown.figure.draw_without_rendering()
+    assert axes.get_xlabel() == "interquartile mean (MJ)\nthe axis does not begin at 0"
+    assert "871.6" in [label.get_text() for label in axes.get_xticklabels()]
+    assert shown.alt == "Interquartile means in J: a 871.6 M (baseline)."
 
 
 @pytest.mark.parametrize(
@@ -63,7 +81,7 @@ def test_dots_and_intervals_are_the_rows_and_the_baseline_is_marked():
 )
 def test_a_scale_is_logarithmic_where_scores_are_far_apart_and_above_nothing(low, high, scale):
     rows = [row("easy", (low, low, low), (0.5, 0.5, 0.5), "baseline"), row("b", (high, high, high), (0, 0, 0), "worse")]
-    assert picture.draw_rows(rows, "").axes[0].get_xscale() == scale
+    assert picture.draw_rows(rows, "").figure.axes[0].get_xscale() == scale
 
 
 def outcomes(workload: str, **scores) -> list[MeasuredRun]:

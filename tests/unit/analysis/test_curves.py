@@ -81,7 +81,7 @@ def test_a_seed_without_a_value_has_the_one_between_its_own():
 
 
 def panels(*trainings):
-    return {axes.get_title(loc="left"): axes for axes in picture.learning_curves(list(trainings)).axes}
+    return {axes.get_title(loc="left"): axes for axes in picture.learning_curves(list(trainings)).figure.axes}
 
 
 def test_several_seeds_are_their_mean_in_a_band_from_lowest_to_highest():
@@ -93,6 +93,14 @@ def test_several_seeds_are_their_mean_in_a_band_from_lowest_to_highest():
     (band,) = reward.collections
     assert {tuple(point) for point in band.get_paths()[0].vertices} == {(100, 1), (100, 6), (200, 2), (200, 12)}
     assert use.lines[0].get_ydata().tolist() == pytest.approx([50, 30])
+
+
+def test_twelve_trainings_have_twelve_markers_and_a_legend_that_names_them():
+    shown = picture.learning_curves([LearningCurve(f"a{i}", [seeds(steps=[1, 2], reward=[i, i])]) for i in range(12)])
+    (axes,) = shown.figure.axes
+    assert len({line.get_marker() for line in axes.lines}) == len({line.get_label() for line in axes.lines}) == 12
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 12
+    assert shown.alt.endswith("Last mean reward of a step: " + ", ".join(f"a{i} {i}" for i in range(12)) + ".")
 
 
 def test_a_lone_training_is_a_line_without_a_band():

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from helpers.run_samples import THREE, job_table
 
-from decision.analysis.metrics import only_ran
-from decision.analysis.report import write_report
-from decision.analysis.runs import NamedRun, load_runs, short_names
+from decision.analysis.runs import NamedRun, load_runs, named_run, short_names
 from decision.formats import write_run
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import HostTable, JobTable, RunRecord
+
+pytest.importorskip("matplotlib")
+from decision.analysis.plots.breakdowns import slowdown_buckets
+from decision.analysis.plots.figures import Picture
+from decision.analysis.report import write_report
 
 
 def record(jobs: JobTable = THREE) -> RunRecord:
@@ -21,33 +24,34 @@ def record(jobs: JobTable = THREE) -> RunRecord:
     return RunRecord(nb_hosts=4, jobs=jobs, host_states=states, time_in_state=np.zeros(6))
 
 
-def page(*runs: NamedRun, pictures: tuple[Path, ...] = ()) -> str:
+def page(*runs: NamedRun, pictures: tuple[Picture, ...] = ()) -> str:
     return b"".join(write_report(runs, pictures)).decode()
 
 
 def run(name: str, jobs: JobTable = THREE) -> NamedRun:
-    return NamedRun(name, record(jobs), only_ran(jobs))
+    return named_run(name, record(jobs))
 
 
 def data(text: str) -> list[dict]:
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found)
+    return json.loads(found)["runs"]
 
 
 def test_the_charts_have_every_job_that_ran_in_order_of_start():
     (drawn,) = data(page(run("easy")))
     assert drawn["id"] == ["w0!0", "w0!2", "w0!1"]
-    assert drawn["start"] == [10, 30, 110]
+    assert drawn["start"] == [0, 20, 100]  # since the first submission
     assert drawn["walltime"] == [None, None, None]
     assert drawn["span"] == [0, 0, 1, 1, 3, 3, 2, 0, 3]  # number, first and last host
 
 
-def test_the_page_asks_for_nothing_from_outside(tmp_path):
-    (tmp_path / "waits.png").write_bytes(b"\x89PNG")
-    text = page(run("easy"), run("fcfs"), pictures=(tmp_path / "waits.png",))
+def test_the_page_asks_for_nothing_from_outside():
+    shown = slowdown_buckets([run("easy")])._replace(alt='easy is "<fast>".')
+    text = page(run("easy"), run("fcfs"), pictures=(shown,))
     assert "default-src 'none'" in text
     assert not re.search(r"https?://|src=\"(?!data:)|href=\"(?!data:)|@import|url\(", text)
-    assert 'src="data:image/png;base64,iVBORw=="' in text
+    assert 'alt="easy is &quot;&lt;fast&gt;&quot;." src="data:image/png;base64,iVBORw' in text
+    assert f"<figcaption>{shown.caption}</figcaption>" in text
 
 
 def test_no_name_can_leave_its_place_in_the_page():
@@ -62,7 +66,7 @@ def test_the_best_of_each_column_is_marked_where_runs_differ():
     text = page(run("a"), run("b", slower))
     cells = [re.findall(r"<td( class=\"best\")?>([^<]*)</td>", row) for row in re.findall(r"<tr><td>.*?</tr>", text)]
     best = [[value for mark, value in row if mark] for row in cells]
-    assert best == [["160", "30", "90", "1.60", "66.8"], ["0"]]  # b rejected no job, and is worse in all else
+    assert best == [["150", "30", "90", "1.60", "66.8"], ["0"]]  # b rejected no job, and is worse in all else
     assert "class" not in page(run("a")).partition("<tbody>")[2].partition("</tbody>")[0]
 
 

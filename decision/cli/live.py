@@ -13,16 +13,15 @@ from decision.formats.run_status import Status
 from decision.model.record import HostState
 from decision.runs.status import HOST_LETTERS
 
-_COLORS = {
-    HostState.COMPUTING: "blue",
-    HostState.IDLE: "yellow",
-    HostState.SLEEPING: "bright_black",
-    HostState.SWITCHING_ON: "red",
-    HostState.SWITCHING_OFF: "magenta",
-    HostState.UNAVAILABLE: "white",
+_LOOKS = {  # colour, and a sign that does without it
+    HostState.COMPUTING: ("blue", "■"),
+    HostState.IDLE: ("yellow", "□"),
+    HostState.SLEEPING: ("bright_black", "·"),
+    HostState.SWITCHING_ON: ("red", "▲"),
+    HostState.SWITCHING_OFF: ("magenta", "▼"),
+    HostState.UNAVAILABLE: ("white", "x"),
 }
 _BARS = " ▁▂▃▄▅▆▇█"
-_CELL = "■"
 _MOST_CELLS = 1024  # larger clusters: a cell is several hosts
 _SILENT = 10.0  # seconds without an update after which a run seems dead
 
@@ -73,23 +72,31 @@ def _sparkline(values: Sequence[int], width: int) -> str:
 
 
 def _host_map(hosts: str, width: int) -> Text:
-    """A coloured cell for each host, or for the state of most of several."""
-    each = -(-len(hosts) // _MOST_CELLS)
+    """A cell for each host, or for the state of most of several."""
+    each = _hosts_in_a_cell(hosts)
     cells = [Counter(hosts[i : i + each]).most_common(1)[0][0] for i in range(0, len(hosts), each)]
     across = next((columns for columns in (64, 32, 16) if columns <= width), width)
     text = Text()
     for at, letter in enumerate(cells):
         if at and at % across == 0:
             text.append("\n")
-        text.append(_CELL, style=_COLORS[_state(letter)])
+        color, sign = _LOOKS[_state(letter)]
+        text.append(sign, style=color)
     return text
+
+
+def _hosts_in_a_cell(hosts: str) -> int:
+    return -(-len(hosts) // _MOST_CELLS)
 
 
 def _legend(hosts: str) -> Text:
     text = Text()
     for letter, count in sorted(Counter(hosts).items(), key=lambda item: -item[1]):
         state = _state(letter)
-        text.append(f"{_CELL} ", style=_COLORS[state]).append(f"{count:,} {state.name.lower().replace('_', ' ')}   ")
+        color, sign = _LOOKS[state]
+        text.append(f"{sign} ", style=color).append(f"{count:,} {state.name.lower().replace('_', ' ')}   ")
+    if (each := _hosts_in_a_cell(hosts)) > 1:
+        text.append(f"\na cell: the state of most of {each:,} hosts", style="dim")
     return text
 
 

@@ -89,15 +89,21 @@ def run_command(
 
       decision run -p cluster.xml -w log.swf --select 0:1000 --policy saf+easy
 
+      decision run -p taurus -w taurus_week --policy easy --plot --format pdf \\
+          --width 3.5
+
       decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
           --engine batsim --batsim /opt/bin/batsim
     """
+    from decision.analysis.plots import require_matplotlib
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
     from decision.runs.run import RealBatsim, run_to_folder
 
     from .progress import announce_compilation, working
     from .tables import print_dropped, print_json, print_summaries, summary_rows
 
+    if plot:
+        require_matplotlib()  # before the simulation, which may be long
     inputs = Inputs(
         platform=platform,
         workloads=tuple(workload),

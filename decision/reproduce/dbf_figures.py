@@ -148,6 +148,7 @@ def _draw_tails(axes: Axes, by_tail: Mapping[int, Sequence[Result]], metric: str
     axes.set_ylim(0.0, 1.15 * found.max() or 1.0)
     axes.tick_params(axis="y", labelcolor=color)
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter("{x:,.10g}")
 
 
 @styled
@@ -189,6 +190,7 @@ def waits_by_type(types: Mapping[str, Types]) -> Figure:
         axes.set_title(wrapped(policy, 16))
     panels[0].set_ylabel("requested time, at most")
     bar = figure.colorbar(circles, ax=panels, label="mean waiting time (s)", fraction=0.03, aspect=40, extend="min")
+    bar.ax.yaxis.set_major_formatter("{x:,.0f}")
     bar.minorticks_off()
     headline(figure, "circles: types of jobs, their areas the share of the placed jobs; all seeds together")
     return figure

@@ -158,7 +158,7 @@ def test_a_drag_moves_the_clock_and_stops_at_its_ends(show):
 
 def test_a_job_has_its_colour_and_its_mark_in_every_run(show):
     window = show(run("easy", TWO, 4), run("later", LATER, 4))
-    colours = "return charts.map(chart => chart.tint[chart.index.get('w0!1')]);"
+    colours = "return charts.map(chart => colors[chart.run.color[chart.index.get('w0!1')]]);"
     assert len(set(window.run(colours))) == 1
     window.point(*place(window, 0, 0.9, 0.6))
     x, y = place(window, 1, 0.8, 0.3)

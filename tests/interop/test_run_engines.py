@@ -95,6 +95,8 @@ def test_a_plot_is_drawn_where_it_is_asked_for(toy, tmp_path):
     assert run(*toy, "--policy", "easy", "-o", tmp_path / "without").exit_code == 0
     assert (tmp_path / "with" / "schedule.png").exists()
     assert not (tmp_path / "without" / "schedule.png").exists()
+    assert run(*toy, "--policy", "easy", "-o", tmp_path, "--plot", "--format", "pdf", "--width", "3.5").exit_code == 0
+    assert b"/MediaBox [ 0 0 252 " in (tmp_path / "schedule.pdf").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ _MEANINGS: dict[Verdict, str] = {
 }
 _BAND = "#eef2f7"  # behind the baseline
 _WIDE = 30.0  # the largest bound over the smallest, from which on a scale is logarithmic
+_BESIDE = 40.0  # ems: the width from which on there are two panels in a row
 _LONGEST = 20  # ems of a policy's name in a line
 _MEGA = 1e6
 
@@ -51,12 +52,16 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         rows: one for each policy, of the same metric and workload.
         unit: of the scores, may be empty; joules are drawn in MJ.
     """
-    names = [wrapped(row.contender, _LONGEST, "small") for row in rows]
-    figure = new_figure(9 + sum(1.4 + 0.9 * (1 + name.count("\n")) for name in names))
-    beside = paper().columns >= 40
-    scores, chances = (
-        figure.subplots(1, 2, sharey=True, width_ratios=(3, 2)) if beside else figure.subplots(2, 1, sharey=True)
-    )
+    names = [wrapped(row.contender, min(_LONGEST, 0.35 * paper().columns), "small") for row in rows]
+    height = 5 + sum(1.4 + 0.9 * (1 + name.count("\n")) for name in names)
+    if paper().columns >= _BESIDE:
+        first, second = "Left", "Right"
+        figure = new_figure(6 + height)
+        scores, chances = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    else:
+        first, second = "Above", "Below"
+        figure = new_figure(8 + 2 * height)
+        scores, chances = figure.subplots(2, 1, sharey=True)
     for at, row in enumerate(rows):
         _draw(scores, at, row.score, row.verdict)
         if row.verdict == "baseline":
@@ -71,15 +76,14 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     scores.set_ylim(len(rows) - 0.5, -0.5)
     _scale_scores(scores, rows, unit)
     chances.set_xlim(-0.03, 1.03)
-    chances.set_xlabel(
-        wrapped("probability that a run is better than the baseline's", paper().columns * (0.28 if beside else 0.6))
-    )
+    room = 0.28 if paper().columns >= _BESIDE else 0.35
+    chances.set_xlabel(wrapped("probability that a run is better than the baseline's", paper().columns * room))
     shown = [verdict for verdict in _MEANINGS if any(row.verdict == verdict for row in rows)]
     outer_legend(figure, [_sign(verdict) for verdict in shown])
     return Picture(
         figure,
-        "Left: interquartile mean of the runs. Right: probability that a run is better than one of the baseline's. "
-        "Bars are 95 % intervals. A triangle that points up means better than the baseline, one that points down "
+        f"{first}: interquartile mean of the runs. {second}: probability that a run is better than one of the "
+        "baseline's. Bars are 95 % intervals. A triangle that points up means better than the baseline, one that points down "
         "worse, a circle no significant difference; the diamond is the baseline.",
         told(
             "Interquartile means" + (f" in {unit}" if unit else ""),

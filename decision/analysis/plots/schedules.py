@@ -17,7 +17,7 @@ from .figures import BLUE, DARK, JOB_COLORS, RED, headline, job_color, new_figur
 from .paper import paper
 
 _MOST = 20_000  # rectangles from which on SVG and PDF have them as pixels
-_OUTLINED = 0.4  # ems: smaller rectangles have no white outline, which would hide them
+_OUTLINED = 0.5  # ems: smaller rectangles have no white outline, which would hide them
 _LEAST = 0.25  # points that a rectangle is wider and higher than its job, so that the shortest one can be seen
 
 
@@ -77,7 +77,6 @@ def _draw_gantt(figure: Figure, axes: Axes, jobs: JobTable, ends: Floats, nb_hos
     )
     colors = np.array([JOB_COLORS[job_color(name)] for name in jobs.id])[job]
     outlined = _large(figure, axes, right - left, bottom - top)
-    outlined &= outlined.mean() > 0.5  # a few among many would look like a meaning
     edges = np.where(outlined, "#ffffff", colors)
     boxes = PolyCollection(list(corners), facecolors=colors.tolist(), edgecolors=edges.tolist(), linewidths=_LEAST)
     boxes.set_rasterized(len(spans) > _MOST)

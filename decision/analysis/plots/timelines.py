@@ -226,7 +226,8 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
     edges = np.linspace(0.0, last_end(runs), PIECES + 1)
     for at, ((top, bottom), run) in enumerate(zip(panels, runs, strict=True)):
         table = run.record.host_states
-        own = edges[edges <= last_end([run]) * (1 + 1e-9)]  # a run ends with its last job
+        end = last_end([run])
+        own = np.append(edges[edges < end], end)  # a run ends with its last job
         counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), own) for state in STATE_LOOKS]
         _stack(top, own / unit, counts, list(STATE_LOOKS.values()))
         power = _kilowatts(run, platform, own)
@@ -247,6 +248,7 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
     handles = [
         Patch(facecolor=color, hatch=hatch, edgecolor="white", label=state.name.lower().replace("_", " "))
         for state, (color, hatch) in STATE_LOOKS.items()
+        if any(run.record.host_states.counts[:, state].any() for run in runs)
     ]
     outer_legend(figure, handles if split else [*handles, Patch(color=GREY, label="power of all hosts")])
     return Picture(

@@ -126,6 +126,8 @@ def _draw_runtimes(axes: Axes, workload: Workload, runtimes: Floats) -> None:
             shares = np.arange(1, len(ordered) + 1) / len(ordered)
             axes.step(ordered, shares, style, where="post", color=color, label=label)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,.10g} s")
+    axes.xaxis.set_minor_formatter("")
     low, high = axes.get_xlim()
     ticks = {seconds: name for seconds, name in _TICKS.items() if low <= seconds <= high}
     if len(ticks) > 1:

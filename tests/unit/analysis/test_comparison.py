@@ -86,6 +86,11 @@ def test_the_files_hold_rows_runs_and_how_to_read_them(tmp_path):
     assert read_comparison(tmp_path) == comparison
 
 
+def test_one_run_has_no_interval():
+    comparison = compare_runs(outcomes(SLOWDOWN, easy=[5], sjf=[1]), [SLOWDOWN], "easy")
+    assert "| sjf | 1.000 | - | 1.00 | - |  |" in markdown(comparison)
+
+
 def test_what_is_no_comparison_is_refused(tmp_path):
     (tmp_path / "comparison.json").write_text("{}")
     with pytest.raises(InputError, match=r"comparison\.json: not a comparison"):

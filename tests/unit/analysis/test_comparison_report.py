@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from decision.analysis.comparison import MeasuredRun, Row, compare_runs, write_comparison
 from decision.analysis.metric_list import METRICS, definition, symbols
-from decision.analysis.report import prose
+from decision.analysis.plots.paper import Paper, drawn_for
 from decision.analysis.statistics import Estimate
 from decision.model.errors import InputError
 
 picture = pytest.importorskip("decision.analysis.plots.results")
 report = pytest.importorskip("decision.analysis.report")
+from decision.analysis.report import prose  # noqa: E402
 
 
 def row(name, score, chance, verdict) -> Row:
@@ -64,6 +65,22 @@ def test_verdicts_are_marked_by_their_shape_and_named():
     assert dots == ["D", "^", "o", "v"]
     (legend,) = figure.legends
     assert {text.get_text() for text in legend.get_texts()} == set(picture._MEANINGS.values())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("paper", [Paper(), Paper(width=3.5), Paper(width=5.0, type_size=10.0)], ids=str)
+@pytest.mark.parametrize("number", [1, 12])
+def test_there_is_room_for_one_row_and_for_twelve_on_any_paper(paper, number):
+    rows = [row(f"easy,power=idle-timeout,idle_timeout={i}", (i, i, i + 1), (0.5, 0, 1), "open") for i in range(number)]
+    with drawn_for(paper):
+        figure = picture.draw_rows(rows, "s").figure
+        figure.draw_without_rendering()
+    names = [[label.get_window_extent() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert not [a for boxes in names for at, a in enumerate(boxes) for b in boxes[:at] if a.overlaps(b)]
+    for axes in figure.axes:
+        label = axes.xaxis.label.get_window_extent()
+        assert axes.get_tightbbox().x0 >= 0 and label.x1 <= figure.bbox.width
+        assert axes.bbox.width > 0.25 * figure.bbox.width
 
 
 def test_energy_is_drawn_in_megajoules_on_an_axis_that_says_where_it_does_not_begin():

@@ -169,6 +169,7 @@ def test_twelve_runs_have_twelve_looks_with_and_without_colours():
 NAMES = ["easy,power=idle-timeout,idle_timeout=600", "conservative,allocation=contiguous", "$a$", *map(str, range(9))]
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("paper", [Paper(), Paper(width=3.5), Paper(width=10.0, type_size=12.0)], ids=str)
 @pytest.mark.parametrize("picture", ALL)
 def test_no_text_is_cut_and_no_title_lies_over_another(picture, paper):
@@ -178,6 +179,7 @@ def test_no_text_is_cut_and_no_title_lies_over_another(picture, paper):
     frame = figure.bbox.padded(1)
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
     drawn = [text for text in texts if text not in _beyond(figure)]
+    assert not [text.get_text() for text in drawn if "mathdefault" in text.get_text()]
     assert not [text.get_text() for text in drawn if not _within(text.get_window_extent(), frame)]
     titles = [axes._left_title for axes in figure.axes if axes._left_title.get_text()]
     boxes = [title.get_window_extent() for title in titles]

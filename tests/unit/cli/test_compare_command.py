@@ -35,6 +35,14 @@ def test_policies_are_compared_and_files_written(compare, tmp_path):
     assert "4 random sequences of 4 jobs of each workload, drawn with seed 0, the same for all policies" in page
 
 
+def test_the_pages_pictures_are_files_where_they_are_asked_for(compare, tmp_path):
+    pytest.importorskip("matplotlib")
+    size = ("--width", "5", "--type-size", "10")
+    result = compare("--policy", "easy", "--metric", "wait", "-o", str(tmp_path), "--plot", "--format", "svg", *size)
+    assert result.exit_code == 0, result.output
+    assert 'width="360pt"' in (tmp_path / "wait-toy.svg").read_text()
+
+
 def test_without_matplotlib_there_are_tables_and_a_note(compare, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = compare("--policy", "easy", "-j", "1", "-o", str(tmp_path))

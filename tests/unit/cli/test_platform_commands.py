@@ -85,8 +85,9 @@ def test_show_prints_hosts_pstates_and_links_and_draws(tmp_path):
     pytest.importorskip("matplotlib")
     path, picture = tmp_path / "p.xml", tmp_path / "p.png"
     cli("grid5000", "taurus", "-o", path)
-    result = cli("show", path, "--plot", picture)
+    result = cli("show", path, "--plot", picture, "--width", "3", "--dpi", "100")
     assert result.exit_code == 0
+    assert int.from_bytes(picture.read_bytes()[16:20], "big") == 300  # pixels
     for text in ("taurus-[1-16]", "0-15", "141.24", "190.738", "151.52", "taurus-[1-16]_link", "1.25GBps", "2 hops"):
         assert text in result.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")

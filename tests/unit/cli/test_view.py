@@ -42,14 +42,19 @@ def test_clock_queue_hosts_and_power_are_shown():
     assert "30 waiting, 5 running" in text
     assert "0.67 kW" in text
     assert " ▄█" in text
-    assert "■■■■" in text
-    assert "3 computing" in text and "1 idle" in text
+    assert "■■■□" in text
+    assert "■ 3 computing" in text and "□ 1 idle" in text
 
 
 def test_large_clusters_get_a_cell_for_several_hosts():
     text = drawn(frame(status(hosts="C" * 3000 + "I" * 1000), [0], 80))
-    assert text.count("■") == 1000 + 2  # four hosts a cell, and the legend's two
-    assert "3,000 computing" in text
+    assert (text.count("■"), text.count("□")) == (750 + 1, 250 + 1)  # four hosts a cell, and the legend's
+    assert "3,000 computing" in text and "a cell: the state of most of 4 hosts" in text
+
+
+def test_each_state_has_a_sign_of_its_own():
+    text = drawn(frame(status(hosts="SNFICU"), [0], 80))
+    assert "·▲▼□■x" in text
 
 
 @pytest.mark.parametrize("width", [30, 60, 200])

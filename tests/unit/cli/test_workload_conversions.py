@@ -142,13 +142,14 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(log: Path) -> None:
 
 def test_a_description_is_tables_and_a_picture(log: Path) -> None:
     pytest.importorskip("matplotlib")
-    code, shown, notes = run("describe", log, "--plot", log.with_name("log.png"))
+    code, shown, notes = run("describe", log, "--plot", log.with_name("log.png"), "--width", "5", "--dpi", "60")
     assert code == 0
     facts = [" ".join(text.split()) for text in shown.splitlines()]
     assert facts[:4] == ["jobs 3", "hosts 8", "users 1", "first submission 1993-05-10 02:00:00"]
     assert facts[6] == "offered load 0.008"
     assert "left out" in notes
-    assert log.with_name("log.png").read_bytes().startswith(b"\x89PNG")
+    picture = log.with_name("log.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and int.from_bytes(picture[16:20], "big") == 300  # pixels
 
 
 def test_the_shipped_workloads_can_be_described(root: Path) -> None:

@@ -83,8 +83,8 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
     return Picture(
         figure,
         f"{first}: interquartile mean of the runs. {second}: probability that a run is better than one of the "
-        "baseline's. Bars are 95 % intervals. A triangle that points up means better than the baseline, one that points down "
-        "worse, a circle no significant difference; the diamond is the baseline.",
+        "baseline's. Bars are 95 % intervals. A triangle that points up means better than the baseline, one that "
+        "points down worse, a circle no significant difference; the diamond is the baseline.",
         told(
             "Interquartile means" + (f" in {unit}" if unit else ""),
             {r.contender: f"{short(r.score.value)} ({r.verdict})" for r in rows},

@@ -14,10 +14,10 @@ Pictures (`plots`) are drawn with matplotlib alone, from the step functions of `
 and cannot put several runs on one time axis. evalys reads the files that we write. All are drawn in one style, for a
 `plots.paper.Paper`, whose width and type size decide how many panels stand in a row; it is ambient, as matplotlib's own
 settings are, so that no function between a command and a picture passes it on. Whatever is too small for a pixel still
-leaves ink: `reservation_timeline` is a raster that asks what any job of a pixel does. Runs are drawn side by side, and one
-run is a list of one. `report` puts everything into one HTML file: its charts are drawn on a canvas by its own script,
-for which 10,000 jobs are 10 ms. Rejected: SVG, which needs an element for each piece of a job, and a plotting library
-in the page (megabytes, or a network).
+leaves ink: `reservation_timeline` is a raster that asks what any job of a pixel does. Runs are drawn side by side,
+and one run is a list of one. `report` puts everything into one HTML file: its charts are drawn on a canvas by its own
+script, for which 10,000 jobs are 10 ms. Rejected: SVG, which needs an element for each piece of a job, and a plotting
+library in the page (megabytes, or a network).
 
 The page of a comparison is made from ``comparison.json`` alone, which also says how it was run, so it can be made on
 another machine. Learning curves are read from the files of trainings, without torch. Seeds are grouped where their

@@ -16,7 +16,7 @@ from ..runs import first_submission, later, queue_over_time, utilization_over_ti
 from .figures import BLUE, DARK, JOB_COLORS, RED, headline, job_color, new_figure, save, since_first, styled, time_unit
 from .paper import paper
 
-_MOST = 20_000  # rectangles from which on SVG and PDF have them as pixels
+_MOST = 5_000  # rectangles from which on SVG and PDF have them as pixels
 _OUTLINED = 0.5  # ems: smaller rectangles have no white outline, which would hide them
 _LEAST = 0.25  # points that a rectangle is wider and higher than its job, so that the shortest one can be seen
 

@@ -129,8 +129,8 @@ _STEPS = {
 @styled
 def reservation_timeline(runs: Sequence[NamedRun]) -> Picture:
     """Each job's wait, run and what its walltime would have left it, in order of submission."""
-    figure, panels = side_by_side(len(runs), 20, 21)
     across = panels_in_row(len(runs), 20)
+    figure, panels = side_by_side(len(runs), 20, 21 if len(runs) > across else 34)
     unit, label = _clock(runs)
     end = last_end(runs)
     for (axes,), run in zip(panels, runs, strict=True):
@@ -151,7 +151,7 @@ def reservation_timeline(runs: Sequence[NamedRun]) -> Picture:
         jobs = len(run.jobs.id)
         image = raster(run.jobs, end, min(rows, jobs), max(1, int(axes.bbox.width) - 2))
         extent = (0.0, end / unit, float(jobs), 0.0)
-        axes.imshow(image, colors, vmin=0, vmax=RUNS, aspect="auto", interpolation="nearest", extent=extent)
+        axes.imshow(image, colors, vmin=0, vmax=RUNS, aspect="auto", interpolation="none", extent=extent)
     return Picture(
         figure,
         "When each job waited, ran, and would have had its hosts reserved by its walltime; jobs are in order of "

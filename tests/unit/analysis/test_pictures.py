@@ -1,7 +1,9 @@
 """Pictures of runs side by side: what is on them, measured on their axes and in their files."""
 
+import base64
 import io
 import math
+import re
 
 import numpy as np
 import pytest
@@ -142,6 +144,17 @@ def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
         around = [(up, aside) for up in (-2, -1, 0, 1, 2) for aside in (-2, -1, 0, 1, 2)]
         near = np.array([blue[np.maximum(row + up, 0), np.maximum(column + aside, 0)] for up, aside in around])
         assert near.any(axis=0).all()
+
+
+def test_vector_pictures_have_the_raster_as_it_is():
+    figure = timelines.reservation_timeline([run("a", crowd(3000))]).figure
+    (image,) = figure.axes[0].images
+    svg = figures.drawn(figure, ".svg").decode()
+    (embedded,) = re.findall(r'"data:image/png;base64,([^"]*)"', svg)
+    pixels = imread(io.BytesIO(base64.b64decode(embedded)))[:, :, :3]
+    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines.RUNS][0])).max(axis=2) < 0.02
+    assert pixels.shape[:2] == image.get_array().shape
+    assert blue.sum() == (image.get_array() == timelines.RUNS).sum()
 
 
 def test_power_and_host_states_are_averages_over_time():

@@ -8,11 +8,11 @@ Rejected: a mapping of packages to folders in the build, which is not there befo
 copies, whose copies grow old.
 """
 
-import difflib
 import os
 from pathlib import Path
 
 from decision.model.errors import InputError
+from decision.model.names import nearest
 
 _DATA = Path(__file__).parent / "data"
 
@@ -49,9 +49,7 @@ def _find(kind: str, source: str | os.PathLike[str]) -> Path:
         return path
     files = _files(kind)
     if path.name not in files:
-        near = difflib.get_close_matches(path.name, files, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        names = ", ".join(sorted(files))
+        hint, names = nearest(path.name, files), ", ".join(sorted(files))
         raise InputError(f"{source}: there is no such file, nor a shipped {kind} of that name{hint} (shipped: {names})")
     return files[path.name]
 

@@ -16,6 +16,7 @@ from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState
 from decision.policies import plan_arrays as p
+from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_walltime
 from decision.policies.registry import MessageAgent, find_agent, find_policy
 from decision.protocol import Connection, Message, Role
@@ -94,16 +95,23 @@ class Agent:
         options: the policy's own options, as texts.
         platform: the hosts, where known; Batsim does not send their speeds, nor how long they take to wake up.
         seed: of the policy.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Raises:
         ConfigError: if the policy is unknown or refuses the options.
     """
 
     def __init__(
-        self, policy: str, options: Mapping[str, str], *, platform: Platform | None = None, seed: int = 0
+        self,
+        policy: str,
+        options: Mapping[str, str],
+        *,
+        platform: Platform | None = None,
+        seed: int = 0,
+        decide_limit: float = 0.0,
     ) -> None:
         self._policy = find_policy(policy, dict(options))
-        self._platform, self._seed = platform, seed
+        self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
         self._connection = Connection(Role.DECISION)
         self._names: list[str] = []  # of the jobs, by number
         self._number: dict[str, int] = {}
@@ -173,9 +181,9 @@ class Agent:
         check_same(platform, announced)
         self._facts, pstates = platform_facts(platform, energy=True)
         self._state = new_state(self._facts, pstates)
-        self._policy.reset(platform, self._seed)
+        reset_policy(self._policy, platform, self._seed)
         self._plan = p.new_plan(self._state)
-        self._decider = CheckedPolicy(self._policy, self._facts, self._names)
+        self._decider = CheckedPolicy(self._policy, self._facts, self._names, self._decide_limit)
         self._begun = True
         if event.data.config.dynamic_jobs_enabled:  # Batsim waits for it, and our policies register no jobs
             commands.append(m.Notify(self.now, m.NotifyData(type="registration_finished")))
@@ -268,11 +276,19 @@ class Agent:
 
 
 def make_agent(
-    policy: str, settings: Mapping[str, str], *, platform: Platform | None = None, seed: int = 0
+    policy: str,
+    settings: Mapping[str, str],
+    *,
+    platform: Platform | None = None,
+    seed: int = 0,
+    decide_limit: float = 0.0,
 ) -> Agent | MessageAgent:
     """The agent of a policy's name: ours with that policy, or a scheduler that answers messages itself.
+
+    Arguments are those of `Agent`.
 
     Raises:
         ConfigError: if the policy is unknown or refuses the settings.
     """
-    return find_agent(policy, settings) or Agent(policy, settings, platform=platform, seed=seed)
+    found = find_agent(policy, settings)
+    return found or Agent(policy, settings, platform=platform, seed=seed, decide_limit=decide_limit)

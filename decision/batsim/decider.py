@@ -18,10 +18,11 @@ class CheckedPolicy:
         policy: that was reset.
         facts: of the hosts.
         names: the jobs' ids by number; may grow.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
     """
 
-    def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> None:
-        self._prepared, self._facts = prepare(policy, facts, names), facts
+    def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float = 0.0) -> None:
+        self._prepared, self._facts = prepare(policy, facts, names, decide_limit), facts
         self._memory: Bundle | None = None
         self._state: ClusterState | None = None
         self._plan: PlanArrays | None = None

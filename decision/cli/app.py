@@ -25,27 +25,43 @@ from .terminal import note, say
 class CommandLine(TyperGroup):
     """Turns this package's errors into one line and an exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; ``--debug`` may stand behind the command, too."""
+        end = args.index("--") if "--" in args else len(args)
+        if "--debug" in args[:end]:
+            args = ["--debug", *(argument for argument in args[:end] if argument != "--debug"), *args[end:]]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except DecisionError as error:
             if debugging(ctx):
-                traceback.print_exc()
+                _print_traces(error)
             note(f"error: {_with_options(error)}", style="bold red")
             raise typer.Exit(error.exit_code) from None
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
             raise typer.Exit(stop.exit_code) from None
-        except KeyboardInterrupt:
-            note("interrupted", style="bold red")
+        except KeyboardInterrupt as stop:
+            note(" ".join(["interrupted", *getattr(stop, "__notes__", ())]), style="bold red")
             raise typer.Exit(128 + signal.SIGINT) from None
 
 
 def _with_options(error: DecisionError) -> str:
-    """The message, and the option that repairs it, as `decision.cli.command.Command` noted it."""
-    options = getattr(error, "__notes__", [])
-    return f"{error} ({', '.join(options)})" if options else str(error)
+    """The message, and the options that help, those that `decision.cli.command.Command` noted among them."""
+    hints = [", ".join(options)] if (options := getattr(error, "__notes__", ())) else []
+    if error.__cause__ is not None:
+        hints.append("--debug shows the trace")
+    return f"{error} ({'; '.join(hints)})" if hints else str(error)
+
+
+def _print_traces(error: DecisionError) -> None:
+    """Where an error was found, and then where the user's code raised what it comes from."""
+    traceback.print_exception(error, chain=error.__cause__ is None)
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__)
 
 
 def debugging(ctx: Any) -> bool:

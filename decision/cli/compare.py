@@ -9,9 +9,11 @@ from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
 from .options import (
+    DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
     PAPER,
     BatsimOption,
+    DecideLimitOption,
     DpiOption,
     EnergyOption,
     FormatOption,
@@ -106,6 +108,7 @@ def compare_command(
     type_size: TypeSizeOption = PAPER.type_size,
     dpi: DpiOption = PAPER.dpi,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: OutputFolder = Path("out/compare"),
     as_json: JsonOption = False,
 ) -> None:
@@ -156,6 +159,7 @@ def compare_command(
         draw=draw,
         seeds=seeds,
         timeout=timeout,
+        decide_limit=decide_limit,
     )
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or _DEFAULT_METRICS)]
     against = find_baseline(plan, baseline)

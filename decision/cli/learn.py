@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from .options import (
+    DEFAULT_DECIDE_LIMIT,
+    DecideLimitOption,
     JsonOption,
     NodesOption,
     OutputFolder,
@@ -61,9 +63,7 @@ TrainingSeed = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the training in FOLDER.", rich_help_panel=_LEARNING)]
 
-Policies = Annotated[
-    list[str], typer.Argument(help="Checkpoints, or names listed by decision policies.", metavar="POLICY...")
-]
+Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
 Episodes = Annotated[int, typer.Option("--episodes", help="Number of episodes.", min=1, rich_help_panel=_EPISODES)]
 Placed = Annotated[
     int, typer.Option("--placed", help="Number of jobs that an episode places.", min=1, rich_help_panel=_EPISODES)
@@ -174,6 +174,7 @@ def evaluate_command(
     placed: Placed = 1000,
     seed: SeedOption = 0,
     offline: Offline = False,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: MetricsFile = None,
     jobs: SelectOption = None,
     nodes: NodesOption = None,
@@ -213,7 +214,9 @@ def evaluate_command(
         Inputs(platform=platform, workloads=(workload,), swf=read_swf(jobs, nodes, walltime, time_field))
     )
     print_dropped(case.workloads)
-    comparison = EpisodeComparison(case.platform, case.workloads[0], placed, episodes, seed, online=not offline)
+    comparison = EpisodeComparison(
+        case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
+    )
     announce_compilation()
     metrics = {}
     for policy in policies:

@@ -21,6 +21,7 @@ _PICTURES = "Pictures"
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
+DEFAULT_DECIDE_LIMIT = 60.0  # seconds
 
 
 class WalltimeName(StrEnum):
@@ -183,6 +184,15 @@ ProcessesOption = Annotated[
 TimeoutOption = Annotated[
     float,
     typer.Option("--timeout", help="Seconds to wait for the other process; 0 means no limit.", min=0.0),
+]
+DecideLimitOption = Annotated[
+    float,
+    typer.Option(
+        "--decide-limit",
+        help="Seconds that a policy in Python may take for one decision; 0 means no limit.",
+        min=0.0,
+        metavar="SECONDS",
+    ),
 ]
 
 # --- How workloads and platforms are made ---------------------------------------------------------------------------

@@ -9,9 +9,11 @@ from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine, Verbosity
 
 from .options import (
+    DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
     PAPER,
     BatsimOption,
+    DecideLimitOption,
     DpiOption,
     EnergyOption,
     EventsOption,
@@ -73,6 +75,7 @@ def run_command(
     type_size: TypeSizeOption = PAPER.type_size,
     dpi: DpiOption = PAPER.dpi,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     as_json: JsonOption = False,
 ) -> None:
     """Run one policy over a workload on a platform.
@@ -111,7 +114,7 @@ def run_command(
         energy=energy,
         swf=read_swf(jobs, nodes, walltime, time_field),
     )
-    choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed)
+    choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)
     real = RealBatsim(
         command=batsim, image=image, timeout=timeout, verbosity=batsim_verbosity, schedule_trace=schedule_trace
     )

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from .options import (
+    DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
+    DecideLimitOption,
     JsonOption,
     PolicyOption,
     SeedOption,
@@ -42,6 +44,7 @@ def serve_command(
     record: Recording = None,
     seed: SeedOption = 0,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     as_json: JsonOption = False,
 ) -> None:
     """Schedule for a Batsim that you start yourself.
@@ -70,7 +73,7 @@ def serve_command(
 
     facts = load_platform(platform) if platform else None
     announce_compilation()
-    agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed)
+    agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed, decide_limit=decide_limit)
     note(f"{policy} waits for Batsim at {endpoint}")
     conversation = serve(agent, endpoint, timeout=timeout, record=record)
     if as_json:
@@ -84,6 +87,7 @@ def replay_command(
     policy: PolicyOption,
     settings: SettingsOption = None,
     seed: SeedOption = 0,
+    decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     as_json: JsonOption = False,
 ) -> None:
     """Send a recorded session to a policy and compare its decisions.
@@ -100,7 +104,7 @@ def replay_command(
 
     from .tables import print_json, print_replay
 
-    found = replay(session, make_agent(policy, read_pairs(settings), seed=seed))
+    found = replay(session, make_agent(policy, read_pairs(settings), seed=seed, decide_limit=decide_limit))
     if as_json:
         print_json(found)
     else:

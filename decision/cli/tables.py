@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.batsim.replay import Replay
     from decision.batsim.zmq_loop import Conversation
     from decision.model.workload import Workload
-    from decision.policies.catalogue import PolicyLine
+    from decision.policies.catalogue import OptionLine, PolicyLine
     from decision.reproduce import Findings, ResultTable
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
@@ -133,6 +133,22 @@ def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:
     for entry in catalogue:
         table.add_row(entry.name, f"{entry.summary} ({entry.paper})" if entry.paper else entry.summary)
     stdout().print(table)
+    note("decision policies NAME lists the options of a policy")
+
+
+def print_options(policy: str, options: Sequence["OptionLine"]) -> None:
+    """A policy's options with one line each."""
+    if not options:
+        say(f"{policy} has no options")
+        return
+    table = simple_table()
+    for column in ("option", "default", "unit"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("description and source")
+    for name, default, unit, summary, paper in options:
+        table.add_row(name, default or "must be given", unit, f"{summary} ({paper})" if paper else summary)
+    stdout().print(table)
+    say(f"--policy {policy},{options[0].name}=... or --option {options[0].name}=...")
 
 
 # --- Conversations --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.composed import ComposedPolicy
 from decision.policies.config import Power
+from decision.policies.failures import reset_policy
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
@@ -35,6 +36,7 @@ def evaluate(
     seed: int = 0,
     first: Sequence[int] | None = None,
     placed: list[PlacedJobs] | None = None,
+    decide_limit: float = 0.0,
 ) -> dict[str, NDArray[np.float64]]:
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
 
@@ -46,6 +48,7 @@ def evaluate(
         seed: of the episodes' first jobs, and of the policy.
         first: the jobs of the trace with which episodes begin, instead of random ones.
         placed: if given, gets the jobs that each episode placed.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Returns:
         For each of EPISODE_METRICS, and of the scheduler's own metrics, an array (E,). A policy gets no rewards, and
@@ -58,7 +61,7 @@ def evaluate(
     rows = _random_rows(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
     if hasattr(chosen, "decide"):
-        table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed)
+        table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed, decide_limit)
     elif callable(chosen):
         table, names = _run_choices(chosen, setup, rows, placed)
     else:
@@ -93,7 +96,12 @@ def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], pla
 
 
 def _run_policy(
-    policy: Policy, setup: Setup, first: NDArray[np.int64], seed: int, placed: list[PlacedJobs] | None
+    policy: Policy,
+    setup: Setup,
+    first: NDArray[np.int64],
+    seed: int,
+    placed: list[PlacedJobs] | None,
+    decide_limit: float,
 ) -> Table:
     if isinstance(policy, ComposedPolicy) and policy.config.power != Power.NEVER and not setup.rules.energy:
         raise ConfigError(
@@ -103,8 +111,8 @@ def _run_policy(
     env, metrics = batch.envs[0], np.zeros((len(first), len(batch.metric_names)))
     names = _JobIds(env, setup.trace.ids)
     for row, out in zip(first.tolist(), metrics, strict=True):
-        policy.reset(setup.platform, seed)
-        prepared = prepare(policy, env.facts, names)
+        reset_policy(policy, setup.platform, seed)
+        prepared = prepare(policy, env.facts, names, decide_limit)
         memory = prepared.memory_for(env.state, env.plan)
         if not play_episode(batch, 0, prepared.address, memory.address, row, out):
             raise prepared.error()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from decision.model.errors import ConfigError, InputError
-from decision.policies.options import nearest
+from decision.model.names import nearest
 from decision.schedulers.base import convert_settings
 from decision.schedulers.registry import find_scheduler, records
 

@@ -88,16 +88,24 @@ class EpisodeComparison:
         episodes: how many.
         seed: of the jobs that episodes begin with.
         online: whether other jobs arrive after those that are placed.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Raises:
         ConfigError: if platform and workload do not fit together.
     """
 
     def __init__(
-        self, platform: Platform, workload: Workload, placed: int, episodes: int, seed: int, online: bool = True
+        self,
+        platform: Platform,
+        workload: Workload,
+        placed: int,
+        episodes: int,
+        seed: int,
+        online: bool = True,
+        decide_limit: float = 0.0,
     ) -> None:
         self._setup = partial(make_setup, workload, platform, episodes=Episodes(jobs=placed, online=online))
-        self._episodes, self._seed = episodes, seed
+        self._episodes, self._seed, self._decide_limit = episodes, seed, decide_limit
         self._plain = self._setup()
 
     def metrics(self, policy: str, placed: list[PlacedJobs] | None = None) -> dict[str, NDArray[np.float64]]:
@@ -114,7 +122,8 @@ class EpisodeComparison:
         checkpoint = find_checkpoint(policy)
         learned = policy if checkpoint is None else learned_policy(checkpoint)
         if not isinstance(learned, LearnedPolicy):  # it sees the cluster itself
-            return evaluate(learned, self._plain, self._episodes, self._seed, placed=placed)
+            limit = self._decide_limit
+            return evaluate(learned, self._plain, self._episodes, self._seed, placed=placed, decide_limit=limit)
         encoder, actor = learned.encoder, learned.actor
         actor.reset(self._seed)
         return evaluate(actor.together, self._setup(encoder=encoder), self._episodes, self._seed, placed=placed)

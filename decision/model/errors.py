@@ -44,6 +44,10 @@ class DeadlockError(PolicyError):
     """The simulation cannot go on: jobs wait, nothing runs, and the policy asked for nothing."""
 
 
+class DecideTimeoutError(PolicyError):
+    """A policy took longer for a decision than it may: the message names the line at which it was."""
+
+
 class ProtocolError(DecisionError):
     """Something is wrong with the conversation."""
 

@@ -1,11 +1,19 @@
-"""Many names in one: ``taurus-[1-16]``, as tools of clusters fold them."""
+"""Many names in one: ``taurus-[1-16]``, as tools of clusters fold them; and the name that was meant."""
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 
 from .hosts import intervals
 
 _NUMBERS = re.compile(r"(\d+)")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name: ``; did you mean easy?``, or nothing. Capitals make no difference."""
+    spelt = {each.casefold(): each for each in known}
+    found = difflib.get_close_matches(name.casefold(), spelt, n=1)
+    return f"; did you mean {spelt[found[0]]}?" if found else ""
 
 
 def fold_names(names: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ from decision.state.view import ClusterView, JobView
 from .composed import ComposedPolicy
 from .plan_check import check_plan
 from .policy import Plan, Policy
-from .registry import find_agent, find_policy, list_policies, register_loader
+from .registry import find_agent, find_policy, list_options, list_policies, register_loader
 
 __all__ = [
     "ClusterView",
@@ -43,6 +43,7 @@ __all__ = [
     "check_plan",
     "find_agent",
     "find_policy",
+    "list_options",
     "list_policies",
     "register_loader",
 ]

@@ -1,14 +1,25 @@
 """The slots of composed policies by name, with one line each and where they come from."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from .config import Allocation, Backfill, Order, Power
+from .config import Allocation, Backfill, Order, PolicyConfig, Power
 
 
 class PolicyLine(NamedTuple):
     """One line of ``decision policies``."""
 
     name: str
+    summary: str
+    paper: str = ""
+
+
+class OptionLine(NamedTuple):
+    """One option of a policy, as ``decision policies NAME`` shows it."""
+
+    name: str
+    default: str  # "" where it must be given
+    unit: str  # "" for names and for numbers without unit
     summary: str
     paper: str = ""
 
@@ -84,6 +95,35 @@ POWERS: dict[str, tuple[Power, PolicyLine]] = {
 }
 
 ALIASES = {"filler": "first-fit"}
+
+
+_SLURM = "Slurm, priority/multifactor"
+
+SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
+    "order": ("in which order jobs are looked at", ORDERS),
+    "backfill": ("what happens behind a job that does not fit", BACKFILLS),
+    "allocation": ("which of the free hosts a job gets", ALLOCATIONS),
+    "power": ("when idle hosts sleep", POWERS),
+}
+_NUMBERS = (
+    ("age_weight", "", "with order=multifactor: of a job's wait, as a share of max_age", _SLURM),
+    ("size_weight", "", "with order=multifactor: of a job's hosts, as a share of all hosts", _SLURM),
+    ("max_age", "s", "with order=multifactor: wait that counts in full", _SLURM),
+    ("idle_timeout", "s", "with power=idle-timeout: a host that is idle for so long sleeps", ""),
+    ("keep_awake", "hosts", "with power=keep-awake: idle hosts that stay awake", ""),
+    ("wake_time", "s", "with power=...: what a host takes to wake, where the platform does not say it", ""),
+)
+
+
+def composed_options(order: str, backfill: str) -> list[OptionLine]:
+    """The options of the composed policy with these slots."""
+    chosen = {"order": order, "backfill": backfill, "allocation": "first-fit", "power": "never"}
+    slots = [
+        OptionLine(slot, chosen[slot], "", f"{summary}: {', '.join(values)}")
+        for slot, (summary, values) in SLOTS.items()
+    ]
+    defaults = PolicyConfig()
+    return [*slots, *(OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS)]
 
 
 def split_name(name: str) -> tuple[str, str] | None:

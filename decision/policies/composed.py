@@ -8,28 +8,24 @@ import numpy as np
 
 from decision.jit import kernel
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import N_FREE, N_QUEUED, ClusterState, platform_facts
 
 from .allocation import plan_start
 from .backfill import choose
 from .capacity import TOLERANCE
-from .catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS
+from .catalogue import SLOTS
 from .config import Backfill, Order, PolicyConfig, Power
 from .conservative import choose_reserved, next_call
 from .memory import NEXT_CALL, Memory, config_in, grown_memory, memory_at, new_memory
-from .options import nearest, read_value, refuse_unknown
+from .options import read_value, refuse_unknown
 from .order import sort_queue
 from .plan_arrays import CALL_AT, add, clear
 from .power import manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
-_SLOTS: dict[str, Mapping[str, tuple[int, Any]]] = {
-    "order": ORDERS,
-    "backfill": BACKFILLS,
-    "allocation": ALLOCATIONS,
-    "power": POWERS,
-}
+_SLOTS: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
 _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot that reads it, values that read it
     "age_weight": (float, "order", (Order.MULTIFACTOR,)),
     "size_weight": (float, "order", (Order.MULTIFACTOR,)),

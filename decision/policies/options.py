@@ -1,19 +1,15 @@
 """Options of policies: from texts to values, with errors that name the option."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
+
+from .catalogue import OptionLine
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: ``; did you mean easy?``, or nothing."""
-    found = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def refuse_unknown(policy: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -38,8 +34,7 @@ def read_value(policy: str, name: str, value: Any, kind: type) -> Any:
     try:
         return _TRUTH[value.lower()] if kind is bool and isinstance(value, str) else kind(value)
     except (KeyError, TypeError, ValueError):
-        wanted = {"int": "a whole number", "float": "a number", "bool": "true or false"}[kind.__name__]
-        raise ConfigError(f"policy {policy}: option {name}={value!r} must be {wanted}") from None
+        raise ConfigError(f"policy {policy}: option {name}={value!r} must be {_KINDS[kind]}") from None
 
 
 def make_with_options(policy: str, make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
@@ -60,4 +55,14 @@ def make_with_options(policy: str, make: Callable[..., Any], options: Mapping[st
     return make(**values)
 
 
+def options_of(make: Callable[..., Any]) -> list[OptionLine]:
+    """The parameters of a class or function, as options."""
+    return [
+        OptionLine(name, "" if p.default is p.empty else str(p.default), "", _KINDS.get(p.annotation, ""))
+        for name, p in inspect.signature(make, eval_str=True).parameters.items()
+        if p.kind not in _OPEN
+    ]
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -1,6 +1,8 @@
 """What a policy is, and the plan that it writes into."""
 
+import operator
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
@@ -8,7 +10,7 @@ import numpy as np
 from decision.model.errors import PolicyError
 from decision.model.platform import Platform
 from decision.state.bitmap import count_hosts, remove_interval
-from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
+from decision.state.cluster import N_JOBS, PSTATE_COMPUTING, ClusterState, PlatformFacts
 from decision.state.view import ClusterView, JobView, hosts_in
 
 from .allocation import take_lowest
@@ -67,12 +69,13 @@ class Plan:
         """Start a waiting job on `hosts`, or on the free ones with the lowest ids.
 
         Raises:
-            PolicyError: if no hosts are named and too few are free.
+            PolicyError: if there is no such job or host, or no hosts are named and too few are free.
         """
         if hosts is not None:
-            self._write_hosts(self._add(START, job), hosts)
+            chosen = self._existing(hosts)
+            self._write_hosts(self._add(START, job), chosen)
             return
-        size = self._size(job)
+        size = int(self._state.size[self._number(job)])
         if size > self.nb_free:
             raise PolicyError(f"{self._when()}: {_name(job)} needs {size} hosts, {self.nb_free} free")
         self._keep_room(self.arrays.count[1] + size - 1, len(self.arrays.first), "intervals of hosts")
@@ -88,11 +91,11 @@ class Plan:
 
     def set_pstate(self, hosts: Iterable[int], pstate: int) -> None:
         """Switch hosts to a power state, one in which they compute or one in which they sleep."""
-        hosts = list(hosts)
-        if hosts:
-            action = self._add(SET_PSTATE, -1)
-            self.arrays.value[action] = pstate
-            self._write_hosts(action, hosts)
+        chosen, target = self._existing(hosts), self._whole(pstate, "the number of a power state")
+        if chosen:
+            action = self._append(SET_PSTATE)
+            self.arrays.value[action] = target
+            self._write_hosts(action, chosen)
 
     def sleep(self, hosts: Iterable[int]) -> None:
         """Put idle hosts to sleep.
@@ -108,12 +111,14 @@ class Plan:
 
     def call_at(self, time: float) -> None:
         """Be asked again at `time` (seconds), if nothing happens before."""
-        self.arrays.time[self._add(CALL_AT, -1)] = time
+        if not isinstance(time, Real):
+            raise PolicyError(f"{self._when()}: {time!r} is not a time in seconds")
+        self.arrays.time[self._append(CALL_AT)] = time
 
     def _switch_each(self, hosts: Iterable[int], target: Callable[[int], int]) -> None:
         by_pstate: dict[int, list[int]] = {}
-        for host in hosts:
-            by_pstate.setdefault(target(self._existing(host)), []).append(host)
+        for host in self._existing(hosts):
+            by_pstate.setdefault(target(host), []).append(host)
         for pstate, group in by_pstate.items():
             self.set_pstate(group, pstate)
 
@@ -126,19 +131,41 @@ class Plan:
     def _first_computing(self, host: int) -> int:
         return int(np.argmax(self._facts.pstate_kind[host] == PSTATE_COMPUTING))
 
-    def _existing(self, host: int) -> int:
-        hosts = len(self._state.host_state)
-        if not 0 <= host < hosts:
-            raise PolicyError(f"{self._when()}: host {host} does not exist; the platform has hosts 0-{hosts - 1}")
-        return host
+    def _existing(self, hosts: Iterable[int]) -> list[int]:
+        """The ids of these hosts, ascending."""
+        if not isinstance(hosts, Iterable):
+            raise PolicyError(f"{self._when()}: hosts are {hosts!r}, and must be a list of ids")
+        there = len(self._state.host_state)
+        chosen = sorted(self._whole(host, "a host's id") for host in hosts)
+        for host in (chosen[0], chosen[-1]) if chosen else ():
+            if not 0 <= host < there:
+                raise PolicyError(f"{self._when()}: host {host} does not exist; the platform has hosts 0-{there - 1}")
+        return chosen
+
+    def _number(self, job: Job) -> int:
+        """The number of a job that has been submitted."""
+        number = job.number if isinstance(job, JobView) else self._whole(job, "a job, nor a job's number")
+        submitted = int(self._state.count[N_JOBS])
+        if not 0 <= number < submitted:
+            raise PolicyError(f"{self._when()}: there is no job number {number}; {submitted} were submitted")
+        return number
+
+    def _whole(self, value: int, what: str) -> int:
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise PolicyError(f"{self._when()}: {value!r} is not {what}") from None
 
     def _add(self, kind: int, job: Job) -> int:
+        return self._append(kind, self._number(job))
+
+    def _append(self, kind: int, number: int = -1) -> int:
         self._keep_room(self.arrays.count[0], len(self.arrays.kind), "actions")
-        return int(add(self.arrays, kind, job.number if isinstance(job, JobView) else int(job)))
+        return int(add(self.arrays, kind, number))
 
     def _write_hosts(self, action: int, hosts: Iterable[int]) -> None:
         computes = self.arrays.kind[action] == SET_PSTATE and self._is_computing(int(self.arrays.value[action]))
-        for host in sorted(self._existing(int(host)) for host in hosts):
+        for host in hosts:
             self._keep_room(self.arrays.count[1], len(self.arrays.first), "intervals of hosts")
             add_interval(self.arrays, action, host, host)
             if not computes:
@@ -151,9 +178,6 @@ class Plan:
     def _keep_room(self, used: int, room: int, what: str) -> None:
         if used >= room:
             raise PolicyError(f"{self._when()}: more than {room} {what} in one plan")
-
-    def _size(self, job: Job) -> int:
-        return job.size if isinstance(job, JobView) else int(self._state.size[job])
 
     def _when(self) -> str:
         return f"t={self._state.now[0]:.12g} s"

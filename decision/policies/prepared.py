@@ -8,21 +8,24 @@ So one loop runs them all: no loop knows which policies there are, a new policy 
 Python runs wherever a compiled one does.
 
 What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
-because nothing can be raised through a kernel. Compiled policies keep the rules; tests see to that.
+because nothing can be raised through a kernel. The error names the line in the user's file (`failures`), and a decision
+may have a limit (`deadline`). Compiled policies keep the rules; tests see to that.
 """
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from decision.bundle import Bundle
 from decision.entry import Entry, Interface
 from decision.jit import kernel
-from decision.model.errors import DecisionError, InternalError, PolicyError
+from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
 from decision.model.platform import Platform
 from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.view import ClusterView
 
+from .deadline import Deadline, TookTooLong
+from .failures import failure, name_of, place_of
 from .plan_arrays import PlanArrays, clear
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
@@ -97,10 +100,18 @@ class PreparedPolicy(Protocol):
         """Why the last plan cannot be carried out: what the policy raised, or a `PolicyError`."""
 
 
-def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> PreparedPolicy:
-    """Make a policy ready that was reset; `names` are the jobs' ids by number, and may grow."""
-    kind: Any = _Compiled if hasattr(policy, "entry") else _InPython
-    return kind(policy, facts, names)
+def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float = 0.0) -> PreparedPolicy:
+    """Make a policy ready that was reset.
+
+    Args:
+        policy: that is to be asked.
+        facts: of the hosts.
+        names: the jobs' ids by number; may grow.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
+    """
+    if hasattr(policy, "entry"):
+        return _Compiled(cast(CompiledPolicy, policy), facts, names)
+    return _InPython(policy, facts, names, decide_limit)
 
 
 class _Prepared:
@@ -136,9 +147,10 @@ class _Nothing(Bundle):
 
 
 class _InPython(_Prepared):
-    def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str]) -> None:
+    def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float) -> None:
         super().__init__(policy, facts, names)
         self.seconds = 0.0
+        self._deadline = Deadline(decide_limit) if decide_limit else None
         self._callback = DECIDE.callback(self._decide)
         self.address = self._callback.address
         self._raised: BaseException | None = None
@@ -163,11 +175,39 @@ class _InPython(_Prepared):
     def _ask(self) -> None:
         state, plan = self._state, self._plan
         clear(plan, state)
+        view, to_fill = ClusterView(state, self._facts, self._names), Plan(plan, state, self._facts)
         try:
-            self._policy.decide(ClusterView(state, self._facts, self._names), Plan(plan, state, self._facts))
-        except (DecisionError, InternalError):
+            if self._deadline is None:
+                self._policy.decide(view, to_fill)
+            else:
+                self._ask_in_time(self._deadline, view, to_fill)
+        except (InternalError, DecideTimeoutError):
             raise
-        except Exception as error:
-            where = f"{type(self._policy).__module__}.{type(self._policy).__qualname__}"
-            what = f"{type(error).__name__}: {error}"
-            raise PolicyError(f"t={state.now[0]:.12g} s: policy {where} failed: {what}") from error
+        except PolicyError as error:  # what `Plan` and `ClusterView` refuse
+            where = place_of(error)
+            raise type(error)(f"{error} ({where})" if where else str(error), field=error.field) from error
+        except DecisionError:
+            raise
+        except KeyboardInterrupt as stop:
+            stop.add_note(f"in decide of {name_of(self._policy)}: {place_of(stop)}")
+            raise
+        except (Exception, SystemExit) as error:
+            raise failure(self._policy, "decide", error, f"t={state.now[0]:.12g} s: ") from error
+
+    def _ask_in_time(self, deadline: Deadline, view: ClusterView, plan: Plan) -> None:
+        late: BaseException | None = None
+        try:
+            try:
+                deadline.begin()
+                self._policy.decide(view, plan)
+            finally:
+                deadline.end()
+        except (TookTooLong, KeyboardInterrupt) as error:
+            deadline.end()  # it may have arrived before the end above
+            if not deadline.over:
+                raise
+            late = error
+        if deadline.over:
+            took = f"policy {name_of(self._policy)}: decide took longer than {deadline.seconds:g} s"
+            where = f" ({deadline.where})" if deadline.where else ""
+            raise DecideTimeoutError(f"t={view.now:.12g} s: {took}{where}", field="decide_limit") from late

@@ -26,11 +26,13 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 
-from .catalogue import PARTS, PRESETS, PolicyLine, composed_names, split_name
+from .catalogue import PARTS, PRESETS, OptionLine, PolicyLine, composed_names, composed_options, split_name
 from .composed import OPTIONS, ComposedPolicy
+from .failures import in_words
 from .kamelot import Kamelot
-from .options import make_with_options, nearest, refuse_unknown
+from .options import make_with_options, options_of, refuse_unknown
 from .policy import Policy
 
 _ENTRY_POINTS = "decision.policies"
@@ -76,6 +78,13 @@ _CLASS_LINES = [
     PolicyLine("kamelot", "fcfs, conservative over hosts instead of their number, as OAR does it", "OAR 3"),
 ]
 
+_CLASS_OPTIONS = {
+    "kamelot": [
+        OptionLine("security_time", "60", "s", "each walltime counts as so much longer", "SCHEDULER_JOB_SECURITY_TIME"),
+        OptionLine("reaction", "0", "s", "from an event to the decision; what happens meanwhile shares the decision"),
+    ]
+}
+
 
 def register_loader(pattern: str, loader: Loader) -> None:
     """Let `loader` make the policies whose names match `pattern`, like ``*.onnx``, from name and options."""
@@ -102,11 +111,7 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     if slots is not None:
         refuse_unknown(name, settings, OPTIONS)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
-    if name in _CLASSES:
-        return _instance(name, _CLASSES[name], settings)
-    if ":" in name:
-        return _instance(name, _find_class(name), settings)
-    return _from_entry_point(name, settings)
+    return _instance(name, _class_of(name), settings)
 
 
 def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
@@ -124,6 +129,21 @@ def list_policies() -> list[PolicyLine]:
     """One line for each policy, and for each part that policies are composed of."""
     lines = [line for source in (*_REGISTERED, *_shipped()) for line in source.lines()]
     return [*PRESETS, *_CLASS_LINES, *lines, *PARTS]
+
+
+def list_options(name: str) -> list[OptionLine]:
+    """The options of a policy, with the defaults that they have if a user names none.
+
+    Raises:
+        ConfigError: if there is no such policy.
+    """
+    name, _, _ = name.partition(",")
+    slots = split_name(name)
+    if _source_of(name) is not None:
+        return []  # a checkpoint has none; those of pybatsim's schedulers are their own
+    if slots is not None:
+        return composed_options(*slots)
+    return _CLASS_OPTIONS.get(name) or options_of(_class_of(name))
 
 
 def _source_of(name: str) -> PolicySource | None:
@@ -178,8 +198,8 @@ def _load_module(name: str, module: str) -> ModuleType:
         raise ConfigError(f"policy {name}: {module!r} is neither a module nor a file that ends in .py")
     try:
         return importlib.import_module(module)
-    except Exception as error:
-        raise ConfigError(f"policy {name}: importing {module} failed: {_in_words(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"policy {name}: importing {module} failed: {in_words(error)}") from error
 
 
 def _load_file(name: str, path: Path) -> ModuleType:
@@ -193,17 +213,17 @@ def _load_file(name: str, path: Path) -> ModuleType:
     sys.modules[module_name] = module  # dataclasses and pickles look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise ConfigError(f"policy {name}: running {path} failed: {_in_words(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"policy {name}: running {path} failed: {in_words(error)}") from error
     return module
 
 
-def _in_words(error: Exception) -> str:
-    where = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-    return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}{where}"
-
-
-def _from_entry_point(name: str, settings: Mapping[str, Any]) -> Policy:
+def _class_of(name: str) -> Any:
+    """The class of a policy that is none of composed slots."""
+    if name in _CLASSES:
+        return _CLASSES[name]
+    if ":" in name:
+        return _find_class(name)
     installed = entry_points(group=_ENTRY_POINTS)
     if name not in installed.names:
         shipped = [each for source in (*_REGISTERED, *_shipped()) for each in source.names if "*" not in each]
@@ -212,7 +232,7 @@ def _from_entry_point(name: str, settings: Mapping[str, Any]) -> Policy:
             f"there is no policy {name!r}{nearest(name, known)} (decision policies lists them; yours is "
             f"module:Class or ./file.py:Class)"
         )
-    return _instance(name, installed[name].load(), settings)
+    return installed[name].load()
 
 
 def _instance(name: str, make: Any, settings: Mapping[str, Any]) -> Policy:
@@ -223,8 +243,8 @@ def _instance(name: str, make: Any, settings: Mapping[str, Any]) -> Policy:
         policy = make_with_options(name, make, settings)
     except ConfigError:
         raise
-    except Exception as error:
-        raise ConfigError(f"policy {name}: making it failed: {_in_words(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"policy {name}: making it failed: {in_words(error)}") from error
     for method in ("reset", "decide"):
         if not callable(getattr(policy, method, None)):
             raise ConfigError(f"policy {name} has no method {method}; see decision.policies.Policy")

@@ -49,6 +49,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     draw: int = 0  # seed of the windows
     seeds: int = 1  # of the policies, 0, 1, ...
     timeout: float = 0.0  # seconds to wait for Batsim
+    decide_limit: float = 0.0  # as of `PolicyChoice`
 
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,8 +141,12 @@ def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
 def runs_of(plan: ComparisonPlan) -> list[ComparedRun]:
     """All runs of a plan, those of one window together. Raises ConfigError if a file or the plan is not valid."""
     digest_of = functools.cache(file_digest)
+
+    def choice(policy: str, seed: int) -> PolicyChoice:
+        return PolicyChoice(policy=policy, settings=plan.settings, seed=seed, decide_limit=plan.decide_limit)
+
     return [
-        _run(plan, workload, engine, window, PolicyChoice(policy=policy, settings=plan.settings, seed=seed), digest_of)
+        _run(plan, workload, engine, window, choice(policy, seed), digest_of)
         for workload in plan.workloads
         for window in _windows(plan, workload)
         for seed in range(plan.seeds)

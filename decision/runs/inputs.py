@@ -48,6 +48,7 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     settings: dict[str, str] = {}
     seed: int = 0
+    decide_limit: float = 0.0  # seconds that a policy in Python may take for a decision; 0 means no limit
 
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:

@@ -100,6 +100,7 @@ def simulate_inputs(
             events=case.events,
             engine_options=options,
             seed=choice.seed,
+            decide_limit=choice.decide_limit,
             progress=progress,
         )
     simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
@@ -184,7 +185,13 @@ def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: ShowT
 def _agent(case: LoadedInputs, choice: PolicyChoice) -> Responder:
     from decision.batsim.agent import make_agent
 
-    return make_agent(choice.policy, choice.settings, platform=case.platform, seed=choice.seed)
+    return make_agent(
+        choice.policy,
+        choice.settings,
+        platform=case.platform,
+        seed=choice.seed,
+        decide_limit=choice.decide_limit,
+    )
 
 
 def find_batsim(batsim: str) -> str:

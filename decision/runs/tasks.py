@@ -23,6 +23,7 @@ from decision import __version__
 from decision.batsim.signals import StopRequest, stop_on_signals
 from decision.formats.files import read_bytes, write_files
 from decision.model.errors import ConfigError
+from decision.policies.deadline import ignore_interrupt
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -201,4 +202,4 @@ def _workers(processes: int) -> Iterator[ProcessPoolExecutor | None]:
 
 
 def _leave_signals_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, ignore_interrupt)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from decision.bundle import F4, F8, I1, Bundle
 from decision.entry import Entry, Interface
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 from decision.model.workload import Workload
-from decision.policies.options import nearest
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.prepared import CompiledPolicy
 from decision.state.cluster import ClusterState, PlatformFacts

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 from decision.model.workload import Workload
-from decision.policies.options import nearest
 
 from .base import ChoosingScheduler, Encoder, Scheduler
 

@@ -12,10 +12,11 @@ import numpy as np
 from decision.bundle import Bundle
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
-from decision.model.errors import DecisionError, PolicyError
+from decision.model.errors import DecideTimeoutError, DecisionError, PolicyError
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
+from decision.policies.failures import reset_policy
 from decision.policies.plan_arrays import START
 from decision.policies.policy import Plan, Policy
 from decision.state.cluster import N_QUEUED
@@ -24,6 +25,7 @@ from decision.state.view import ClusterView
 from .simulate import run
 
 _PATIENCE = 2_000  # decisions without a start while jobs wait
+_DECIDE_LIMIT = 5.0  # seconds
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,33 +38,40 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     energy: bool = False
 
 
-def check_policy(make: Callable[[], Policy]) -> list[str]:
+def check_policy(make: Callable[[], Policy], decide_limit: float = _DECIDE_LIMIT) -> list[str]:
     """Try a policy on small workloads.
 
     Args:
         make: makes a fresh policy.
+        decide_limit: seconds that a policy in Python may take for a decision; after one that took longer, nothing more
+            is tried. 0 means no limit.
 
     Returns:
-        One clear line for each rule that it breaks; none if it keeps them all.
+        One clear line for each rule that it breaks, with the first trial that found it; none if it keeps them all.
 
     Raises:
         ConfigError: if the policy cannot be made.
     """
-    findings: list[str] = []
+    findings: dict[str, str] = {}  # the trial that found it first
     for trial in trials(without_walltime=not getattr(make(), "needs_walltime", False)):
-        findings += [f"{trial.name}: {finding}" for finding in _try(trial, make)]
-    return findings
+        watched = _Watched(make())
+        try:
+            found = _try(trial, watched, make, decide_limit)
+        except DecideTimeoutError as error:
+            findings |= dict.fromkeys((*watched.findings, str(error)), trial.name)
+            break
+        findings |= {finding: trial.name for finding in found if finding not in findings}
+    return [f"{trial}: {finding}" for finding, trial in findings.items()]
 
 
-def _try(trial: Trial, make: Callable[[], Policy]) -> list[str]:
-    watched = _Watched(make())
+def _try(trial: Trial, watched: "_Watched", make: Callable[[], Policy], decide_limit: float) -> list[str]:
     try:
-        first, again = _simulate(trial, watched), _simulate(trial, watched)
-        fresh = _simulate(trial, _Watched(make()))
+        first, again = (_simulate(trial, watched, decide_limit) for _ in range(2))
+        fresh = _simulate(trial, _Watched(make()), decide_limit)
+    except DecideTimeoutError:
+        raise
     except DecisionError as error:
         return [*watched.findings, str(error)]
-    except Exception as error:  # whatever a user's code may raise is a finding, not a crash of the check
-        return [*watched.findings, f"{type(error).__name__}: {error}"]
     findings = list(watched.findings)
     if difference := _difference(first, fresh):
         findings.append(f"two runs with the same seed differ: {difference}")
@@ -71,10 +80,10 @@ def _try(trial: Trial, make: Callable[[], Policy]) -> list[str]:
     return findings
 
 
-def _simulate(trial: Trial, policy: Policy) -> RunRecord:
+def _simulate(trial: Trial, policy: Policy, decide_limit: float) -> RunRecord:
     engine = EmbeddedEngine(trial.platform, [trial.workload], trial.events, EngineOptions(energy=trial.energy))
-    policy.reset(trial.platform, 1)
-    run(engine, policy)
+    reset_policy(policy, trial.platform, 1)
+    run(engine, policy, decide_limit=decide_limit)
     return engine.record()
 
 
@@ -98,17 +107,17 @@ class _Watched:
     """A policy whose effects are observed: what it does to the state, and whether it ever starts a job."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.__wrapped__ = policy  # whose failures these are
         self._idle = 0
         self.findings: list[str] = []
 
     def reset(self, platform: Platform, seed: int) -> None:
         self._idle = 0
-        self._policy.reset(platform, seed)
+        self.__wrapped__.reset(platform, seed)
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         before = cluster.arrays.copy()
-        self._ask(cluster, plan)
+        self.__wrapped__.decide(cluster, plan)
         for field in _changed(before, cluster.arrays):
             finding = f"it writes the state ({field}), which it may only read"
             if finding not in self.findings:
@@ -117,14 +126,6 @@ class _Watched:
         self._idle = 0 if starts or cluster.arrays.count[N_QUEUED] == 0 else self._idle + 1
         if self._idle > _PATIENCE:
             raise PolicyError(f"t={cluster.now:g} s: asked {_PATIENCE} times, and jobs still wait")
-
-    def _ask(self, cluster: ClusterView, plan: Plan) -> None:
-        try:
-            self._policy.decide(cluster, plan)
-        except DecisionError:
-            raise
-        except Exception as error:
-            raise PolicyError(f"t={cluster.now:g} s: decide fails: {type(error).__name__}: {error}") from error
 
 
 def _changed(before: Bundle, after: Bundle) -> list[str]:

@@ -12,6 +12,7 @@ from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_walltime
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
@@ -35,6 +36,7 @@ def simulate_workloads(
     events: Sequence[MachineEvent] = (),
     engine_options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
     seed: int = 0,
+    decide_limit: float = 0.0,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Run `policy` over the workloads on the embedded engine.
@@ -47,6 +49,7 @@ def simulate_workloads(
         events: what happens to the platform from outside.
         engine_options: Batsim's options.
         seed: of the policy.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
         progress: is called every now and then with how far the run is.
 
     Raises:
@@ -57,8 +60,8 @@ def simulate_workloads(
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     misfits = _check_jobs(platform, workloads, chosen)
-    chosen.reset(platform, seed)
-    seconds = run(engine, chosen, progress)
+    reset_policy(chosen, platform, seed)
+    seconds = run(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
     record = engine.record()
     record.scheduling_time = seconds
@@ -66,8 +69,10 @@ def simulate_workloads(
     return record
 
 
-def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None) -> float:
+def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None, decide_limit: float = 0.0) -> float:
     """Run a policy that was reset on an engine that was just made, to the end.
+
+    Arguments are those of `simulate_workloads`.
 
     Returns:
         The seconds spent in a policy in Python; nan for a compiled one.
@@ -76,7 +81,7 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
         PolicyError: if the policy fails or decides something impossible.
         DeadlockError: if nothing can happen any more.
     """
-    prepared = prepare(policy, engine.facts, JobNames(engine))
+    prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
     memory, stretch = None, _STRETCH if progress else 2**62
     while True:

@@ -30,7 +30,7 @@ def command(root, tmp_path):
 @pytest.mark.parametrize(
     ("policy", "complaint"),
     [
-        ("Raises", "Raises failed: ValueError: out of ideas"),
+        ("Raises", "policy Raises: decide failed: ValueError: out of ideas ("),
         ("StartsARunningJob", "cannot start: it is running"),
         ("OverAllocates", "cannot start on hosts"),
     ],

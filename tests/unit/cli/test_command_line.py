@@ -72,6 +72,48 @@ def test_debug_shows_where_an_error_came_from(failing):
     assert "Traceback" not in run().stderr
 
 
+def test_debug_may_stand_behind_the_command_and_shows_the_users_code_last(tmp_path):
+    (tmp_path / "mine.py").write_text("class Mine:\n    def __init__(self):\n        self.x = 1 / 0\n")
+    given = ["run", "-p", "toy", "-w", "toy", "--policy", f"{tmp_path / 'mine.py'}:Mine", "-o", str(tmp_path / "out")]
+    plain = cli(*given).stderr
+    assert plain.endswith("mine.py:3: self.x = 1 / 0) (--debug shows the trace)\n")
+    assert len(plain.splitlines()) == 1
+    shown = cli(*given, "--debug").stderr.splitlines()
+    assert shown[-1] == plain.strip()
+    assert shown[-2] == "ZeroDivisionError: division by zero"
+    assert shown == cli("--debug", *given).stderr.splitlines()
+
+
+def test_a_policy_that_takes_too_long_ends_every_command_that_runs_it(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def reset(self, platform, seed): pass\n    def decide(self, cluster, plan):\n"
+        "        while True: pass\n"
+    )
+    policy = f"{tmp_path / 'mine.py'}:Mine"
+    toy = ["-p", "toy", "-w", "toy", "--policy", policy, "-o", str(tmp_path / "out")]
+    for given in (
+        ["run", *toy],
+        ["run", *toy, "--engine", "reference"],
+        ["compare", *toy, "--seeds", "2", "-j", "2"],
+        ["policies", "check", policy],
+    ):
+        result = cli(*given, "--decide-limit", "0.3")
+        assert result.exit_code == 2
+        assert "t=0 s: policy Mine: decide took longer than 0.3 s (" in result.stderr
+        assert "mine.py:4: while True: pass)" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_a_policys_name_lists_its_options():
+    rows = [" ".join(line.split()) for line in cli("policies", "sjf+easy").stdout.splitlines()]
+    assert any(row.startswith("order sjf in which order jobs are looked at: fcfs, lcfs,") for row in rows)
+    assert "idle_timeout 300 s with power=idle-timeout: a host that is idle for so long sleeps" in rows
+    assert any(row.startswith("max_age 604800 s") and row.endswith("(Slurm, priority/multifactor)") for row in rows)
+    assert cli("policies", "kamelot").stdout.split()[7:10] == ["security_time", "60", "s"]
+    assert cli("policies", "eazy").stderr.startswith("error: there is no policy 'eazy'; did you mean easy?")
+    assert "did you mean easy?" in cli("policies", "EASY").stderr
+
+
 def test_an_interrupted_run_ends_as_programs_do(failing):
     assert failing(Interrupted(15))().exit_code == 143
     assert failing(KeyboardInterrupt())().exit_code == 130

@@ -64,6 +64,7 @@ def test_a_comparison_is_what_its_file_says(tmp_path):
 
 def test_the_policies_and_one_of_ones_own(tmp_path):
     assert {"name", "summary", "paper"} == set(document("policies")["policies"][0])
+    assert document("policies", "easy")["options"][1]["default"] == "easy"
     source = "class Idle:\n    def reset(self, p, s): pass\n    def decide(self, c, p): pass\n"
     (tmp_path / "mine.py").write_text(source)
     name = f"{tmp_path / 'mine.py'}:Idle"

@@ -31,9 +31,9 @@ def toy():
 
 def complaint(toy, *actions) -> str:
     plan = Plan(toy.plan, toy.state, toy.facts)
-    for action in actions:
-        action(plan)
     with pytest.raises(PolicyError) as raised:
+        for action in actions:
+            action(plan)
         check_plan(toy.state, toy.facts, toy.plan, NAMES)
     assert str(raised.value).startswith("t=3600 s: ")
     return str(raised.value).removeprefix("t=3600 s: ")

@@ -92,7 +92,9 @@ def workload() -> Workload:
 
 
 def test_what_a_policy_raises_reaches_the_caller_of_the_run():
-    with pytest.raises(PolicyError, match=r"^t=0 s: policy .*Fails failed: ValueError: no luck$") as raised:
+    with pytest.raises(
+        PolicyError, match=r"^t=0 s: policy Fails: decide failed: ValueError: no luck \(.*\)$"
+    ) as raised:
         simulate_workloads(platform(4), [workload()], Fails(ValueError("no luck")))
     assert isinstance(raised.value.__cause__, ValueError)
     with pytest.raises(KeyboardInterrupt):

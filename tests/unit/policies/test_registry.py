@@ -135,7 +135,7 @@ def test_what_a_file_lacks_is_said(file, tmp_path):
 
 def test_a_file_that_cannot_be_run_is_said_with_its_line(tmp_path):
     (tmp_path / "bad.py").write_text("x = 1\ndef f(:\n")
-    assert "SyntaxError: invalid syntax (line 2)" in complaint_of(f"{tmp_path / 'bad.py'}:Mine")
+    assert "bad.py:2: def f(:)" in complaint_of(f"{tmp_path / 'bad.py'}:Mine")
     (tmp_path / "worse.py").write_text("import nowhere_to_be_found\n")
     assert "No module named 'nowhere_to_be_found'" in complaint_of(f"{tmp_path / 'worse.py'}:Mine")
 

@@ -101,7 +101,7 @@ def test_nothing_is_found_in_composed_policies(name):
 @pytest.mark.parametrize(
     ("policy", "finding"),
     [
-        (Raises, "decide fails: KeyError: 'w0!1'"),
+        (Raises, "decide failed: KeyError: 'w0!1' ("),
         (StartsRunningJobs, "cannot start: it is running"),
         (OverAllocates, "cannot start on hosts"),
         (NeverStarts, "nothing can happen any more"),

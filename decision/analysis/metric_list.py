@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, RunRecord
 
@@ -89,7 +90,7 @@ def find_metric(name: str) -> Metric:
         ConfigError: if it is unknown.
     """
     if name not in METRICS:
-        raise ConfigError(f"unknown metric {name!r} (known are {', '.join(METRICS)})")
+        raise ConfigError(f"unknown metric {name!r}{nearest(name, METRICS)} (known are {', '.join(METRICS)})")
     return METRICS[name]
 
 

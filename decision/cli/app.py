@@ -3,7 +3,7 @@
 import os
 import signal
 import traceback
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -30,12 +30,17 @@ class CommandLine(TyperGroup):
         end = args.index("--") if "--" in args else len(args)
         if "--debug" in args[:end]:
             args = ["--debug", *(argument for argument in args[:end] if argument != "--debug"), *args[end:]]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            raise _in_one_line(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except _UsageError as error:
+            raise _in_one_line(error) from None
         except DecisionError as error:
             if debugging(ctx):
                 _print_traces(error)
@@ -47,6 +52,20 @@ class CommandLine(TyperGroup):
         except KeyboardInterrupt as stop:
             note(" ".join(["interrupted", *getattr(stop, "__notes__", ())]), style="bold red")
             raise typer.Exit(128 + signal.SIGINT) from None
+
+
+_UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
+
+
+def _in_one_line(error: Any) -> Exception:
+    """Print what is wrong with the arguments; the end of the command."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return cast(Exception, error)
+    text = error.format_message().replace("Value error, ", "").rstrip(".")
+    text = text.replace("Input should be", "must be").replace("than or equal to", "than, or equal to,")
+    command = error.ctx.command_path if error.ctx else "decision"
+    note(f"error: {text} ({command} --help lists the options)", style="bold red")
+    return typer.Exit(error.exit_code)
 
 
 def _with_options(error: DecisionError) -> str:

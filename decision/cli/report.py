@@ -7,6 +7,7 @@ import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 
 from .command import add_command
 from .options import (
@@ -21,7 +22,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
+
+    from decision.analysis.runs import NamedRun
+    from decision.model.platform import Platform
 
 _PERIOD = 0.25  # seconds between two looks
 
@@ -89,6 +95,7 @@ def analyse_command(
         hosts = None if platform is None else load_platform(platform, energy=True)
         places, folders = split(runs)
         found, learned = load_runs(places), load_trainings(folders, kind_of)
+        _check_hosts(hosts, found)
         files = analyse(found, learned, writable_folder(output), hosts)
     if as_json:
         print_json({"runs": summary_rows(summaries_of(found)), "files": files})
@@ -96,6 +103,14 @@ def analyse_command(
     if found:
         print_summaries(summaries_of(found))
     say(f"{files[-1]} and {count(len(files) - 1, 'picture')} in the same folder")
+
+
+def _check_hosts(platform: "Platform | None", runs: "Sequence[NamedRun]") -> None:
+    """Refuse a platform on which a run cannot have been."""
+    for run in runs:
+        if platform is not None and run.record.nb_hosts > len(platform.hosts):
+            has = f"has {len(platform.hosts)} hosts, and {run.name} used a platform of {run.record.nb_hosts}"
+            raise ConfigError(f"{platform.path}: {has}; give the platform of the run", field="platform")
 
 
 def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = False) -> None:
@@ -140,13 +155,20 @@ def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False)
     Example:
 
       decision report show learned/dbf.ckpt
+
+      decision report show dbf
     """
+    from decision.learn import SHIPPED, find_checkpoint
     from decision.learn.checkpoint import read_manifest
 
     from .learning_tables import print_manifest
     from .tables import print_json
 
-    manifest = read_manifest(checkpoint)
+    found = find_checkpoint(str(checkpoint)) or checkpoint
+    if not found.exists():
+        advice = nearest(str(checkpoint), SHIPPED)
+        raise ConfigError(f"{checkpoint}: there is no such file, nor a shipped policy of that name{advice}")
+    manifest = read_manifest(found)
     if as_json:
         print_json(manifest)
     else:

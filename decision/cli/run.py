@@ -103,7 +103,7 @@ def run_command(
     from decision.runs.run import RealBatsim, run_to_folder
 
     from .progress import announce_compilation, working
-    from .tables import print_dropped, print_json, print_summaries, summary_rows
+    from .tables import print_dropped, print_json, print_machines, print_summaries, summary_rows
 
     if plot:
         require_matplotlib()  # before the simulation, which may be long
@@ -120,6 +120,7 @@ def run_command(
     )
     case = load_inputs(inputs)
     print_dropped(case.workloads)
+    print_machines(case)
     announce_compilation()
     with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
     from decision.reproduce import Findings, ResultTable
+    from decision.runs.inputs import LoadedInputs
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
@@ -123,6 +124,18 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
     for workload in workloads:
         if workload.dropped:
             note(f"{workload.path}: left out: {dropped_text(workload)}")
+
+
+def print_machines(case: "LoadedInputs") -> None:
+    """For each log that was read: whether its machine is of another size than the platform."""
+    from decision.formats.workload import is_swf
+
+    hosts = len(case.platform.hosts)
+    for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
+        if is_swf(path) and workload.nb_res != hosts:
+            advice = f"; --nodes {hosts:d} leaves out larger jobs" if workload.nb_res > hosts else ""
+            has = f"{case.inputs.platform} has {hosts:,}"
+            note(f"{path}: the log of a machine of {count(workload.nb_res, 'host')}, and {has}{advice}")
 
 
 def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:

@@ -17,6 +17,13 @@ _KINDS = {
     "object": "an object {...}",
     "array": "an array [...]",
 }
+_BEGINNINGS = {
+    b"\xef\xbb\xbf": "it begins with a byte order mark (BOM); save the file as UTF-8 without one",
+    b"\xff\xfe": "text in UTF-16; save the file as UTF-8",
+    b"\xfe\xff": "text in UTF-16; save the file as UTF-8",
+    b"<": "this is XML, such as a platform; is it the right file?",
+}
+_NO_NUMBER = re.compile(rb"(?<!\w)-?(NaN|nan|Infinity|inf)\b")  # what Python's json.dumps writes, and what is printed
 _BOUNDS = {">=": "of at least", ">": "above", "<=": "of at most"}
 
 
@@ -85,13 +92,30 @@ def explain_text(error: Exception, data: bytes) -> str:
     """Why `data` is not JSON, with the line that the decoder reports."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
+    for beginning, kind in _BEGINNINGS.items():
+        if data.startswith(beginning):
+            return kind
     if isinstance(error, UnicodeDecodeError):
         return "text that is not UTF-8; save the file as UTF-8"
     byte = re.search(r" \(byte (\d+)\)", str(error))
-    if byte:
-        line = data.count(b"\n", 0, int(byte[1])) + 1
-        return f"{str(error)[: byte.start()]} in line {line} (byte {byte[1]})"
-    return f"{error}; is the file complete?"
+    if not byte:
+        return f"{error}; is the file complete?"
+    at = int(byte[1])
+    line = data.count(b"\n", 0, at) + 1
+    word = _NO_NUMBER.search(data, max(0, at - 2))
+    if word and word.start() <= at:
+        return f"{_place(data, at)}{word[0].decode()} is not a number in JSON; write one (line {line}, byte {at})"
+    return f"{str(error)[: byte.start()]} in line {line} (byte {at})"
+
+
+def _place(data: bytes, at: int) -> str:
+    """The object's id, if it has one, and the field whose value stands at a byte: ``job '17', field 'subtime': ``."""
+    begin, end = data.rfind(b"{", 0, at) + 1, data.find(b"}", at)
+    job = re.search(rb'"id"\s*:\s*"?([^",}\s]+)', data[begin : end if end >= 0 else len(data)])
+    field = re.search(rb'"([^"]*)"\s*:[^"]*$', data[begin:at])
+    parts = [f"job {job[1].decode(errors='replace')!r}"] if job else []
+    parts += [f"field {field[1].decode(errors='replace')!r}"] if field else []
+    return f"{', '.join(parts)}: " if parts else ""
 
 
 def split_error(error: msgspec.ValidationError) -> tuple[str, str]:

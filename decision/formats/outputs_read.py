@@ -140,6 +140,8 @@ def read_schedule(path: Path) -> dict[str, str]:
             return {name: str(value) for name, value in msgspec.json.decode(read_bytes(path), type=dict).items()}
         except msgspec.DecodeError as error:
             raise InputError(f"{path}: not the summary of a run ({error}); {_ADVICE}") from None
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; a run's jobs and its summary are read together")
     return {name: column[0] for name, column in _columns(path).items() if column}
 
 
@@ -147,29 +149,47 @@ def _figure(path: Path, figures: dict[str, str], name: str) -> float:
     try:
         return float(figures[name])
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: not the summary of a run ({type(error).__name__}: {error}); {_ADVICE}") from None
+        raise InputError(f"{path}: not the summary of a run ({_in_words(error)}); {_ADVICE}") from None
+
+
+def _in_words(error: Exception) -> str:
+    """What is wrong with a table."""
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _columns(path: Path) -> Columns:
     """The columns of a CSV file by their header."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            header = next(rows, [])
-            columns = list(zip(*rows, strict=True)) or [()] * len(header)
-            return dict(zip(header, columns, strict=True))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
-    except (ValueError, csv.Error) as error:
+            reader = csv.reader(file)
+            header = next(reader, [])
+            rows = []
+            for row in reader:
+                if len(row) != len(header):
+                    raise csv.Error(f"line {reader.line_num} has {len(row)} cells, and the header has {len(header)}")
+                rows.append(row)
+            return dict(zip(header, zip(*rows, strict=True) if rows else [()] * len(header), strict=True))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: text that is not UTF-8; {_ADVICE}") from None
+    except csv.Error as error:
         raise InputError(f"{path}: not a table ({error}); {_ADVICE}") from None
 
 
 def _jobs(path: Path) -> JobTable:
     columns = _columns(path)
     try:
-        return _job_table(columns)
+        jobs = _job_table(columns)
+        ran = jobs.final_state != FinalState.REJECTED
+        untold = ran & ~(np.isfinite(jobs.submit_time) & np.isfinite(jobs.start_time) & np.isfinite(jobs.runtime))
+        if untold.any():
+            raise ValueError(f"job {jobs.id[int(untold.argmax())]} has a time that is not a finite number")
+        return jobs
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: not the jobs of a run ({error}); was it written by Batsim 3, 4 or 5?") from None
+        raise InputError(
+            f"{path}: not the jobs of a run ({_in_words(error)}); was it written by Batsim 3, 4 or 5?"
+        ) from None
 
 
 def _job_table(columns: Columns) -> JobTable:
@@ -205,7 +225,7 @@ def _host_states(path: Path, nb_hosts: int) -> HostTable:
         away = nb_hosts - counts.sum(axis=1, keepdims=True)
         return HostTable(time=_numbers(columns["time"]), counts=np.hstack([counts, away]))
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: not the machine states of a run ({error})") from None
+        raise InputError(f"{path}: not the machine states of a run ({_in_words(error)})") from None
 
 
 def _energy(path: Path) -> EnergyTable | None:
@@ -220,7 +240,7 @@ def _energy(path: Path) -> EnergyTable | None:
             wattmin=_numbers(columns["wattmin"]),
         )
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: not the energy of a run ({error})") from None
+        raise InputError(f"{path}: not the energy of a run ({_in_words(error)})") from None
 
 
 def _pstates(path: Path, energy: EnergyTable) -> PstateTable | None:
@@ -234,7 +254,7 @@ def _pstates(path: Path, energy: EnergyTable) -> PstateTable | None:
             pstate=_numbers(columns["new_pstate"]).astype(np.int64),
         )
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: not the pstate changes of a run ({error})") from None
+        raise InputError(f"{path}: not the pstate changes of a run ({_in_words(error)})") from None
 
 
 def _exact(rounded: Floats, energy: EnergyTable) -> Floats:

@@ -56,6 +56,8 @@ class _Sources(msgspec.Struct):
 _FILE = msgspec.json.Decoder(_File)
 _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
+_LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
+_AS_LOG = "let its name end in .swf where a log is read"
 _KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
 
 
@@ -105,9 +107,11 @@ def load_json(
 def _decode(data: bytes, path: str) -> _File:
     try:
         return _FILE.decode(data)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {_explain(error, data)}") from None
     except DECODE_ERRORS as error:
+        if _LOG.match(data):
+            raise InputError(f"{path}: this looks like a log in the Standard Workload Format; {_AS_LOG}") from None
+        if isinstance(error, msgspec.ValidationError):
+            raise InputError(f"{path}: {_explain(error, data)}") from None
         raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
 
 

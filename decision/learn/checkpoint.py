@@ -130,7 +130,9 @@ def _read(path: Path) -> Mapping[str, bytes]:
             return {name: _unpack(path, zipped, name) for name in _LIMITS}
     except InputError:
         raise
-    except Exception:  # zipfile raises errors of many kinds for bytes that are damaged
+    except Exception as error:  # zipfile raises errors of many kinds for bytes that are damaged
+        if MANIFEST.encode() in data and not isinstance(error, KeyError):  # KeyError: a whole zip without weights
+            raise InputError(f"{path}: {REMEDY}") from None
         raise InputError(f"{path}: this is not a checkpoint of decision; decision train makes them") from None
 
 

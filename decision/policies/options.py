@@ -20,6 +20,8 @@ def refuse_unknown(policy: str, given: Iterable[str], known: Iterable[str]) -> N
     """
     valid = list(known)
     for name in given:
+        if name == "seed" and name not in valid:
+            raise ConfigError(f"policy {policy} has no option 'seed': it takes the seed of the run", field="seed")
         if name not in valid:
             options = f"its options are {', '.join(valid)}" if valid else "it has none"
             raise ConfigError(f"policy {policy} has no option {name!r}{nearest(name, valid)} ({options})")

@@ -87,6 +87,7 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
         (("evaluate", "esy", *TOY), "there is no policy 'esy'"),
         (("evaluate", "none.ckpt", *TOY), "none.ckpt: cannot be read"),
         (("report", "show", "platforms/toy.xml"), "this is not a checkpoint of decision"),
+        (("report", "show", "dfb"), "dfb: there is no such file, nor a shipped policy of that name; did you mean dbf?"),
     ],
 )
 def test_mistakes_are_one_line(arguments, says):

@@ -152,6 +152,31 @@ def test_a_command_line_that_cannot_be_understood_is_the_users_mistake(arguments
     assert cli(*arguments).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["run", "--engine", "simgrid"],
+            "Invalid value for '--engine': 'simgrid' is not one of 'embedded', 'reference', 'batsim', 'docker' "
+            "(decision run --help lists the options)",
+        ),
+        (
+            ["serve", "--policy", "easy", "--timeout", "-1"],
+            "Invalid value for '--timeout': must be greater than, or equal to, 0 "
+            "(decision serve --help lists the options)",
+        ),
+        (["policies", "check"], "Missing argument 'POLICY' (decision policies check --help lists the options)"),
+        (["frobnicate"], "No such command 'frobnicate' (decision --help lists the options)"),
+        (["run", "--polcy", "easy"], None),
+    ],
+)
+def test_a_mistake_in_the_arguments_is_one_line(arguments, line):
+    result = CliRunner().invoke(application.app, arguments, prog_name="decision", env={"COLUMNS": "80"})
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr == f"error: {line}\n" if line else "--policy" in result.stderr
+
+
 def test_help_needs_no_heavy_module():
     code = (
         "import sys; sys.argv = ['decision', 'run', '--help']\n"

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,13 +93,23 @@ def test_a_place_with_no_run_or_several_is_refused(tmp_path):
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "out_jobs.csv").write_text("time,energy\n0,1\n")
-    with pytest.raises(InputError, match=r"out_jobs\.csv: not the jobs of a run"):
+    with pytest.raises(InputError, match=r"not the jobs of a run \(it has no 'requested_time'\)"):
         read_jobs(str(tmp_path / "out"))
-    with pytest.raises(InputError, match=r"out_schedule\.csv: cannot be read"):
+    with pytest.raises(InputError, match=r"out_schedule\.csv: there is no such file"):
         read_joules(str(tmp_path / "out"))
     (tmp_path / "out_jobs.csv").write_text("time,energy\n0,1,2\n")
-    with pytest.raises(InputError, match=r"out_jobs\.csv: not a table"):
+    with pytest.raises(InputError, match=r"not a table \(line 2 has 3 cells, and the header has 2\)"):
         read_jobs(tmp_path)
     (tmp_path / "out_schedule.json").write_text("{")
     with pytest.raises(InputError, match=r"out_schedule\.json: not the summary of a run"):
         read_joules(tmp_path)
+
+
+def test_a_job_that_ran_at_no_time_is_refused(prefix):
+    path = Path(f"{prefix}_jobs.csv")
+    header, first, *rest = path.read_text().splitlines()
+    cells = first.split(",")
+    cells[header.split(",").index("starting_time")] = "nan"
+    path.write_text("\n".join((header, ",".join(cells), *rest, "")))
+    with pytest.raises(InputError, match=f"{THREE.id[0]} has a time that is not a finite number"):
+        read_jobs(prefix)

@@ -10,7 +10,7 @@ time, and nothing is sorted or compared twice.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ CONFIDENCE = 0.95
 SAMPLES = 5000  # of the bootstrap
 _TRIM = 0.25  # share of the scores that the interquartile mean leaves out at either end
 _CHUNK = 2_000_000  # counts in memory at a time
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")  # of equal values
 
 Weighted = Callable[..., Floats]  # counts (samples, n, T) of one or two sets of scores -> values (samples,)
 
@@ -68,18 +69,22 @@ def probability_of_improvement(scores: Floats, baseline: Floats, rng: np.random.
         baseline: (k, T).
         rng: draws the bootstrap samples.
     """
-    wins = [_wins(x, y) for x, y in zip(scores.T, baseline.T, strict=True)]
+    order = np.argsort(scores, axis=0, kind="stable")
+    ascending = np.take_along_axis(scores, order, axis=0)
+    # how many scores are below each of the baseline's, and how many are not above it
+    below, upto = (
+        [np.searchsorted(x, y, side) for x, y in zip(ascending.T, baseline.T, strict=True)] for side in _SIDES
+    )
 
     def statistic(counts: Floats, others: Floats) -> Floats:
-        per_task = [((counts[:, :, t] @ win) * others[:, :, t]).sum(axis=1) / win.size for t, win in enumerate(wins)]
+        per_task = []
+        for t in range(scores.shape[1]):
+            sums = np.cumsum(np.pad(counts[:, order[:, t], t], ((0, 0), (1, 0))), axis=1)
+            wins = 0.5 * (sums[:, below[t]] + sums[:, upto[t]]) * others[:, :, t]
+            per_task.append(wins.sum(axis=1) / (len(scores) * len(baseline)))
         return np.mean(per_task, axis=0)
 
     return _estimate(statistic, [_shape(scores), _shape(baseline)], rng)
-
-
-def _wins(scores: Floats, baseline: Floats) -> Floats:
-    """(n, k): 1 where a score is below a baseline's, 1/2 where they are equal."""
-    return (scores[:, None] < baseline) + 0.5 * (scores[:, None] == baseline)
 
 
 def _estimate(statistic: Weighted, shapes: list[tuple[int, int]], rng: np.random.Generator) -> Estimate:

@@ -6,7 +6,6 @@ import traceback
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
 
 from decision import __version__
 from decision.batsim.signals import Interrupted
@@ -14,7 +13,7 @@ from decision.model.errors import DecisionError
 
 from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
-from .command import add_command, add_moved
+from .command import Group, add_command, add_moved
 from .compare import compare_command
 from .learn import evaluate_command, train_command
 from .run import run_command, showcase_command
@@ -22,7 +21,7 @@ from .serve import replay_command, serve_command
 from .terminal import note, say
 
 
-class CommandLine(TyperGroup):
+class CommandLine(Group):
     """Turns this package's errors into one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -61,8 +60,7 @@ def _in_one_line(error: Any) -> Exception:
     """Print what is wrong with the arguments; the end of the command."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return cast(Exception, error)
-    text = error.format_message().replace("Value error, ", "").rstrip(".")
-    text = text.replace("Input should be", "must be").replace("than or equal to", "than, or equal to,")
+    text = error.format_message().replace("Value error, ", "").replace("Input should be", "must be").rstrip(".")
     command = error.ctx.command_path if error.ctx else "decision"
     note(f"error: {text} ({command} --help lists the options)", style="bold red")
     return typer.Exit(error.exit_code)

@@ -1,10 +1,11 @@
 """Commands: how their errors name options, and how names of the previous release are still accepted."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from decision.model.errors import DecisionError
 
@@ -14,8 +15,50 @@ from .terminal import note
 _REPLACED = {"--jobs": ("--select", "--processes", "--nb-jobs")}
 
 
+def plain_types(parameters: Sequence[Any]) -> None:
+    """Let help show flags without a value, and values in words instead of Python's types."""
+    for parameter in parameters:
+        if "display_type_rich" not in vars(parameter):  # it is looked up where help is printed
+            parameter.display_type_rich = partial(_shown_type, parameter, parameter.display_type_rich)
+
+
+def _shown_type(parameter: Any, display: Callable[[Any], str | None], ctx: Any) -> str | None:
+    text = "" if getattr(parameter, "is_flag", False) else display(ctx) or ""
+    if "|" in text:  # choices, of which none is broken
+        text = text.strip("<>").removeprefix("list[").removesuffix("]").replace("|", " | ")
+    return _TYPES.get(text, text) or None
+
+
+_TYPES = {
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "NUMBER",
+    "<float range>": "NUMBER",
+    "<str>": "TEXT",
+    "<list[str]>": "",
+    "<Path>": "PATH",
+    "<list[Path]>": "",
+}
+
+
+class Group(TyperGroup):
+    """A group of commands whose help shows flags as flags."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, as help shows them."""
+        parameters = super().get_params(ctx)
+        plain_types(parameters)
+        return parameters
+
+
 class Command(TyperCommand):
     """A command that accepts replaced options, and says which of its options repairs an error."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, as help shows them."""
+        parameters = super().get_params(ctx)
+        plain_types(parameters)
+        return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, replaced options under their present names."""

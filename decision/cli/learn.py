@@ -61,7 +61,12 @@ TrainingSeed = Annotated[
     int,
     typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume the training in FOLDER.", rich_help_panel=_LEARNING)]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Resume the training in FOLDER; a larger --steps extends it.", rich_help_panel=_LEARNING
+    ),
+]
 
 Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
 Episodes = Annotated[int, typer.Option("--episodes", help="Number of episodes.", min=1, rich_help_panel=_EPISODES)]

@@ -8,7 +8,7 @@ import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
 
-from .command import add_command
+from .command import Group, add_command
 from .options import (
     PAPER,
     DpiOption,
@@ -218,7 +218,7 @@ def show_platform_command(
         say(f"drawn in {plot}")
 
 
-app = typer.Typer(no_args_is_help=True, help="Make, check and show SimGrid platforms.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, check and show SimGrid platforms.")
 add_command(app, "grid5000", grid5000_command)
 add_command(app, "fat-tree", fat_tree_command)
 add_command(app, "torus", torus_command)

@@ -3,15 +3,14 @@
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from decision.model.errors import PolicyError
 
-from .command import add_command
+from .command import Group, add_command
 from .options import DecideLimitOption, JsonOption, SettingsOption, read_pairs
 
 
-class Policies(TyperGroup):
+class Policies(Group):
     """Takes a policy's name where a command may stand."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

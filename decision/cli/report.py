@@ -9,7 +9,7 @@ from decision.analysis.plots.paper import Paper, drawn_for
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
-from .command import add_command
+from .command import Group, add_command
 from .options import (
     PAPER,
     DpiOption,
@@ -130,7 +130,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
 
     from .live import frame
     from .tables import print_json, print_summaries, summary_rows
-    from .terminal import stderr, stdout
+    from .terminal import PAGE, stderr, stdout
 
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; give the output folder (-o) of decision run")
@@ -146,7 +146,9 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
     elif as_json:
         print_json({"status": status})
     else:
-        stdout().print(frame(status, [status.waiting], stdout().width))
+        console = stdout()
+        width = console.width if console.is_terminal else min(console.width, PAGE)
+        console.print(frame(status, [status.waiting], width), width=width)
 
 
 def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False) -> None:
@@ -196,7 +198,7 @@ def _watch(folder: Path, console: "Console") -> None:
             time.sleep(_PERIOD)
 
 
-app = typer.Typer(no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
 add_command(app, "analyse", analyse_command)
 add_command(app, "view", view_command)
 add_command(app, "show", show_checkpoint_command)

@@ -8,7 +8,7 @@ import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
 
-from .command import add_command
+from .command import Group, add_command
 from .options import (
     PAPER,
     DpiOption,
@@ -169,7 +169,9 @@ def _reproduce(parts: str, run: "Callable[[Callable[[int, int], None]], Findings
     print_findings(findings, as_json)
 
 
-app = typer.Typer(no_args_is_help=True, help="Reproduce a published or recorded result and print its tables.")
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Reproduce a published or recorded result and print its tables."
+)
 add_command(app, "grid5000-2016", grid5000_2016_command)
 add_command(app, "rlscheduler-table", rlscheduler_table_command)
 add_command(app, "dbf", dbf_command)

@@ -3,21 +3,32 @@
 Text in brackets is not markup here: names of files and policies have some, and ``batsim-decision[learn]``.
 """
 
+import os
 from functools import cache
 
 from rich.console import Console
+
+PAGE = 80  # columns of pictures in characters where there is no terminal
+_UNCUT = 10_000  # columns: a pipe takes lines of any length
 
 
 @cache
 def stdout() -> Console:
     """The console of results."""
-    return Console(emoji=False, markup=False)
+    return _console(Console(emoji=False, markup=False))
 
 
 @cache
 def stderr() -> Console:
     """The console of progress, notes and errors."""
-    return Console(stderr=True, emoji=False, markup=False)
+    return _console(Console(stderr=True, emoji=False, markup=False))
+
+
+def _console(console: Console) -> Console:
+    """Let no line be cut where no terminal cuts it."""
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNCUT
+    return console
 
 
 def say(text: str) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
 
-from .command import add_command
+from .command import Group, add_command
 from .options import (
     PAPER,
     DpiOption,
@@ -152,7 +152,7 @@ def predict_command(
         print_errors(errors, history)
 
 
-app = typer.Typer(no_args_is_help=True, help="Make, convert and describe workloads.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, convert and describe workloads.")
 add_command(app, "from-swf", from_swf_command)
 add_command(app, "from-oar", from_oar_command)
 add_command(app, "from-json", from_json_command)
@@ -161,7 +161,7 @@ add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)
 
-_presets = typer.Typer(no_args_is_help=True)
+_presets = typer.Typer(cls=Group, no_args_is_help=True)
 add_command(_presets, "predicted-runtimes", predicted_runtimes_command)
 add_command(_presets, "grid5000-like", grid5000_like_command)
 add_command(_presets, "green", green_command)

@@ -18,6 +18,7 @@ ALGORITHM = "algorithm"  # field of section ``learn`` that says which config it 
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Threads = Annotated[int, msgspec.Meta(ge=0, le=1024)]
 Weight = Annotated[float, msgspec.Meta(ge=0)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Widths = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=8192)], ...], msgspec.Meta(max_length=16)]
@@ -53,7 +54,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     normalise_advantages: bool = True
     reward_scale: Positive = 1.0
     overlap: bool = True  # collect the next rollout, with the policy from before the update, while the update runs
-    threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that torch computes with; 0: one per core, half with overlap
+    threads: Threads = 0  # that torch computes with; 0: one per core, half with overlap
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
 
@@ -73,7 +74,7 @@ class CmaEsConfig(
     population: Annotated[int, msgspec.Meta(ge=4)] = 20  # candidates of a generation
     sequences: Count = 24  # of jobs, that each candidate schedules
     spread: Positive = 0.3  # standard deviation of the first candidates
-    threads: Annotated[int, msgspec.Meta(ge=0)] = 0  # that schedule; 0: one per core
+    threads: Threads = 0  # that schedule; 0: one per core
 
     def torch_threads(self, cores: int) -> int:
         """Threads that torch computes with: it has nothing to compute."""

@@ -84,7 +84,7 @@ def run_training(
 
     Args:
         task: what is learned, and where it is written: ``progress.csv``, TensorBoard's event files, the checkpoint.
-        resume: go on from the folder's state, if there is one.
+        resume: go on from the folder's state, if there is one; more steps than it began with extend the training.
         stop: asked after each iteration.
         report: called after each iteration.
 
@@ -96,7 +96,9 @@ def run_training(
     """
     checkpoint = task.folder / f"{task.name}.ckpt"
     saved = _saved_state(task, resume)
-    manifest = task.manifest if saved is None else _manifest(task, saved)
+    manifest = task.manifest
+    if saved is not None:  # with the steps of now
+        manifest = msgspec.structs.replace(_manifest(task, saved), config=task.manifest.config)
     with ExitStack() as open_things:
         open_things.enter_context(_threads(manifest.config.learn))  # the first weights' last bits depend on it, too
         learner = open_things.enter_context(closing(task.algorithm(manifest.config)))
@@ -151,8 +153,12 @@ def _manifest(task: Training, state: Mapping[str, Any]) -> Manifest:
 
 
 def _check_same(task: Training, before: Manifest) -> None:
-    """Refuse to go on with another config or other inputs than the run began with."""
-    changed = differences(before.config, task.manifest.config)
+    """Refuse to go on with another config or other inputs than the run began with; more steps are fine."""
+    steps = before.config.steps
+    if task.manifest.config.steps < steps:
+        more = f"{task.folder} holds a run of {steps:,} steps, which can become more and not fewer"
+        raise ConfigError(f"{more}; found {task.manifest.config.steps:,}", field="steps")
+    changed = [key for key in differences(before.config, task.manifest.config) if not key.startswith("learn.steps:")]
     if changed:
         raise ConfigError(f"{task.folder} holds a run with another {changed[0]}; go on with what it began with")
     for name in ("encoder", "platform", "workloads"):

@@ -162,7 +162,7 @@ def test_a_command_line_that_cannot_be_understood_is_the_users_mistake(arguments
         ),
         (
             ["serve", "--policy", "easy", "--timeout", "-1"],
-            "Invalid value for '--timeout': must be greater than, or equal to, 0 "
+            "Invalid value for '--timeout': must be greater than or equal to 0 "
             "(decision serve --help lists the options)",
         ),
         (["policies", "check"], "Missing argument 'POLICY' (decision policies check --help lists the options)"),
@@ -175,6 +175,13 @@ def test_a_mistake_in_the_arguments_is_one_line(arguments, line):
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1
     assert result.stderr == f"error: {line}\n" if line else "--policy" in result.stderr
+
+
+def test_help_shows_flags_without_a_value_and_no_types_of_python():
+    text = cli("run", "--help").stdout
+    assert " --plot " in text
+    assert not {"<", "bool", "range"} & set(text.split())
+    assert "embedded | reference | batsim | docker" in text
 
 
 def test_help_needs_no_heavy_module():

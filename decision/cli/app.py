@@ -9,7 +9,7 @@ import typer
 
 from decision import __version__
 from decision.batsim.signals import Interrupted
-from decision.model.errors import DecisionError
+from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
@@ -48,6 +48,12 @@ class CommandLine(Group):
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
             raise typer.Exit(stop.exit_code) from None
+        except MemoryError as error:
+            if debugging(ctx):
+                traceback.print_exc()
+            what = f"out of memory ({error or 'no more is free'})"
+            note(f"error: {what}; take a smaller input, or less at a time", style="bold red")
+            raise typer.Exit(ConfigError.exit_code) from None
         except KeyboardInterrupt as stop:
             note(" ".join(["interrupted", *getattr(stop, "__notes__", ())]), style="bold red")
             raise typer.Exit(128 + signal.SIGINT) from None

@@ -16,6 +16,7 @@ from .arena import gather
 from .environment import environment_at, new_environments
 from .episode import begin_episode, measure_all, see, step
 from .metrics import EPISODE_METRICS
+from .room import check_memory
 from .setup import Setup
 
 RANDOM = -1  # instead of the first row of an episode: any
@@ -62,6 +63,13 @@ def check_outputs(out: Outputs, like: Outputs) -> Outputs:
     return out
 
 
+def _bytes_of_one(setup: Setup) -> int:
+    """What an environment takes at least."""
+    (one,) = new_environments(setup, 1)
+    own = ((getattr(one, bundle), name) for bundle in _OWN for name in getattr(one, bundle)._fields)
+    return sum(getattr(bundle, name).nbytes for bundle, name in own if name not in _LAZY)
+
+
 class Batch:
     """N environments of one kind.
 
@@ -69,9 +77,13 @@ class Batch:
         setup: what they share.
         envs: N.
         threads: that step them.
+
+    Raises:
+        ConfigError: if there is not enough memory for them.
     """
 
     def __init__(self, setup: Setup, envs: int, threads: int) -> None:
+        check_memory("environments", envs, _bytes_of_one(setup))
         self.setup, self.kernels = setup, setup.scheduler.kernels()
         self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
         self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])

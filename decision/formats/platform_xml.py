@@ -207,6 +207,10 @@ def _host(number: int, found: _FileHost, energy: bool, computes: bool) -> Host:
 
 
 def _build(number: int, found: _FileHost, energy: bool) -> Host:
+    for name in _PROFILE_FILES:
+        if name in found.node.attributes:
+            change = "a host that changes during the run, which neither Batsim nor the embedded engine follows"
+            raise ConfigError(f"{name}: {change}; remove it")
     speeds = parse_speeds(found.node.attributes["speed"])
     pstate = _integer(found.node, "pstate", 0, len(speeds) - 1)
     cores = _integer(found.node, "core", 1, 2**31 - 1)

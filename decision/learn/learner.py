@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from decision.envs import SchedulerVectorEnv, Setup
+from decision.envs.room import check_memory
 from decision.model.errors import ConfigError
 from decision.schedulers.base import ChoosingScheduler, Layout, Scheduler
 
@@ -60,6 +61,8 @@ class PpoLearner:
         """For a scheduler's environments."""
         assert isinstance(scheduler, ChoosingScheduler)
         assert isinstance(config.learn, PpoConfig)
+        steps = config.learn.rollout * (2 if config.learn.overlap else 1)  # an observation is in float32
+        check_memory("environments with their rollouts", config.learn.envs, 4 * steps * setup.encoder.shape[0])
         envs = SchedulerVectorEnv(config.learn.envs, setup=setup, threads=1)
         return cls(config, envs, scheduler.layout(setup.encoder), (*scheduler.curves, *scheduler.metrics))
 

@@ -1,6 +1,7 @@
 """Statistics with answers worked out by hand, and the promises of stratified bootstrap intervals."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -76,3 +77,16 @@ def improvement(draw):
 def test_the_same_seed_gives_the_same_interval():
     scores = np.random.default_rng(3).lognormal(size=(12, 2))
     assert interquartile_mean(scores, rng()) == interquartile_mean(scores, rng())
+
+
+def test_the_probability_of_improvement_of_many_runs_takes_little_memory():
+    scores, baseline = (np.random.default_rng(seed).integers(0, 50, (20_000, 1)).astype(float) for seed in (0, 1))
+    tracemalloc.start()
+    found = probability_of_improvement(scores, baseline, np.random.default_rng(2))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400e6  # pairs would take 3.2 GB
+    few, fewer = scores[:300, 0], baseline[:200, 0]
+    pairs = np.mean((few[:, None] < fewer) + 0.5 * (few[:, None] == fewer))
+    assert probability_of_improvement(few[:, None], fewer[:, None], np.random.default_rng(2)).value == pairs
+    assert 0.4 < found.low < found.value < found.high < 0.6

@@ -1,6 +1,8 @@
 """The commands about learning, from a shell's point of view."""
 
 import csv
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,23 @@ def test_a_second_training_in_the_same_folder_asks_for_resume(trained):
     assert "holds a run: resume it, or choose another folder (--resume)" in again.stderr
     resumed = cli("train", "dbf", *TOY, *SHORT, "-o", trained.parent, "--resume")
     assert resumed.exit_code == 0, resumed.output
+
+
+def test_more_steps_extend_a_training_and_fewer_are_refused(trained, tmp_path):
+    folder = shutil.copytree(trained.parent, tmp_path / "learned")
+    again = ("train", "dbf", *TOY, *SHORT, "-o", folder, "--resume", "--steps")
+    assert cli(*again, "128").exit_code == 0
+    assert "128 of 128 steps" in cli("report", "show", folder / "dbf.ckpt").stdout
+    refused = cli(*again, "64")
+    assert refused.exit_code == 2
+    assert "holds a run of 128 steps, which can become more and not fewer; found 64 (--steps)" in refused.stderr
+
+
+def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path):
+    refused = cli("train", "dbf", *TOY, "-o", tmp_path, "--set", "learn.envs=1000000000")
+    assert refused.exit_code == 2
+    assert "1,000,000,000 environments with their rollouts need" in refused.stderr
+    assert re.search(r"GiB are free: at most [\d,]+ fit$", refused.stderr.strip())
 
 
 def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):

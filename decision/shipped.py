@@ -13,6 +13,7 @@ from pathlib import Path
 
 from decision.model.errors import InputError
 from decision.model.names import nearest
+from decision.unpacked import GZIP, STDIN, unpacked
 
 _DATA = Path(__file__).parent / "data"
 
@@ -29,7 +30,13 @@ def find_platform(source: str | os.PathLike[str]) -> Path:
 
 
 def find_workload(source: str | os.PathLike[str]) -> Path:
-    """The file of a workload: of a shipped one if `source` is its name (``taurus_week``); as `find_platform`."""
+    """The file of a workload: of a shipped one if `source` is its name (``taurus_week``); as `find_platform`.
+
+    A compressed log (``.swf.gz``) and standard input (``-``) become files for as long as the process lives.
+    """
+    path = Path(source)
+    if os.fspath(source) == STDIN or path.name.lower().endswith(f".swf{GZIP}"):
+        return unpacked(path)
     return _find("workload", source)
 
 

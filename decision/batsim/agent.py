@@ -193,7 +193,7 @@ class Agent:
         if len(self._names) == len(self._state.size):
             self._grow()
         user = str(job.fields.get("user", ""))
-        by = self._users.setdefault(user, len(self._users)) if user else -1
+        number = self._users.setdefault(user, len(self._users)) if user else -1
         check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
             self._state.address, event.timestamp, job.res, job.walltime, number

@@ -97,7 +97,8 @@ MasterOption = Annotated[str, typer.Option("--master", help="Host on which Batsi
 WorkloadArgument = Annotated[
     Path,
     typer.Argument(
-        help="Log (.swf), OAR export (.csv), Batsim workload (.json), or a shipped workload's name.",
+        help="Log (.swf, .swf.gz), OAR export (.csv), Batsim workload (.json), a shipped workload's name, or - for "
+        "standard input.",
         metavar="FILE",
         parser=find_workload,
     ),
@@ -107,7 +108,7 @@ WorkloadOption = Annotated[
     typer.Option(
         "--workload",
         "-w",
-        help="Batsim workload (JSON), log (.swf), or a shipped workload's name.",
+        help="Batsim workload (JSON), log (.swf, .swf.gz), a shipped workload's name, or - for standard input.",
         metavar="FILE",
         parser=find_workload,
         rich_help_panel=_INPUT,
@@ -118,7 +119,8 @@ WorkloadsOption = Annotated[
     typer.Option(
         "--workload",
         "-w",
-        help="Batsim workload (JSON), log (.swf), or a shipped workload's name; may be repeated.",
+        help="Batsim workload (JSON), log (.swf, .swf.gz), a shipped workload's name, or - for standard input; may be "
+        "repeated.",
         metavar="FILE",
         parser=find_workload,
         rich_help_panel=_INPUT,

@@ -17,15 +17,21 @@ from .terminal import note, stderr
 
 
 @contextmanager
-def working(what: str) -> Iterator[Callable[[float], None]]:
-    """Show on stderr what runs, for how long, and the simulated time (seconds) given to the yielded function.
+def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
+    """Show on stderr what runs and for how long.
 
-    Shows nothing where stderr is not a terminal.
+    The yielded function takes what is shown with it: the simulated time in seconds, how many jobs are done, and how
+    many there are; from these comes the time that is left. Shows nothing where stderr is not a terminal.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda now: bar.update(task, description=f"{what}, simulated {now:,.0f} s")
+
+        def show(now: float, done: int, jobs: int) -> None:
+            text = f"{what}: {done:,} of {jobs:,} jobs, simulated {now:,.0f} s"
+            bar.update(task, description=text, completed=done, total=jobs)
+
+        yield show
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from decision.model.errors import ConfigError
+from decision.shipped import find_workload
 
 from .options import (
     JsonOption,
@@ -38,7 +39,9 @@ class ProfileName(StrEnum):
     PARALLEL = "parallel"
 
 
-SourceFile = Annotated[Path, typer.Argument(help="Input file.", metavar="FILE", show_default=False)]
+SourceFile = Annotated[
+    Path, typer.Argument(help="Input file.", metavar="FILE", show_default=False, parser=find_workload)
+]
 Select = Annotated[
     str | None,
     typer.Option(

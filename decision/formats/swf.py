@@ -5,6 +5,7 @@ machines and have odd lines; those that no simulation could use are left out, co
 `Workload.dropped`.
 """
 
+import codecs
 import datetime
 import os
 import re
@@ -89,12 +90,12 @@ def read_log(path: str | os.PathLike[str]) -> tuple[Table, Counter[str], bytes]:
     Raises:
         InputError: if the file cannot be read.
     """
-    data = read_bytes(path, _LONGEST_LINE)
+    data = read_bytes(path, _LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
     _check_text(data, path)
     table, malformed = _parse(data)
     table, dropped = _sift(table)
     if malformed:
-        dropped[f"not {_FIELDS} numbers"] = malformed
+        dropped[f"not {_FIELDS} numbers (the first is line {_first_malformed(data)})"] = malformed
     return table, dropped, data
 
 
@@ -111,6 +112,12 @@ def _parse(data: bytes) -> tuple[Table, int]:
     lines = [line for line in map(_decoded, data.splitlines()) if line and not line.startswith(";")]
     table = np.concatenate([np.empty((0, _FIELDS)), *_tables(lines)])
     return table, len(lines) - len(table)
+
+
+def _first_malformed(data: bytes) -> int:
+    """The number, from 1, of the first line that is neither a comment nor 18 numbers."""
+    lines = enumerate(map(_decoded, data.splitlines()), 1)
+    return next(number for number, line in lines if line and not line.startswith(";") and not len(_tables([line])))
 
 
 def _decoded(line: bytes) -> str:

@@ -21,7 +21,7 @@ from decision.model.record import JobTable, RunRecord
 from decision.policies.registry import find_agent
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress
-from decision.state.cluster import ClusterState
+from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
 from . import Engine, Verbosity
 from .engines import make_engine, simulate_by_messages
@@ -31,7 +31,7 @@ from .status import ReportingResponder, live_status
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
 _FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
 
-ShowTime = Callable[[float], None]  # called with the simulated time in seconds
+Show = Callable[[float, int, int], None]  # called with the simulated time in seconds, the jobs done, and all jobs
 
 
 class RealBatsim(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,26 +52,26 @@ def run_to_folder(
     engine: Engine = Engine.EMBEDDED,
     batsim: RealBatsim = RealBatsim(),  # noqa: B008 - immutable
     plot: bool = False,
-    show: ShowTime | None = None,
+    show: Show | None = None,
 ) -> Summary:
     """Run a policy and write Batsim's output files, ``output/out_*.csv``; with Batsim, Batsim writes them.
 
-    The files of an older run are replaced when the run is over. A run that fails leaves them, and a ``status.json``
-    that says so, with which readers refuse the folder.
+        The files of an older run are replaced when the run is over. A run that fails leaves them, and a ``status.json``
+        that says so, with which readers refuse the folder.
 
-    Args:
-        case: what is simulated.
-        choice: the policy.
-        output: folder for the files.
-        engine: what simulates.
-        batsim: how Batsim is run.
-        plot: draw ``output/schedule`` too, in the paper's format.
-        show: called with the simulated time, in seconds, from time to time.
+        Args:
+            case: what is simulated.
+            choice: the policy.
+            output: folder for the files.
+            engine: what simulates.
+            batsim: how Batsim is run.
+            plot: draw ``output/schedule`` too, in the paper's format.
+        show: called from time to time with how far the run is.
 
-    Raises:
-        ConfigError: if the inputs do not fit together, or the files cannot be written.
-        PolicyError: if the policy decides something impossible or stops deciding.
-        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
+        Raises:
+            ConfigError: if the inputs do not fit together, or the files cannot be written.
+            PolicyError: if the policy decides something impossible or stops deciding.
+            PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
     """
     folder = writable_folder(output)
     if engine in (Engine.BATSIM, Engine.DOCKER):
@@ -113,7 +113,7 @@ def _run_batsim(
     folder: Path,
     engine: Engine,
     batsim: RealBatsim,
-    show: ShowTime | None,
+    show: Show | None,
 ) -> tuple[JobTable, float]:
     """The jobs and the joules of a run on a Batsim that we start.
 
@@ -169,7 +169,7 @@ def _publish(fresh: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: ShowTime | None) -> Iterator[Progress]:
+def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: Show | None) -> Iterator[Progress]:
     """Report the run's progress in its folder and to `show`."""
     jobs = sum(len(workload.jobs) for workload in case.workloads)
     with live_status(folder, choice.policy, jobs, case.platform) as report:
@@ -177,9 +177,14 @@ def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: ShowT
         def both(now: float, state: ClusterState | None) -> None:
             report(now, state)
             if show is not None:
-                show(now)
+                show(now, 0 if state is None else _done(state), jobs)
 
         yield both
+
+
+def _done(state: ClusterState) -> int:
+    """Jobs that are over."""
+    return int(state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING])
 
 
 def _agent(case: LoadedInputs, choice: PolicyChoice) -> Responder:

@@ -72,6 +72,10 @@ def test_it_says_what_it_cannot_read(runs, tmp_path):
         ([str(tmp_path)], "no run (*jobs.csv) and no training (progress.csv) there"),
         ([str(tmp_path / "nothing")], "no run there"),
         ([str(runs / "easy"), "-p", str(tmp_path / "no.xml")], "cannot be read"),
+        (
+            [str(runs / "easy"), "-p", "toy"],
+            "has 4 hosts, and easy used a platform of 16; give the platform of the run",
+        ),
     ):
         result = CliRunner().invoke(app, ["report", "analyse", *words, "-o", str(tmp_path / "report")])
         assert result.exit_code == 2

@@ -1,5 +1,8 @@
 """What is shipped is found by name from any folder, and files go first."""
 
+import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,29 @@ def test_an_unknown_name_gets_the_nearest_and_all():
         find_platform("tarus")
     with pytest.raises(InputError, match=r"nor a shipped workload of that name .shipped: green"):
         find_workload("xyz")
+
+
+LOG = "; MaxNodes: 4\n1 0 0 10 1 -1 -1 1 20 -1 1 1 1 -1 -1 -1 -1 -1\n"
+
+
+def test_a_compressed_log_is_read(tmp_path):
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(LOG.encode()))
+    assert find_workload(path).name == "log.swf"
+    assert [job.id for job in load_workload(path).jobs] == ["w0!1"]
+
+
+def test_a_damaged_compressed_log_is_refused(tmp_path):
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(LOG.encode())[:-12])
+    with pytest.raises(InputError, match=r"log\.swf\.gz: damaged, or not compressed with gzip; copy it again"):
+        load_workload(path)
+    with pytest.raises(InputError, match=r"none\.swf\.gz: cannot be read \(No such file or directory\)"):
+        load_workload(tmp_path / "none.swf.gz")
+
+
+@pytest.mark.parametrize("content", [LOG.encode(), gzip.compress(LOG.encode())])
+def test_standard_input_is_a_workload(tmp_path, content):
+    code = "from decision.formats import load_workload; print([job.id for job in load_workload('-').jobs])"
+    found = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=True, timeout=60)
+    assert found.stdout == b"['w0!1']\n"

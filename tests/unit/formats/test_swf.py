@@ -66,9 +66,9 @@ def test_the_walltime_policy_says_what_limits_a_job(tmp_path: Path, policy: Any,
         (line(9, status=3), "parts of a checkpointed job (status 2, 3 or 4)"),
         (line(9, allocated=1.5), "with a fractional size or job number"),
         (line(1), "with a job number seen before"),
-        (line(9) + " 7", "not 18 numbers"),
-        ("9 0 -1 60", "not 18 numbers"),
-        (line(9, run="sixty"), "not 18 numbers"),
+        (line(9) + " 7", "not 18 numbers (the first is line 3)"),
+        ("9 0 -1 60", "not 18 numbers (the first is line 3)"),
+        (line(9, run="sixty"), "not 18 numbers (the first is line 3)"),
     ],
 )
 def test_a_line_that_no_simulation_can_use_is_left_out_and_counted(tmp_path: Path, bad: str, reason: str) -> None:
@@ -178,3 +178,10 @@ def test_known_logs_have_their_known_jobs(
 ) -> None:
     workload = load_swf(shared / "data" / log)
     assert (len(workload.jobs), workload.nb_res, workload.dropped) == (jobs, hosts, dropped)
+
+
+def test_a_byte_order_mark_costs_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "marked.swf"
+    path.write_bytes(b"\xef\xbb\xbf" + f"{line(1)}\n{line(2)}\n".encode())
+    assert load_swf(path).dropped == {}
+    assert len(load_swf(path).jobs) == 2

@@ -56,22 +56,22 @@ def run_to_folder(
 ) -> Summary:
     """Run a policy and write Batsim's output files, ``output/out_*.csv``; with Batsim, Batsim writes them.
 
-        The files of an older run are replaced when the run is over. A run that fails leaves them, and a ``status.json``
-        that says so, with which readers refuse the folder.
+    The files of an older run are replaced when the run is over. A run that fails leaves them, and a ``status.json``
+    that says so, with which readers refuse the folder.
 
-        Args:
-            case: what is simulated.
-            choice: the policy.
-            output: folder for the files.
-            engine: what simulates.
-            batsim: how Batsim is run.
-            plot: draw ``output/schedule`` too, in the paper's format.
-        show: called from time to time with how far the run is.
+    Args:
+        case: what is simulated.
+        choice: the policy.
+        output: folder for the files.
+        engine: what simulates.
+        batsim: how Batsim is run.
+        plot: draw ``output/schedule`` too, in the paper's format.
+    show: called from time to time with how far the run is.
 
-        Raises:
-            ConfigError: if the inputs do not fit together, or the files cannot be written.
-            PolicyError: if the policy decides something impossible or stops deciding.
-            PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
+    Raises:
+        ConfigError: if the inputs do not fit together, or the files cannot be written.
+        PolicyError: if the policy decides something impossible or stops deciding.
+        PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
     """
     folder = writable_folder(output)
     if engine in (Engine.BATSIM, Engine.DOCKER):

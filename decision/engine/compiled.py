@@ -65,7 +65,7 @@ class CompiledEngine:
         self.platform, self.options, self.events = platform, options, events_in_order(events)
         check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, [self.events] if events else [])
-        self.world = _new_world(platform, options, truth, len(self.names.jobs))
+        self.world = _new_world(platform, options, truth, len(self.names))
         self._over = False
         begin(self.world)
 
@@ -130,10 +130,10 @@ class CompiledEngine:
         planned = int(plan.count.sum())
         under_way = int(number[a.N_ACTIVITIES] + number[a.MAIL_TAIL] - number[a.MAIL_HEAD]) + planned
         at_once = len(state.size) + len(self.world.truth.event_time)
-        room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + at_once + 128)
+        room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
         self.world = self.world._replace(
-            sim=a.grow_sim(sim, len(state.size), room),
+            sim=a.grow_sim(sim, len(state.size), room, at_once),
             rows=a.grow_rows(rows, number, 2 * room),
             state=with_room(state, 0, int(count[N_INTERVALS]) + room, running),
         )
@@ -155,21 +155,21 @@ class CompiledEngine:
 
     def job(self, number: int) -> Job:
         """What job `number` is."""
-        return self.names.jobs[self.world.sim.truth_of[number]]
+        return self.names.job(int(self.world.sim.truth_of[number]))
 
     def leaves(self, number: int) -> tuple[LeafTask, ...]:
         """What job `number` does."""
-        return self.names.leaves[self.world.sim.truth_of[number]]
+        return self.names.leaves(int(self.world.sim.truth_of[number]))
 
     def add_job(self, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> int:
         """Take a dynamic job in; returns its index in the truth."""
         self.world = self.world._replace(truth=with_job(self.world.truth, self.names, job, leaves, moldable))
-        return len(self.names.jobs) - 1
+        return len(self.names) - 1
 
     def set_leaves(self, number: int, leaves: tuple[LeafTask, ...]) -> None:
         """Let job `number` do `leaves`, on one host each of its allocation, instead of its profile."""
         at = int(self.world.sim.truth_of[number])
-        self.names.leaves[at] = leaves
+        self.names.set_leaves(at, leaves)
         self.world = self.world._replace(truth=with_leaves(self.world.truth, at, leaves))
         self.world.truth.moldable[at] = 1
 

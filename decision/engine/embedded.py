@@ -41,7 +41,7 @@ class EmbeddedEngine(CompiledEngine):
     ) -> None:
         super().__init__(platform, workloads, events, options)
         self._reader = commands.CommandReader[int](
-            platform, workloads, options, self.names.number, self.job, self._refuse_command
+            platform, workloads, options, self.names, self.job, self._refuse_command
         )
         self._metadata: dict[int, str] = {}
         self._nb_forgotten = 0  # jobs that had ended at the last question

@@ -29,9 +29,7 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
     return RunRecord(
         nb_hosts=len(engine.platform.hosts) + len(engine.platform.storage),
         jobs=_job_table(engine, metadata),
-        host_states=HostTable(
-            time=rows.host_time[:host_rows].copy(), counts=rows.host_counts[:host_rows].astype(np.int64)
-        ),
+        host_states=HostTable(time=rows.host_time[:host_rows], counts=rows.host_counts[:, :host_rows].T),
         energy=_energy_table(engine) if energy else None,
         pstates=_pstate_table(engine) if energy else None,
         time_in_state=_time_in_state(engine.world.sim),
@@ -53,14 +51,13 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     state, sim = engine.state, engine.world.sim
     ended = sim.finished[: sim.number[a.N_FINISHED]]
     truths = sim.truth_of[ended]
-    jobs = [engine.names.jobs[t] for t in truths]
     rejected = state.job_state[ended] == REJECTED
     runtime = sim.end_time[ended] - sim.start_time[ended]
     runtime[runtime == 0.0] = NULL_RUNTIME
     energy = np.where(rejected | (not engine.options.energy), -1.0, sim.energy[ended])
     return JobTable(
-        id=[job.id for job in jobs],
-        profile=[job.profile for job in jobs],
+        id=engine.names.texts("id", truths),
+        profile=engine.names.texts("profile", truths),
         submit_time=engine.world.truth.submit_time[truths],
         size=engine.world.truth.size[truths].astype(np.int64),
         walltime=engine.world.truth.walltime[truths],

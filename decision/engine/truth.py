@@ -1,32 +1,123 @@
 """`Truth` from workloads: what jobs really do, as arrays, and the names that belong to the numbers."""
 
+from array import array
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from decision.model.errors import ConfigError
+from decision.model.columns import DelayProfiles, JobColumns, columns_of
+from decision.model.errors import ConfigError, InternalError
 from decision.model.workload import Job, MachineEvent, Workload
 
-from .kernels.arrays import HOSTS_COME_BACK, HOSTS_LEAVE, Truth
-from .profiles import LeafTask, check_width, flatten, is_moldable
+from .kernels.arrays import DELAY, HOSTS_COME_BACK, HOSTS_LEAVE, Truth
+from .profiles import LeafKind, LeafTask, check_width, flatten, is_moldable
 from .refusals import impossible_event
 
 _EVENT_KIND = {"machine_unavailable": HOSTS_LEAVE, "machine_available": HOSTS_COME_BACK}
 
 
-class Names(msgspec.Struct):
-    """What the numbers of `Truth` mean to people. Lists by truth, growing with dynamic jobs."""
-
-    jobs: list[Job]
-    number: dict[str, int]  # job id to truth
-    leaves: list[tuple[LeafTask, ...]]
-    users: dict[str, int]
+_TIES = 16384  # instants at which several jobs are submitted, sorted at once
 
 
-def submission_order(workload: Workload) -> list[Job]:
+class Names:
+    """What the numbers of `Truth` mean to people: jobs by truth, growing with dynamic jobs."""
+
+    def __init__(self) -> None:
+        self.users: dict[str, int] = {}
+        self._parts: list[tuple[Workload, Sequence[Job]]] = []  # in order of submission
+        self._added: list[Job] = []
+        self._leaves: dict[int, tuple[LeafTask, ...]] = {}  # where they are not those of the job's profile
+        self._flat: dict[tuple[str, str], tuple[LeafTask, ...]] = {}  # by workload and profile
+        self._ids: set[str] | None = None  # of all jobs, once somebody asked
+
+    def __len__(self) -> int:
+        return sum(len(jobs) for jobs in self._lists())
+
+    def __contains__(self, job_id: object) -> bool:
+        if self._ids is None:
+            self._ids = {job.id for jobs in self._lists() for job in jobs}
+        return job_id in self._ids
+
+    def job(self, truth: int) -> Job:
+        """What a job is."""
+        for jobs in self._lists():
+            if truth < len(jobs):
+                return jobs[truth]
+            truth -= len(jobs)
+        raise IndexError(truth)
+
+    def texts(self, field: str, truths: NDArray[np.integer]) -> list[str]:
+        """The ``id`` or ``profile`` of some jobs."""
+        found, first = np.empty(len(truths), object), 0
+        for jobs in self._lists():
+            here = (truths >= first) & (truths < first + len(jobs))
+            rows = truths[here] - first
+            if isinstance(jobs, JobColumns):
+                found[here] = getattr(jobs, field).take(rows).made()
+            else:
+                found[here] = [getattr(jobs[row], field) for row in rows.tolist()]
+            first += len(jobs)
+        return found.tolist()
+
+    def leaves(self, truth: int) -> tuple[LeafTask, ...]:
+        """What a job does."""
+        if truth in self._leaves:
+            return self._leaves[truth]
+        row = truth
+        for workload, jobs in self._parts:
+            if row < len(jobs):
+                return self.flat(jobs[row].profile, workload)
+            row -= len(jobs)
+        raise IndexError(truth)
+
+    def flat(self, profile: str, workload: Workload) -> tuple[LeafTask, ...]:
+        """The leaves of a profile; errors as `flatten`."""
+        key = (workload.name, profile)
+        if key not in self._flat:
+            self._flat[key] = flatten(profile, workload)
+        return self._flat[key]
+
+    def set_leaves(self, truth: int, leaves: tuple[LeafTask, ...]) -> None:
+        """Let a job do something else than its profile."""
+        self._leaves[truth] = leaves
+
+    def add_workload(self, workload: Workload, jobs: Sequence[Job]) -> None:
+        """Add a workload's jobs, in order of submission."""
+        self._parts.append((workload, jobs))
+        self._ids = None
+
+    def add_job(self, job: Job, leaves: tuple[LeafTask, ...]) -> int:
+        """Add a dynamic job; returns its truth."""
+        truth = len(self)
+        self._added.append(job)
+        self._leaves[truth] = leaves
+        if self._ids is not None:
+            self._ids.add(job.id)
+        return truth
+
+    def user(self, name: str) -> int:
+        """The number of a user; -1 for none."""
+        return self.users.setdefault(name, len(self.users)) if name else -1
+
+    def _lists(self) -> list[Sequence[Job]]:
+        return [*(jobs for _, jobs in self._parts), self._added]
+
+
+def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
     """The order in which Batsim's submitter sends a workload's jobs: by time, then by id as text."""
-    return sorted(workload.jobs, key=lambda job: (job.submit_time, job.id))
+    if not isinstance(jobs, JobColumns):
+        return sorted(jobs, key=lambda job: (job.submit_time, job.id))
+    order = np.argsort(jobs.submit_time, kind="stable").astype(np.int32)
+    times = jobs.submit_time[order]
+    same = times[1:] == times[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    begins = np.flatnonzero(np.diff(times[tied], prepend=np.nan))
+    for some in np.split(tied, begins[_TIES::_TIES]):
+        keys = list(zip(times[some].tolist(), jobs.id.take(order[some]).made(), strict=True))
+        order[some] = order[some][sorted(range(len(some)), key=keys.__getitem__)]
+    return jobs if (np.diff(order) == 1).all() else jobs.take(order)
 
 
 def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
@@ -56,109 +147,162 @@ def build_truth(workloads: Sequence[Workload], events: Sequence[Sequence[Machine
     Raises:
         ConfigError: if two jobs share an id, a job asks for no host, or a profile cannot be simulated here.
     """
-    names = Names([], {}, [], {})
-    table = _LeafTable()
-    ends = []
-    for workload in workloads:
-        for job in submission_order(workload):
-            _add_job(names, table, job, workload)
-        ends.append(len(names.jobs))
-    jobs = names.jobs
-    truth = Truth(
-        submit_time=np.array([j.submit_time for j in jobs], np.float64),
-        size=np.array([j.size for j in jobs], np.int32),
-        walltime=np.array([j.walltime for j in jobs], np.float64),
-        user=np.array([names.users.setdefault(j.user, len(names.users)) if j.user else -1 for j in jobs], np.int32),
-        **table.arrays(),
-        moldable=np.array(table.moldable, np.int8),
-        workload_end=np.array(ends, np.int64),
-        **_event_arrays(events),
-    )
-    return truth, names
+    names, leaves = Names(), _Leaves()
+    parts = [_static_jobs(names, leaves, workload) for workload in workloads]
+    columns = {name: _joined([part[name] for part in parts], dtype) for name, dtype in _BY_JOB.items()}
+    ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
+    return Truth(**columns, **leaves.arrays(), workload_end=ends, **_event_arrays(events)), names
 
 
 def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
     """The same truth with one more job, which no submitter sends and no other has the id of."""
-    names.number[job.id] = len(names.jobs)
-    names.jobs.append(job)
-    names.leaves.append(leaves)
-    user = names.users.setdefault(job.user, len(names.users)) if job.user else -1
-    more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": user}
+    at = names.add_job(job, leaves)
+    more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
     more["moldable"] = moldable
     columns = {
         name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
         for name, value in more.items()
     }
-    return with_leaves(truth._replace(**columns), len(names.jobs) - 1, leaves)
+    return with_leaves(truth._replace(**columns), at, leaves)
 
 
 def with_leaves(truth: Truth, at: int, leaves: tuple[LeafTask, ...]) -> Truth:
     """The same truth in which job `at` does `leaves`."""
-    table = _LeafTable(len(truth.leaf_kind), len(truth.vector))
-    first, count = table.add(leaves)
-    arrays = {n: np.append(getattr(truth, n), new) for n, new in table.leaf_arrays().items()}
-    for name, value in (("leaf_first", first), ("leaf_count", count)):
+    table = _Leaves(len(truth.leaf_kind), len(truth.vector))
+    first = table.add(leaves)
+    arrays = {n: np.append(getattr(truth, n), new) for n, new in table.arrays().items()}
+    for name, value in (("leaf_first", first), ("leaf_count", len(leaves))):
         column = getattr(truth, name)
         arrays[name] = np.append(column, np.zeros(max(0, at + 1 - len(column)), column.dtype))
         arrays[name][at] = value
     return truth._replace(**arrays)
 
 
-def _add_job(names: Names, table: "_LeafTable", job: Job, workload: Workload) -> None:
-    if job.id in names.number:
-        raise ConfigError(f"job {job.id} exists already; give it another id")
-    if job.size <= 0:
-        raise ConfigError(
-            f"{workload.path or workload.name}: job {job.id} asks for {job.size} hosts; it needs at least 1"
-        )
-    names.number[job.id] = len(names.jobs)
-    names.jobs.append(job)
-    names.leaves.append(table.job(job, workload))
+_BY_JOB = {
+    "submit_time": np.float64,
+    "size": np.int32,
+    "walltime": np.float64,
+    "user": np.int32,
+    "moldable": np.int8,
+    "leaf_first": np.int64,
+    "leaf_count": np.int32,
+}
 
 
-class _LeafTable:
-    """Leaves and the jobs that point to them; jobs of one profile share its leaves."""
+def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
+    """One array of all; of a single part the same array."""
+    return np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts]), dtype)
+
+
+def _static_jobs(names: Names, leaves: "_Leaves", workload: Workload) -> Mapping[str, np.ndarray]:
+    """A workload's part of the columns `_BY_JOB`; its jobs are added to `names`."""
+    jobs = submission_order(workload.jobs)
+    columns = columns_of(jobs)
+    try:
+        does = leaves.of_jobs(columns, workload, names)
+        fine = bool((columns.size > 0).all()) and not _repeated(names, jobs)
+    except ConfigError:
+        fine = False
+    if not fine:
+        _refuse(names, jobs, workload)
+    names.add_workload(workload, jobs)
+    users = columns.user.used()
+    numbers = np.zeros(len(columns.user.labels), np.int32)
+    numbers[users.codes] = [names.user(user) for user in users]
+    return {
+        "submit_time": columns.submit_time,
+        "size": columns.size,
+        "walltime": columns.walltime,
+        "user": numbers[columns.user.codes],
+        **does,
+    }
+
+
+def _repeated(names: Names, jobs: Sequence[Job]) -> bool:
+    """Whether two jobs share an id, or one has that of an earlier workload; those of columns are of their own."""
+    if isinstance(jobs, JobColumns):
+        return False
+    ids = {job.id for job in jobs}
+    return len(ids) < len(jobs) or any(job_id in names for job_id in ids)
+
+
+def _refuse(names: Names, jobs: Sequence[Job], workload: Workload) -> NoReturn:
+    """Raise the error of the first job, in order, that cannot be simulated."""
+    seen: set[str] = set()
+    for job in jobs:
+        if job.id in names or job.id in seen:
+            raise ConfigError(f"job {job.id} exists already; give it another id")
+        seen.add(job.id)
+        if job.size <= 0:
+            raise ConfigError(
+                f"{workload.path or workload.name}: job {job.id} asks for {job.size} hosts; it needs at least 1"
+            )
+        check_width(job, names.flat(job.profile, workload), workload)
+    raise InternalError(f"{workload.name}: no job is at fault")
+
+
+class _Leaves:
+    """Leaves of all jobs; jobs of one profile share its leaves."""
 
     def __init__(self, first_leaf: int = 0, first_flop: int = 0) -> None:
-        self.first_leaf, self.first_flop = first_leaf, first_flop
-        self.rows: list[LeafTask] = []
-        self.vector: list[float] = []
-        self.offsets: list[int] = []
-        self.ranges: list[tuple[int, int]] = []
-        self.moldable: list[bool] = []
-        self.known: dict[tuple[str, str], tuple[int, int, bool, tuple[LeafTask, ...]]] = {}
+        self._first_leaf, self._first_flop = first_leaf, first_flop
+        self._kind, self._amount, self._exit_code = array("b"), array("d"), array("i")
+        self._vector, self._flops = array("q"), array("d")
 
-    def job(self, job: Job, workload: Workload) -> tuple[LeafTask, ...]:
-        key = (workload.name, job.profile)
-        if key not in self.known:
-            leaves = flatten(job.profile, workload)
-            self.known[key] = (*self.add(leaves), is_moldable(job.profile, workload), leaves)
-        first, count, moldable, leaves = self.known[key]
-        check_width(job, leaves, workload)
-        self.ranges.append((first, count))
-        self.moldable.append(moldable)
-        return leaves
+    def of_jobs(self, jobs: JobColumns, workload: Workload, names: Names) -> Mapping[str, np.ndarray]:
+        """What each job does, as columns of `_BY_JOB`. Raises ConfigError where one cannot be simulated."""
+        codes, profiles = jobs.profile.codes, workload.profiles
+        if isinstance(profiles, DelayProfiles) and profiles.label(jobs):
+            return {
+                "moldable": np.zeros(len(jobs), np.int8),
+                "leaf_first": codes + np.int64(self._add_delays(profiles.durations)),
+                "leaf_count": np.ones(len(jobs), np.int32),
+            }
+        facts = np.zeros((4, len(jobs.profile.labels)), np.int64)
+        used = jobs.profile.used()
+        for code, name in zip(used.codes.tolist(), used, strict=True):
+            leaves = names.flat(name, workload)
+            facts[:, code] = is_moldable(name, workload), self.add(leaves), len(leaves), _width(leaves)
+        moldable, first, count, width = (fact[codes] for fact in facts)
+        if ((width != 0) & (width != jobs.size)).any():
+            raise ConfigError(f"{workload.name}: a profile is for another number of hosts than its job")
+        return {"moldable": moldable.astype(np.int8), "leaf_first": first, "leaf_count": count.astype(np.int32)}
 
-    def add(self, leaves: tuple[LeafTask, ...]) -> tuple[int, int]:
-        first = self.first_leaf + len(self.rows)
+    def add(self, leaves: tuple[LeafTask, ...]) -> int:
+        """Add leaves; returns the number of the first."""
+        first = self._first_leaf + len(self._kind)
         for leaf in leaves:
-            self.offsets.append(self.first_flop + len(self.vector))
-            self.vector.extend(leaf.flops)
-            self.rows.append(leaf)
-        return first, len(leaves)
+            self._kind.append(leaf.kind)
+            self._amount.append(leaf.amount)
+            self._exit_code.append(leaf.exit_code)
+            self._vector.append(self._first_flop + len(self._flops))
+            self._flops.extend(leaf.flops)
+        return first
 
-    def leaf_arrays(self) -> Mapping[str, np.ndarray]:
-        return {
-            "leaf_kind": np.array([leaf.kind for leaf in self.rows], np.int8),
-            "leaf_amount": np.array([leaf.amount for leaf in self.rows], np.float64),
-            "leaf_vector": np.array(self.offsets, np.int64),
-            "leaf_exit": np.array([leaf.exit_code for leaf in self.rows], np.int32),
-            "vector": np.array(self.vector, np.float64),
-        }
+    def _add_delays(self, durations: NDArray[np.float64]) -> int:
+        """Add a leaf for each duration (m,) in seconds; returns the number of the first."""
+        first, count = self._first_leaf + len(self._kind), len(durations)
+        self._kind.extend(array("b", [DELAY]) * count)
+        self._amount.frombytes(durations.tobytes())
+        self._exit_code.extend(array("i", [0]) * count)
+        self._vector.extend(array("q", [self._first_flop + len(self._flops)]) * count)
+        return first
 
     def arrays(self) -> Mapping[str, np.ndarray]:
-        ranges = np.array(self.ranges, np.int64).reshape(-1, 2)
-        return {"leaf_first": ranges[:, 0].copy(), "leaf_count": ranges[:, 1].astype(np.int32), **self.leaf_arrays()}
+        """The columns by leaf."""
+        return {
+            "leaf_kind": np.array(self._kind, np.int8),
+            "leaf_amount": np.array(self._amount, np.float64),
+            "leaf_vector": np.array(self._vector, np.int64),
+            "leaf_exit": np.array(self._exit_code, np.int32),
+            "vector": np.array(self._flops, np.float64),
+        }
+
+
+def _width(leaves: tuple[LeafTask, ...]) -> int:
+    """Hosts that the leaves are for: 0 for any number, -1 where no number fits all."""
+    widths = {len(leaf.flops) for leaf in leaves if leaf.kind is LeafKind.FLOPS_VECTOR}
+    return -1 if len(widths) > 1 else sum(widths)
 
 
 def _event_arrays(lists: Sequence[Sequence[MachineEvent]]) -> Mapping[str, np.ndarray]:

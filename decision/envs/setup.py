@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from decision.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs
-from decision.engine.truth import build_truth
+from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
@@ -158,7 +158,7 @@ def make_episodes(
         ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
     """
     truth, names = build_truth([workload], [])
-    count, submit = len(names.jobs), truth.submit_time
+    count, submit = len(names), truth.submit_time
     rows = np.arange(count) if episodes.rows is None else np.array(episodes.rows, np.int64)
     if not len(rows) or rows.min() < 0 or rows.max() >= count or (np.diff(rows) <= 0).any():
         raise ConfigError(f"rows: episodes must begin at jobs from 0 to {count - 1}, each named once and in order")
@@ -197,20 +197,21 @@ def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repea
     return round_ * len(submit) + np.searchsorted(submit, time - round_ * period)
 
 
-def _repeated(truth: Truth, names: Any, arrivals: int) -> Trace:
-    jobs = len(names.jobs)
+def _repeated(truth: Truth, names: Names, arrivals: int) -> Trace:
+    jobs = len(names)
     row = np.arange(jobs + arrivals)
     again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "moldable")}
     again |= {name: getattr(truth, name)[row % jobs] for name in ("leaf_first", "leaf_count")}
     submit = truth.submit_time[row % jobs] + _period(truth.submit_time) * (row // jobs)
-    delays = [all(leaf.kind == DELAY for leaf in leaves) for leaves in names.leaves]
-    runs = [sum(leaf.amount for leaf in leaves) for leaves in names.leaves]
+    does = [names.leaves(job) for job in range(jobs)]
+    delays = [all(leaf.kind == DELAY for leaf in leaves) for leaves in does]
+    runs = [sum(leaf.amount for leaf in leaves) for leaves in does]
     runtime = np.minimum(np.where(delays, runs, np.nan), truth.walltime)
     return Trace(
         truth=truth._replace(submit_time=submit, **again),
         runtime=runtime[row % jobs],
         jobs=jobs,
-        ids=[job.id for job in names.jobs],
+        ids=names.texts("id", np.arange(jobs)),
     )
 
 

@@ -117,10 +117,10 @@ def load_history(path: str | os.PathLike[str], time_field: int = REQUESTED_TIME)
     Raises:
         InputError: if the file cannot be read.
     """
-    table, _, _ = read_log(path)
+    table = read_log(path)
     requested = table[:, time_field - 1]
     return History(
-        user=labels(table[:, _USER]),
+        user=list(labels(table[:, _USER])),
         size=requested_sizes(table).astype(np.int64),
         walltime=np.where(requested > 0, requested, np.inf),
         submit=table[:, _SUBMIT],

@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,6 +11,7 @@ from decision.model.errors import ConfigError, InputError
 
 LONGEST_LINE = 256 << 20  # bytes: a workload of more than a million jobs in one line
 _CHUNK = 8 << 20  # bytes
+_BLOCK = 2 << 20  # bytes
 _PACKED = {
     b"\x1f\x8b": ("gzip", "gunzip"),
     b"BZh": ("bzip2", "bunzip2"),
@@ -27,17 +29,42 @@ def read_bytes(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -
     Raises:
         InputError: if it is missing, a directory, unreadable, compressed, or has such a line.
     """
+    with _opened(path, longest_line) as file:
+        return file.read()
+
+
+def read_blocks(path: str | os.PathLike[str], longest_line: int) -> Iterator[bytes]:
+    """The file's content in parts of some megabytes, each but the last of whole lines; errors as `read_bytes`."""
+    with _opened(path, longest_line) as file:
+        rest = b""
+        while chunk := file.read(_BLOCK):
+            lines, end, rest = (rest + chunk).rpartition(b"\n")
+            if end:
+                yield lines + end
+        if rest:
+            yield rest
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str], longest_line: int) -> Iterator[BinaryIO]:
+    """The file at its beginning, after the checks of `read_bytes`."""
     try:
         with Path(path).open("rb") as file:
             if os.fstat(file.fileno()).st_size > longest_line:
                 _check_lines(file, longest_line, path)
-            data = file.read()
+            _check_unpacked(file, path)
+            yield file
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+
+
+def _check_unpacked(file: BinaryIO, path: str | os.PathLike[str]) -> None:
+    """Refuse a compressed file; go back to its beginning."""
+    begin = file.read(max(map(len, _PACKED)))
     for magic, (kind, command) in _PACKED.items():
-        if data.startswith(magic):
+        if begin.startswith(magic):
             raise InputError(f"{path}: compressed with {kind}; unpack it first: {command} {Path(path).name}")
-    return data
+    file.seek(0)
 
 
 def _check_lines(file: BinaryIO, longest: int, path: str | os.PathLike[str]) -> None:

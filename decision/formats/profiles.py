@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw
 
+from decision.model.columns import DelayProfiles, Labelled, Texts
 from decision.model.errors import InputError
 from decision.model.record import Floats
 from decision.model.workload import (
@@ -131,12 +132,15 @@ def check_sequences(profiles: Mapping[str, Profile], path: str) -> None:
         raise InputError(f"{path}: profiles contain themselves: {cycle}; break the cycle") from None
 
 
-def delay_profiles(runtimes: Floats) -> tuple[list[str], dict[str, Profile]]:
+def delay_profiles(runtimes: Floats) -> tuple[Labelled[str], DelayProfiles]:
     """One delay profile per distinct run time (J,) in seconds: the name of each job's, and the profiles by name."""
     distinct, which = np.unique(runtimes, return_inverse=True)
-    names = [f"delay{runtime:.17g}" for runtime in distinct.tolist()]
-    profiles: dict[str, Profile] = dict(zip(names, map(Delay, distinct.tolist()), strict=True))
-    return [names[i] for i in which.tolist()], profiles
+    names = Texts(_delay_names, distinct)
+    return Labelled(names, which.astype(np.int32)), DelayProfiles(names, distinct.astype(np.float64))
+
+
+def _delay_names(durations: Floats) -> list[str]:
+    return [f"delay{duration:.17g}" for duration in durations.tolist()]
 
 
 def profile_fields(profile: Profile) -> dict[str, Any]:

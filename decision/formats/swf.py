@@ -10,22 +10,27 @@ import datetime
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow
 from decision.model.dates import LAST_DATE
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, Walltimes, reshape
-from decision.model.workload import Job, Profile, Workload
+from decision.model.workload import Workload
 
-from .files import read_bytes
+from .files import read_blocks
 from .profiles import INT32_MAX, delay_profiles
 
 Table = NDArray[np.float64]
+Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
+Header = Mapping[str, str]
 
 _FIELDS = 18
 REQUESTED_TIME = 9  # field of the standard, counted from 1
@@ -66,58 +71,96 @@ def load_swf(
         ConfigError: if an option is out of range.
     """
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, shift=shift)
-    table, dropped, data = read_log(path)
-    header = read_header(data)
-    machine = nodes or machine_size(header)
-    jobs_read, profiles = _jobs(table[np.argsort(table[:, _SUBMIT], kind="stable")], name, time_field)
+    log = _Log(path)
+    fields = _joined([_fields(table, time_field) for table in log.tables()])
+    jobs_read, profiles = _jobs(_in_order(log.without_repeats(fields)), name)
+    machine = nodes or machine_size(log.header)
     workload = Workload(
         name=name,
         jobs=jobs_read,
         profiles=profiles,
-        nb_res=machine or int(requested_sizes(table).max(initial=1)),
+        nb_res=machine or int(jobs_read.size.max(initial=1)),
         path=str(path),
-        description=origin(header),
-        dropped=dict(dropped),
-        unix_start=unix_start(header),
-        time_zone=time_zone(header),
+        description=origin(log.header),
+        dropped=log.dropped(),
+        unix_start=unix_start(log.header),
+        time_zone=time_zone(log.header),
     )
     return reshape(workload, replace(filters, nodes=machine))
 
 
-def read_log(path: str | os.PathLike[str]) -> tuple[Table, Counter[str], bytes]:
-    """The log's usable lines as rows of 18 numbers, how many others there are by reason, and the whole file.
+def read_log(path: str | os.PathLike[str]) -> Table:
+    """The log's usable lines as rows of 18 numbers.
 
     Raises:
         InputError: if the file cannot be read.
     """
-    data = read_bytes(path, _LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
-    _check_text(data, path)
-    table, malformed = _parse(data)
-    table, dropped = _sift(table)
-    if malformed:
-        dropped[f"not {_FIELDS} numbers (the first is line {_first_malformed(data)})"] = malformed
-    return table, dropped, data
+    log = _Log(path)
+    table = np.concatenate([np.empty((0, _FIELDS)), *log.tables()])
+    return log.without_repeats({"number": table[:, _ID], "table": table})["table"]
 
 
-def _check_text(data: bytes, path: str | os.PathLike[str]) -> None:
-    if not data:
-        raise InputError(f"{path}: the file is empty")
-    if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+class _Log:
+    """A log, read in parts so that it never stands in memory as text."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._dropped: Counter[str] = Counter()
+        self._malformed = self._first_malformed = 0
+        self.header: Header = {}
+
+    def tables(self) -> Iterator[Table]:
+        """Usable lines as rows of 18 numbers; some may have the same job number. Raises InputError."""
+        newlines = count = 0
+        for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
+            text = block if part else block.removeprefix(codecs.BOM_UTF8)
+            _check_text(text, newlines, self._path)
+            self.header = {**read_header(text), **self.header}
+            lines = text.splitlines()
+            table, malformed = _parse(lines)
+            if malformed and not self._malformed:
+                self._first_malformed = count + _first_malformed(lines)
+            table, dropped = _sift(table)
+            self._malformed += malformed
+            self._dropped.update(dropped)
+            newlines += text.count(b"\n")
+            count += len(lines)
+            yield table
+        if not count:
+            raise InputError(f"{self._path}: the file is empty")
+
+    def without_repeats(self, columns: Columns) -> Columns:
+        """The first row of each job number."""
+        _, first = np.unique(columns["number"], return_index=True)
+        repeated = len(columns["number"]) - len(first)
+        self._dropped["with a job number seen before"] = repeated
+        return {name: column[np.sort(first)] for name, column in columns.items()} if repeated else columns
+
+    def dropped(self) -> dict[str, int]:
+        """How many lines were left out, by reason; once the log has been read."""
+        malformed = f"not {_FIELDS} numbers (the first is line {self._first_malformed})"
+        found = {**self._dropped, malformed: self._malformed}
+        return {reason: count for reason, count in found.items() if count}
+
+
+def _check_text(block: bytes, lines: int, path: str | os.PathLike[str]) -> None:
+    """Refuse a part of the file that is not text; `lines` come before it."""
+    if b"\0" in block:
+        line = lines + block.count(b"\n", 0, block.index(b"\0")) + 1
         raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
 
 
-def _parse(data: bytes) -> tuple[Table, int]:
+def _parse(lines: list[bytes]) -> tuple[Table, int]:
     """All lines of numbers as a table of 18 columns, and how many lines are not that."""
-    lines = [line for line in map(_decoded, data.splitlines()) if line and not line.startswith(";")]
-    table = np.concatenate([np.empty((0, _FIELDS)), *_tables(lines)])
-    return table, len(lines) - len(table)
+    texts = [line for line in map(_decoded, lines) if line and not line.startswith(";")]
+    table = np.concatenate([np.empty((0, _FIELDS)), *_tables(texts)])
+    return table, len(texts) - len(table)
 
 
-def _first_malformed(data: bytes) -> int:
+def _first_malformed(lines: list[bytes]) -> int:
     """The number, from 1, of the first line that is neither a comment nor 18 numbers."""
-    lines = enumerate(map(_decoded, data.splitlines()), 1)
-    return next(number for number, line in lines if line and not line.startswith(";") and not len(_tables([line])))
+    texts = enumerate(map(_decoded, lines), 1)
+    return next(number for number, line in texts if line and not line.startswith(";") and not len(_tables([line])))
 
 
 def _decoded(line: bytes) -> str:
@@ -144,7 +187,7 @@ def requested_sizes(table: Table) -> Table:
 
 
 def _sift(table: Table) -> tuple[Table, Counter[str]]:
-    """The usable lines, and how many others there are, each under the first reason that holds."""
+    """The usable lines, and how many others there are by the first reason that holds, whether any or none."""
     size = requested_sizes(table)
     reasons = {
         "with a field that is not a finite number": ~np.isfinite(table).all(axis=1),
@@ -158,85 +201,82 @@ def _sift(table: Table) -> tuple[Table, Counter[str]]:
     usable = np.ones(len(table), bool)
     dropped: Counter[str] = Counter()
     for reason, bad in reasons.items():
-        _drop(usable, usable & bad, reason, dropped)
-    _drop(usable, _repeated(table[:, _ID], usable), "with a job number seen before", dropped)
+        dropped[reason] = int((usable & bad).sum())
+        usable &= ~bad
     return table[usable], dropped
 
 
-def _repeated(ids: Table, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which usable lines repeat the job number of an earlier usable line."""
-    rows = np.flatnonzero(usable)
-    _, first = np.unique(ids[rows], return_index=True)
-    repeated = usable.copy()
-    repeated[rows[first]] = False
-    return repeated
+def _fields(table: Table, time_field: int) -> Columns:
+    """What the jobs of a table have."""
+    requested = table[:, time_field - 1]
+    columns = {
+        "number": table[:, _ID],
+        "submit": table[:, _SUBMIT],
+        "run": table[:, _RUN],
+        "size": requested_sizes(table),
+        "walltime": np.where(requested > 0, requested, table[:, _RUN]),
+        "user": table[:, _USER],
+        **{name: table[:, column] for name, column in _EXTRA.items()},
+    }
+    return {name: narrow(column) for name, column in columns.items()}
 
 
-def _drop(usable: NDArray[np.bool_], bad: NDArray[np.bool_], reason: str, dropped: Counter[str]) -> None:
-    if bad.any():
-        dropped[reason] = int(bad.sum())
-        usable &= ~bad
+def _joined(tables: list[Columns]) -> Columns:
+    """The columns of all tables, which are taken from them."""
+    return {name: np.concatenate([table.pop(name) for table in tables]) for name in list(tables[0])}
 
 
-def _jobs(table: Table, name: str, time_field: int) -> tuple[tuple[Job, ...], dict[str, Profile]]:
-    """Each line's job, and the profiles of all."""
-    profile_names, profiles = delay_profiles(table[:, _RUN])
-    jobs = tuple(
-        Job(
-            id=f"{name}!{number}",
-            submit_time=submit,
-            size=size,
-            walltime=walltime,
-            profile=profile,
-            user=user,
-            extra=extra,
-        )
-        for number, submit, size, walltime, profile, user, extra in zip(
-            _texts(table[:, _ID]),
-            table[:, _SUBMIT].tolist(),
-            requested_sizes(table).astype(np.int64).tolist(),
-            _walltimes(table, time_field).tolist(),
-            profile_names,
-            labels(table[:, _USER]),
-            _extras(table),
-            strict=True,
-        )
+def _in_order(columns: Columns) -> Columns:
+    """By submission; at one time in the order of the log."""
+    if (np.diff(columns["submit"]) >= 0).all():
+        return columns
+    order = np.argsort(columns["submit"], kind="stable")
+    return {name: columns.pop(name)[order] for name in list(columns)}
+
+
+def _jobs(columns: Columns, name: str) -> tuple[JobColumns, DelayProfiles]:
+    """The jobs, and the profiles of all."""
+    profile, profiles = delay_profiles(columns.pop("run"))
+    jobs = JobColumns(
+        id=Texts(partial(_ids, name), columns["number"]),
+        submit_time=columns["submit"].astype(np.float64),
+        size=columns["size"].astype(np.int32),
+        walltime=columns["walltime"].astype(np.float64),
+        profile=profile,
+        user=labels(columns["user"]),
+        extra=_extras(columns),
     )
     return jobs, profiles
 
 
-def _texts(numbers: Table) -> list[str]:
-    return [f"{number:.0f}" for number in numbers.tolist()]
+def _ids(workload: str, numbers: Table) -> list[str]:
+    return [f"{workload}!{number:.0f}" for number in numbers.tolist()]
 
 
-def labels(numbers: Table) -> list[str]:
+def labels(numbers: Table) -> Labelled[str]:
     """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
-    labels = [text if number >= 0 else "" for number, text in zip(distinct.tolist(), _texts(distinct), strict=True)]
-    return [labels[i] for i in which.tolist()]
+    texts = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
+    return Labelled(texts, which.astype(np.int32))
 
 
-def _extras(table: Table) -> list[dict[str, str] | None]:
-    """Each job's group, executable and queue, as far as they are known; jobs with the same share one."""
-    columns = {name: labels(table[:, column]) for name, column in _EXTRA.items()}
-    rows = list(zip(*columns.values(), strict=True))
-    extras = {row: {name: text for name, text in zip(_EXTRA, row, strict=True) if text} or None for row in set(rows)}
-    return [extras[row] for row in rows]
-
-
-def _walltimes(table: Table, time_field: int) -> Table:
-    requested = table[:, time_field - 1]
-    return np.where(requested > 0, requested, table[:, _RUN])
+def _extras(columns: Columns) -> Labelled[Mapping[str, str] | None]:
+    """Each job's group, executable and queue, as far as they are known."""
+    known = [labels(columns.pop(name)) for name in _EXTRA]
+    sizes = [len(column.labels) for column in known]
+    distinct, which = np.unique(np.ravel_multi_index([column.codes for column in known], sizes), return_inverse=True)
+    codes = np.unravel_index(distinct, sizes)
+    rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
+    extras = [{name: text for name, text in zip(_EXTRA, row, strict=True) if text} or None for row in rows]
+    return Labelled(extras, which.astype(np.int32))
 
 
 _COMMENT = re.compile(rb"^[ \t]*;[ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _ORIGIN = ("Computer", "Installation", "Acknowledge")
 
-Header = Mapping[str, str]
 
-
-def read_header(data: bytes) -> Header:
+def read_header(data: bytes) -> dict[str, str]:
     """The comments by key; the first of each."""
     found: dict[str, str] = {}
     for match in _COMMENT.finditer(data):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .columns import DelayProfiles, JobColumns
 from .errors import ConfigError
 from .record import Floats
 from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload
@@ -19,6 +20,8 @@ def runtimes(workload: Workload, speed: float | None = None) -> Floats:
     Raises:
         ConfigError: if a job computes and `speed` is not given, or does what only Batsim can simulate.
     """
+    if isinstance(workload.profiles, DelayProfiles) and workload.profiles.label(workload.jobs):
+        return workload.profiles.durations[workload.jobs.profile.codes]
     delays = {name: profile.duration for name, profile in workload.profiles.items() if isinstance(profile, Delay)}
     others: dict[tuple[str, int], float] = {}
     for job in workload.jobs:
@@ -64,17 +67,23 @@ class _Seconds:
 
 def sizes(workload: Workload) -> Floats:
     """Hosts that each job asks for, (J,)."""
-    return np.array([job.size for job in workload.jobs], np.float64)
+    return _column(workload, "size")
 
 
 def submit_times(workload: Workload) -> Floats:
     """When each job is submitted, (J,) seconds."""
-    return np.array([job.submit_time for job in workload.jobs], np.float64)
+    return _column(workload, "submit_time")
 
 
 def walltimes(workload: Workload) -> Floats:
     """Each job's walltime, (J,) seconds, inf where it has none."""
-    return np.array([job.walltime for job in workload.jobs], np.float64)
+    return _column(workload, "walltime")
+
+
+def _column(workload: Workload, field: str) -> Floats:
+    if isinstance(workload.jobs, JobColumns):
+        return np.array(getattr(workload.jobs, field), np.float64)
+    return np.array([getattr(job, field) for job in workload.jobs], np.float64)
 
 
 def offered_load(workload: Workload, runtimes: Floats) -> float:

@@ -63,7 +63,7 @@ class HostTable(msgspec.Struct, kw_only=True):
     """How many hosts are in each state after each change. Columns of length n."""
 
     time: Floats  # seconds
-    counts: Ints  # (n, 6) hosts in each HostState
+    counts: NDArray[np.integer]  # (n, 6) hosts in each HostState
 
 
 class EnergyTable(msgspec.Struct, kw_only=True):

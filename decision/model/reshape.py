@@ -5,7 +5,7 @@ functions are part of the model so that readers, generators and conversions of w
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from . import dates
+from .columns import JobColumns
 from .dates import Moment
 from .demand import Floats, offered_load, runtimes, sizes, submit_times
 from .errors import ConfigError, InputError
-from .workload import Workload, used_profiles
+from .workload import Job, Workload, used_profiles
 
 Walltimes = Literal["requested", "runtime", "none"]
 
@@ -106,8 +107,13 @@ def _keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
     """The jobs that are to be kept and the profiles that they need; the others counted under `reason`."""
     if keep.all():
         return workload
-    jobs = tuple(workload.jobs[i] for i in np.flatnonzero(keep).tolist())
-    used = used_profiles(workload.profiles, {job.profile for job in jobs})
+    jobs: Sequence[Job]
+    if isinstance(workload.jobs, JobColumns):
+        jobs = workload.jobs.take(keep)
+        used = used_profiles(workload.profiles, jobs.profile.used())
+    else:
+        jobs = tuple(workload.jobs[i] for i in np.flatnonzero(keep).tolist())
+        used = used_profiles(workload.profiles, {job.profile for job in jobs})
     profiles = {name: profile for name, profile in workload.profiles.items() if name in used}
     dropped = Counter(workload.dropped) + Counter({reason: len(keep) - len(jobs)})
     return replace(workload, jobs=jobs, profiles=profiles, dropped=dict(dropped))
@@ -115,8 +121,7 @@ def _keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
 
 def _with_walltimes(workload: Workload, policy: Walltimes, speed: float | None) -> Workload:
     limits = runtimes(workload, speed) if policy == "runtime" else np.full(len(workload.jobs), np.inf)
-    pairs = zip(workload.jobs, limits.tolist(), strict=True)
-    return replace(workload, jobs=tuple(replace(job, walltime=limit) for job, limit in pairs))
+    return _with(workload, "walltime", limits)
 
 
 def at_load(workload: Workload, load: float, speed: float | None = None) -> Workload:
@@ -151,8 +156,15 @@ def beginning(workload: Workload, seconds: float) -> Workload:
 
 
 def _submitted(workload: Workload, times: Floats) -> Workload:
-    pairs = zip(workload.jobs, times.tolist(), strict=True)
-    return replace(workload, jobs=tuple(replace(job, submit_time=at) for job, at in pairs))
+    return _with(workload, "submit_time", times)
+
+
+def _with(workload: Workload, field: str, values: Floats) -> Workload:
+    """The same jobs with other values of a field, (J,)."""
+    if isinstance(workload.jobs, JobColumns):
+        return replace(workload, jobs=workload.jobs.replaced(**{field: values}))
+    pairs = zip(workload.jobs, values.tolist(), strict=True)
+    return replace(workload, jobs=tuple(replace(job, **{field: value}) for job, value in pairs))
 
 
 def by_day(workload: Workload) -> Iterator[tuple[str, Workload]]:

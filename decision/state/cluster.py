@@ -159,7 +159,7 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
 
 
 def _longer(array: NDArray, length: int, fill: float) -> NDArray:
-    longer = np.full(length, fill, array.dtype)
+    longer = np.full(length, fill, array.dtype) if fill else np.zeros(length, array.dtype)  # zeros take no memory yet
     longer[: len(array)] = array
     return longer
 

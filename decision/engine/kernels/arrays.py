@@ -244,7 +244,7 @@ class Rows(Bundle):
     """Rows of Batsim's trace files."""
 
     host_time: F8  # (R,) seconds
-    host_counts: I4x2  # (R, 6) hosts per HostState
+    host_counts: I4x2  # (6, R) hosts per HostState; what was never anything but 0 takes no memory
     energy_time: F8  # (R,) seconds
     energy_joules: F8  # (R,)
     energy_rest: F8  # (R,) what of the sum did not fit into energy_joules
@@ -320,7 +320,7 @@ def new_rows(nb_rows: int, energy: bool) -> Rows:
     energy_rows = nb_rows if energy else 0
     return Rows(
         host_time=np.zeros(nb_rows),
-        host_counts=np.zeros((nb_rows, 6), np.int32),
+        host_counts=np.zeros((6, nb_rows), np.int32),
         energy_time=np.zeros(energy_rows),
         energy_joules=np.zeros(energy_rows),
         energy_rest=np.zeros(energy_rows),
@@ -345,12 +345,13 @@ _LOG_ARRAYS = ("log_kind", "log_time", "log_arg", "log_value")
 _SWITCH_ARRAYS = ("switch_left", "switch_begin", "switch_end", "switch_pstate")
 
 
-def grow_sim(sim: Sim, nb_jobs: int, room: int) -> Sim:
-    """The same simulation with room for `nb_jobs` jobs and `room` more activities, log entries, switches and kills."""
+def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
+    """The same simulation with room for `nb_jobs` jobs, `room` more activities, switches and kills, and so many log
+    entries and `at_once` more."""
     number = sim.number
     wanted = dict.fromkeys(_JOB_ARRAYS, nb_jobs)
     wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, number[N_ACTIVITIES] + number[N_INSTANT] + room)
-    wanted |= dict.fromkeys(_LOG_ARRAYS, number[N_LOG] + room)
+    wanted |= dict.fromkeys(_LOG_ARRAYS, number[N_LOG] + room + at_once)
     wanted |= dict.fromkeys(_SWITCH_ARRAYS, number[N_SWITCHES] + room)
     wanted |= dict.fromkeys(("switch_first", "switch_last"), number[N_SWITCH_INTERVALS] + room)
     wanted |= dict.fromkeys(("kill_begin", "kill_end"), number[N_KILLS] + room)
@@ -383,8 +384,8 @@ def _lengthen(arrays: Bundle, wanted: dict) -> dict:
     changed = {}
     for name, length in wanted.items():
         old = getattr(arrays, name)
-        if length > len(old):
-            new = np.zeros((max(int(length), 2 * len(old)), *old.shape[1:]), old.dtype)
-            new[: len(old)] = old
+        if length > old.shape[-1]:
+            new = np.zeros((*old.shape[:-1], max(int(length), 2 * old.shape[-1])), old.dtype)
+            new[..., : old.shape[-1]] = old
             changed[name] = new
     return changed

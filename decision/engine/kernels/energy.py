@@ -168,4 +168,5 @@ def host_row(world):
     sim.number[a.N_HOST_ROWS] = at + 1
     rows.host_time[at] = sim.real[a.SIM_NOW]
     for i in range(N_HOST_STATES):
-        rows.host_counts[at, i] = sim.in_state[i]
+        if rows.host_counts[i, at] != sim.in_state[i]:  # memory that is only read stays unused
+            rows.host_counts[i, at] = sim.in_state[i]

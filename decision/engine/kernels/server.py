@@ -104,6 +104,7 @@ def advance(world):
             result = _take_at_once(world, code)
             if result != GO_ON:
                 return result
+        number[a.MAIL_HEAD] = number[a.MAIL_TAIL] = 0  # the next message takes the memory of the first
         if not _has_room(world):
             return a.GROW
         load_hosts(world)

@@ -1,0 +1,234 @@
+"""Jobs and texts as columns: sequences whose items are made when they are asked for.
+
+Ten million jobs fit into memory as arrays, and not as objects. `Texts`, `Labelled` and `JobColumns` are used like the
+lists that they stand for, and are equal to them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .workload import Delay, Job, Profile
+
+T = TypeVar("T")
+Numbers = NDArray[Any]  # (n,)
+Rows = NDArray[Any] | slice  # which rows, as NumPy takes them
+
+_CHUNK = 65536  # items made at once
+
+
+class Column(Sequence[T]):
+    """A sequence that makes its items, one or many at once; a slice of it is such a sequence, too."""
+
+    def item(self, row: int) -> T:
+        """The item of a row, from 0 on."""
+        raise NotImplementedError
+
+    def made(self) -> list[T]:
+        """All items."""
+        raise NotImplementedError
+
+    def take(self, rows: Rows) -> Self:
+        """The items of these rows."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> T | Self:
+        return self.take(index) if isinstance(index, slice) else self.item(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[T]:
+        for first in range(0, len(self), _CHUNK):
+            yield from self.take(slice(first, first + _CHUNK)).made()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self[:10])) + (f" and {len(self) - 10:,} more" if len(self) > 10 else "")
+
+
+class Texts(Column[str]):
+    """Texts that are made of numbers.
+
+    Args:
+        make: the texts of numbers (n,).
+        numbers: (n,) what each text is made of.
+    """
+
+    def __init__(self, make: Callable[[Numbers], list[str]], numbers: Numbers) -> None:
+        self._make, self._numbers = make, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def item(self, row: int) -> str:
+        """The text of a row."""
+        return self._make(self._numbers[row : row + 1])[0]
+
+    def made(self) -> list[str]:
+        """All texts."""
+        return self._make(self._numbers)
+
+    def take(self, rows: Rows) -> "Texts":
+        """The texts of these rows."""
+        return Texts(self._make, self._numbers[rows])
+
+
+class Labelled(Column[T], Generic[T]):
+    """Things of which many are equal.
+
+    Args:
+        labels: (m,) the things.
+        codes: (n,) where each item is in `labels`.
+    """
+
+    def __init__(self, labels: Sequence[T], codes: Numbers) -> None:
+        self.labels, self.codes = labels, codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def item(self, row: int) -> T:
+        """The item of a row."""
+        return self.labels[int(self.codes[row])]
+
+    def made(self) -> list[T]:
+        """All items."""
+        if isinstance(self.labels, Column):
+            return self.labels.take(self.codes).made()
+        return [self.labels[code] for code in self.codes.tolist()]
+
+    def take(self, rows: Rows) -> "Labelled[T]":
+        """The items of these rows."""
+        return Labelled(self.labels, self.codes[rows])
+
+    def used(self) -> "Labelled[T]":
+        """The labels that items have, in the order in which they come first."""
+        used, first = np.unique(self.codes, return_index=True)
+        return Labelled(self.labels, used[np.argsort(first)])
+
+
+class JobColumns(Column[Job]):
+    """Jobs of different ids as columns of length n; see `Job`."""
+
+    def __init__(
+        self,
+        *,
+        id: Column[str],
+        submit_time: NDArray[np.float64],
+        size: NDArray[np.int32],
+        walltime: NDArray[np.float64],
+        profile: Labelled[str],
+        user: Labelled[str],
+        extra: Labelled[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        self.id, self.submit_time, self.size, self.walltime = id, submit_time, size, walltime
+        self.profile, self.user, self.extra = profile, user, extra
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def item(self, row: int) -> Job:
+        """The job of a row."""
+        return Job(
+            id=self.id.item(row),
+            submit_time=float(self.submit_time[row]),
+            size=int(self.size[row]),
+            walltime=float(self.walltime[row]),
+            profile=self.profile.item(row),
+            user=self.user.item(row),
+            extra=self.extra.item(row) if self.extra else None,
+        )
+
+    def made(self) -> list[Job]:
+        """All jobs."""
+        extras = self.extra.made() if self.extra else [None] * len(self)
+        columns = (self.id.made(), self.submit_time.tolist(), self.size.tolist(), self.walltime.tolist())
+        rows = zip(*columns, self.profile.made(), self.user.made(), extras, strict=True)
+        return [
+            Job(id=i, submit_time=submit, size=size, walltime=walltime, profile=profile, user=user, extra=extra)
+            for i, submit, size, walltime, profile, user, extra in rows
+        ]
+
+    def take(self, rows: Rows) -> "JobColumns":
+        """The jobs of these rows."""
+        return JobColumns(
+            id=self.id.take(rows),
+            submit_time=self.submit_time[rows],
+            size=self.size[rows],
+            walltime=self.walltime[rows],
+            profile=self.profile.take(rows),
+            user=self.user.take(rows),
+            extra=self.extra.take(rows) if self.extra else None,
+        )
+
+    def replaced(self, **columns: Any) -> "JobColumns":
+        """The same jobs with other columns."""
+        return JobColumns(**(vars(self) | columns))
+
+
+def columns_of(jobs: Sequence[Job]) -> JobColumns:
+    """What an engine needs of the jobs, as columns."""
+    if isinstance(jobs, JobColumns):
+        return jobs
+    return JobColumns(
+        id=Labelled([job.id for job in jobs], np.arange(len(jobs))),
+        submit_time=np.array([job.submit_time for job in jobs], np.float64),
+        size=np.array([job.size for job in jobs], np.int32),
+        walltime=np.array([job.walltime for job in jobs], np.float64),
+        profile=labelled([job.profile for job in jobs]),
+        user=labelled([job.user for job in jobs]),
+    )
+
+
+def labelled(items: Sequence[str]) -> Labelled[str]:
+    """The same texts, equal ones kept once."""
+    codes: dict[str, int] = {}
+    which = np.array([codes.setdefault(item, len(codes)) for item in items], np.int32)
+    return Labelled(list(codes), which)
+
+
+class DelayProfiles(Mapping[str, Profile]):
+    """Delays by name.
+
+    Args:
+        names: (m,) of the profiles.
+        durations: (m,) seconds.
+    """
+
+    def __init__(self, names: Sequence[str], durations: NDArray[np.float64]) -> None:
+        self.names, self.durations = names, durations
+
+    def label(self, jobs: Sequence[Job]) -> TypeGuard[JobColumns]:
+        """Whether these are the labels of the jobs' profiles: then a code is an index of `durations`."""
+        return isinstance(jobs, JobColumns) and jobs.profile.labels is self.names
+
+    @cached_property
+    def _known(self) -> dict[str, Profile]:
+        return dict(zip(self.names, map(Delay, self.durations.tolist()), strict=True))
+
+    def __getitem__(self, name: str) -> Profile:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.durations)
+
+
+def narrow(numbers: NDArray[np.float64]) -> Numbers:
+    """The same numbers as 32-bit integers where they are that."""
+    with np.errstate(invalid="ignore"):
+        whole = numbers.astype(np.int32)
+    return numbers if (whole != numbers).any() or np.signbit(numbers[whole == 0]).any() else whole

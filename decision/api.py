@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from decision.model.columns import Column
 from decision.model.errors import ConfigError, how_to_install
 from decision.model.platform import Platform
 from decision.model.record import FinalState, JobTable, RunRecord
@@ -67,7 +68,8 @@ class SimulationResult:
         """
         if find_spec("pandas") is None:
             return self.record.jobs
-        columns = msgspec.structs.asdict(self.record.jobs)
+        table = msgspec.structs.asdict(self.record.jobs)
+        columns = {name: list(column) if isinstance(column, Column) else column for name, column in table.items()}
         return _table(columns | {"final_state": [FinalState(state).name for state in columns["final_state"]]})
 
     def summary(self) -> "Summary":

@@ -5,7 +5,7 @@ from the pstates that each host was in and what the platform says a host draws i
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -137,7 +137,7 @@ def _sleep(host: Host, pstate: int) -> SleepState:
     return next((sleep for sleep in host.sleep if sleep.pstate == pstate), host.sleep[0])
 
 
-def _pairs(sets: list[str]) -> tuple[Ints, Ints]:
+def _pairs(sets: Sequence[str]) -> tuple[Ints, Ints]:
     """All pairs of a set's number and a host in it."""
     hosts = [np.array(parse_hosts(text), np.int64) for text in sets]
     lengths = [len(group) for group in hosts]

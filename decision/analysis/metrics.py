@@ -51,7 +51,8 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summar
 
 def only_ran(jobs: JobTable) -> JobTable:
     """The jobs that were not rejected."""
-    return jobs.take(np.flatnonzero(jobs.final_state != FinalState.REJECTED))
+    ran = jobs.final_state != FinalState.REJECTED
+    return jobs if ran.all() else jobs.take(np.flatnonzero(ran))
 
 
 def mean(values: Floats) -> float:

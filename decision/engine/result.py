@@ -1,9 +1,13 @@
 """From arrays to a `RunRecord`."""
 
 from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from decision.bundle import I4, I8
+from decision.model.columns import Texts
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.record import (
     NULL_RUNTIME,
@@ -48,33 +52,51 @@ def _time_in_state(sim: a.Sim) -> Floats:
 
 
 def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
-    state, sim = engine.state, engine.world.sim
+    state, sim, truth = engine.state, engine.world.sim, engine.world.truth
     ended = sim.finished[: sim.number[a.N_FINISHED]]
     truths = sim.truth_of[ended]
     rejected = state.job_state[ended] == REJECTED
     runtime = sim.end_time[ended] - sim.start_time[ended]
     runtime[runtime == 0.0] = NULL_RUNTIME
-    energy = np.where(rejected | (not engine.options.energy), -1.0, sim.energy[ended])
+    runtime[rejected] = np.nan
+    start_time = sim.start_time[ended]
+    start_time[rejected] = np.nan
+    no_energy = np.broadcast_to(-1.0, len(ended))
     return JobTable(
-        id=engine.names.texts("id", truths),
-        profile=engine.names.texts("profile", truths),
-        submit_time=engine.world.truth.submit_time[truths],
-        size=engine.world.truth.size[truths].astype(np.int64),
-        walltime=engine.world.truth.walltime[truths],
+        id=Texts(partial(engine.names.texts, "id"), truths),
+        profile=Texts(partial(engine.names.texts, "profile"), truths),
+        submit_time=truth.submit_time[truths],
+        size=truth.size[truths].astype(np.int64),
+        walltime=truth.walltime[truths],
         final_state=state.job_state[ended].astype(np.int64) - ENDED,
-        start_time=np.where(rejected, np.nan, sim.start_time[ended]),
-        runtime=np.where(rejected, np.nan, runtime),
-        allocation=_allocations(engine, ended),
-        energy=energy,
-        metadata=[metadata.get(job, "") for job in ended.tolist()] if metadata else [""] * len(ended),
+        start_time=start_time,
+        runtime=runtime,
+        allocation=Texts(partial(_allocations, _Intervals(state.alloc_first, state.alloc_count, state.interval_first, state.interval_last)), ended),
+        energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
+        metadata=Texts(partial(_metadata, metadata), ended),
     )
 
 
-def _allocations(engine: CompiledEngine, jobs: np.ndarray) -> list[str]:
-    state = engine.state
-    first, last = state.interval_first.tolist(), state.interval_last.tolist()
-    spans = zip(state.alloc_first[jobs].tolist(), state.alloc_count[jobs].tolist(), strict=True)
-    return [format_intervals(zip(first[at : at + n], last[at : at + n], strict=True)) for at, n in spans]
+class _Intervals(NamedTuple):
+    """What a state knows of its jobs' hosts."""
+
+    alloc_first: I8
+    alloc_count: I4
+    first: I4
+    last: I4
+
+
+def _allocations(intervals: _Intervals, jobs: I4) -> list[str]:
+    """The hosts of jobs (n,), as Batsim writes them."""
+    begin, count = intervals.alloc_first[jobs], intervals.alloc_count[jobs]
+    end = np.cumsum(count)
+    which = np.arange(end[-1] if len(end) else 0) + np.repeat(begin - (end - count), count)
+    runs = list(zip(intervals.first[which].tolist(), intervals.last[which].tolist(), strict=True))
+    return [format_intervals(runs[e - n : e]) for e, n in zip(end.tolist(), count.tolist(), strict=True)]
+
+
+def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:
+    return [texts.get(job, "") for job in jobs.tolist()]
 
 
 def _energy_table(engine: CompiledEngine) -> EnergyTable:

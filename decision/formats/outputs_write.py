@@ -41,7 +41,7 @@ _PSTATE_ROW = "%g,%s,%d\n"
 
 _STATE_NAMES = [state.name for state in FinalState]
 _SPECIAL = re.compile(r'[,"\r\n]')
-_CHUNK = 65536  # rows
+_CHUNK = 16384  # rows
 _FILES = (
     "jobs.csv",
     "schedule.csv",
@@ -117,7 +117,7 @@ def _job_rows(jobs: JobTable, rows: slice) -> Iterator[str]:
     columns: list[Sequence[object]] = [
         _cells(name),
         _cells(workload),
-        _cells(jobs.profile[rows]),
+        _cells(list(jobs.profile[rows])),
         submit.tolist(),
         jobs.size[rows].tolist(),
         np.where(np.isfinite(jobs.walltime[rows]), jobs.walltime[rows], -1.0).tolist(),
@@ -166,10 +166,11 @@ def _state_rows(table: HostTable, rows: slice) -> Iterator[str]:
 
 def _energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
     """The last column is the mean power since the entry before; NA where no time has passed."""
-    elapsed = np.diff(table.time, prepend=0.0)
-    joules = np.diff(table.energy, prepend=0.0)
+    first = rows.start - 1
+    elapsed = np.diff(table.time[rows], prepend=table.time[first] if rows.start else 0.0)
+    joules = np.diff(table.energy[rows], prepend=table.energy[first] if rows.start else 0.0)
     power = np.divide(joules, elapsed, out=np.full(len(elapsed), np.nan), where=elapsed > 0)
-    powers = ["NA" if math.isnan(watts) else f"{watts:f}" for watts in power[rows].tolist()]
+    powers = ["NA" if math.isnan(watts) else f"{watts:f}" for watts in power.tolist()]
     columns = (table.time[rows].tolist(), table.energy[rows].tolist(), table.event[rows], table.wattmin[rows].tolist())
     return map(_ENERGY_ROW.__mod__, zip(*columns, powers, strict=True))
 
@@ -193,7 +194,9 @@ def _schedule(record: RunRecord, version: str) -> str:
 def _job_values(jobs: JobTable) -> dict[str, int | float]:
     """Batsim's metrics: means are over all jobs, and rejected jobs add nothing to the sums."""
     ran = jobs.final_state != FinalState.REJECTED
-    submit, start, runtime = jobs.submit_time[ran], jobs.start_time[ran], _runtimes(jobs.runtime[ran])
+    submit, start, runtime = jobs.submit_time, jobs.start_time, _runtimes(jobs.runtime)
+    if not ran.all():
+        submit, start, runtime = submit[ran], start[ran], runtime[ran]
     finish = start + runtime
     nb_jobs, nb_finished = len(ran), int(ran.sum())
     nb_success = int((jobs.final_state == FinalState.COMPLETED_SUCCESSFULLY).sum())

@@ -1,12 +1,15 @@
 """The tables of a finished run: the columns of Batsim's output files, before anything is written."""
 
 import math
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from .columns import Column
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,24 +42,27 @@ class HostState(IntEnum):
 class JobTable(msgspec.Struct, kw_only=True):
     """Finished and rejected jobs, in the order in which they ended. All columns have length n."""
 
-    id: list[str]  # "w0!12"
-    profile: list[str]
+    id: Sequence[str]  # "w0!12"
+    profile: Sequence[str]
     submit_time: Floats  # seconds
     size: Ints  # requested hosts
     walltime: Floats  # seconds, inf where the job has none
     final_state: Ints  # FinalState
     start_time: Floats  # seconds, nan where rejected
     runtime: Floats  # seconds, nan where rejected
-    allocation: list[str]  # "0-3 7"
+    allocation: Sequence[str]  # "0-3 7"
     energy: Floats  # joules on the job's hosts while it ran, -1 where energy was not simulated
-    metadata: list[str]
+    metadata: Sequence[str]
 
     def take(self, rows: Ints) -> "JobTable":
         """The jobs of these rows, in this order."""
-        columns: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
-        for name, column in columns.items():
-            columns[name] = column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
-        return JobTable(**columns)
+        return JobTable(**{name: _rows(getattr(self, name), rows) for name in self.__struct_fields__})
+
+
+def _rows(column: Any, rows: Ints) -> Any:
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return column.take(rows) if isinstance(column, Column) else [column[row] for row in rows]
 
 
 class HostTable(msgspec.Struct, kw_only=True):

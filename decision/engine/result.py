@@ -66,12 +66,18 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         id=Texts(partial(engine.names.texts, "id"), truths),
         profile=Texts(partial(engine.names.texts, "profile"), truths),
         submit_time=truth.submit_time[truths],
-        size=truth.size[truths].astype(np.int64),
+        size=truth.size[truths],
         walltime=truth.walltime[truths],
-        final_state=state.job_state[ended].astype(np.int64) - ENDED,
+        final_state=state.job_state[ended] - np.int8(ENDED),
         start_time=start_time,
         runtime=runtime,
-        allocation=Texts(partial(_allocations, _Intervals(state.alloc_first, state.alloc_count, state.interval_first, state.interval_last)), ended),
+        allocation=Texts(
+            partial(
+                _allocations,
+                _Intervals(state.alloc_first, state.alloc_count, state.interval_first, state.interval_last),
+            ),
+            ended,
+        ),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
         metadata=Texts(partial(_metadata, metadata), ended),
     )

@@ -29,13 +29,13 @@ def read_bytes(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -
     Raises:
         InputError: if it is missing, a directory, unreadable, compressed, or has such a line.
     """
-    with _opened(path, longest_line) as file:
+    with opened(path, longest_line) as file:
         return file.read()
 
 
 def read_blocks(path: str | os.PathLike[str], longest_line: int) -> Iterator[bytes]:
     """The file's content in parts of some megabytes, each but the last of whole lines; errors as `read_bytes`."""
-    with _opened(path, longest_line) as file:
+    with opened(path, longest_line) as file:
         rest = b""
         while chunk := file.read(_BLOCK):
             lines, end, rest = (rest + chunk).rpartition(b"\n")
@@ -46,8 +46,8 @@ def read_blocks(path: str | os.PathLike[str], longest_line: int) -> Iterator[byt
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str], longest_line: int) -> Iterator[BinaryIO]:
-    """The file at its beginning, after the checks of `read_bytes`."""
+def opened(path: str | os.PathLike[str], longest_line: int = LONGEST_LINE) -> Iterator[BinaryIO]:
+    """The file at its beginning; errors as `read_bytes`."""
     try:
         with Path(path).open("rb") as file:
             if os.fstat(file.fileno()).st_size > longest_line:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw
 
-from decision.model.columns import DelayProfiles, Labelled, Texts
+from decision.model.columns import DelayProfiles, Labelled, Texts, small
 from decision.model.errors import InputError
 from decision.model.record import Floats
 from decision.model.workload import (
@@ -136,7 +136,7 @@ def delay_profiles(runtimes: Floats) -> tuple[Labelled[str], DelayProfiles]:
     """One delay profile per distinct run time (J,) in seconds: the name of each job's, and the profiles by name."""
     distinct, which = np.unique(runtimes, return_inverse=True)
     names = Texts(_delay_names, distinct)
-    return Labelled(names, which.astype(np.int32)), DelayProfiles(names, distinct.astype(np.float64))
+    return Labelled(names, small(which)), DelayProfiles(names, distinct.astype(np.float64))
 
 
 def _delay_names(durations: Floats) -> list[str]:

@@ -11,7 +11,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.columns import DelayProfiles, JobColumns, Labelled, Texts, narrow
+from decision.model.columns import DelayProfiles, JobColumns, Labelled, narrow, numbered, small
 from decision.model.dates import LAST_DATE
 from decision.model.errors import InputError
 from decision.model.reshape import Filters, Walltimes, reshape
@@ -238,7 +237,7 @@ def _jobs(columns: Columns, name: str) -> tuple[JobColumns, DelayProfiles]:
     """The jobs, and the profiles of all."""
     profile, profiles = delay_profiles(columns.pop("run"))
     jobs = JobColumns(
-        id=Texts(partial(_ids, name), columns["number"]),
+        id=numbered(name, columns["number"]),
         submit_time=columns["submit"].astype(np.float64),
         size=columns["size"].astype(np.int32),
         walltime=columns["walltime"].astype(np.float64),
@@ -249,15 +248,11 @@ def _jobs(columns: Columns, name: str) -> tuple[JobColumns, DelayProfiles]:
     return jobs, profiles
 
 
-def _ids(workload: str, numbers: Table) -> list[str]:
-    return [f"{workload}!{number:.0f}" for number in numbers.tolist()]
-
-
 def labels(numbers: Table) -> Labelled[str]:
     """Numbers of users, groups and the like as text; unknown ones (-1) are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
     texts = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
-    return Labelled(texts, which.astype(np.int32))
+    return Labelled(texts, small(which))
 
 
 def _extras(columns: Columns) -> Labelled[Mapping[str, str] | None]:
@@ -268,7 +263,7 @@ def _extras(columns: Columns) -> Labelled[Mapping[str, str] | None]:
     codes = np.unravel_index(distinct, sizes)
     rows = zip(*(Labelled(k.labels, code) for k, code in zip(known, codes, strict=True)), strict=True)
     extras = [{name: text for name, text in zip(_EXTRA, row, strict=True) if text} or None for row in rows]
-    return Labelled(extras, which.astype(np.int32))
+    return Labelled(extras, small(which))
 
 
 _COMMENT = re.compile(rb"^[ \t]*;[ \t]*(\w+):[ \t]*([^\r\n]*)", re.MULTILINE)

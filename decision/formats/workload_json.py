@@ -7,17 +7,23 @@ absent where a job has none; fields that Batsim does not know are kept for the d
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NoReturn
+from array import array
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, NoReturn
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Raw
+from numpy.typing import NDArray
 
+from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small
 from decision.model.dates import DAY, LAST_DATE
 from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
 
-from .files import read_bytes
+from .files import opened, read_bytes
+from .json_parts import ArrayInParts, Doubt, Part
 from .json_text import (
     DECODE_ERRORS,
     as_rapidjson,
@@ -54,10 +60,13 @@ class _Sources(msgspec.Struct):
 
 
 _FILE = msgspec.json.Decoder(_File)
+_JOBS = msgspec.json.Decoder(list[_Job])
+_FIELDS = msgspec.json.Decoder(dict[str, Raw])
 _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
 _LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
 _AS_LOG = "let its name end in .swf where a log is read"
+LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
 _KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
 
 
@@ -78,25 +87,40 @@ def load_json(
         InputError: if Batsim would refuse the file; one line with file, job or profile, and field.
     """
     where = str(path)
+    if not keep_extra and (large := _load_large(where, name, keep_source)):
+        return large
     data = as_rapidjson(read_bytes(path))
     file = _decode(data, where)
     profiles = _read_profiles(file.profiles, where)
     used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))
-    raw = file.profiles if keep_source or keep_extra else {}
     ids = _full_ids(file.jobs, name, where)
+    jobs = _jobs(
+        file.jobs,
+        ids,
+        profiles,
+        where,
+        _job_sources(data, ids) if keep_source else None,
+        _job_extras(data) if keep_extra else None,
+    )
+    return _workload(file, name, where, jobs, profiles, used, keep_source or keep_extra)
+
+
+def _workload(
+    file: _File,
+    name: str,
+    path: str,
+    jobs: Sequence[Job],
+    profiles: Mapping[str, Profile],
+    used: Container[str],
+    keep_sources: bool,
+) -> Workload:
+    raw = file.profiles if keep_sources else {}
     return Workload(
         name=name,
-        jobs=_jobs(
-            file.jobs,
-            ids,
-            profiles,
-            where,
-            _job_sources(data, ids) if keep_source else None,
-            _job_extras(data) if keep_extra else None,
-        ),
+        jobs=jobs,
         profiles={key: profile for key, profile in profiles.items() if key in used},
         nb_res=file.nb_res,
-        path=where,
+        path=path,
         description=file.description if isinstance(file.description, str) else "",
         unix_start=_seconds(file.unix_start_time, 0.0, LAST_DATE),
         time_zone=_seconds(file.time_zone, -DAY, DAY) or 0.0,
@@ -195,7 +219,7 @@ def _jobs(
                 id=full,
                 submit_time=job.subtime,
                 size=job.res,
-                walltime=job.walltime if job.walltime > 0 else _no_walltime(job, full, path),
+                walltime=_walltime(job, full, path),
                 profile=names[job.profile],
                 user=label(job.user),
                 extra=extras[index] if extras else None,
@@ -205,7 +229,9 @@ def _jobs(
     return tuple(built)
 
 
-def _no_walltime(job: _Job, full: str, path: str) -> float:
+def _walltime(job: _Job, full: str, path: str) -> float:
+    if job.walltime > 0:
+        return job.walltime
     if job.walltime == -1:
         return math.inf
     reason = "must be above 0, or -1 for none"
@@ -232,11 +258,12 @@ def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:
 
 def _job_sources(data: bytes, ids: Sequence[str]) -> list[bytes]:
     """Each job's JSON with its full id, as Batsim forwards it."""
-    sources = []
-    for fields, full in zip(_SOURCES.decode(data).jobs, ids, strict=True):
-        fields["id"] = Raw(_ENCODER.encode(full))
-        sources.append(compact(_ENCODER.encode(fields)))
-    return sources
+    return [_source(fields, full) for fields, full in zip(_SOURCES.decode(data).jobs, ids, strict=True)]
+
+
+def _source(fields: dict[str, Raw], full: str) -> bytes:
+    fields["id"] = Raw(_ENCODER.encode(full))
+    return compact(_ENCODER.encode(fields))
 
 
 def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
@@ -246,3 +273,133 @@ def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
         known = _KNOWN_FIELDS | {"user"} if label(fields.get("user")) else _KNOWN_FIELDS
         extras.append({key: value for key, value in fields.items() if key not in known} or None)
     return extras
+
+
+# --- Large files --------------------------------------------------------------------------------------------------
+
+
+def _load_large(path: str, name: str, keep_source: bool) -> Workload | None:
+    """A workload with its jobs as columns; None where the file is small, or is to be read as a whole for its error."""
+    try:
+        with opened(path) as file:
+            large = os.fstat(file.fileno()).st_size >= LARGE
+            return _read_parts(file, path, name, keep_source) if large else None
+    except (Doubt, InputError, *DECODE_ERRORS):
+        return None
+
+
+def _read_parts(file: BinaryIO, path: str, name: str, keep_source: bool) -> Workload:
+    array_of_jobs, columns = ArrayInParts(file, "jobs"), _Columns(name, path)
+    for part in array_of_jobs:
+        columns.add(part)
+    rest = _FILE.decode(as_rapidjson(array_of_jobs.rest))
+    profiles = _read_profiles(rest.profiles, path)
+    jobs = columns.jobs(_Unchanged(path) if keep_source else None)
+    if not profiles.keys() >= set(jobs.profile.labels) or any(isinstance(p, Parallel) for p in profiles.values()):
+        raise Doubt
+    used = used_profiles(profiles, jobs.profile.labels)
+    return _workload(rest, name, path, jobs, profiles, used, keep_source)
+
+
+class _Columns:
+    """The columns of jobs whose ids are numbers, growing part by part."""
+
+    def __init__(self, name: str, path: str) -> None:
+        self._name, self._path = name, path
+        self._ids, self._size = array("q"), array("i")
+        self._submit, self._walltime = array("d"), array("d")
+        self._profile, self._user = array("i"), array("i")
+        self._profiles: dict[str, int] = {}
+        self._users: dict[str, int] = {}
+        self._begin, self._length = array("q"), array("i")  # bytes: each job's JSON in the file
+
+    def add(self, part: Part) -> None:
+        """Add some jobs. Raises Doubt, InputError, or one of DECODE_ERRORS."""
+        jobs = _JOBS.decode(b"[" + as_rapidjson(part.text) + b"]")
+        full = _full_ids(jobs, self._name, self._path)
+        if not all(map(_is_number, (job.id for job in jobs))):
+            raise Doubt
+        self._ids.extend([int(job.id) for job in jobs])
+        self._submit.extend([job.subtime for job in jobs])
+        self._size.extend([job.res for job in jobs])
+        self._walltime.extend([_walltime(job, i, self._path) for job, i in zip(jobs, full, strict=True)])
+        self._profile.extend([self._profiles.setdefault(job.profile, len(self._profiles)) for job in jobs])
+        self._user.extend([self._users.setdefault(label(job.user), len(self._users)) for job in jobs])
+        at = 0
+        for source in part.objects:
+            at, length = part.text.index(b"{", at), memoryview(source).nbytes
+            self._begin.append(part.begin + at)
+            self._length.append(length)
+            at += length
+
+    def jobs(self, file: "_Unchanged | None") -> JobColumns:
+        """All jobs, with their JSON in `file`, if any. Raises Doubt."""
+        numbers = np.array(self._ids)
+        if len(np.unique(numbers)) < len(numbers):
+            raise Doubt
+        ids = numbered(self._name, numbers)
+        return JobColumns(
+            id=ids,
+            submit_time=np.array(self._submit),
+            size=np.array(self._size),
+            walltime=np.array(self._walltime),
+            profile=Labelled(list(self._profiles), small(np.array(self._profile))),
+            user=Labelled(list(self._users), small(np.array(self._user))),
+            source=file and _Sources(file, ids, np.array(self._begin), np.array(self._length)),
+        )
+
+
+def _is_number(job_id: int | str) -> bool:
+    """Whether an id is a number of at most 15 digits, written as numbers are."""
+    text = str(job_id)
+    return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
+
+
+class _Unchanged:
+    """A file that is read again where somebody asks for what it says."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._stamp = self._now()
+
+    def read(self, begin: int, length: int) -> bytes:
+        """Some bytes of the file. Raises InputError if it is no longer the same."""
+        with opened(self._path) as file:
+            if self._now() != self._stamp:
+                raise InputError(f"{self._path}: was changed while it was in use; start again")
+            file.seek(begin)
+            return file.read(length)
+
+    def _now(self) -> tuple[int, ...]:
+        stat = Path(self._path).stat()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+class _Sources(Column[bytes]):
+    """Each job's JSON as Batsim forwards it: made of the file's where it is asked for.
+
+    Args:
+        file: where it stands.
+        ids: (n,) of the jobs.
+        begin: (n,) byte at which each begins.
+        length: (n,) bytes of each.
+    """
+
+    def __init__(self, file: _Unchanged, ids: Column[str], begin: NDArray[np.int64], length: NDArray[np.int32]) -> None:
+        self._file, self._ids, self._begin, self._length = file, ids, begin, length
+
+    def __len__(self) -> int:
+        return len(self._begin)
+
+    def item(self, row: int) -> bytes:
+        """The JSON of a row."""
+        text = self._file.read(int(self._begin[row]), int(self._length[row]))
+        return _source(_FIELDS.decode(as_rapidjson(text)), self._ids.item(row))
+
+    def made(self) -> list[bytes]:
+        """All of them."""
+        return [self.item(row) for row in range(len(self))]
+
+    def take(self, rows: Rows) -> "_Sources":
+        """Those of these rows."""
+        return _Sources(self._file, self._ids.take(rows), self._begin[rows], self._length[rows])

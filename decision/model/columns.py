@@ -5,7 +5,7 @@ lists that they stand for, and are equal to them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
 
 import numpy as np
@@ -84,6 +84,15 @@ class Texts(Column[str]):
         return Texts(self._make, self._numbers[rows])
 
 
+def numbered(workload: str, numbers: Numbers) -> Texts:
+    """Ids of jobs that are whole numbers (n,) in a workload: ``w0!12``."""
+    return Texts(partial(_ids, workload), narrow(numbers))
+
+
+def _ids(workload: str, numbers: Numbers) -> list[str]:
+    return [f"{workload}!{number:.0f}" for number in numbers.tolist()]
+
+
 class Labelled(Column[T], Generic[T]):
     """Things of which many are equal.
 
@@ -130,10 +139,11 @@ class JobColumns(Column[Job]):
         walltime: NDArray[np.float64],
         profile: Labelled[str],
         user: Labelled[str],
-        extra: Labelled[Mapping[str, Any] | None] | None = None,
+        extra: Column[Mapping[str, Any] | None] | None = None,
+        source: Column[bytes] | None = None,
     ) -> None:
         self.id, self.submit_time, self.size, self.walltime = id, submit_time, size, walltime
-        self.profile, self.user, self.extra = profile, user, extra
+        self.profile, self.user, self.extra, self.source = profile, user, extra, source
 
     def __len__(self) -> int:
         return len(self.size)
@@ -148,16 +158,26 @@ class JobColumns(Column[Job]):
             profile=self.profile.item(row),
             user=self.user.item(row),
             extra=self.extra.item(row) if self.extra else None,
+            source=self.source.item(row) if self.source else None,
         )
 
     def made(self) -> list[Job]:
         """All jobs."""
-        extras = self.extra.made() if self.extra else [None] * len(self)
-        columns = (self.id.made(), self.submit_time.tolist(), self.size.tolist(), self.walltime.tolist())
-        rows = zip(*columns, self.profile.made(), self.user.made(), extras, strict=True)
+        nothing = [None] * len(self)
+        columns = zip(
+            self.id.made(),
+            self.submit_time.tolist(),
+            self.size.tolist(),
+            self.walltime.tolist(),
+            self.profile.made(),
+            self.user.made(),
+            self.source.made() if self.source else nothing,
+            self.extra.made() if self.extra else nothing,
+            strict=True,
+        )
         return [
-            Job(id=i, submit_time=submit, size=size, walltime=walltime, profile=profile, user=user, extra=extra)
-            for i, submit, size, walltime, profile, user, extra in rows
+            Job(id=i, submit_time=at, size=n, walltime=w, profile=profile, user=user, source=source, extra=extra)
+            for i, at, n, w, profile, user, source, extra in columns
         ]
 
     def take(self, rows: Rows) -> "JobColumns":
@@ -170,6 +190,7 @@ class JobColumns(Column[Job]):
             profile=self.profile.take(rows),
             user=self.user.take(rows),
             extra=self.extra.take(rows) if self.extra else None,
+            source=self.source.take(rows) if self.source else None,
         )
 
     def replaced(self, **columns: Any) -> "JobColumns":
@@ -227,7 +248,12 @@ class DelayProfiles(Mapping[str, Profile]):
         return len(self.durations)
 
 
-def narrow(numbers: NDArray[np.float64]) -> Numbers:
+def small(codes: Numbers) -> Numbers:
+    """The same codes in the smallest type that holds them."""
+    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))
+
+
+def narrow(numbers: Numbers) -> Numbers:
     """The same numbers as 32-bit integers where they are that."""
     with np.errstate(invalid="ignore"):
         whole = numbers.astype(np.int32)

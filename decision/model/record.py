@@ -45,9 +45,9 @@ class JobTable(msgspec.Struct, kw_only=True):
     id: Sequence[str]  # "w0!12"
     profile: Sequence[str]
     submit_time: Floats  # seconds
-    size: Ints  # requested hosts
+    size: NDArray[np.integer]  # requested hosts
     walltime: Floats  # seconds, inf where the job has none
-    final_state: Ints  # FinalState
+    final_state: NDArray[np.integer]  # FinalState
     start_time: Floats  # seconds, nan where rejected
     runtime: Floats  # seconds, nan where rejected
     allocation: Sequence[str]  # "0-3 7"

@@ -351,12 +351,13 @@ def grow_sim(sim: Sim, nb_jobs: int, room: int, at_once: int = 0) -> Sim:
     number = sim.number
     wanted = dict.fromkeys(_JOB_ARRAYS, nb_jobs)
     wanted |= dict.fromkeys(_ACTIVITY_ARRAYS, number[N_ACTIVITIES] + number[N_INSTANT] + room)
-    wanted |= dict.fromkeys(_LOG_ARRAYS, number[N_LOG] + room + at_once)
     wanted |= dict.fromkeys(_SWITCH_ARRAYS, number[N_SWITCHES] + room)
     wanted |= dict.fromkeys(("switch_first", "switch_last"), number[N_SWITCH_INTERVALS] + room)
     wanted |= dict.fromkeys(("kill_begin", "kill_end"), number[N_KILLS] + room)
     wanted["kill_job"] = number[N_KILL_JOBS] + room
     changed = _lengthen(sim, wanted)
+    logged = 0 if number[LOG_SENT] else int(number[N_LOG])
+    changed |= _lengthen(sim, dict.fromkeys(_LOG_ARRAYS, logged + room + at_once), logged)
     mail = number[MAIL_TAIL] - number[MAIL_HEAD] + room
     if mail > len(sim.mail):
         changed["mail"] = _unrolled(sim, _power_of_two(int(mail)))
@@ -380,12 +381,14 @@ def grow_rows(rows: Rows, number: I8, room: int) -> Rows:
     return rows._replace(**_lengthen(rows, wanted))
 
 
-def _lengthen(arrays: Bundle, wanted: dict) -> dict:
+def _lengthen(arrays: Bundle, wanted: dict, used: int | None = None) -> dict:
+    """Longer arrays in place of those that are shorter than wanted; only `used` entries of them count, or all."""
     changed = {}
     for name, length in wanted.items():
         old = getattr(arrays, name)
         if length > old.shape[-1]:
             new = np.zeros((*old.shape[:-1], max(int(length), 2 * old.shape[-1])), old.dtype)
-            new[..., : old.shape[-1]] = old
+            kept = old[..., :used]
+            new[..., : kept.shape[-1]] = kept
             changed[name] = new
     return changed

@@ -3,15 +3,16 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from decision.formats.outputs_read import read_run
 from decision.formats.run_status import STATUS
 from decision.model.errors import ConfigError, InputError
-from decision.model.record import Floats, Ints, JobTable, RunRecord
+from decision.model.record import Floats, JobTable, RunRecord
 
 from .metrics import Summary, makespan, only_ran, summarise
 
@@ -135,7 +136,7 @@ def queue_over_time(jobs: JobTable) -> Steps:
     return _steps(jobs.submit_time, jobs.start_time, np.ones(len(jobs.id)))
 
 
-def _steps(begin: Floats, end: Floats, amount: Floats | Ints) -> Steps:
+def _steps(begin: Floats, end: Floats, amount: NDArray[Any]) -> Steps:
     """The sum of the amounts whose times contain the present."""
     times, where = np.unique(np.concatenate([begin, end]), return_inverse=True)
     changes = np.bincount(where, weights=np.concatenate([amount, -amount]), minlength=len(times))

@@ -61,6 +61,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     runtime[rejected] = np.nan
     start_time = sim.start_time[ended]
     start_time[rejected] = np.nan
+    intervals = _Intervals(state.alloc_first, state.alloc_count, state.interval_first, state.interval_last)
     no_energy = np.broadcast_to(-1.0, len(ended))
     return JobTable(
         id=Texts(partial(engine.names.texts, "id"), truths),
@@ -71,13 +72,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         final_state=state.job_state[ended] - np.int8(ENDED),
         start_time=start_time,
         runtime=runtime,
-        allocation=Texts(
-            partial(
-                _allocations,
-                _Intervals(state.alloc_first, state.alloc_count, state.interval_first, state.interval_last),
-            ),
-            ended,
-        ),
+        allocation=Texts(partial(_allocations, intervals), ended),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
         metadata=Texts(partial(_metadata, metadata), ended),
     )

@@ -1,9 +1,9 @@
 """A long JSON array of objects read in parts.
 
 A part ends where one object seems to end and the next to begin. The decoder shows that it is so: text that is whole
-values cuts no string and no object. All parts and the rest of the document, decoded with an empty array in their place,
-are then the whole document. Where that cannot be shown there is `Doubt`: the document has an error, or is unusual, and is
-to be read as a whole.
+values cuts no string and no object. All parts, and the rest of the document decoded with an empty array in their place,
+are then the whole document. Where that cannot be shown, the document has an error or is unusual, and is to be read as a
+whole.
 """
 
 import re
@@ -24,7 +24,7 @@ _NEXT = re.compile(rb"\}([ \t\r\n]*,[ \t\r\n]*)\{")
 _LAST = re.compile(rb"\}([ \t\r\n]*)\]")
 
 
-class Doubt(Exception):
+class NotInPartsError(Exception):
     """The document cannot be read in parts."""
 
 
@@ -50,7 +50,7 @@ class ArrayInParts:
         self.rest = b""  # the document with an empty array; once all parts have been read
 
     def __iter__(self) -> Iterator[Part]:
-        """The parts. Raises Doubt."""
+        """The parts. Raises NotInPartsError."""
         head, text = self._head()
         begin, more = len(head), b" "
         while more:
@@ -59,16 +59,16 @@ class ArrayInParts:
             if found := _whole(text, islice(_LAST.finditer(text), _TRIES)):
                 self.rest = head + text[found[1] :] + self._file.read()
                 if self.rest.count(self._key) > 1:
-                    raise Doubt
+                    raise NotInPartsError
                 yield Part(begin, *found[0])
                 return
             ends = list(_NEXT.finditer(text, max(0, len(text) - _WINDOW)))
             found = _whole(text, ends[: -_TRIES - 1 : -1])
             if not found:
-                raise Doubt
+                raise NotInPartsError
             yield Part(begin, *found[0])
             begin, text = begin + found[1], text[found[1] :]
-        raise Doubt
+        raise NotInPartsError
 
     def _head(self) -> tuple[bytes, bytes]:
         """The document up to the array's bracket, and what was read of it after that."""
@@ -78,12 +78,12 @@ class ArrayInParts:
             text += more
             found = re.search(re.escape(self._key) + rb"[ \t\r\n]*:[ \t\r\n]*\[", text)
             if not more and not found:
-                raise Doubt
+                raise NotInPartsError
         head = text[: found.end()]
         try:
             msgspec.json.decode(head + b"]}")  # the key is of the document, and not of an object or text in it
         except DECODE_ERRORS:
-            raise Doubt from None
+            raise NotInPartsError from None
         return head, text[found.end() :]
 
 

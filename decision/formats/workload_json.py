@@ -9,7 +9,6 @@ import os
 import re
 from array import array
 from collections.abc import Container, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NoReturn
 
 import msgspec
@@ -23,7 +22,7 @@ from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
 
 from .files import opened, read_bytes
-from .json_parts import ArrayInParts, Doubt, Part
+from .json_parts import ArrayInParts, NotInPartsError, Part
 from .json_text import (
     DECODE_ERRORS,
     as_rapidjson,
@@ -66,6 +65,8 @@ _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
 _LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
 _AS_LOG = "let its name end in .swf where a log is read"
+Stamp = tuple[int, ...]
+
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
 _KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
 
@@ -284,7 +285,7 @@ def _load_large(path: str, name: str, keep_source: bool) -> Workload | None:
         with opened(path) as file:
             large = os.fstat(file.fileno()).st_size >= LARGE
             return _read_parts(file, path, name, keep_source) if large else None
-    except (Doubt, InputError, *DECODE_ERRORS):
+    except (NotInPartsError, InputError, *DECODE_ERRORS):
         return None
 
 
@@ -294,9 +295,9 @@ def _read_parts(file: BinaryIO, path: str, name: str, keep_source: bool) -> Work
         columns.add(part)
     rest = _FILE.decode(as_rapidjson(array_of_jobs.rest))
     profiles = _read_profiles(rest.profiles, path)
-    jobs = columns.jobs(_Unchanged(path) if keep_source else None)
+    jobs = columns.jobs(_stamp(file) if keep_source else None)
     if not profiles.keys() >= set(jobs.profile.labels) or any(isinstance(p, Parallel) for p in profiles.values()):
-        raise Doubt
+        raise NotInPartsError
     used = used_profiles(profiles, jobs.profile.labels)
     return _workload(rest, name, path, jobs, profiles, used, keep_source)
 
@@ -314,11 +315,11 @@ class _Columns:
         self._begin, self._length = array("q"), array("i")  # bytes: each job's JSON in the file
 
     def add(self, part: Part) -> None:
-        """Add some jobs. Raises Doubt, InputError, or one of DECODE_ERRORS."""
+        """Add some jobs. Raises NotInPartsError, InputError, or one of DECODE_ERRORS."""
         jobs = _JOBS.decode(b"[" + as_rapidjson(part.text) + b"]")
         full = _full_ids(jobs, self._name, self._path)
         if not all(map(_is_number, (job.id for job in jobs))):
-            raise Doubt
+            raise NotInPartsError
         self._ids.extend([int(job.id) for job in jobs])
         self._submit.extend([job.subtime for job in jobs])
         self._size.extend([job.res for job in jobs])
@@ -332,12 +333,13 @@ class _Columns:
             self._length.append(length)
             at += length
 
-    def jobs(self, file: "_Unchanged | None") -> JobColumns:
-        """All jobs, with their JSON in `file`, if any. Raises Doubt."""
+    def jobs(self, stamp: Stamp | None) -> JobColumns:
+        """All jobs, with their JSON in the file that has this stamp, if any. Raises NotInPartsError."""
         numbers = np.array(self._ids)
         if len(np.unique(numbers)) < len(numbers):
-            raise Doubt
+            raise NotInPartsError
         ids = numbered(self._name, numbers)
+        places = np.array(self._begin), np.array(self._length)
         return JobColumns(
             id=ids,
             submit_time=np.array(self._submit),
@@ -345,7 +347,7 @@ class _Columns:
             walltime=np.array(self._walltime),
             profile=Labelled(list(self._profiles), small(np.array(self._profile))),
             user=Labelled(list(self._users), small(np.array(self._user))),
-            source=file and _Sources(file, ids, np.array(self._begin), np.array(self._length)),
+            source=_SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
         )
 
 
@@ -355,51 +357,50 @@ def _is_number(job_id: int | str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
 
 
-class _Unchanged:
-    """A file that is read again where somebody asks for what it says."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._stamp = self._now()
-
-    def read(self, begin: int, length: int) -> bytes:
-        """Some bytes of the file. Raises InputError if it is no longer the same."""
-        with opened(self._path) as file:
-            if self._now() != self._stamp:
-                raise InputError(f"{self._path}: was changed while it was in use; start again")
-            file.seek(begin)
-            return file.read(length)
-
-    def _now(self) -> tuple[int, ...]:
-        stat = Path(self._path).stat()
-        return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-class _Sources(Column[bytes]):
-    """Each job's JSON as Batsim forwards it: made of the file's where it is asked for.
+class _SourcesInFile(Column[bytes]):
+    """Each job's JSON as Batsim forwards it, made of the file's when it is asked for.
 
     Args:
-        file: where it stands.
+        path: the file.
+        stamp: of the file when it was read.
         ids: (n,) of the jobs.
         begin: (n,) byte at which each begins.
         length: (n,) bytes of each.
     """
 
-    def __init__(self, file: _Unchanged, ids: Column[str], begin: NDArray[np.int64], length: NDArray[np.int32]) -> None:
-        self._file, self._ids, self._begin, self._length = file, ids, begin, length
+    def __init__(
+        self, path: str, stamp: Stamp, ids: Column[str], begin: NDArray[np.int64], length: NDArray[np.int32]
+    ) -> None:
+        self._path, self._stamp, self._ids, self._begin, self._length = path, stamp, ids, begin, length
 
     def __len__(self) -> int:
         return len(self._begin)
 
     def item(self, row: int) -> bytes:
-        """The JSON of a row."""
-        text = self._file.read(int(self._begin[row]), int(self._length[row]))
-        return _source(_FIELDS.decode(as_rapidjson(text)), self._ids.item(row))
+        """The JSON of a row. Raises InputError if the file has changed."""
+        return self.take(slice(row, row + 1)).made()[0]
 
     def made(self) -> list[bytes]:
-        """All of them."""
-        return [self.item(row) for row in range(len(self))]
+        """All of them. Raises InputError if the file has changed."""
+        with opened(self._path) as file:
+            if _stamp(file) != self._stamp:
+                raise InputError(f"{self._path}: was changed while it was in use; start again")
+            texts = [
+                self._read(file, *place) for place in zip(self._begin.tolist(), self._length.tolist(), strict=True)
+            ]
+        return [_source(_FIELDS.decode(as_rapidjson(t)), full) for t, full in zip(texts, self._ids.made(), strict=True)]
 
-    def take(self, rows: Rows) -> "_Sources":
+    def take(self, rows: Rows) -> "_SourcesInFile":
         """Those of these rows."""
-        return _Sources(self._file, self._ids.take(rows), self._begin[rows], self._length[rows])
+        places = self._begin[rows], self._length[rows]
+        return _SourcesInFile(self._path, self._stamp, self._ids.take(rows), *places)
+
+    def _read(self, file: BinaryIO, begin: int, length: int) -> bytes:
+        file.seek(begin)
+        return file.read(length)
+
+
+def _stamp(file: BinaryIO) -> Stamp:
+    """What shows that a file has not changed."""
+    stat = os.fstat(file.fileno())
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,14 +1,18 @@
 """A whole run: platform, workloads and a policy in, a `RunRecord` out."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
+
+import numpy as np
 
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, POLICY_WATCHES, STOPPED, TIMED_COMMANDS, UNCARRIED
 from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
+from decision.model.demand import sizes, walltimes
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
@@ -158,7 +162,9 @@ def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Polic
     misfits = Misfits()
     for workload in workloads:
         where = workload.path or f"workload {workload.name}"
-        for job in workload.jobs:
+        worth_a_look = (sizes(workload) > len(platform.hosts)) | (walltimes(workload) == math.inf)
+        for row in np.flatnonzero(worth_a_look).tolist():
+            job = workload.jobs[row]
             if job.size > len(platform.hosts):
                 misfits.add(job.id, job.size)
             check_walltime(policy, job.id, job.walltime, where)

@@ -67,6 +67,8 @@ BENCHMARKS = {
         batsim_side.missing,
     ),
     "engine-million": Benchmark(measures.million, "s", "at most 60, 2 GB", ""),
+    "run-stream": Benchmark(measures.stream(0), "s", "at most 30", ""),
+    "run-stream-memory": Benchmark(measures.stream(1), "MB", "at most 500", ""),
     "workload-lublin": Benchmark(measures.lublin, "s", "at most 5", ""),
     "workload-swf": Benchmark(measures.from_swf(100_000, 1_024), "s", "at most 2", ""),
     "workload-swf-memory": Benchmark(measures.from_swf_memory, "MB", "at most 500", ""),

@@ -22,15 +22,20 @@ def workload(swf: Path | None) -> Workload:
     return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, overestimate=1.0)
 
 
-def made(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> Workload:
-    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes up to so many times."""
+def columns(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> list[np.ndarray]:
+    """Submission, size, walltime and runtime of the jobs that `made` makes."""
     rng = np.random.default_rng(seed)
     largest = int(np.log2(nb_hosts))
     size = 2 ** np.minimum(rng.geometric(0.35, nb_jobs) - 1, largest)
     run = np.round(np.exp(rng.uniform(np.log(10), np.log(40_000), nb_jobs)))
     wall = np.round(run * rng.uniform(1.0, overestimate, nb_jobs))
     gap = float(np.mean(size * run)) / (nb_hosts * load)
-    submit = np.cumsum(np.round(rng.exponential(gap, nb_jobs)))
+    return [np.cumsum(np.round(rng.exponential(gap, nb_jobs))), size, wall, run]
+
+
+def made(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> Workload:
+    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes up to so many times."""
+    submit, size, wall, run = columns(nb_jobs, nb_hosts, load, seed, overestimate)
     jobs = [
         Job(id=f"w0!{i}", submit_time=t, size=int(n), walltime=w, profile=f"d{r:g}")
         for i, (t, n, w, r) in enumerate(zip(submit.tolist(), size, wall.tolist(), run.tolist(), strict=True))

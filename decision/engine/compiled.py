@@ -38,6 +38,10 @@ from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
 from .truth import build_truth, check_events, with_job, with_leaves
 
+# What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
+_NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
+_TOLD = ("submit_time", "walltime", "size", "user", "start_time", "end_time", "queue")
+
 _PHASES = {QUEUED: JobPhase.SUBMITTED, RUNNING: JobPhase.RUNNING}
 
 
@@ -120,6 +124,12 @@ class CompiledEngine:
         """Carry out the plan, as the reply of a decision process whose time is `now` seconds."""
         while not load_reply(self.world, now):
             self.grow()
+
+    def release(self) -> None:
+        """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
+        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, _TOLD)):
+            for name in names:
+                delattr(bundle, name)
 
     # --- Room in the arrays -------------------------------------------------------------------------------------
 

@@ -76,7 +76,8 @@ def load_json(
 ) -> Workload:
     """Read a workload of Batsim's.
 
-    Jobs keep the file's order. Profiles that no job uses are left out, as Batsim does.
+    Jobs keep the file's order. Profiles that no job uses are left out, as Batsim does. The jobs of a large file are
+    columns (`decision.model.columns`), and a job's source is read from the file again when it is asked for.
 
     Args:
         path: the JSON file.

@@ -6,5 +6,6 @@ Design
 ------
 What can be asked of a workload (`demand`, `dates`) and made of it (`reshape`) is here, because readers of logs, makers
 of workloads, conversions and descriptions must mean the same by a run time, an offered load, a day and a filter.
-Rejected: a second form of workloads, a table of columns; a hundred thousand jobs are changed in a tenth of a second.
+A workload's jobs are any sequence of `Job`: a list, or the arrays of `columns` that make a job when it is asked for,
+which large files are read into. Rejected: columns for all; lists are simpler where jobs are made one by one.
 """

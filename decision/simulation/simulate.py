@@ -67,6 +67,7 @@ def simulate_workloads(
     reset_policy(chosen, platform, seed)
     seconds = run(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
+    engine.release()
     record = engine.record()
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began

@@ -325,7 +325,7 @@ def train(
     from decision.learn import require_learning
 
     require_learning()
-    from decision.learn.checkpoint import file_facts
+    from decision.formats.input_facts import file_facts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
     from decision.runs.inputs import Inputs, load_inputs

@@ -1,18 +1,18 @@
 """Commands: how their errors name options, and how names of the previous release are still accepted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from decision.model.errors import DecisionError
+from decision.model.errors import ConfigError, DecisionError
 
 from .terminal import note
 
-# An option of the previous release, and those that replace it: a command has at most one of them
-_REPLACED = {"--jobs": ("--select", "--processes", "--nb-jobs")}
+# An option of the previous release, and those that replace it: the first that the command has
+_REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs")}
 
 
 def plain_types(parameters: Sequence[Any]) -> None:
@@ -91,6 +91,23 @@ class Command(TyperCommand):
                     note(f"{old} is now {new}; the next release will not accept the old name")
             present.append(argument)
         return present
+
+
+def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:
+    """Refuse an option that the user gave and that would do nothing in this call.
+
+    Args:
+        context: of the command.
+        options: whether each has an effect, by its name in Python.
+        why: when they have none.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    for name, used in options.items():
+        source = context.get_parameter_source(name)
+        if not used and source is not None and source.name == "COMMANDLINE":
+            raise ConfigError(f"{why}; leave the option out", field=name)
 
 
 def _long_name(names: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
+from .command import refuse_unused
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -23,6 +24,7 @@ from .options import (
     PictureFormat,
     PlatformOption,
     ProcessesOption,
+    SelectOption,
     SettingsOption,
     TimeFieldOption,
     TimeoutOption,
@@ -32,7 +34,7 @@ from .options import (
     WidthOption,
     WorkloadsOption,
     read_pairs,
-    read_swf,
+    read_selection,
 )
 
 _RUNS = "Runs"
@@ -85,6 +87,7 @@ PlotRows = Annotated[
 
 
 def compare_command(
+    context: typer.Context,
     platform: PlatformOption,
     workload: WorkloadsOption,
     policy: Policies,
@@ -94,6 +97,7 @@ def compare_command(
     engine: Engines = None,
     batsim: BatsimOption = "batsim",
     energy: EnergyOption = False,
+    jobs: SelectOption = None,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
@@ -142,18 +146,21 @@ def compare_command(
     from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_json
+    from .tables import print_comparison, print_dropped, print_json, warn_of_seen_jobs
     from .terminal import say
 
+    engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
+    refuse_unused(context, dict.fromkeys(("batsim", "timeout"), Engine.BATSIM in engines), "it needs --engine batsim")
+    refuse_unused(context, {"length": windows > 0}, "it needs --windows")
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
         policies=tuple(dict.fromkeys(policy)),
         settings=read_pairs(settings),
-        engines=tuple(dict.fromkeys(engine or [Engine.EMBEDDED])),
+        engines=engines,
         batsim=batsim,
         energy=energy,
-        swf=read_swf(None, nodes, walltime, time_field),
+        selection=read_selection(jobs, nodes, walltime, time_field),
         windows=windows,
         length=length,
         draw=draw,
@@ -165,6 +172,7 @@ def compare_command(
     against = find_baseline(plan, baseline)
     logs = read_workloads(plan)
     print_dropped(logs)
+    warn_of_seen_jobs(plan.policies, logs)
     announce_compilation()
     with counting("runs") as show:
         outcomes = run_comparison(plan, output, processes=processes or available_cores(), progress=show)

@@ -18,7 +18,7 @@ from .options import (
     WalltimeName,
     WalltimeOption,
     WorkloadOption,
-    read_swf,
+    read_selection,
 )
 
 _LEARNING = "Learning"
@@ -123,8 +123,8 @@ def train_command(
       decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
     """
     from decision.batsim.signals import stop_on_signals
+    from decision.formats.input_facts import file_facts
     from decision.learn import require_learning
-    from decision.learn.checkpoint import file_facts
     from decision.learn.config import load_config
     from decision.model.errors import ConfigError
     from decision.runs.inputs import Inputs, load_inputs, writable_folder
@@ -141,9 +141,8 @@ def train_command(
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
-    case = load_inputs(
-        Inputs(platform=platform, workloads=(workload,), swf=read_swf(jobs, nodes, walltime, time_field))
-    )
+    selection = read_selection(jobs, nodes, walltime, time_field)
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
     print_dropped(case.workloads)
     require_learning()
     from decision.learn.schedulers import train_scheduler
@@ -158,6 +157,7 @@ def train_command(
             config,
             files,
             folder,
+            selection=selection,
             resume=resume,
             stop=lambda: bool(request.signal),
             report=lambda done: show(done.steps, done.rate, done.row),
@@ -213,12 +213,13 @@ def evaluate_command(
 
     from .learning_tables import evaluation_rows, print_evaluation
     from .progress import announce_compilation, working
-    from .tables import print_dropped, print_json
+    from .tables import print_dropped, print_json, warn_of_seen_jobs
 
     case = load_inputs(
-        Inputs(platform=platform, workloads=(workload,), swf=read_swf(jobs, nodes, walltime, time_field))
+        Inputs(platform=platform, workloads=(workload,), selection=read_selection(jobs, nodes, walltime, time_field))
     )
     print_dropped(case.workloads)
+    warn_of_seen_jobs(policies, case.workloads)
     comparison = EpisodeComparison(
         case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
     )

@@ -11,7 +11,8 @@ from msgspec import to_builtins
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from decision.learn.checkpoint import InputFacts, Manifest
+from decision.formats.input_facts import InputFacts
+from decision.learn.checkpoint import Manifest
 
 from .tables import number, simple_table
 from .terminal import stderr, stdout
@@ -150,6 +151,9 @@ def _manifest_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "platform", f"{_input(manifest.platform)}, {manifest.nb_hosts} hosts"
     for workload in manifest.workloads:
         yield "workload", _input(workload)
+    if manifest.selection is not None:
+        for name, text in manifest.selection.texts().items():
+            yield name.replace("_", " "), text
     yield "env", _listed(config.settings)
     for section in config.sections:
         yield section, _listed(to_builtins(getattr(config, section)))

@@ -13,11 +13,11 @@ from decision.model.hosts import MOST_HOSTS
 from decision.shipped import find_platform, find_workload
 
 if TYPE_CHECKING:
-    from decision.runs.inputs import SwfOptions
+    from decision.formats.selection import Selection
 
 _INPUT = "Input"
-_SWF = "Logs in the Standard Workload Format"
 _PICTURES = "Pictures"
+_JOBS = "Jobs of the workload"
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
 DEFAULT_TIMEOUT = 300.0  # seconds
@@ -136,29 +136,29 @@ EnergyOption = Annotated[
 SelectOption = Annotated[
     str | None,
     typer.Option(
-        "--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B", rich_help_panel=_SWF
+        "--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B", rich_help_panel=_JOBS
     ),
 ]
 NodesOption = Annotated[
-    int | None, typer.Option("--nodes", help="Leave out jobs that need more hosts.", min=1, rich_help_panel=_SWF)
+    int | None, typer.Option("--nodes", help="Leave out jobs that need more hosts.", min=1, rich_help_panel=_JOBS)
 ]
 WalltimeOption = Annotated[
     WalltimeName,
     typer.Option(
         "--walltime",
         help="Walltimes: as requested, the run time (perfect estimates), or none.",
-        rich_help_panel=_SWF,
+        rich_help_panel=_JOBS,
     ),
 ]
 TimeFieldOption = Annotated[
     int | None,
     typer.Option(
         "--time-field",
-        help="Field that holds the requested time, counted from 1; the standard's field 9 by default.",
+        help="Field of logs (.swf) that holds the requested time, counted from 1; the standard's field 9 by default.",
         min=1,
         max=18,
         metavar="N",
-        rich_help_panel=_SWF,
+        rich_help_panel=_JOBS,
     ),
 ]
 
@@ -261,11 +261,12 @@ def read_range(text: str | None, option: str = "--select") -> slice | None:
     return slice(int(first) if first else None, int(last) if last else None)
 
 
-def read_swf(jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None) -> "SwfOptions":
-    """How logs are read. Raises ConfigError."""
-    from decision.runs.inputs import SwfOptions
+def read_selection(jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None) -> "Selection":
+    """Which jobs are used, and how. Raises ConfigError."""
+    from decision.formats.selection import Selection
 
-    return SwfOptions(jobs=read_range(jobs), nodes=nodes, walltime=walltime.value, time_field=time_field)
+    chosen = read_range(jobs) or slice(None)
+    return Selection(jobs=(chosen.start or 0, chosen.stop), nodes=nodes, walltime=walltime.value, time_field=time_field)
 
 
 def read_speed(text: str | None) -> float | None:

@@ -8,6 +8,7 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine, Verbosity
 
+from .command import refuse_unused
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -36,7 +37,7 @@ from .options import (
     WorkloadOption,
     WorkloadsOption,
     read_pairs,
-    read_swf,
+    read_selection,
 )
 
 _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
@@ -52,6 +53,7 @@ Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/
 
 
 def run_command(
+    context: typer.Context,
     platform: PlatformOption,
     workload: WorkloadsOption,
     policy: PolicyOption,
@@ -107,12 +109,16 @@ def run_command(
 
     if plot:
         require_matplotlib()  # before the simulation, which may be long
+    real_engine = engine in (Engine.BATSIM, Engine.DOCKER)
+    needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
+    needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
+    refuse_unused(context, needs, f"it does nothing with --engine {engine}")
     inputs = Inputs(
         platform=platform,
         workloads=tuple(workload),
         events=tuple(events or ()),
         energy=energy,
-        swf=read_swf(jobs, nodes, walltime, time_field),
+        selection=read_selection(jobs, nodes, walltime, time_field),
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)
     real = RealBatsim(

@@ -138,6 +138,17 @@ def print_machines(case: "LoadedInputs") -> None:
             note(f"{path}: the log of a machine of {count(workload.nb_res, 'host')}, and {has}{advice}")
 
 
+def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) -> None:
+    """Say which policies are judged on jobs that they were learned from."""
+    from decision.learn.seen_jobs import seen_jobs
+
+    for policy in policies:
+        for workload in workloads:
+            if seen := seen_jobs(policy, workload):
+                jobs = f"{seen:,} of the {count(len(workload.jobs), 'job')} of {workload.path}"
+                note(f"warning: {policy} was learned from {jobs}: it may do worse on others (--select chooses jobs)")
+
+
 def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:
     """Policies with one line each."""
     table = simple_table()

@@ -3,7 +3,6 @@
 This module needs no torch; `decision.learn.weights` reads and writes the weights.
 """
 
-import hashlib
 import os
 import re
 import zipfile
@@ -15,6 +14,8 @@ from typing import Annotated, Any
 import msgspec
 
 from decision.formats.files import write_files
+from decision.formats.input_facts import InputFacts, Text
+from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, InputError
 from decision.schedulers.registry import encoder_of_format_1
 
@@ -29,15 +30,7 @@ _MEMBER = b"PK\x01\x02"  # before each member's entry in a zip's directory
 _MOST_MEMBERS = 10_000
 _SHOWN = 200  # characters
 
-Text = Annotated[str, msgspec.Meta(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*\Z")]  # without control characters
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-
-
-class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was learned from."""
-
-    name: Text
-    sha256: Text
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +44,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     nb_hosts: Annotated[int, msgspec.Meta(ge=1, le=2**31)]  # of the platform that was learned on
     platform: InputFacts
     workloads: tuple[InputFacts, ...]
+    selection: Selection | None = None  # of their jobs; None: an older version, which did not say
     steps: Number  # learned so far
     scores: dict[Text, float] = {}  # means over the last episodes of the training
 
@@ -98,11 +92,6 @@ def read_packed(path: Path, most: int | None = None) -> bytes:
             return file.read() if most is None else file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-
-
-def file_facts(path: Path) -> InputFacts:
-    """Name and hash of a file. Raises InputError."""
-    return InputFacts(name=path.name, sha256=hashlib.sha256(read_packed(path)).hexdigest())
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:

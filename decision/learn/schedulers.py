@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from decision import __version__
 from decision.envs import PlacedJobs, Setup, evaluate, make_setup
+from decision.formats.input_facts import InputFacts
+from decision.formats.selection import Selection
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
 
 from . import find_checkpoint
-from .checkpoint import InputFacts, Manifest
+from .checkpoint import Manifest
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
 from .training import Report, Training, run_training
@@ -29,6 +31,7 @@ def train_scheduler(
     files: Sequence[InputFacts],
     folder: Path,
     *,
+    selection: Selection = Selection(),  # noqa: B008 - immutable
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
@@ -41,6 +44,7 @@ def train_scheduler(
         config: what is learned and how.
         files: of the platform and the workload.
         folder: gets checkpoint and curves.
+        selection: which jobs of its file the workload has.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
 
     Raises:
@@ -58,6 +62,7 @@ def train_scheduler(
         nb_hosts=len(platform.hosts),
         platform=files[0],
         workloads=tuple(files[1:]),
+        selection=selection,
         steps=0,
     )
     module, _, name = config.learn.learner.partition(":")

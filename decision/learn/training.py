@@ -161,10 +161,21 @@ def _check_same(task: Training, before: Manifest) -> None:
     changed = [key for key in differences(before.config, task.manifest.config) if not key.startswith("learn.steps:")]
     if changed:
         raise ConfigError(f"{task.folder} holds a run with another {changed[0]}; go on with what it began with")
+    _check_same_jobs(task, before)
     for name in ("encoder", "platform", "workloads"):
         then, now = getattr(before, name), getattr(task.manifest, name)
         if then != now:
             raise ConfigError(f"{task.folder} holds a run with another {name}: {then}, now {now}")
+
+
+def _check_same_jobs(task: Training, before: Manifest) -> None:
+    if before.selection is None or task.manifest.selection is None:  # a state of an older version does not say
+        return
+    now = task.manifest.selection.texts()
+    for name, then in before.selection.texts().items():
+        if then != now[name]:
+            reason = f"began with {name.replace('_', ' ')} {then}, not {now[name]}"
+            raise ConfigError(f"{task.folder} holds a run that {reason}; go on with what it began with", field=name)
 
 
 @contextmanager

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from . import dates
-from .columns import JobColumns
+from .columns import DelayProfiles, JobColumns
 from .dates import Moment
 from .demand import Floats, offered_load, runtimes, sizes, submit_times
 from .errors import ConfigError, InputError
-from .workload import Job, Workload, used_profiles
+from .workload import Delay, Job, Workload, used_profiles
 
 Walltimes = Literal["requested", "runtime", "none"]
 
@@ -120,8 +120,18 @@ def _keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
 
 
 def _with_walltimes(workload: Workload, policy: Walltimes, speed: float | None) -> Workload:
-    limits = runtimes(workload, speed) if policy == "runtime" else np.full(len(workload.jobs), np.inf)
+    limits = _perfect(workload, speed) if policy == "runtime" else np.full(len(workload.jobs), np.inf)
     return _with(workload, "walltime", limits)
+
+
+def _perfect(workload: Workload, speed: float | None) -> Floats:
+    """The run times; of jobs that compute a millionth more, since a simulator's rounding would stop some of them."""
+    seconds = runtimes(workload, speed)
+    profiles = workload.profiles
+    if isinstance(profiles, DelayProfiles) or all(isinstance(profile, Delay) for profile in profiles.values()):
+        return seconds
+    computing = np.array([not isinstance(profiles[job.profile], Delay) for job in workload.jobs])
+    return seconds * np.where(computing, 1 + 1e-6, 1.0)
 
 
 def at_load(workload: Workload, load: float, speed: float | None = None) -> Workload:

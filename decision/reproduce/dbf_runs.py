@@ -16,7 +16,8 @@ from decision import __version__
 from decision.envs import PlacedJobs, equal_hosts, write_metrics
 from decision.formats import load_swf
 from decision.formats.files import write_files
-from decision.learn.checkpoint import InputFacts, file_facts
+from decision.formats.input_facts import InputFacts, file_facts
+from decision.formats.selection import Selection
 from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison, train_scheduler
 
@@ -186,7 +187,8 @@ def _learn(run: TrainingRun) -> Path:
     hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
     changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
     config, inputs = load_config(run.learned.preset, changes, seed=run.seed), [hosts, file_facts(run.swf)]
-    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, resume=True)
+    chosen = Selection(jobs=(0, half))
+    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, selection=chosen, resume=True)
 
 
 def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:

@@ -23,8 +23,8 @@ from decision.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.estimates import apply_estimates
 from decision.formats import load_swf
 from decision.formats.files import write_files
+from decision.formats.input_facts import InputFacts
 from decision.generate.lublin import lublin_workload
-from decision.learn.checkpoint import InputFacts
 from decision.learn.config import load_config
 from decision.learn.schedulers import train_scheduler
 from decision.model.reshape import at_load

@@ -17,6 +17,7 @@ from decision.analysis.comparison import MeasuredRun
 from decision.analysis.metric_list import measure_run
 from decision.formats import write_workload
 from decision.formats.outputs_read import read_run
+from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
 from decision.jit import is_warm
 from decision.model.errors import ConfigError, DecisionError
@@ -26,7 +27,7 @@ from decision.model.workload import Workload
 
 from . import Engine
 from .engines import compiled_kernels
-from .inputs import Inputs, LoadedInputs, PolicyChoice, SwfOptions, load_inputs, writable_folder
+from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, writable_folder
 from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
 from .tasks import Progress, Result, file_digest, run_tasks
 
@@ -43,7 +44,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     engines: tuple[Engine, ...] = (Engine.EMBEDDED,)  # not DOCKER: an image has no content to hash
     batsim: str = "batsim"  # the command
     energy: bool = False
-    swf: SwfOptions = SwfOptions()
+    selection: Selection = Selection()  # of each workload
     windows: int = 0  # random sequences of jobs of each workload; 0 takes the whole workload
     length: int = 1024  # jobs in a window
     draw: int = 0  # seed of the windows
@@ -71,9 +72,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "seed": self.choice.seed,
             "engine": self.engine,
             "energy": self.inputs.energy,
-            "nodes": self.inputs.swf.nodes,
-            "walltime": self.inputs.swf.walltime,
-            **({} if self.inputs.swf.time_field is None else {"time_field": self.inputs.swf.time_field}),
+            "selection": msgspec.to_builtins(self.inputs.selection),
             "window": self.window,
             "digests": self.digests,
         }
@@ -97,23 +96,33 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload]) -> dict[
         "seeds of the policies": "0" if plan.seeds == 1 else f"0 to {plan.seeds - 1}",
         "engine": ", ".join(plan.engines),
         "energy": "simulated" if plan.energy else "not simulated",
-        "logs (.swf)": _describe_logs(plan) if any(map(is_swf, plan.workloads)) else "",
+        "jobs left out": _describe_sizes(plan),
+        "walltimes": _describe_walltimes(plan),
         "package": f"decision {__version__}",
     }
     return {name: text for name, text in facts.items() if text}
 
 
 def _describe_windows(plan: ComparisonPlan) -> str:
+    cut = plan.selection.jobs != (0, None)
+    among = f"jobs {plan.selection.texts()['jobs']} of each workload" if cut else "each workload"
     if not plan.windows:
-        return "all of each workload"
-    each = f"{plan.windows:,} random sequences of {plan.length:,} jobs of each workload"
+        return among if cut else f"all of {among}"
+    each = f"{plan.windows:,} random sequences of {plan.length:,} jobs of {among.removeprefix('jobs ')}"
     return f"{each}, drawn with seed {plan.draw}, the same for all policies"
 
 
-def _describe_logs(plan: ComparisonPlan) -> str:
-    machine = "the machine in their header" if plan.swf.nodes is None else f"{plan.swf.nodes:,} hosts"
-    field = "" if plan.swf.time_field is None else f", requested times in field {plan.swf.time_field}"
-    return f"jobs larger than {machine} are left out; walltimes: {plan.swf.walltime}{field}"
+def _describe_sizes(plan: ComparisonPlan) -> str:
+    if plan.selection.nodes is not None:
+        return f"those larger than {plan.selection.nodes:,} hosts"
+    return "of logs (.swf), those larger than the machine in the header" if any(map(is_swf, plan.workloads)) else ""
+
+
+def _describe_walltimes(plan: ComparisonPlan) -> str:
+    if plan.selection.walltime == "requested" and not any(map(is_swf, plan.workloads)):
+        return ""
+    field = plan.selection.time_field
+    return plan.selection.walltime + ("" if field is None else f", those of logs in field {field}")
 
 
 def contender(plan: ComparisonPlan, policy: str, engine: Engine) -> str:
@@ -182,7 +191,7 @@ def _run(
 
 
 def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
-    return Inputs(platform=plan.platform, workloads=(workload,), energy=plan.energy, swf=plan.swf)
+    return Inputs(platform=plan.platform, workloads=(workload,), energy=plan.energy, selection=plan.selection)
 
 
 def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[tuple[int, int] | None]:
@@ -263,7 +272,7 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
     with tempfile.TemporaryDirectory(prefix="decision-") as folder:
         path = Path(folder) / "workload.json"
         write_workload(path, case.workloads[0])
-        written = replace(case, inputs=replace(case.inputs, workloads=(path,)))
+        written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
         batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
         run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)
         return read_run(folder)

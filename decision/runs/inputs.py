@@ -2,25 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from decision.formats import load_events, load_platform, load_workload, write_workload
-from decision.formats.swf import REQUESTED_TIME
+from decision.formats import load_events, load_platform, write_workload
+from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
-
-
-class SwfOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a log in the Standard Workload Format becomes a workload; see `decision.formats.load_swf`."""
-
-    jobs: slice | None = None
-    nodes: int | None = None
-    walltime: Literal["requested", "runtime", "none"] = "requested"
-    time_field: int | None = None  # the standard's if None
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +20,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     workloads: tuple[Path, ...]
     events: tuple[Path, ...] = ()
     energy: bool = False
-    swf: SwfOptions = SwfOptions()
+    selection: Selection = Selection()  # of each workload
 
 
 class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,11 +43,12 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
-    check_time_field(inputs.workloads, inputs.swf.time_field)
+    check_time_field(inputs.workloads, inputs.selection.time_field)
+    platform = load_platform(inputs.platform, energy=inputs.energy)
     return LoadedInputs(
         inputs=inputs,
-        platform=load_platform(inputs.platform, energy=inputs.energy),
-        workloads=[_read_workload(path, f"w{i}", inputs.swf) for i, path in enumerate(inputs.workloads)],
+        platform=platform,
+        workloads=[_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)],
         events=read_events(inputs.events),
     )
 
@@ -68,10 +59,10 @@ def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[Ma
 
 
 def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
-    """The workloads as files that Batsim reads; logs are converted into `folder`."""
-    files = []
+    """The workloads as files that Batsim reads; logs, and workloads that were changed, are written into `folder`."""
+    files, as_they_are = [], case.inputs.selection == Selection()
     for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
-        if is_swf(path):
+        if is_swf(path) or not as_they_are:
             path = folder / f"{workload.name}.json"
             write_workload(path, workload)
         files.append(path)
@@ -89,16 +80,16 @@ def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
         )
 
 
-def _read_workload(path: Path, name: str, swf: SwfOptions) -> Workload:
-    return load_workload(
-        path,
-        name,
-        keep_source=True,
-        jobs=swf.jobs,
-        nodes=swf.nodes,
-        walltime=swf.walltime,
-        time_field=swf.time_field or REQUESTED_TIME,
-    )
+def _read(path: Path, name: str, selection: Selection, platform: Platform) -> Workload:
+    speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
+    speed = speeds.pop() if len(speeds) == 1 else None
+    try:
+        return selection.read(path, name, keep_source=True, speed=speed)
+    except ConfigError as error:
+        if error.field != "speed":
+            raise
+        reason = f"run times are not known before: jobs compute, and the hosts of {platform.path} differ in speed"
+        raise ConfigError(f"{path}: {reason}; take the requested walltimes", field="walltime") from None
 
 
 def writable_folder(path: Path) -> Path:

@@ -28,7 +28,7 @@ def ppo_compact(swf: Path | None) -> list[float]:
 
 def _our_rate(jobs: Workload, *changes: str) -> float:
     """After the first iteration, which warms up."""
-    from decision.learn.checkpoint import InputFacts
+    from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 
@@ -80,7 +80,7 @@ def decide_latency(swf: Path | None) -> list[float]:
 
 
 def _untrained(jobs: Workload, folder: Path) -> Path:
-    from decision.learn.checkpoint import InputFacts
+    from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 

@@ -26,7 +26,8 @@ import torch
 from decision import __version__
 from decision.cli.learning_tables import print_manifest
 from decision.envs import equal_hosts
-from decision.learn.checkpoint import InputFacts, Manifest, read_manifest
+from decision.formats.input_facts import InputFacts
+from decision.learn.checkpoint import Manifest, read_manifest
 from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
 from decision.learn.networks import make_network

@@ -3,8 +3,9 @@
 import numpy as np
 
 from decision.formats import write_swf
+from decision.formats.input_facts import InputFacts
 from decision.generate.jobs import workload_of
-from decision.learn.checkpoint import InputFacts, Manifest
+from decision.learn.checkpoint import Manifest
 from decision.learn.config import NetworkConfig, PpoConfig, TrainConfig
 from decision.learn.learner import PpoLearner
 from decision.learn.training import Training, run_training

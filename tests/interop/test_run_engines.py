@@ -29,13 +29,17 @@ def rows(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
+def simulated_by(engine: str) -> list[str]:
+    return ["--engine", engine, *(["--batsim", str(STANDIN)] if engine == "batsim" else [])]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_engines_write_the_same_files(toy, tmp_path, policy):
     if policy in LEARNED:
         pytest.importorskip("torch", reason="a learned policy needs torch")
     files = {}
     for engine in ("embedded", "reference", "batsim"):
-        result = run(*toy, "--policy", policy, "--engine", engine, "--batsim", STANDIN, "-E", "-o", tmp_path / engine)
+        result = run(*toy, "--policy", policy, *simulated_by(engine), "-E", "-o", tmp_path / engine)
         assert result.exit_code == 0, result.stderr
         files[engine] = {f.name: f.read_text() for f in (tmp_path / engine).glob("out_*.csv")}
         files[engine].pop("out_schedule.csv")  # it has wall-clock times
@@ -47,7 +51,7 @@ def test_a_pybatsim_scheduler_swaps_in_by_a_flag(toy, tmp_path):
     pytest.importorskip("batsim.batsim", reason="pybatsim 3.2.1 is not installed")
     policy = "pybatsim:schedulers.easyBackfill:EasyBackfill"
     for engine in ("embedded", "batsim"):
-        result = run(*toy, "--policy", policy, "--engine", engine, "--batsim", STANDIN, "-o", tmp_path / engine)
+        result = run(*toy, "--policy", policy, *simulated_by(engine), "-o", tmp_path / engine)
         assert result.exit_code == 0, result.stderr
     assert (tmp_path / "embedded" / "out_jobs.csv").read_text() == (tmp_path / "batsim" / "out_jobs.csv").read_text()
 
@@ -82,7 +86,7 @@ def test_a_log_is_a_workload_and_its_lines_left_out_are_told(root, tmp_path):
     )
     for engine in ("embedded", "batsim"):
         arguments = ["-p", root / "platforms" / "toy.xml", "-w", log, "--policy", "fcfs", "-o", tmp_path / engine]
-        result = run(*arguments, "--engine", engine, "--batsim", STANDIN)
+        result = run(*arguments, *simulated_by(engine))
         assert result.exit_code == 0, result.stderr
         assert "log.swf: left out: 1 with an unknown or zero run time" in result.stderr
     assert (tmp_path / "embedded" / "out_jobs.csv").read_text() == (tmp_path / "batsim" / "out_jobs.csv").read_text()

@@ -20,7 +20,7 @@ def command(root, tmp_path):
     def make(policy: str, engine: str) -> list[str]:
         arguments = ["run", "-p", root / "platforms" / "toy.xml", "-w", root / "workloads" / "toy.json"]
         arguments += ["--policy", f"{HELPERS / 'faulty_policies.py'}:{policy}", "--engine", engine]
-        arguments += ["--batsim", STANDIN, "-o", tmp_path / "out"]
+        arguments += [*(["--batsim", STANDIN] if engine == "batsim" else []), "-o", tmp_path / "out"]
         return [sys.executable, "-m", "decision", *map(str, arguments)]
 
     return make

@@ -11,8 +11,9 @@ from helpers.learning_runs import FILES, workload
 from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
+from decision.formats.input_facts import file_facts
 from decision.learn import SHIPPED
-from decision.learn.checkpoint import file_facts, read_checkpoint, write_checkpoint
+from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison, train_scheduler
 from decision.model.errors import ConfigError, InputError

@@ -114,3 +114,40 @@ def test_mistakes_are_one_line(arguments, says):
     assert result.exit_code == 2
     assert says in result.stderr
     assert result.stderr.splitlines()[-1].startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "began", "option"),
+    [
+        ((), ":4, not all", "--select"),
+        (("--select", ":4", "--walltime", "runtime"), "requested, not runtime", "--walltime"),
+        (("--select", ":4", "--nodes", "4"), "any, not 4", "--nodes"),
+    ],
+)
+def test_a_run_is_not_resumed_on_other_jobs(tmp_path, options, began, option):
+    first = cli("train", "dbf", *TOY, *SHORT, "--select", ":4", "-o", tmp_path)
+    assert first.exit_code == 0, first.output
+    again = cli("train", "dbf", *TOY, *SHORT, "-o", tmp_path, "--resume", *options)
+    assert again.exit_code == 2
+    assert f"{began}; go on with what it began with ({option})" in " ".join(again.stderr.split())
+    same = cli("train", "dbf", *TOY, *SHORT, "-o", tmp_path, "--resume", "--select", "0:4")
+    assert same.exit_code == 0, same.output
+
+
+def test_a_checkpoint_says_what_it_was_learned_from_and_who_judges_it_on_that_is_warned(tmp_path):
+    trained = cli("train", "dbf", *TOY, *SHORT, "--select", ":4", "-o", tmp_path)
+    assert trained.exit_code == 0, trained.output
+    checkpoint = tmp_path / "dbf.ckpt"
+    shown = [line.split() for line in cli("report", "show", checkpoint).stdout.splitlines()]
+    assert ["jobs", ":4"] in shown and ["nodes", "any"] in shown and ["walltime", "requested"] in shown
+    short = ("--episodes", 1, "--placed", 2)
+    for options, seen in (((), 4), (("--select", "2:"), 2), (("--select", "4:"), 0), (("--nodes", 1), None)):
+        evaluated = cli("evaluate", checkpoint, "easy", *TOY, *short, *options)
+        assert evaluated.exit_code == 0, evaluated.output
+        if seen is not None:
+            says = " ".join(evaluated.stderr.split())
+            assert ("warning" in says) == (seen > 0)
+            assert seen == 0 or f"was learned from {seen} of the" in says
+    policies = ("--policy", "easy", "--policy", checkpoint, "-o", tmp_path / "compared", "-j", 1)
+    assert "was learned from 4 of the 5 jobs" in " ".join(cli("compare", *TOY, *policies).stderr.split())
+    assert "warning" not in cli("compare", *TOY, *policies, "--select", "4:").stderr

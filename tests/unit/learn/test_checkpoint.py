@@ -9,7 +9,8 @@ import zipfile
 import msgspec
 import pytest
 
-from decision.learn.checkpoint import InputFacts, Manifest, file_facts, read_checkpoint, read_manifest, write_checkpoint
+from decision.formats.input_facts import InputFacts, file_facts
+from decision.learn.checkpoint import Manifest, read_checkpoint, read_manifest, write_checkpoint
 from decision.learn.config import TrainConfig
 from decision.model.errors import ConfigError, InputError
 from decision.schedulers import read_encoder

@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from decision.learn.checkpoint import InputFacts, Manifest, write_checkpoint
+from decision.formats.input_facts import InputFacts
+from decision.learn.checkpoint import Manifest, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.kinds import kind_of
 

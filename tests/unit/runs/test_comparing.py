@@ -4,10 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from decision import __version__
+from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, PolicyError
 from decision.runs import Engine
 from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
-from decision.runs.inputs import Inputs, PolicyChoice, SwfOptions, load_inputs
+from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
 
 LAZY = """
@@ -140,7 +141,7 @@ def test_the_setup_says_what_was_chosen_and_what_was_left_out(toy, tmp_path):
         "".join(f"{i} {i} 0 10 {size} 0 0 {size} 20 0 1 1 1 1 1 1 -1 -1\n" for i, size in enumerate(sizes, 1))
     )
     plan = toy("easy", "fcfs", windows=3, length=2, draw=7, seeds=2, settings={"power": "none"})
-    plan = replace(plan, workloads=(*plan.workloads, log), swf=SwfOptions(nodes=4))
+    plan = replace(plan, workloads=(*plan.workloads, log), selection=Selection(nodes=4))
     setup = describe_setup(plan, read_workloads(plan))
     assert setup == {
         "platform": str(plan.platform),
@@ -152,7 +153,8 @@ def test_the_setup_says_what_was_chosen_and_what_was_left_out(toy, tmp_path):
         "seeds of the policies": "0 to 1",
         "engine": "embedded",
         "energy": "not simulated",
-        "logs (.swf)": "jobs larger than 4 hosts are left out; walltimes: requested",
+        "jobs left out": "those larger than 4 hosts",
+        "walltimes": "requested",
         "package": f"decision {__version__}",
     }
 

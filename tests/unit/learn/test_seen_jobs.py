@@ -1,0 +1,65 @@
+"""How many jobs of a workload a checkpoint was learned from."""
+
+import pytest
+from msgspec.structs import replace
+
+from decision.formats import load_workload
+from decision.formats.input_facts import InputFacts, file_facts
+from decision.formats.selection import Selection
+from decision.learn.checkpoint import Manifest, write_checkpoint
+from decision.learn.config import TrainConfig
+from decision.learn.seen_jobs import seen_jobs
+
+
+@pytest.fixture
+def log(root):
+    return root / "workloads" / "lublin_256.json"
+
+
+@pytest.fixture
+def learned(log, tmp_path):
+    def make(selection, facts=None):
+        path = tmp_path / "a.ckpt"
+        manifest = Manifest(
+            decision="0",
+            algorithm="ppo",
+            config=TrainConfig(),
+            encoder={},
+            nb_hosts=256,
+            platform=InputFacts(name="p.xml", sha256=""),
+            workloads=(facts or file_facts(log),),
+            selection=selection,
+            steps=1,
+        )
+        write_checkpoint(path, manifest, b"")
+        return str(path)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("selection", "seen"),
+    [
+        (Selection(jobs=(0, 100)), 50),
+        (Selection(jobs=(150, None)), 0),
+        (Selection(jobs=(70, 80), walltime="runtime"), 10),
+        (Selection(), 100),
+        (None, 100),
+    ],
+)
+def test_jobs_are_known_again_by_their_file_and_number(learned, log, selection, seen):
+    assert seen_jobs(learned(selection), load_workload(log, jobs=slice(50, 150))) == seen
+
+
+def test_ranges_count_the_jobs_that_are_left(learned, log):
+    small = load_workload(log, nodes=4)
+    assert seen_jobs(learned(Selection(nodes=4, jobs=(0, 20))), small) == 20
+    first = load_workload(log, jobs=slice(20))
+    assert 0 < seen_jobs(learned(Selection(jobs=(0, 20))), small) == sum(job.size <= 4 for job in first.jobs) < 20
+
+
+def test_others_are_not_learned_from_it(learned, log, tmp_path):
+    jobs = load_workload(log)
+    assert seen_jobs("easy,power=idle-timeout", jobs) == 0
+    assert seen_jobs(learned(Selection(), InputFacts(name=log.name, sha256="0" * 64)), jobs) == 0
+    assert seen_jobs(learned(Selection()), replace(jobs, path="")) == 0

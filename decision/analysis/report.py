@@ -19,6 +19,7 @@ import numpy as np
 
 from decision import __version__
 from decision.formats.files import write_files
+from decision.formats.run_facts import RunFacts
 from decision.model.errors import InputError
 from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
@@ -128,6 +129,11 @@ def write_report(
     parts = [_summary(runs), _gantt()] if runs else []
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
+    parts += [
+        section(f"setup-{number}", f"How {run.name} was run", _words(_setup(run.facts).items()))
+        for number, run in enumerate(runs)
+        if run.facts is not None
+    ]
     yield page(title, [*parts, _charts(runs)] if runs else parts)
 
 
@@ -138,6 +144,24 @@ def _summary(runs: Sequence[NamedRun]) -> str:
         f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
     )
     return section("summary", "Summary", f'{_table(summaries_of(runs))}\n<p class="note">{note}</p>')
+
+
+def _setup(facts: RunFacts) -> dict[str, str]:
+    """What made a run, in words."""
+    files = {"platform": [facts.platform], "workload": facts.workloads, "external events": facts.events}
+    files["policy's file"] = [] if facts.policy_file is None else [facts.policy_file]
+    words = {
+        "command": facts.command,
+        "policy": facts.name,
+        "seed": str(facts.seed),
+        "engine": facts.engine,
+        "energy": "simulated" if facts.energy else "not simulated",
+        **{kind: "; ".join(f"{file.name}, sha256 {file.sha256}" for file in some) for kind, some in files.items()},
+        **{name.replace("_", " "): text for name, text in facts.selection.texts().items()},
+        "begin": f"{facts.begin:%Y-%m-%d %H:%M:%S} UTC",
+        "package": f"decision {facts.decision}",
+    }
+    return {name: text for name, text in words.items() if text}
 
 
 def _gantt() -> str:
@@ -305,12 +329,17 @@ def analyse(
     common = {folder / f"{name}{suffix}": shown for name, shown in pictures.items()}
     for path, shown in common.items():
         save(shown.figure, path)
-    charts = [folder / f"schedule-{run.name.replace('/', '-')}{suffix}" for run in runs]
+    charts = [folder / f"schedule-{_file_name(run.name)}{suffix}" for run in runs]
     for run, path in zip(runs, charts, strict=True):
         draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
     names = [training.name for training in trainings]
     write_files({folder / REPORT: write_report(runs, list(common.values()), names)})
     return [*common, *charts, folder / REPORT]
+
+
+def _file_name(name: str) -> str:
+    """A run's name as a part of a file's name."""
+    return re.sub(r"[^\w.,+=@-]+", "-", name).strip("-")
 
 
 def _pictures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, Picture]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision.formats.outputs_read import read_run
-from decision.formats.run_status import STATUS
+from decision.formats.run_facts import RUN, RunFacts, read_facts
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import Floats, JobTable, RunRecord
 
@@ -20,15 +20,16 @@ JOBS_FILE = "*jobs.csv"  # in a run's folder
 
 
 class NamedRun(NamedTuple):
-    """A run and its name among others; its times are counted from the first submission."""
+    """A run and its name among others, its policy where that is known; its times count from the first submission."""
 
     name: str
     record: RunRecord
     jobs: JobTable  # those that ran
     first: float = 0.0  # seconds: the simulated time of the first submission
+    facts: RunFacts | None = None  # what made it; None where no run.json says it
 
 
-def named_run(name: str, record: RunRecord) -> NamedRun:
+def named_run(name: str, record: RunRecord, facts: RunFacts | None = None) -> NamedRun:
     """A run with its times, which may be Unix times, counted from its first submission."""
     first = first_submission(record.jobs)
     record = replace(
@@ -38,7 +39,7 @@ def named_run(name: str, record: RunRecord) -> NamedRun:
         energy=record.energy and replace(record.energy, time=record.energy.time - first),
         pstates=record.pstates and replace(record.pstates, time=record.pstates.time - first),
     )
-    return NamedRun(name, record, only_ran(record.jobs), first)
+    return NamedRun(name, record, only_ran(record.jobs), first, facts)
 
 
 def first_submission(jobs: JobTable) -> float:
@@ -61,19 +62,31 @@ def load_runs(places: Sequence[Path]) -> list[NamedRun]:
     found = [run for place in places for run in runs_in(place) or [place]]
     if len({place.resolve() for place in found}) < len(found):
         raise ConfigError(f"{', '.join(map(str, places))}: a run is named twice")
-    return [_read(place, name) for place, name in zip(found, short_names(found), strict=True)]
+    facts = [read_facts(place if place.is_dir() else place.parent) for place in found]
+    names = run_names(found, facts)
+    return [_read(place, name, made) for place, name, made in zip(found, names, facts, strict=True)]
 
 
-def _read(place: Path, name: str) -> NamedRun:
+def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[str]:
+    """Each run's policy, with its folder where several have one policy; the folder alone where it is not known."""
+    folders = short_names(places)
+    policies = [None if made is None else made.name for made in facts]
+    return [
+        folder if policy is None else policy if policies.count(policy) == 1 else f"{policy} ({folder})"
+        for policy, folder in zip(policies, folders, strict=True)
+    ]
+
+
+def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
     record = read_run(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
-    return named_run(name, record)
+    return named_run(name, record, facts)
 
 
 def runs_in(place: Path) -> list[Path]:
     """The folders of runs in a place, those of runs that failed too: reading one says why it failed."""
-    return sorted({*folders_with(JOBS_FILE, place), *folders_with(STATUS, place)})
+    return sorted({*folders_with(JOBS_FILE, place), *folders_with(RUN, place)})
 
 
 def folders_with(pattern: str, place: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
-from .command import Group, add_command, add_moved
+from .command import Group, add_command, add_moved, note_command
 from .compare import compare_command
 from .learn import evaluate_command, train_command
 from .run import run_command, showcase_command
@@ -25,7 +25,8 @@ class CommandLine(Group):
     """Turns this package's errors into one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; ``--debug`` may stand behind the command, too."""
+        """Parse the arguments; ``--debug`` may stand behind the command, too. What was typed is kept."""
+        note_command(ctx, args)
         end = args.index("--") if "--" in args else len(args)
         if "--debug" in args[:end]:
             args = ["--debug", *(argument for argument in args[:end] if argument != "--debug"), *args[end:]]

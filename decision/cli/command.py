@@ -1,5 +1,6 @@
 """Commands: how their errors name options, and how names of the previous release are still accepted."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +14,8 @@ from .terminal import note
 
 # An option of the previous release, and those that replace it: the first that the command has
 _REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs")}
+
+_TYPED = "decision.typed"  # key of a context's data
 
 
 def plain_types(parameters: Sequence[Any]) -> None:
@@ -91,6 +94,16 @@ class Command(TyperCommand):
                     note(f"{old} is now {new}; the next release will not accept the old name")
             present.append(argument)
         return present
+
+
+def note_command(context: Any, arguments: Sequence[str]) -> None:
+    """Keep what was typed."""
+    context.meta[_TYPED] = shlex.join(["decision", *arguments])
+
+
+def typed_command(context: typer.Context) -> str:
+    """What was typed, for a shell."""
+    return str(context.meta.get(_TYPED, ""))
 
 
 def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:

@@ -8,7 +8,7 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
-from .command import refuse_unused
+from .command import refuse_unused, typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -176,7 +176,9 @@ def compare_command(
     announce_compilation()
     with counting("runs") as show:
         outcomes = run_comparison(plan, output, processes=processes or available_cores(), progress=show)
-    comparison = compare_runs(outcomes, wanted, against, seed=draw, setup=describe_setup(plan, logs))
+    comparison = compare_runs(
+        outcomes, wanted, against, seed=draw, setup=describe_setup(plan, logs, typed_command(context))
+    )
     if not as_json:
         print_comparison(comparison)
     write_comparison(output, comparison)

@@ -126,6 +126,7 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
       decision report view out --live
     """
     from decision.analysis.runs import load_runs, summaries_of
+    from decision.formats.run_facts import is_locked
     from decision.formats.run_status import read_status
 
     from .live import frame
@@ -136,8 +137,8 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
         raise ConfigError(f"{folder}: no such folder; give the output folder (-o) of decision run")
     if live:
         _watch(folder, stderr() if as_json else stdout())
-    status = read_status(folder)
-    if status is None or status.failed:
+    status = read_status(folder) if is_locked(folder) else None
+    if status is None:
         summaries = summaries_of(load_runs([folder]))
         if as_json:
             print_json({"runs": summary_rows(summaries)})
@@ -183,16 +184,15 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from rich.live import Live as Screen
 
+    from decision.formats.run_facts import RUN, is_locked
     from decision.formats.run_status import read_status
 
     from .live import frame
 
     queue: list[int] = []
     with Screen(f"waiting for a run in {folder}", console=console, transient=True, auto_refresh=False) as screen:
-        while (status := read_status(folder)) is not None or not any(folder.glob("*jobs.csv")):
-            if status is not None:
-                if status.failed:
-                    return
+        while is_locked(folder) or not (any(folder.glob("*jobs.csv")) or (folder / RUN).exists()):
+            if (status := read_status(folder)) is not None:
                 queue.append(status.waiting)
                 screen.update(frame(status, queue, console.width), refresh=True)
             time.sleep(_PERIOD)

@@ -8,7 +8,7 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine, Verbosity
 
-from .command import refuse_unused
+from .command import refuse_unused, typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -129,7 +129,8 @@ def run_command(
     print_machines(case)
     announce_compilation()
     with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
-        summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show)
+        typed = typed_command(context)
+        summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show, command=typed)
     if as_json:
         print_json({"runs": summary_rows({policy: summary})})
     else:
@@ -137,6 +138,7 @@ def run_command(
 
 
 def showcase_command(
+    context: typer.Context,
     platform: PlatformOption = Path("taurus"),
     workload: WorkloadOption = Path("taurus_week_flops"),
     output: OutputFolder = Path("out"),
@@ -166,7 +168,8 @@ def showcase_command(
     summaries = {}
     for policy in _SHOWN:
         with working(policy) as show:
-            summaries[policy] = run_to_folder(case, PolicyChoice(policy=policy), output / policy, plot=True, show=show)
+            choice, typed = PolicyChoice(policy=policy), typed_command(context)
+            summaries[policy] = run_to_folder(case, choice, output / policy, plot=True, show=show, command=typed)
     if as_json:
         print_json({"runs": summary_rows(summaries)})
         return

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +20,15 @@ class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
     sha256: Text
 
 
+def printable(text: str) -> str:
+    """A text of the user's without control characters and bytes that are no text."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "?", text)
+
+
 def file_facts(path: str | os.PathLike[str]) -> InputFacts:
     """Name and hash of a file. Raises InputError."""
     try:
         with Path(path).open("rb") as file:
-            return InputFacts(name=Path(path).name, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+            return InputFacts(name=printable(Path(path).name), sha256=hashlib.file_digest(file, "sha256").hexdigest())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None

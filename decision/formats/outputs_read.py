@@ -27,7 +27,7 @@ from decision.model.record import (
 )
 
 from .files import read_bytes
-from .run_status import check_whole
+from .run_facts import check_whole
 
 Place = str | os.PathLike[str]
 Columns = dict[str, Sequence[str]]
@@ -53,18 +53,22 @@ def find_run(place: Place) -> RunFiles:
         place: a prefix (``out/out`` for Batsim 3 and 4, ``out/`` for Batsim 5), or the folder of one run.
 
     Raises:
-        InputError: if there is not exactly one run, or the last one there has not ended well.
+        InputError: if there is not exactly one run, the last one there has not ended well, or its files are not whole.
     """
     for stem in (f"{os.fspath(place)}_", os.fspath(place)):
         if Path(f"{stem}jobs.csv").is_file():
-            check_whole(Path(f"{stem}jobs.csv").parent)
-            return _files(stem)
+            return _checked(_files(stem))
     check_whole(Path(place))
     found = sorted(Path(place).glob("*jobs.csv"))
     if len(found) != 1:
         several = f"{len(found)} runs ({', '.join(file.name for file in found)})"
         raise InputError(f"{place}: {several if found else 'no run'} there; {_ADVICE}")
-    return _files(str(found[0]).removesuffix("jobs.csv"))
+    return _checked(_files(str(found[0]).removesuffix("jobs.csv")))
+
+
+def _checked(files: RunFiles) -> RunFiles:
+    check_whole(files.jobs.parent, msgspec.structs.astuple(files))
+    return files
 
 
 def _files(stem: str) -> RunFiles:

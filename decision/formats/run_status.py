@@ -1,6 +1,5 @@
-"""``status.json``, which tells readers of a run's folder that a run is under way there, or failed."""
+"""``status.json``: how far the run is that goes on in a folder."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """A run at one instant."""
 
     policy: str
-    pid: int
     written: float  # seconds since 1970
     jobs: int  # of the workloads
     now: float  # simulated seconds
@@ -25,11 +23,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     hosts: str  # one of `decision.runs.status.HOST_LETTERS` for each host's HostState
     watts: float | None  # busy hosts at full load; None where the platform does not say
-    failed: str = ""  # why the run ended without results; empty while it goes on
 
 
 def read_status(folder: Path) -> Status | None:
-    """The status of the run in this folder; None where no run is in progress and the last one did not fail.
+    """The status of the run in this folder; None where it has not said anything yet, or none is in progress.
 
     Raises:
         InputError: if the file is not the status of a run.
@@ -45,21 +42,3 @@ def read_status(folder: Path) -> Status | None:
         if path.exists():
             raise
         return None  # the run ended just now
-
-
-def check_whole(folder: Path) -> None:
-    """Refuse a folder whose last run has left no results; those in it would be of an older one.
-
-    Raises:
-        InputError: if a run is under way there, failed, or died.
-    """
-    status = None
-    with suppress(InputError):  # another program's file
-        status = read_status(folder)
-    if status is None:
-        return
-    if status.failed:
-        reason = f"the last run in this folder failed ({status.failed}); run it again"
-    else:
-        reason = f"a run in this folder has not ended (process {status.pid}); wait for its end, or run it again"
-    raise InputError(f"{folder}: {reason}, or delete {STATUS} to read what an older run has left")

@@ -3,13 +3,18 @@
 Design
 ------
 `inputs` reads what a run starts from, `engines` makes the engine that `Engine` names, `run` is one run and `compare` is
-``decision compare``. `status` is the small file that ``decision report view`` follows, `standin` is our engine in
+``decision compare``. `folder` holds a run's folder and says in ``run.json`` what made it; `status` is the small file
+that ``decision report view`` follows, `standin` is our engine in
 Batsim's place, and `conversion` makes workloads of workloads: it is here because it needs readers and generators,
 which do not know each other.
 
 A real Batsim writes its tables line by line, so it writes them into a hidden folder in the run's own, from which whole
 files are renamed at the end. What an older run left is replaced then, or stays as it was. Rejected: a new folder in the
 place of the old one, which would take away what a user keeps there.
+
+``run.json`` is written first and completed last, and lists the files, so readers refuse what is half or mixed. That a
+run died is told by its lock, which ends with the process. Rejected: refusing a folder that has a run, since ``-o out``
+is what everybody types; the process's number, which another process gets, perhaps on another machine.
 
 `tasks` does many tasks in their own processes and caches each result in a file named by a hash of the task's
 definition and of the numerics: the package's version in an installed release, all sources (except the command line)

@@ -1,8 +1,8 @@
 """``decision compare``: a plan (policies x workloads x engines x windows x seeds), its runs, and their metrics."""
 
+import datetime
 import functools
 import math
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +16,7 @@ from decision import __version__
 from decision.analysis.comparison import MeasuredRun
 from decision.analysis.metric_list import measure_run
 from decision.formats import write_workload
+from decision.formats.input_facts import file_facts
 from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
@@ -27,7 +28,7 @@ from decision.model.workload import Workload
 
 from . import Engine
 from .engines import compiled_kernels
-from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, writable_folder
+from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, policy_file, writable_folder
 from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
 from .tasks import Progress, Result, file_digest, run_tasks
 
@@ -83,12 +84,21 @@ def read_workloads(plan: ComparisonPlan) -> list[Workload]:
     return [_read(plan, workload).workloads[0] for workload in plan.workloads]
 
 
-def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload]) -> dict[str, str]:
-    """How a plan is run, in words: what was chosen, and as what. `workloads` are those of `read_workloads`."""
+def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command: str = "") -> dict[str, str]:
+    """How a plan is run, in words: what was chosen, and as what.
+
+    Args:
+        plan: what is compared.
+        workloads: those of `read_workloads`.
+        command: what the user typed.
+    """
     files = list(zip(plan.workloads, workloads, strict=True))
     facts = {
-        "platform": str(plan.platform),
-        "workloads": ", ".join(f"{path} ({len(workload.jobs):,} jobs)" for path, workload in files),
+        "command": command,
+        "platform": f"{plan.platform} (sha256 {file_facts(plan.platform).sha256})",
+        "workloads": ", ".join(
+            f"{path} ({len(workload.jobs):,} jobs, sha256 {file_facts(path).sha256})" for path, workload in files
+        ),
         **{f"left out of {path}": dropped_text(workload) for path, workload in files if workload.dropped},
         "jobs": _describe_windows(plan),
         "policies": "; ".join(plan.policies),
@@ -99,6 +109,7 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload]) -> dict[
         "jobs left out": _describe_sizes(plan),
         "walltimes": _describe_walltimes(plan),
         "package": f"decision {__version__}",
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
     }
     return {name: text for name, text in facts.items() if text}
 
@@ -173,8 +184,8 @@ def _run(
     digest_of: Callable[[Path], str],
 ) -> ComparedRun:
     files = [plan.platform, workload]
-    own = Path(re.split("[:,]", choice.policy)[0])  # ./mine.py:Class, run.ckpt
-    if own.is_file():
+    own = policy_file(choice.policy)
+    if own is not None:
         files.append(own)
     batsim = find_batsim(plan.batsim) if engine is Engine.BATSIM else ""
     if batsim:

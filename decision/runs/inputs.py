@@ -1,7 +1,9 @@
 """The files and options that a run starts from."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import msgspec
 
@@ -92,17 +94,23 @@ def _read(path: Path, name: str, selection: Selection, platform: Platform) -> Wo
         raise ConfigError(f"{path}: {reason}; take the requested walltimes", field="walltime") from None
 
 
+def policy_file(policy: str) -> Path | None:
+    """The file of a policy that is one: a checkpoint, or Python's (``./mine.py:Class``)."""
+    path = Path(re.split("[:,]", policy)[0])
+    return path if path.is_file() else None
+
+
 def writable_folder(path: Path) -> Path:
     """Make a folder for results, and check before the run that files can be written there.
 
     Raises:
         ConfigError: if they cannot be written.
     """
-    probe = path / ".writable"
     try:
         path.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b".")
-        probe.unlink()
+        with TemporaryFile(dir=path) as probe:  # without a name that another process could use, too
+            probe.write(b".")
+            probe.flush()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
     return path

@@ -25,7 +25,8 @@ from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
 from . import Engine, Verbosity
 from .engines import make_engine, simulate_by_messages
-from .inputs import LoadedInputs, PolicyChoice, workload_files, writable_folder
+from .folder import describe_run, run_folder
+from .inputs import LoadedInputs, PolicyChoice, workload_files
 from .status import ReportingResponder, live_status
 
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
@@ -53,11 +54,12 @@ def run_to_folder(
     batsim: RealBatsim = RealBatsim(),  # noqa: B008 - immutable
     plot: bool = False,
     show: Show | None = None,
+    command: str = "",
 ) -> Summary:
     """Run a policy and write Batsim's output files, ``output/out_*.csv``; with Batsim, Batsim writes them.
 
-    The files of an older run are replaced when the run is over. A run that fails leaves them, and a ``status.json``
-    that says so, with which readers refuse the folder.
+    The files of an older run are replaced when the run is over, and ``output/run.json`` says what made them. A run
+    that fails leaves the older files, and a ``run.json`` that says so, with which readers refuse the folder.
 
     Args:
         case: what is simulated.
@@ -66,23 +68,27 @@ def run_to_folder(
         engine: what simulates.
         batsim: how Batsim is run.
         plot: draw ``output/schedule`` too, in the paper's format.
-    show: called from time to time with how far the run is.
+        show: called from time to time with how far the run is.
+        command: what the user typed, for ``run.json``.
 
     Raises:
-        ConfigError: if the inputs do not fit together, or the files cannot be written.
+        ConfigError: if the inputs do not fit together, the files cannot be written, or another run goes on there.
         PolicyError: if the policy decides something impossible or stops deciding.
         PeerError: if Batsim dies, with the reason that it gave; and as `decision.batsim.launcher.run_batsim`.
     """
-    folder = writable_folder(output)
-    if engine in (Engine.BATSIM, Engine.DOCKER):
-        jobs, joules = _run_batsim(case, choice, folder.absolute(), engine, batsim, show)
-    else:
-        with _watched(folder, case, choice, show) as progress:
-            record = simulate_inputs(case, choice, engine=engine, progress=progress)
-            # before the status file is removed: otherwise a viewer would find the files of an older run
-            write_run(folder / _FILES, record)
-        jobs, joules = record.jobs, record.joules
-    return _finish(case, choice, folder, jobs, joules, plot)
+    if plot:
+        require_matplotlib()
+    with run_folder(output, describe_run(case, choice, engine, command)) as written:
+        if engine in (Engine.BATSIM, Engine.DOCKER):
+            files, jobs, joules = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
+        else:
+            with _watched(output, case, choice, show) as progress:
+                record = simulate_inputs(case, choice, engine=engine, progress=progress)
+            files, jobs, joules = write_run(output / _FILES, record), record.jobs, record.joules
+        written += files
+        if plot:
+            written.append(_draw(case, choice, output, jobs))
+    return summarise(jobs, len(case.platform.hosts), joules if case.inputs.energy else math.nan)
 
 
 def simulate_inputs(
@@ -114,8 +120,8 @@ def _run_batsim(
     engine: Engine,
     batsim: RealBatsim,
     show: Show | None,
-) -> tuple[JobTable, float]:
-    """The jobs and the joules of a run on a Batsim that we start.
+) -> tuple[list[Path], JobTable, float]:
+    """The files, the jobs and the joules of a run on a Batsim that we start.
 
     Batsim writes into a fresh folder, from which whole files replace those of an older run.
     """
@@ -123,29 +129,29 @@ def _run_batsim(
 
     from decision.batsim.launcher import docker_command, run_batsim  # with ZeroMQ: 15 ms of a start
 
-    agent = _agent(case, choice)
+    agent, log = _agent(case, choice), folder / "batsim.log"
     for left in folder.glob(f"{_FRESH}*"):  # by a run that was killed
         shutil.rmtree(left, ignore_errors=True)
     with (
         _watched(folder, case, choice, show) as progress,
         TemporaryDirectory(prefix=_FRESH, dir=folder) as fresh,
     ):
-        files = _input_files(case, Path(fresh))
+        inputs = _input_files(case, Path(fresh))
         if engine is Engine.DOCKER:
-            start = docker_command(batsim.image, [file for _, file in files], folder)
+            start = docker_command(batsim.image, [file for _, file in inputs], folder)
         else:
             start = [find_batsim(batsim.command)]
-        command = [*start, *(str(word) for pair in files for word in pair), *_output_options(case, batsim, fresh)]
+        command = [*start, *(str(word) for pair in inputs for word in pair), *_output_options(case, batsim, fresh)]
         run_batsim(
             ReportingResponder(agent, progress),
             command,
-            log=folder / "batsim.log",
+            log=log,
             timeout=batsim.timeout,
             contained=engine is Engine.DOCKER,
         )
         jobs, joules = read_jobs(f"{fresh}/{_FILES}"), read_joules(f"{fresh}/{_FILES}")
-        _publish(Path(fresh), folder)
-    return jobs, joules
+        files = _publish(Path(fresh), folder)
+    return [*files, log], jobs, joules
 
 
 def _output_options(case: LoadedInputs, batsim: RealBatsim, folder: str) -> list[str]:
@@ -157,7 +163,7 @@ def _output_options(case: LoadedInputs, batsim: RealBatsim, folder: str) -> list
     return options
 
 
-def _publish(fresh: Path, folder: Path) -> None:
+def _publish(fresh: Path, folder: Path) -> list[Path]:
     """Put the files of a whole run in the place of an older one's."""
     moved = []
     try:
@@ -166,6 +172,7 @@ def _publish(fresh: Path, folder: Path) -> None:
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
     remove_older(folder / _FILES, moved)
+    return moved
 
 
 @contextmanager
@@ -215,17 +222,9 @@ def _input_files(case: LoadedInputs, folder: Path) -> list[tuple[str, Path]]:
     return [(option, path.absolute()) for option, path in named]
 
 
-def _finish(
-    case: LoadedInputs, choice: PolicyChoice, folder: Path, jobs: JobTable, joules: float, plot: bool
-) -> Summary:
-    nb_hosts = len(case.platform.hosts)
-    if plot:
-        _draw(jobs, nb_hosts, folder / f"schedule{paper().suffix}", f"{choice.policy} on {case.inputs.platform.stem}")
-    return summarise(jobs, nb_hosts, joules if case.inputs.energy else math.nan)
-
-
-def _draw(jobs: JobTable, nb_hosts: int, path: Path, title: str) -> None:
-    require_matplotlib()
+def _draw(case: LoadedInputs, choice: PolicyChoice, folder: Path, jobs: JobTable) -> Path:
     from decision.analysis.plots.schedules import draw_schedule
 
-    draw_schedule(jobs, nb_hosts, path, title)
+    path = folder / f"schedule{paper().suffix}"
+    draw_schedule(jobs, len(case.platform.hosts), path, f"{choice.policy} on {case.inputs.platform.stem}")
+    return path

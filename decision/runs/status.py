@@ -2,10 +2,9 @@
 
 Batsim's output files say nothing before the end, since both Batsim and we write them late. So a run writes
 ``status.json`` (`decision.formats.run_status`) to its folder twice a second, to a temporary file that is renamed, and
-removes it when it ends. A run that fails leaves it there, with the reason, and readers refuse the folder.
+removes it when it ends.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from decision.batsim.roles import Responder
 from decision.formats.files import write_files
 from decision.formats.run_status import STATUS, Status
-from decision.model.errors import ConfigError, DecisionError
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import HostState
 from decision.simulation.simulate import Progress
@@ -32,14 +31,12 @@ HOST_LETTERS = "SNFICU"  # by HostState: sleeping, switching on, switching off, 
 def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Iterator[Progress]:
     """Keep ``status.json`` in `folder` while the block runs; the yielded function reports the run's progress.
 
-    If the block fails, the file says why and stays. A ConfigError, which is a mistake found before anything is
-    simulated, leaves none. A file that cannot be written does not stop the run.
+    A file that cannot be written does not stop the run.
     """
     facts = platform_facts(platform, energy=True)[0] if platform.has_power else None
     path, last = folder / STATUS, -INTERVAL
     status = Status(
         policy=policy,
-        pid=os.getpid(),
         written=time.time(),
         jobs=jobs,
         now=0.0,
@@ -60,28 +57,14 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
 
     try:
         yield report
-    except ConfigError:
-        _remove(path)
-        raise
-    except BaseException as error:
-        _write(path, replace(status, written=time.time(), failed=_reason(error)))
-        raise
-    _remove(path)
+    finally:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _write(path: Path, status: Status) -> None:
     with suppress(ConfigError):
         write_files({path: [msgspec.json.encode(status)]})
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
-
-
-def _reason(error: BaseException) -> str:
-    text = str(error) if isinstance(error, DecisionError) else f"{type(error).__name__}: {error}"
-    return text.partition("\n")[0].rstrip(": ")
 
 
 def _status_at(last: Status, now: float, state: ClusterState, facts: PlatformFacts | None) -> Status:

@@ -1,9 +1,12 @@
 """Schedules small enough to compute their metrics by hand."""
 
+import datetime
 import math
 
 import numpy as np
 
+from decision.formats.input_facts import InputFacts
+from decision.formats.run_facts import RunFacts
 from decision.model.record import FinalState, JobTable
 
 
@@ -34,3 +37,18 @@ THREE = job_table(
     (30.0, 1, 30.0, 1.0, "3"),
     (40.0, 8, math.nan, math.nan, ""),
 )
+
+
+def run_facts(**changes) -> RunFacts:
+    """What a run.json says of a run that has just begun."""
+    values = {
+        "decision": "0",
+        "policy": "easy",
+        "engine": "embedded",
+        "platform": InputFacts(name="toy.xml", sha256="0" * 64),
+        "workloads": (InputFacts(name="toy.json", sha256="1" * 64),),
+        "host": "here",
+        "process": 7,
+        "begin": datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
+    }
+    return RunFacts(**(values | changes))

@@ -1,11 +1,12 @@
 """``decision report analyse`` as it is typed."""
 
-import json
 import shutil
 import subprocess
 import sys
 
+import msgspec
 import pytest
+from helpers.run_samples import run_facts
 from typer.testing import CliRunner
 
 from decision.cli.app import app
@@ -58,9 +59,8 @@ def test_a_run_without_the_trace_of_its_hosts_has_all_pictures_but_that_of_the_e
 def test_a_run_that_failed_is_refused_with_its_reason_alone_or_among_others(runs, tmp_path):
     shutil.copytree(runs / "easy", tmp_path / "easy")
     (tmp_path / "fcfs").mkdir()
-    status = {"policy": "fcfs", "pid": 1, "written": 0, "jobs": 1, "now": 0, "failed": "Batsim ended"}
-    counts = {"submitted": 0, "waiting": 0, "running": 0, "hosts": "", "watts": None}
-    (tmp_path / "fcfs" / "status.json").write_text(json.dumps(status | counts))
+    facts = run_facts(state="failed", reason="Batsim ended")
+    (tmp_path / "fcfs" / "run.json").write_bytes(msgspec.json.encode(facts))
     for place in (tmp_path, tmp_path / "fcfs"):
         result = CliRunner().invoke(app, ["report", "analyse", str(place), "-o", str(tmp_path / "report")])
         assert result.exit_code == 2

@@ -62,7 +62,7 @@ def test_a_comparison_and_an_evaluation_choose_alike(inputs, tmp_path):
     compared = cli("compare", *inputs, "--policy", "fcfs", "--select", "1:3", "-o", tmp_path, "-j", 1)
     assert compared.exit_code == 0, compared.output
     setup = json.loads((tmp_path / "comparison.json").read_text())["setup"]
-    assert setup["workloads"].endswith("(2 jobs)")
+    assert "(2 jobs, sha256 " in setup["workloads"]
     assert setup["jobs"] == "jobs 1:3 of each workload"
 
 

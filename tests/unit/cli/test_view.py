@@ -5,18 +5,19 @@ import time
 
 import msgspec
 import pytest
+from helpers.run_samples import run_facts
 from rich.console import Console
 from typer.testing import CliRunner
 
 from decision.cli.app import app
 from decision.cli.live import frame
+from decision.formats.run_facts import RUN, lock_folder
 from decision.formats.run_status import STATUS, Status
 
 
 def status(**changes) -> Status:
     values = {
         "policy": "easy",
-        "pid": 1,
         "written": time.time(),
         "jobs": 1500,
         "now": 90_061.0,
@@ -79,17 +80,26 @@ def test_the_command_says_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--live",), ("--json",)])
-def test_a_run_that_failed_is_refused_with_its_reason(tmp_path, options):
-    (tmp_path / STATUS).write_bytes(msgspec.json.encode(status(failed="Batsim ended")))
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"state": "failed", "reason": "Batsim ended"}, "the last run in this folder failed (Batsim ended)"),
+        ({}, "the last run in this folder died without a word (process 7 on here)"),
+    ],
+)
+def test_a_run_that_failed_or_died_is_refused(tmp_path, options, changes, says):
+    (tmp_path / STATUS).write_bytes(msgspec.json.encode(status()))  # killed before it could be removed
+    (tmp_path / RUN).write_bytes(msgspec.json.encode(run_facts(**changes)))
     for name in ("jobs", "schedule"):
         (tmp_path / f"out_{name}.csv").write_text("of an older run")
     result = CliRunner().invoke(app, ["report", "view", str(tmp_path), *options])
     assert result.exit_code == 2
-    assert "the last run in this folder failed (Batsim ended)" in " ".join(result.stderr.split())
+    assert says in " ".join(result.stderr.split())
 
 
 def test_the_command_shows_a_run_that_goes(tmp_path):
     (tmp_path / STATUS).write_bytes(msgspec.json.encode(status()))
-    result = CliRunner().invoke(app, ["report", "view", str(tmp_path)])
+    with lock_folder(tmp_path):
+        result = CliRunner().invoke(app, ["report", "view", str(tmp_path)])
     assert result.exit_code == 0
     assert "30 waiting, 5 running" in result.output

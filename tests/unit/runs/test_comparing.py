@@ -1,5 +1,8 @@
 """A comparison's runs: which there are, that each is what `decision run` would do, and that none is done twice."""
 
+import hashlib
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -142,10 +145,13 @@ def test_the_setup_says_what_was_chosen_and_what_was_left_out(toy, tmp_path):
     )
     plan = toy("easy", "fcfs", windows=3, length=2, draw=7, seeds=2, settings={"power": "none"})
     plan = replace(plan, workloads=(*plan.workloads, log), selection=Selection(nodes=4))
-    setup = describe_setup(plan, read_workloads(plan))
+    setup = describe_setup(plan, read_workloads(plan), "decision compare ...")
+    sha256 = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (plan.platform, *plan.workloads)]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", setup.pop("date"))
     assert setup == {
-        "platform": str(plan.platform),
-        "workloads": f"{plan.workloads[0]} (5 jobs), {log} (2 jobs)",
+        "command": "decision compare ...",
+        "platform": f"{plan.platform} (sha256 {sha256[0]})",
+        "workloads": f"{plan.workloads[0]} (5 jobs, sha256 {sha256[1]}), {log} (2 jobs, sha256 {sha256[2]})",
         f"left out of {log}": "1 larger than 4 hosts",
         "jobs": "3 random sequences of 2 jobs of each workload, drawn with seed 7, the same for all policies",
         "policies": "easy; fcfs",
@@ -171,5 +177,6 @@ def test_a_plain_setup_is_short(toy):
         "engine",
         "energy",
         "package",
+        "date",
     ]
     assert setup["jobs"] == "all of each workload"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from decision.analysis.runs import load_runs
 from decision.cli.app import app
 from decision.formats.outputs_read import read_jobs, read_run
-from decision.formats.run_status import read_status
+from decision.formats.run_facts import read_facts
 from decision.model.errors import InputError, PeerError
 from decision.runs import Engine, Verbosity
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
@@ -57,9 +57,10 @@ def test_a_batsim_that_dies_leaves_the_files_of_the_run_before_and_says_that_it_
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     with pytest.raises(PeerError, match="no such profile"):
         start(case, out, executable(tmp_path / "batsim", DIES_HALF_WAY))
+    before.pop("run.json")
     assert {name: (out / name).read_bytes() for name in before} == before
-    assert {file.name for file in out.iterdir()} == before.keys() | {"batsim.log", "status.json"}
-    assert "no such profile" in read_status(out).failed
+    assert {file.name for file in out.iterdir()} == before.keys() | {"batsim.log", "run.json"}
+    assert "no such profile" in read_facts(out).reason
 
 
 def test_every_reader_refuses_a_run_that_failed_until_there_is_a_whole_one(case, tmp_path):

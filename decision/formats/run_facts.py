@@ -1,0 +1,146 @@
+"""``run.json``: what made the files in a run's folder, and what became of the run.
+
+It is the first file that a run writes and the last that it completes, so readers know whether the others are whole and
+of one run. A lock, ``run.lock``, is held by the run's process: it ends with the process, however that ends.
+"""
+
+import datetime
+import fcntl
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import msgspec
+
+from decision.model.errors import InputError
+
+from .files import read_bytes
+from .input_facts import InputFacts
+from .selection import Selection
+
+RUN, LOCK = "run.json", "run.lock"
+_TRIES = 5  # to get the lock: a reader that looks at it holds it for an instant
+_PAUSE = 0.02  # seconds between them
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: who decided what, and how it went."""
+
+    state: Literal["running", "finished", "failed"] = "running"
+    reason: str = ""  # why it failed
+    decision: str  # the package's version
+    command: str = ""  # as it was typed; empty for a run from Python
+    policy: str  # as ``--policy`` takes it, and its options
+    options: Mapping[str, str] = {}
+    policy_file: InputFacts | None = None  # of a policy that is a file: a checkpoint, or Python
+    seed: int = 0
+    engine: str
+    energy: bool = False
+    platform: InputFacts
+    workloads: tuple[InputFacts, ...]
+    selection: Selection = Selection()  # of each workload's jobs
+    events: tuple[InputFacts, ...] = ()
+    host: str  # where it ran, and as which process
+    process: int
+    begin: datetime.datetime
+    end: datetime.datetime | None = None
+    files: Mapping[str, int] = {}  # their names and bytes; while it is not finished, those of the run before
+
+    @property
+    def name(self) -> str:
+        """The policy with its options, as ``--policy`` takes both."""
+        return ",".join([self.policy, *(f"{name}={value}" for name, value in self.options.items())])
+
+
+def read_facts(folder: Path) -> RunFacts | None:
+    """What made the files in a folder; None where no ``run.json`` of ours says it."""
+    try:
+        return msgspec.json.decode(read_bytes(folder / RUN), type=RunFacts)
+    except (InputError, msgspec.DecodeError):
+        return None
+
+
+def lock_folder(folder: Path) -> BinaryIO | None:
+    """Lock a folder until the file is closed, or the process ends; None where another one holds it.
+
+    Raises:
+        OSError: if the file cannot be written.
+    """
+    for _ in range(_TRIES):
+        file = (folder / LOCK).open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            time.sleep(_PAUSE)
+            continue
+        except OSError:  # a file system without locks
+            return file
+        if _is_at(file, folder / LOCK):
+            return file
+        file.close()  # the one before removed it when it ended
+    return None
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a run goes on in a folder."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # held; or it cannot be told, on a file system without locks
+        return True
+    return False
+
+
+def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
+    """Refuse a folder whose files are not those of one run that has finished; others that no run of ours made pass.
+
+    Args:
+        folder: of the run.
+        tables: the files that are to be read, if they exist.
+
+    Raises:
+        InputError: if a run is under way there, failed or died, or the files are not those that it wrote.
+    """
+    facts = read_facts(folder)
+    if facts is None:
+        return None
+    if facts.state != "finished":
+        what, cure = _trouble(folder, facts), "run it again"
+        if is_locked(folder):
+            what, cure = f"a run goes on in this folder (process {facts.process} on {facts.host})", "wait for its end"
+        raise InputError(f"{folder}: {what}; {cure}, or delete {RUN} to read what an older run has left")
+    if any(table.name in facts.files for table in tables):
+        _check_files(facts, tables)
+    return facts
+
+
+def _trouble(folder: Path, facts: RunFacts) -> str:
+    if facts.state == "failed":
+        return f"the last run in this folder failed ({facts.reason})"
+    return f"the last run in this folder died without a word (process {facts.process} on {facts.host})"
+
+
+def _check_files(facts: RunFacts, tables: Sequence[Path]) -> None:
+    for table in tables:
+        size, written = table.stat().st_size if table.is_file() else None, facts.files.get(table.name)
+        if size == written or (size is None and table.name.endswith("_machine_states.csv")):  # large, and may be spared
+            continue
+        if size is None:
+            what = f"is missing: the run wrote {written:,} bytes"
+        elif written is None:
+            what = "is not of the run that made the other files"
+        else:
+            what = f"was changed after the run: it had {written:,} bytes and has {size:,}"
+        raise InputError(f"{table}: {what}; run it again, or delete {RUN} to read it as it is")

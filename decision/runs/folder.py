@@ -1,0 +1,120 @@
+"""The folder of one run: locked while it goes, and described by ``run.json`` from its first moment on."""
+
+import datetime
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from decision import __version__
+from decision.formats.files import write_files
+from decision.formats.input_facts import file_facts, printable
+from decision.formats.run_facts import LOCK, RUN, RunFacts, lock_folder, read_facts
+from decision.model.errors import ConfigError, DecisionError
+
+from . import Engine
+from .inputs import LoadedInputs, PolicyChoice, policy_file, writable_folder
+
+
+def describe_run(case: LoadedInputs, choice: PolicyChoice, engine: Engine, command: str) -> RunFacts:
+    """What is about to run, and how. Raises InputError if a file cannot be read."""
+    inputs, own = case.inputs, policy_file(choice.policy)
+    return RunFacts(
+        decision=__version__,
+        command=printable(command),
+        policy=printable(choice.policy),
+        options={name: printable(value) for name, value in choice.settings.items()},
+        policy_file=None if own is None else file_facts(own),
+        seed=choice.seed,
+        engine=engine.value,
+        energy=inputs.energy,
+        platform=file_facts(inputs.platform),
+        workloads=tuple(map(file_facts, inputs.workloads)),
+        selection=inputs.selection,
+        events=tuple(map(file_facts, inputs.events)),
+        host=platform.node(),
+        process=os.getpid(),
+        begin=_now(),
+    )
+
+
+@contextmanager
+def run_folder(output: Path, facts: RunFacts) -> Iterator[list[Path]]:
+    """A folder for the files of one run, which replace those of the run before as a whole.
+
+    The block appends the files that it has written to the yielded list. Then files of the run before that it has not
+    written are removed, and ``run.json`` says that the run has finished. If the block fails, it says why; after a
+    ConfigError, which is a mistake found before anything is written, it is what it was before.
+
+    Raises:
+        ConfigError: if another run goes on in the folder, or it cannot be written.
+    """
+    folder = writable_folder(output)
+    with _locked(folder):
+        before = read_facts(folder)
+        older = {} if before is None else before.files
+        _write(folder, replace(facts, files=older))
+        written: list[Path] = []
+        try:
+            yield written
+        except ConfigError:
+            _restore(folder, before)
+            raise
+        except BaseException as error:
+            with suppress(ConfigError):
+                _write(folder, replace(facts, state="failed", reason=_reason(error), end=_now(), files=older))
+            raise
+        files = {path.name: path.stat().st_size for path in written}
+        for name in older.keys() - files.keys():
+            _remove(folder / Path(name).name)
+        _write(folder, replace(facts, state="finished", end=_now(), files=files))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        lock = lock_folder(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
+    if lock is None:
+        facts = read_facts(folder)
+        who = "" if facts is None else f" (process {facts.process} on {facts.host})"
+        raise ConfigError(
+            f"{folder}: another run goes on in this folder{who}; wait for its end, or choose another folder",
+            field="output",
+        )
+    with lock:
+        try:
+            yield
+        finally:
+            _remove(folder / LOCK)
+
+
+def _restore(folder: Path, before: RunFacts | None) -> None:
+    if before is None:
+        _remove(folder / RUN)
+    else:
+        with suppress(ConfigError):
+            _write(folder, before)
+
+
+def _write(folder: Path, facts: RunFacts) -> None:
+    write_files({folder / RUN: [msgspec.json.format(msgspec.json.encode(facts), indent=2), b"\n"]})
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error) if isinstance(error, DecisionError) else f"{type(error).__name__}: {error}"
+    return text.partition("\n")[0].rstrip(": ")
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)

@@ -39,6 +39,26 @@ class StopRequest:
 
 
 @contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM, which batch systems send, interrupt the block as SIGINT does, with `Interrupted`.
+
+    Outside of the main thread, where Python delivers no signals, this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(number)
+
+
+@contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
     """Turn SIGINT and SIGTERM into a request that is checked between two messages.
 

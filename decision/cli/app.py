@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from decision import __version__
-from decision.batsim.signals import Interrupted
+from decision.batsim.signals import Interrupted, interrupted_by_sigterm
 from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
@@ -38,7 +38,8 @@ class CommandLine(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with interrupted_by_sigterm():
+                return super().invoke(ctx)
         except _UsageError as error:
             raise _in_one_line(error) from None
         except DecisionError as error:

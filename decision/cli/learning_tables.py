@@ -14,6 +14,7 @@ from rich.table import Table
 from decision.formats.input_facts import InputFacts
 from decision.learn.checkpoint import Manifest
 
+from .progress import Pace, told
 from .tables import number, simple_table
 from .terminal import stderr, stdout
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]], None]]:
     """Show a training on stderr; the yielded function takes steps, steps/s and the curves' newest values.
 
-    Shows nothing where stderr is not a terminal.
+    Where stderr is not a terminal, it is a line a minute.
     """
     columns = (
         BarColumn(bar_width=20),
@@ -36,14 +37,16 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    waiting = "-"
-    with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as bar:
+    waiting, pace = "-", Pace("training", "steps")
+    bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
+    with bars as bar, told(pace):
         task = bar.add_task("collecting", total=steps)
 
         def show(done: int, rate: float, row: Mapping[str, float]) -> None:
             nonlocal waiting
             waiting = number(row["waiting_time"]) if "waiting_time" in row else waiting
             text = f"{rate:,.0f} steps/s, reward {row['reward']:.3f}, waiting {waiting} s"
+            pace.set(min(done, steps), steps, text)
             bar.update(task, completed=min(done, steps), description=text)
 
         yield show

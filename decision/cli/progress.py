@@ -1,5 +1,7 @@
-"""What a terminal shows while something runs."""
+"""What a terminal shows while something runs, and what is written in its place where there is none."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,19 +17,81 @@ from rich.progress import (
 
 from .terminal import note, stderr
 
+_PERIOD = 60.0  # seconds between two lines
+
+
+class Pace:
+    """How far something is, in words.
+
+    Args:
+        what: is done.
+        unit: of what is counted, if that is something else.
+    """
+
+    def __init__(self, what: str, unit: str = "") -> None:
+        self._what, self._unit = what, unit
+        self._began = time.monotonic()
+        self._first, self._done, self._of, self._more = -1, 0, 0, ""
+
+    def set(self, done: int, of: int, more: str = "") -> None:
+        """So many of so many are done; the first call says how many were when it began."""
+        if self._first < 0:
+            self._first = done
+        self._done, self._of, self._more = done, of, more
+
+    def __str__(self) -> str:
+        elapsed = time.monotonic() - self._began
+        parts = [self._more, f"{duration(elapsed)} elapsed"]
+        if self._of:
+            parts.insert(0, f"{self._done:,} of {self._of:,} {self._unit}".rstrip())
+            gained = self._done - max(self._first, 0)
+            left = elapsed * (self._of - self._done) / gained if gained else None
+            parts.append("time left unknown" if left is None else f"about {duration(left)} left")
+        return f"{self._what}: {', '.join(part for part in parts if part)}"
+
+
+def duration(seconds: float) -> str:
+    """A time as ``45 s``, ``12 min`` or ``3 h 05 min``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min"
+
+
+@contextmanager
+def told(pace: Pace) -> Iterator[None]:
+    """Say on stderr once a minute how far it is, where no terminal shows a bar."""
+    if stderr().is_terminal:
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(_PERIOD):
+            note(str(pace))
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
     """Show on stderr what runs and for how long.
 
     The yielded function takes what is shown with it: the simulated time in seconds, how many jobs are done, and how
-    many there are; from these comes the time that is left. Shows nothing where stderr is not a terminal.
+    many there are; from these comes the time that is left. Where stderr is not a terminal, it is a line a minute.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as bar:
+    bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
+    pace = Pace(what, "jobs")
+    with bars as bar, told(pace):
         task = bar.add_task(what, total=None)
 
         def show(now: float, done: int, jobs: int) -> None:
+            pace.set(done, jobs, f"simulated {now:,.0f} s")
             text = f"{what}: {done:,} of {jobs:,} jobs, simulated {now:,.0f} s"
             bar.update(task, description=text, completed=done, total=jobs)
 
@@ -38,19 +102,19 @@ def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
 def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show on stderr how many of how many are done, which is what the yielded function takes.
 
-    Shows no bar where stderr is not a terminal. Says what is cached if it ends early.
+    Where stderr is not a terminal, it is a line a minute. Says what is cached if it ends early.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = stderr()
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    console, pace = stderr(), Pace(what)
+    bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
+    with bars as bar, told(pace):
         task = bar.add_task(what, total=None)
         last = (0, 0)
 
         def show(done: int, of: int) -> None:
             nonlocal last
             last = done, of
+            pace.set(done, of)
             bar.update(task, completed=done, total=of)
 
         try:

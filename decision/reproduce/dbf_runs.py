@@ -3,11 +3,9 @@
 Next to the folders of the runs are ``table.md``, ``results.csv`` (a row for each run) and the paper's figures.
 """
 
-import multiprocessing
-import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +18,7 @@ from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison, train_scheduler
+from decision.runs.workers import workers
 
 from .dbf_results import (
     Result,
@@ -161,15 +160,11 @@ def reproduce_dbf(
 
 def _finish(runs: Sequence[TrainingRun], parts: Parts) -> None:
     """Do the runs, so many at a time; one that fails, or Ctrl-C, ends all."""
-    spawn, die = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_DFL)
-    pool = ProcessPoolExecutor(parts.processes, spawn, initializer=signal.signal, initargs=die)
-    try:
+    with workers(parts.processes) as pool:
         futures = [pool.submit(learn_and_compare, run) for run in runs]
         for done, future in enumerate(as_completed(futures), 1):
             future.result()
             parts.progress(done, len(runs))
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def learn_and_compare(run: TrainingRun) -> None:

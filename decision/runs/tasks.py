@@ -7,12 +7,10 @@ an old result.
 
 import functools
 import hashlib
-import multiprocessing
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -23,7 +21,8 @@ from decision import __version__
 from decision.batsim.signals import StopRequest, stop_on_signals
 from decision.formats.files import read_bytes, write_files
 from decision.model.errors import ConfigError
-from decision.policies.deadline import ignore_interrupt
+
+from .workers import workers
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -135,7 +134,7 @@ def run_tasks(
     leaders = {
         path: task for path in (result_path(folder, task) for task in first) if (task := open_tasks.pop(path, None))
     }
-    with stop_on_signals() as stop, _workers(processes) as pool:
+    with stop_on_signals() as stop, nullcontext() if processes == 1 else workers(processes) as pool:
         for group, at_once in ((leaders, 1), (open_tasks, _AHEAD * processes)):
             finished = _share(work, group, pool, at_once, stop) if pool else _work_off(work, group, stop)
             for path, result in finished:
@@ -182,24 +181,3 @@ def _do(work: Callable[[_T], Result], task: _T, path: Path) -> Result:
     result = work(task)
     save_result(path, task, result)
     return result
-
-
-@contextmanager
-def _workers(processes: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes that do tasks and end with the block, however it is left. None for one process: this one."""
-    if processes == 1:
-        yield None
-        return
-    # fresh processes: a fork would copy the threads' locks of a progress display
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=_leave_signals_to_parent)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-
-
-def _leave_signals_to_parent() -> None:
-    signal.signal(signal.SIGINT, ignore_interrupt)

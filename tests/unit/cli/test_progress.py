@@ -1,0 +1,71 @@
+"""What long commands say where there is no terminal."""
+
+import time
+
+import pytest
+
+from decision.cli import learning_tables, progress
+from decision.cli.progress import Pace, counting, duration, working
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that is set by hand."""
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59.0, "59 s"),
+        (60.0, "1 min"),
+        (3540.0, "59 min"),
+        (3599.0, "1 h 00 min"),
+        (11_100.0, "3 h 05 min"),
+    ],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_a_line_says_what_how_far_and_when_it_will_end(clock):
+    pace = Pace("runs")
+    assert str(pace) == "runs: 0 s elapsed"
+    pace.set(0, 360)
+    clock[0] += 60
+    assert str(pace) == "runs: 0 of 360, 1 min elapsed, time left unknown"
+    pace.set(90, 360)
+    assert str(pace) == "runs: 90 of 360, 1 min elapsed, about 3 min left"
+
+
+def test_what_was_done_before_does_not_count_as_speed(clock):
+    pace = Pace("training", "steps")
+    pace.set(1000, 4000, "12 steps/s")
+    clock[0] += 600
+    pace.set(2000, 4000, "12 steps/s")
+    assert str(pace) == "training: 2,000 of 4,000 steps, 12 steps/s, 10 min elapsed, about 20 min left"
+
+
+def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys):
+    said = []
+    monkeypatch.setattr(progress, "_PERIOD", 0.02)
+    monkeypatch.setattr(progress, "note", said.append)
+    with counting("runs") as show:
+        show(1, 4)
+        time.sleep(0.2)
+    with working("easy") as show:
+        show(50.0, 3, 7)
+        time.sleep(0.2)
+    with learning_tables.learning(100) as show:
+        show(50, 10.0, {"reward": -1.0})
+        time.sleep(0.2)
+    count = len(said)
+    time.sleep(0.1)
+    assert len(said) == count
+    assert any(line.startswith("runs: 1 of 4, 0 s elapsed") for line in said)
+    assert any(line.startswith("easy: 3 of 7 jobs, simulated 50 s, 0 s elapsed") for line in said)
+    assert any(line.startswith("training: 50 of 100 steps, 10 steps/s, reward -1.000") for line in said)
+    assert capsys.readouterr().out == ""

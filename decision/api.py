@@ -102,8 +102,10 @@ class SimulationResult:
     def write(self, folder: Source) -> None:
         """Write Batsim's output files, ``out_jobs.csv``, ``out_schedule.csv`` and the others, into a folder."""
         from decision.formats import write_run
+        from decision.formats.run_facts import forget_run
 
         write_run(Path(folder) / "out", self.record)
+        forget_run(Path(folder))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}, {len(self.record.jobs.id):,} jobs>"

@@ -146,7 +146,7 @@ def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) 
         for workload in workloads:
             if seen := seen_jobs(policy, workload):
                 jobs = f"{seen:,} of the {count(len(workload.jobs), 'job')} of {workload.path}"
-                note(f"warning: {policy} was learned from {jobs}: it may do worse on others (--select chooses jobs)")
+                note(f"warning: {policy} was learned from {jobs}, which says little of others (--select chooses jobs)")
 
 
 def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:

@@ -62,6 +62,11 @@ def read_facts(folder: Path) -> RunFacts | None:
         return None
 
 
+def forget_run(folder: Path) -> None:
+    """Remove ``run.json`` where other files than those that it knows have been written."""
+    (folder / RUN).unlink(missing_ok=True)
+
+
 def lock_folder(folder: Path) -> BinaryIO | None:
     """Lock a folder until the file is closed, or the process ends; None where another one holds it.
 

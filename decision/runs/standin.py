@@ -8,6 +8,7 @@ import msgspec
 from decision.batsim.zmq_loop import ask_all
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload, write_run
+from decision.formats.run_facts import forget_run
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
@@ -46,6 +47,7 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
     platform = _platform(inputs, workloads)
     engine = make_engine(engine_that_starts_at_once(), platform, workloads, events, inputs.options)
     write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
+    forget_run(Path(prefix).parent)
 
 
 def _workload(path: Path, name: str) -> Workload:

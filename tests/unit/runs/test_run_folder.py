@@ -12,6 +12,7 @@ import pytest
 from helpers.run_samples import run_facts
 from msgspec.structs import replace
 
+import decision
 from decision import __version__
 from decision.analysis.runs import load_runs, run_names
 from decision.batsim.signals import Interrupted
@@ -197,3 +198,10 @@ def test_runs_are_called_by_their_policies(case, tmp_path):
     other = replace(easy, options={"age_weight": "2"})
     places = [tmp_path / name for name in "abc"]
     assert run_names(places, [easy, easy, other]) == ["easy (a)", "easy (b)", "easy,age_weight=2"]
+
+
+def test_a_result_that_is_written_from_python_takes_the_place_of_a_run(case, root, tmp_path):
+    run_to_folder(case, PolicyChoice(policy="easy"), tmp_path)
+    decision.simulate(root / "platforms/toy.xml", root / "workloads/toy.json", "fcfs").write(tmp_path)
+    assert not (tmp_path / RUN).exists()
+    read_run(tmp_path)

@@ -115,7 +115,7 @@ _COLUMNS = (
 
 
 def write_report(
-    runs: Sequence[NamedRun], pictures: Sequence[Picture], trainings: Sequence[str] = ()
+    runs: Sequence[NamedRun], pictures: Sequence[Picture], trainings: Sequence[str] = (), files: Sequence[str] = ()
 ) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
@@ -123,6 +123,7 @@ def write_report(
         runs: side by side on one clock; may be none.
         pictures: what is put into the page, as PNG where that is the paper's format, else as SVG.
         trainings: what else is on the pictures.
+        files: names of those that are written beside it, for `analyse` to know again.
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
@@ -134,6 +135,7 @@ def write_report(
         for number, run in enumerate(runs)
         if run.facts is not None
     ]
+    parts.append(f'<data id="files" value="{html.escape(" ".join(files))}" hidden></data>')
     yield page(title, [*parts, _charts(runs)] if runs else parts)
 
 
@@ -308,7 +310,7 @@ def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 def analyse(
     runs: Sequence[NamedRun], trainings: Sequence[LearningCurve], folder: Path, platform: Platform | None
 ) -> list[Path]:
-    """Write pictures, in the paper's format, and ``report.html``.
+    """Write pictures, in the paper's format, and ``report.html``, in the place of those that it wrote there before.
 
     Args:
         runs: side by side; their Gantt charts are one picture each.
@@ -322,6 +324,7 @@ def analyse(
     Raises:
         ConfigError: if a file cannot be written.
     """
+    older = _files_of(folder / REPORT)
     pictures = _pictures(runs, platform) if runs else {}
     if trainings:
         pictures["learning"] = learning_curves(trainings)
@@ -333,8 +336,17 @@ def analyse(
     for run, path in zip(runs, charts, strict=True):
         draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
     names = [training.name for training in trainings]
-    write_files({folder / REPORT: write_report(runs, list(common.values()), names)})
+    files = [path.name for path in (*common, *charts)]
+    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files)})
+    for name in older.difference(files):
+        (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]
+
+
+def _files_of(report: Path) -> set[str]:
+    """The names of the files that were written beside an older report."""
+    found = re.search(r'<data id="files" value="([^"]*)"', report.read_text("utf-8")) if report.is_file() else None
+    return set() if found is None else set(html.unescape(found[1]).split())
 
 
 def _file_name(name: str) -> str:

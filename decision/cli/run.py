@@ -100,19 +100,17 @@ def run_command(
       decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
           --engine batsim --batsim /opt/bin/batsim
     """
-    from decision.analysis.plots import require_matplotlib
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
     from decision.runs.run import RealBatsim, run_to_folder
 
     from .progress import announce_compilation, working
     from .tables import print_dropped, print_json, print_machines, print_summaries, summary_rows
 
-    if plot:
-        require_matplotlib()  # before the simulation, which may be long
     real_engine = engine in (Engine.BATSIM, Engine.DOCKER)
     needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
     needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
     refuse_unused(context, needs, f"it does nothing with --engine {engine}")
+    refuse_unused(context, dict.fromkeys(("suffix", "width", "type_size", "dpi"), plot), "it needs --plot")
     inputs = Inputs(
         platform=platform,
         workloads=tuple(workload),

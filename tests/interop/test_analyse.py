@@ -47,6 +47,16 @@ def test_it_writes_pictures_and_one_page_that_holds_them(runs, root, tmp_path, s
     assert page.count("<figure>") == len(common)
 
 
+def test_pictures_of_an_older_report_go_with_it(runs, tmp_path):
+    tmp_path.joinpath("schedule-mine.png").write_text("mine")
+    typed("report", "analyse", str(runs), "-o", str(tmp_path))
+    typed("report", "analyse", str(runs / "easy"), "-o", str(tmp_path))
+    assert {path.name for path in tmp_path.glob("schedule-*")} == {"schedule-easy.png", "schedule-mine.png"}
+    page = (tmp_path / "report.html").read_text()
+    assert "How easy was run" in page and "How fcfs was run" not in page
+    assert "<td>platform</td><td>taurus.xml, sha256 " in page
+
+
 def test_a_run_without_the_trace_of_its_hosts_has_all_pictures_but_that_of_the_energy(runs, tmp_path):
     shutil.copytree(runs / "easy", tmp_path / "easy")
     (tmp_path / "easy" / "out_machine_states.csv").unlink()

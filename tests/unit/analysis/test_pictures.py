@@ -137,7 +137,7 @@ def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
         figure = timelines.reservation_timeline(runs).figure
         pixels = imread(io.BytesIO(figures.drawn(figure, ".png")))[:, :, :3]
     blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines.RUNS][0])).max(axis=2) < 0.02
-    for axes, (_, _, jobs, _) in zip(figure.axes, runs, strict=True):
+    for axes, (_, _, jobs, *_) in zip(figure.axes, runs, strict=True):
         places = np.column_stack((jobs.start_time / 86_400, np.arange(3000) + 0.5))
         x, y = axes.transData.transform(places).T
         column, row = x.astype(int), (len(pixels) - y).astype(int)

@@ -14,7 +14,7 @@ from rich.table import Table
 from decision.formats.input_facts import InputFacts
 from decision.learn.checkpoint import Manifest
 
-from .progress import Pace, told
+from .progress import Pace, paced
 from .tables import number, simple_table
 from .terminal import stderr, stdout
 
@@ -39,7 +39,7 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
     )
     waiting, pace = "-", Pace("training", "steps")
     bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
-    with bars as bar, told(pace):
+    with bars as bar, paced(pace):
         task = bar.add_task("collecting", total=steps)
 
         def show(done: int, rate: float, row: Mapping[str, float]) -> None:

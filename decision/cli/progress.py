@@ -41,16 +41,16 @@ class Pace:
 
     def __str__(self) -> str:
         elapsed = time.monotonic() - self._began
-        parts = [self._more, f"{duration(elapsed)} elapsed"]
+        parts = [self._more, f"{clock_time(elapsed)} elapsed"]
         if self._of:
             parts.insert(0, f"{self._done:,} of {self._of:,} {self._unit}".rstrip())
             gained = self._done - max(self._first, 0)
             left = elapsed * (self._of - self._done) / gained if gained else None
-            parts.append("time left unknown" if left is None else f"about {duration(left)} left")
+            parts.append("time left unknown" if left is None else f"about {clock_time(left)} left")
         return f"{self._what}: {', '.join(part for part in parts if part)}"
 
 
-def duration(seconds: float) -> str:
+def clock_time(seconds: float) -> str:
     """A time as ``45 s``, ``12 min`` or ``3 h 05 min``."""
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -59,7 +59,7 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def told(pace: Pace) -> Iterator[None]:
+def paced(pace: Pace) -> Iterator[None]:
     """Say on stderr once a minute how far it is, where no terminal shows a bar."""
     if stderr().is_terminal:
         yield
@@ -87,7 +87,7 @@ def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
     bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
     pace = Pace(what, "jobs")
-    with bars as bar, told(pace):
+    with bars as bar, paced(pace):
         task = bar.add_task(what, total=None)
 
         def show(now: float, done: int, jobs: int) -> None:
@@ -107,7 +107,7 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console, pace = stderr(), Pace(what)
     bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
-    with bars as bar, told(pace):
+    with bars as bar, paced(pace):
         task = bar.add_task(what, total=None)
         last = (0, 0)
 

@@ -28,7 +28,7 @@ class NotInPartsError(Exception):
     """The document cannot be read in parts."""
 
 
-class Part(NamedTuple):
+class ArrayPart(NamedTuple):
     """Some of the array's objects."""
 
     begin: int  # byte of the document at which the text begins
@@ -49,7 +49,7 @@ class ArrayInParts:
         self._key = f'"{key}"'.encode()
         self.rest = b""  # the document with an empty array; once all parts have been read
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[ArrayPart]:
         """The parts. Raises NotInPartsError."""
         head, text = self._head()
         begin, more = len(head), b" "
@@ -60,13 +60,13 @@ class ArrayInParts:
                 self.rest = head + text[found[1] :] + self._file.read()
                 if self.rest.count(self._key) > 1:
                     raise NotInPartsError
-                yield Part(begin, *found[0])
+                yield ArrayPart(begin, *found[0])
                 return
             ends = list(_NEXT.finditer(text, max(0, len(text) - _WINDOW)))
             found = _whole(text, ends[: -_TRIES - 1 : -1])
             if not found:
                 raise NotInPartsError
-            yield Part(begin, *found[0])
+            yield ArrayPart(begin, *found[0])
             begin, text = begin + found[1], text[found[1] :]
         raise NotInPartsError
 

@@ -103,7 +103,7 @@ def is_locked(folder: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except OSError:  # held; or it cannot be told, on a file system without locks
+    except OSError:  # held; or nobody knows, on a file system without locks
         return True
     return False
 

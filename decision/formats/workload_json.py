@@ -22,7 +22,7 @@ from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
 
 from .files import opened, read_bytes
-from .json_parts import ArrayInParts, NotInPartsError, Part
+from .json_parts import ArrayInParts, ArrayPart, NotInPartsError
 from .json_text import (
     DECODE_ERRORS,
     as_rapidjson,
@@ -315,7 +315,7 @@ class _Columns:
         self._users: dict[str, int] = {}
         self._begin, self._length = array("q"), array("i")  # bytes: each job's JSON in the file
 
-    def add(self, part: Part) -> None:
+    def add(self, part: ArrayPart) -> None:
         """Add some jobs. Raises NotInPartsError, InputError, or one of DECODE_ERRORS."""
         jobs = _JOBS.decode(b"[" + as_rapidjson(part.text) + b"]")
         full = _full_ids(jobs, self._name, self._path)

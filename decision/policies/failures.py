@@ -43,7 +43,7 @@ def failure(policy: Any, method: str, error: BaseException, when: str = "") -> B
     Returns:
         A PolicyError; `error` itself where a policy of this package failed, which is not the user's mistake.
     """
-    where, advice = place_of(error), ""
+    where, advice = source_line(error), ""
     if not where:
         where = _definition(getattr(_own(policy), method))
         advice = f"; it must be {_CALLS[method]}" if isinstance(error, TypeError) else ""
@@ -69,13 +69,13 @@ def in_words(error: BaseException, where: str | None = None) -> str:
         error: that a user's code raised.
         where: the place, if it is known.
     """
-    where = place_of(error) if where is None else where
+    where = source_line(error) if where is None else where
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     what = " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")
     return f"{what} ({where})" if where else what
 
 
-def place_of(error: BaseException) -> str:
+def source_line(error: BaseException) -> str:
     """Where in a user's code an error came from, ``mine.py:5: 1 / 0``; nothing if it went through none."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return _shown(error.filename, error.lineno, error.text or "")
@@ -83,7 +83,7 @@ def place_of(error: BaseException) -> str:
 
 
 def place_now(frame: FrameType) -> str:
-    """As `place_of`, of code that is running in a frame."""
+    """As `source_line`, of code that is running in a frame."""
     return _innermost(traceback.extract_stack(frame))
 
 

@@ -25,7 +25,7 @@ from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.view import ClusterView
 
 from .deadline import Deadline, TookTooLong
-from .failures import failure, name_of, place_of
+from .failures import failure, name_of, source_line
 from .plan_arrays import PlanArrays, clear
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
@@ -184,12 +184,12 @@ class _InPython(_Prepared):
         except (InternalError, DecideTimeoutError):
             raise
         except PolicyError as error:  # what `Plan` and `ClusterView` refuse
-            where = place_of(error)
+            where = source_line(error)
             raise type(error)(f"{error} ({where})" if where else str(error), field=error.field) from error
         except DecisionError:
             raise
         except KeyboardInterrupt as stop:
-            stop.add_note(f"in decide of {name_of(self._policy)}: {place_of(stop)}")
+            stop.add_note(f"in decide of {name_of(self._policy)}: {source_line(stop)}")
             raise
         except (Exception, SystemExit) as error:
             raise failure(self._policy, "decide", error, f"t={state.now[0]:.12g} s: ") from error

@@ -13,7 +13,7 @@ files are renamed at the end. What an older run left is replaced then, or stays 
 place of the old one, which would take away what a user keeps there.
 
 ``run.json`` is written first and completed last, and lists the files, so readers refuse what is half or mixed. That a
-run died is told by its lock, which ends with the process. Rejected: refusing a folder that has a run, since ``-o out``
+run died is known by its lock, which ends with the process. Rejected: refusing a folder that has a run, since ``-o out``
 is what everybody types; the process's number, which another process gets, perhaps on another machine.
 
 `tasks` does many tasks in their own processes and caches each result in a file named by a hash of the task's

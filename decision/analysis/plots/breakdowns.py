@@ -15,6 +15,7 @@ from .figures import (
     DARK,
     Picture,
     explain,
+    facts_of,
     headline,
     listed,
     looks,
@@ -24,7 +25,6 @@ from .figures import (
     short_duration,
     side_by_side,
     styled,
-    told,
     wrapped,
 )
 from .paper import paper
@@ -83,7 +83,7 @@ def waits_by_size_and_length(runs: Sequence[NamedRun]) -> Picture:
         "Mean waiting time of jobs by their number of hosts and their runtime, on one scale of colours for all runs. "
         "In each cell stand the mean and below it the number of jobs; an empty cell has no job.",
         f"Maps of mean waiting times of {listed([run.name for run in runs])} by size and runtime. "
-        + told("Over all jobs", {run.name: short_duration(mean(waiting_times(run.jobs))) for run in runs}),
+        + facts_of("Over all jobs", {run.name: short_duration(mean(waiting_times(run.jobs))) for run in runs}),
     )
 
 
@@ -156,7 +156,7 @@ def slowdown_buckets(runs: Sequence[NamedRun]) -> Picture:
         figure,
         "Share of the jobs in each range of bounded slowdowns, in percent; runtimes under 10 s count as 10 s. The bars "
         "of a run add up to 100 %.",
-        told(f"Bounded slowdowns of {listed([run.name for run in runs])}. Jobs with a slowdown below 2", fair),
+        facts_of(f"Bounded slowdowns of {listed([run.name for run in runs])}. Jobs with a slowdown below 2", fair),
     )
 
 

@@ -1,8 +1,8 @@
 """What all pictures share: style, colours, sizes, titles and legends that fit, units of time, and files.
 
 Sizes are in ems, the type size of the `decision.analysis.plots.paper.Paper`, so that a wider picture has more columns
-and a larger type gets more room. Runs and trainings are told apart by colour, line pattern and marker together, states
-by colour and hatching, so that each picture can be read in grey.
+and a larger type gets more room. Runs and trainings differ in colour, line pattern and marker together, states in colour
+and hatching, so that each picture can be read in grey.
 """
 
 import io
@@ -265,6 +265,6 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def told(what: str, values: dict[str, str]) -> str:
+def facts_of(what: str, values: dict[str, str]) -> str:
     """A sentence that says a value for each name: ``Energy: easy 3 MJ, fcfs 4 MJ.``."""
     return f"{what}: {', '.join(f'{name} {value}' for name, value in values.items())}."

@@ -17,6 +17,7 @@ from .figures import (
     GREY,
     Look,
     Picture,
+    facts_of,
     headline,
     listed,
     looks,
@@ -24,7 +25,6 @@ from .figures import (
     outer_legend,
     panels_in_row,
     styled,
-    told,
     wrapped,
 )
 from .paper import paper
@@ -85,7 +85,7 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         f"{first}: interquartile mean of the runs. {second}: probability that a run is better than one of the "
         "baseline's. Bars are 95 % intervals. A triangle that points up means better than the baseline, one that "
         "points down worse, a circle no significant difference; the diamond is the baseline.",
-        told(
+        facts_of(
             "Interquartile means" + (f" in {unit}" if unit else ""),
             {r.contender: f"{short(r.score.value)} ({r.verdict})" for r in rows},
         ),
@@ -185,7 +185,7 @@ def learning_curves(trainings: Sequence[LearningCurve], note: str = _BANDS) -> P
     return Picture(
         figure,
         "Learning curves over environment steps." + (f" A line with a band is {note}." if several else ""),
-        told(
+        facts_of(
             f"Learning curves of {listed([training.name for training in trainings])}. Last mean reward of a step", last
         ),
     )

@@ -19,6 +19,7 @@ from .figures import (
     GREY,
     Picture,
     explain,
+    facts_of,
     listed,
     looks,
     name_panel,
@@ -30,7 +31,6 @@ from .figures import (
     since_first,
     styled,
     time_unit,
-    told,
 )
 
 Pixels = NDArray[np.uint8]
@@ -81,9 +81,9 @@ def load_over_time(runs: Sequence[NamedRun]) -> Picture:
         f"Share of the hosts that run jobs and number of waiting jobs over the {label}, averaged over {PIECES}ths of "
         f"the time{band}. Above each queue stands its longest length.",
         f"Utilization and queue over time of {listed([run.name for run in runs])}. "
-        + told("Mean utilization", {run.name: f"{utilization(run.jobs, run.record.nb_hosts):.0%}" for run in runs})
+        + facts_of("Mean utilization", {run.name: f"{utilization(run.jobs, run.record.nb_hosts):.0%}" for run in runs})
         + " "
-        + told("Most waiting jobs", {run.name: f"{peak:,}" for run, peak in zip(runs, peaks, strict=True)}),
+        + facts_of("Most waiting jobs", {run.name: f"{peak:,}" for run, peak in zip(runs, peaks, strict=True)}),
     )
 
 
@@ -157,7 +157,7 @@ def reservation_timeline(runs: Sequence[NamedRun]) -> Picture:
         "When each job waited, ran, and would have had its hosts reserved by its walltime; jobs are in order of "
         f"submission, the first above, over the {label}. {_crowding(runs, rows).capitalize()}.",
         f"Waits and runs of every job of {listed([run.name for run in runs])}. "
-        + told("Longest wait", {run.name: short_duration(float(waiting_times(run.jobs).max())) for run in runs}),
+        + facts_of("Longest wait", {run.name: short_duration(float(waiting_times(run.jobs).max())) for run in runs}),
     )
 
 
@@ -255,7 +255,7 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
         figure,
         f"Hosts by what they do (above) and the power that they draw (below) over the {label}, averaged over "
         f"{PIECES}ths of the time. In the titles: the energy from the first submission to the last end.",
-        told("Host states and power over time. Energy", {r.name: f"{r.record.joules / 1e6:,.0f} MJ" for r in runs}),
+        facts_of("Host states and power over time. Energy", {r.name: f"{r.record.joules / 1e6:,.0f} MJ" for r in runs}),
     )
 
 

@@ -34,7 +34,7 @@ DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
     REPLY_WAKES,  # message that the reply sends then
     LATENCY_ENDS,  # message on its way to the server: its byte follows
     MESSAGE_ARRIVES,  # message that the server takes now, and whose sender goes on
-    OVERRUN_ENDS,  # job that is over: its task computes until the server has been told
+    OVERRUN_ENDS,  # job that is over: its task computes until the server hears of it
 ) = range(11)
 
 # Messages in the server's mailbox

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from decision.cli import learning_tables, progress
-from decision.cli.progress import Pace, counting, duration, working
+from decision.cli.progress import Pace, clock_time, counting, working
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def clock(monkeypatch):
     ],
 )
 def test_durations(seconds, text):
-    assert duration(seconds) == text
+    assert clock_time(seconds) == text
 
 
 def test_a_line_says_what_how_far_and_when_it_will_end(clock):

@@ -1,8 +1,8 @@
 """What all pictures share: style, colours, sizes, titles and legends that fit, units of time, and files.
 
 Sizes are in ems, the type size of the `decision.analysis.plots.paper.Paper`, so that a wider picture has more columns
-and a larger type gets more room. Runs and trainings differ in colour, line pattern and marker together, states in colour
-and hatching, so that each picture can be read in grey.
+and a larger type gets more room. Runs and trainings differ in colour, line pattern and marker together, states in
+colour and hatching, so that each picture can be read in grey.
 """
 
 import io

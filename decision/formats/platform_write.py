@@ -23,7 +23,6 @@ from itertools import combinations
 from math import prod
 from pathlib import Path
 from textwrap import indent
-from xml.sax.saxutils import quoteattr
 
 import msgspec
 import numpy as np
@@ -186,7 +185,7 @@ def _master(platform: Platform) -> Host:
 
 
 def _host_lines(host: Host, place: str, old: bool) -> list[str]:
-    start = f'<host id={quoteattr(host.name)}{place} speed="{_speeds(host)}" pstate="{host.initial_pstate}"'
+    start = f'<host id={_quoted(host.name)}{place} speed="{_speeds(host)}" pstate="{host.initial_pstate}"'
     properties = _written_properties(host, old)
     if not properties:
         return [f"{start}/>"]
@@ -336,7 +335,7 @@ def prop_lines(properties: Mapping[str, str]) -> Iterator[str]:
 
 
 def _element(tag: str, attributes: Mapping[str, str], children: Lines = ()) -> Iterator[str]:
-    start = f"<{tag}" + "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+    start = f"<{tag}" + "".join(f" {key}={_quoted(value)}" for key, value in attributes.items())
     lines = [f"  {line}" for line in children]
     if not lines:
         yield f"{start}/>"
@@ -344,3 +343,10 @@ def _element(tag: str, attributes: Mapping[str, str], children: Lines = ()) -> I
     yield f"{start}>"
     yield from lines
     yield f"</{tag}>"
+
+
+def _quoted(text: str) -> str:
+    """An attribute's value."""
+    from xml.sax.saxutils import quoteattr  # with HTTP and all, a hundredth of a second that readers need not wait
+
+    return quoteattr(text)

@@ -1,13 +1,12 @@
 """Engines by name: which class simulates, which kernel a run compiles, and the conversation in one process."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from decision.batsim.roles import Responder, Simulator
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.server import advance
 from decision.engine.options import EngineOptions
-from decision.engine.reference.engine import ReferenceEngine
 from decision.jit import is_warm
 from decision.model.errors import PolicyError, RemoteProtocolError
 from decision.model.platform import Platform
@@ -20,10 +19,8 @@ from decision.simulation.simulate import run_episode
 
 from . import Engine
 
-_ENGINES: dict[Engine, type[EmbeddedEngine] | type[ReferenceEngine]] = {
-    Engine.EMBEDDED: EmbeddedEngine,
-    Engine.REFERENCE: ReferenceEngine,
-}
+if TYPE_CHECKING:
+    from decision.engine.reference.engine import ReferenceEngine
 
 
 def make_engine(
@@ -32,7 +29,7 @@ def make_engine(
     workloads: Sequence[Workload],
     events: Sequence[MachineEvent],
     options: EngineOptions,
-) -> EmbeddedEngine | ReferenceEngine:
+) -> "EmbeddedEngine | ReferenceEngine":
     """One of our engines, ready to simulate.
 
     Args:
@@ -45,7 +42,12 @@ def make_engine(
     Raises:
         ConfigError: if the inputs do not fit together.
     """
-    return _ENGINES[engine](platform, workloads, events, options)
+    made = platform, workloads, events, options
+    if engine is Engine.EMBEDDED:
+        return EmbeddedEngine(*made)
+    from decision.engine.reference.engine import ReferenceEngine
+
+    return ReferenceEngine(*made)
 
 
 def engine_that_starts_at_once() -> Engine:

@@ -32,7 +32,9 @@ def compact(source: Raw | bytes) -> bytes:
     return msgspec.json.format(bytes(source), indent=-1)
 
 
-_UNSAFE = re.compile(rb"[0-9.]{16}|[0-9][eE][-+]?[0-9]")  # may be of more than 15 digits, or very small or large
+# Numbers that may be of more than 15 digits, or very small or large, in a text of which `_SHAPES` leaves the shape
+_SHAPES = bytes.maketrans(b"0123456789.eE+-", b"00000000000ee--")
+_UNSAFE = (b"0" * 16, b"0e0", b"0e-0")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.]{15,}(?:[eE][-+]?[0-9]+)?|-?[0-9.]+[eE][-+]?[0-9]+', re.DOTALL)
 _EXACT_BITS = 2**53 - 1  # RapidJSON adds digits up to the one that exceeds it to a whole number
 
@@ -58,7 +60,8 @@ def _replace(data: bytes, convert: Callable[[str], float]) -> bytes:
         number = convert(text.decode())
         return text if number == float(text) else repr(number).encode()
 
-    return _TOKEN.sub(replace, data) if _UNSAFE.search(data) else data
+    shapes = data.translate(_SHAPES)  # ten times as fast as to search for an expression
+    return _TOKEN.sub(replace, data) if any(shape in shapes for shape in _UNSAFE) else data
 
 
 def _rapidjson(text: str) -> float:

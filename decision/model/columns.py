@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 
 from .workload import Delay, Job, Profile
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 Numbers = NDArray[Any]  # (n,)
 Rows = NDArray[Any] | slice  # which rows, as NumPy takes them
 
 _CHUNK = 65536  # items made at once
 
 
-class Column(Sequence[T]):
+class Column(Sequence[Item]):
     """A sequence that makes its items, one or many at once; a slice of it is such a sequence, too."""
 
-    def item(self, row: int) -> T:
+    def item(self, row: int) -> Item:
         """The item of a row, from 0 on."""
         raise NotImplementedError
 
-    def made(self) -> list[T]:
+    def made(self) -> list[Item]:
         """All items."""
         raise NotImplementedError
 
@@ -36,13 +36,13 @@ class Column(Sequence[T]):
         raise NotImplementedError
 
     @overload
-    def __getitem__(self, index: int) -> T: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
-    def __getitem__(self, index: int | slice) -> T | Self:
+    def __getitem__(self, index: int | slice) -> Item | Self:
         return self.take(index) if isinstance(index, slice) else self.item(range(len(self))[index])
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Item]:
         for first in range(0, len(self), _CHUNK):
             yield from self.take(slice(first, first + _CHUNK)).made()
 
@@ -93,7 +93,7 @@ def _ids(workload: str, numbers: Numbers) -> list[str]:
     return [f"{workload}!{number:.0f}" for number in numbers.tolist()]
 
 
-class Labelled(Column[T], Generic[T]):
+class Labelled(Column[Item], Generic[Item]):
     """Things of which many are equal.
 
     Args:
@@ -101,27 +101,27 @@ class Labelled(Column[T], Generic[T]):
         codes: (n,) where each item is in `labels`.
     """
 
-    def __init__(self, labels: Sequence[T], codes: Numbers) -> None:
+    def __init__(self, labels: Sequence[Item], codes: Numbers) -> None:
         self.labels, self.codes = labels, codes
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def item(self, row: int) -> T:
+    def item(self, row: int) -> Item:
         """The item of a row."""
         return self.labels[int(self.codes[row])]
 
-    def made(self) -> list[T]:
+    def made(self) -> list[Item]:
         """All items."""
         if isinstance(self.labels, Column):
             return self.labels.take(self.codes).made()
         return [self.labels[code] for code in self.codes.tolist()]
 
-    def take(self, rows: Rows) -> "Labelled[T]":
+    def take(self, rows: Rows) -> "Labelled[Item]":
         """The items of these rows."""
         return Labelled(self.labels, self.codes[rows])
 
-    def used(self) -> "Labelled[T]":
+    def used(self) -> "Labelled[Item]":
         """The labels that items have, in the order in which they come first."""
         used, first = np.unique(self.codes, return_index=True)
         return Labelled(self.labels, used[np.argsort(first)])

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from decision.formats.routes import ZONE_ROUTES, ZONES
 from decision.formats.xml_nodes import Node
 
-from .structure import ZONE_ROUTES, ZONES, Finding, Zone, Zones, finding_at
+from .structure import Finding, Zone, Zones, finding_at
 
 _PARTS = (*ZONES, "cluster", "peer")  # of a zone that holds zones
 _LEAVES = ("host", "router", "host_link")  # of a zone that holds hosts

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from decision.formats.platform_xml import radical
+from decision.formats.routes import ZONE_ROUTES, ZONES
 from decision.formats.xml_nodes import Node, read_xml
 from decision.model.errors import InputError
 from decision.model.names import fold_names
-
-ZONES = ("zone", "AS")
-ZONE_ROUTES = ("zoneRoute", "ASroute")
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -189,7 +189,7 @@ def _percent(change: Estimate) -> str:
 def _change(own: NDArray[np.float64], other: NDArray[np.float64], together: int) -> Estimate:
     """Of (runs, sequences) against (sequences,), in percent of the means.
 
-    Runs are drawn anew, and sequences, so many neighbours together; the first are neighbours of the last.
+    Runs are resampled, and sequences, so many neighbours together; the first are neighbours of the last.
     """
     rng = np.random.default_rng(0)
     runs, sequences = own.shape
@@ -205,7 +205,7 @@ def _change(own: NDArray[np.float64], other: NDArray[np.float64], together: int)
 def _typical_change(own: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
     """Of (runs, sequences) against (sequences,): interquartile mean of each sequence's change, in percent.
 
-    Runs are drawn anew, sequences are not (stratified bootstrap).
+    Runs are resampled, sequences are not (stratified bootstrap).
     """
     changes = 100 * (own / np.maximum(other, 1.0) - 1)
     return interquartile_mean(changes, np.random.default_rng(0))

@@ -1,6 +1,6 @@
 """SchedInspector: observation, choices and reward."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -10,17 +10,16 @@ from decision.bundle import F8, I4, I8, Bundle
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.record import SHORTEST_RUNTIME
-from decision.model.workload import Workload
 from decision.policies.config import Order, PolicyConfig
 from decision.policies.order import rank_of
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ChoosingScheduler
+from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import FREE, LENGTH, call_at
 from .progress import BASELINE_SLOWDOWN, is_over, mean_slowdown
 from .registry import register
-from .rlscheduler import HALF_A_DAY, open_committed, start_or_commit
-from .window import Count, ScaledEncoder, longest_walltime
+from .rlscheduler import open_committed, start_or_commit
+from .window import Count, ScaledEncoder, ScaledScheduler
 
 ACCEPT, REFUSE = 0, 1  # actions
 BASES = {"sjf": Order.SJF, "f1": Order.F1}  # orders that can be inspected
@@ -161,7 +160,7 @@ def _reward(state, facts, cycles, progress, memory, moment):
     return (base - own) / max(base, own, 1.0)
 
 
-class Inspector(ChoosingScheduler):
+class Inspector(ScaledScheduler):
     """SchedInspector: whether the next job of an order starts, or is put off.
 
     Zhang, Dai and Xie, SchedInspector: a batch job scheduling inspector using reinforcement learning, HPDC 2022.
@@ -214,28 +213,6 @@ class Inspector(ChoosingScheduler):
     def encoder_fields(self, settings: InspectorSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings."""
         return {"name": self.name, "base": settings.base}
-
-    def make_encoder(  # type: ignore[override]  # each scheduler has its own options
-        self,
-        settings: InspectorSettings,
-        cores: int,
-        workloads: Sequence[Workload],
-        *,
-        max_runtime: float | None = None,
-        max_wait: float = HALF_A_DAY,
-    ) -> InspectorEncoder:
-        """The encoder for jobs.
-
-        Args:
-            settings: of the environment.
-            cores: hosts of the cluster.
-            workloads: jobs, all with a walltime.
-            max_runtime: seconds; by default the longest walltime of the workloads.
-            max_wait: seconds that count as 1.
-        """
-        longest = longest_walltime(workloads) if max_runtime is None else max_runtime
-        fields = self.encoder_fields(settings, cores)
-        return InspectorEncoder(**fields, max_runtime=float(longest), max_wait=float(max_wait))
 
 
 register(Inspector())

@@ -1,6 +1,5 @@
 """RLScheduler: observation, choices and reward."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,16 +8,13 @@ import numpy as np
 from decision.bundle import F8, I4, I8, Bundle
 from decision.jit import kernel
 from decision.model.errors import InternalError
-from decision.model.workload import Workload
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ChoosingScheduler
+from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import FREE, LENGTH, start_at
 from .progress import is_over, mean_slowdown
 from .registry import register
-from .window import JOB_FEATURES, Count, Slots, WindowEncoder, check_window, longest_walltime, place_of, see_window
-
-HALF_A_DAY = 12 * 3600.0  # seconds: what counts as 1 in a wait, by default
+from .window import JOB_FEATURES, Count, ScaledScheduler, Slots, WindowEncoder, check_window, place_of, see_window
 
 
 class RLSchedulerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,7 +140,7 @@ def _reward(state, facts, cycles, progress, memory, moment):
     return -mean_slowdown(progress) if moment == STEP_ENDS and is_over(progress) else 0.0
 
 
-class RLScheduler(ChoosingScheduler):
+class RLScheduler(ScaledScheduler):
     """RLScheduler: which job of a window of the queue is next.
 
     Zhang et al., RLScheduler: an automated HPC batch job scheduler using reinforcement learning, SC 2020.
@@ -190,28 +186,6 @@ class RLScheduler(ChoosingScheduler):
     def encoder_fields(self, settings: RLSchedulerSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings."""
         return {"name": self.name, "head": settings.head}
-
-    def make_encoder(  # type: ignore[override]  # each scheduler has its own options
-        self,
-        settings: RLSchedulerSettings,
-        cores: int,
-        workloads: Sequence[Workload],
-        *,
-        max_runtime: float | None = None,
-        max_wait: float = HALF_A_DAY,
-    ) -> RLSchedulerEncoder:
-        """The encoder for jobs.
-
-        Args:
-            settings: of the environment.
-            cores: hosts of the cluster.
-            workloads: jobs, all with a walltime.
-            max_runtime: seconds; by default the longest walltime of the workloads.
-            max_wait: seconds that count as 1.
-        """
-        longest = longest_walltime(workloads) if max_runtime is None else max_runtime
-        fields = self.encoder_fields(settings, cores)
-        return RLSchedulerEncoder(**fields, max_runtime=float(longest), max_wait=float(max_wait))
 
 
 register(RLScheduler())

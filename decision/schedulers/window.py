@@ -5,7 +5,7 @@ is in two slots.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -14,11 +14,12 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 
-from .base import Encoder
+from .base import ChoosingScheduler, Encoder
 from .cycles import FREE, LENGTH
 
 JOB_FEATURES = 4  # numbers of a slot
 MOST_SLOTS = 8192  # of a window
+HALF_A_DAY = 12 * 3600.0  # seconds: what counts as 1 in a wait, by default
 SECONDS = (1e-6, 1e15)  # of max_runtime and max_wait: 1 / max_runtime is finite, and so are its products
 
 Slots = Annotated[int, msgspec.Meta(ge=0, le=MOST_SLOTS)]
@@ -58,6 +59,34 @@ class WindowEncoder(ScaledEncoder, frozen=True, kw_only=True, forbid_unknown_fie
 def longest_walltime(workloads: Sequence[Workload]) -> float:
     """Seconds."""
     return max(job.walltime for workload in workloads for job in workload.jobs)
+
+
+class ScaledScheduler(ChoosingScheduler):
+    """One whose `ScaledEncoder` depends on the settings and on the longest times, and not on the cluster."""
+
+    encoder_type: ClassVar[type[ScaledEncoder]]
+
+    def make_encoder(  # type: ignore[override]  # each scheduler has its own options
+        self,
+        settings: Any,
+        cores: int,
+        workloads: Sequence[Workload],
+        *,
+        max_runtime: float | None = None,
+        max_wait: float = HALF_A_DAY,
+    ) -> ScaledEncoder:
+        """The encoder for jobs.
+
+        Args:
+            settings: of the environment.
+            cores: hosts of the cluster.
+            workloads: jobs, all with a walltime.
+            max_runtime: seconds; by default the longest walltime of the workloads.
+            max_wait: seconds that count as 1.
+        """
+        longest = longest_walltime(workloads) if max_runtime is None else max_runtime
+        fields = self.encoder_fields(settings, cores)
+        return self.encoder_type(**fields, max_runtime=float(longest), max_wait=float(max_wait))
 
 
 def check_window(where: str, **slots: int) -> None:

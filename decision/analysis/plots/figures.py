@@ -46,7 +46,7 @@ _STYLE: dict[str, Any] = {
     "grid.color": PALE,
     "grid.linewidth": 0.6,
     "hatch.linewidth": 0.5,
-    "image.composite_image": False,  # SVG and PDF would draw images anew, at 72 pixels per inch
+    "image.composite_image": False,  # SVG and PDF would draw images again, at 72 pixels per inch
     "legend.fontsize": "medium",
     "legend.frameon": False,
     "lines.linewidth": 1.2,

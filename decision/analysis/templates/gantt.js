@@ -1,5 +1,5 @@
 "use strict";
-// The Gantt charts: one canvas a run, all on one clock. Everything in view is drawn anew for each frame.
+// The Gantt charts: one canvas a run, all on one clock. Everything in view is drawn again for each frame.
 
 const {colors, runs} = JSON.parse(document.getElementById("data").textContent);  // times are since the first submission
 const LEFT = 52, TOP = 6, BOTTOM = 24;  // pixels around a chart, for its axes

@@ -21,7 +21,7 @@ from .rounds import first_round, next_round, other_rounds, run_rounds, settle, w
 from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
-GO_ON = -1  # of a step within `advance`: it is not over
+NOT_OVER = -1  # of a step within `advance`: it is not over
 
 
 @kernel
@@ -102,7 +102,7 @@ def advance(world):
             code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
             number[a.MAIL_HEAD] += 1
             result = _take_at_once(world, code)
-            if result != GO_ON:
+            if result != NOT_OVER:
                 return result
         number[a.MAIL_HEAD] = number[a.MAIL_TAIL] = 0  # the next message takes the memory of the first
         if not _has_room(world):
@@ -133,13 +133,13 @@ def _advance_over_network(world):
             continue
         number[a.IN_TRANSIT] = 0
         result = _take_on_arrival(world, at)
-        if result != GO_ON:
+        if result != NOT_OVER:
             return result
 
 
 @inlined
 def _take_at_once(world, code):
-    """The server takes a message that took no time; returns a code of `advance`, or GO_ON.
+    """The server takes a message that took no time; returns a code of `advance`, or NOT_OVER.
 
     What takes no time either ends with it: sleepers act before the server does, tasks after it, unless the server first
     takes rounds to measure hosts, in which they act, too.
@@ -159,7 +159,7 @@ def _take_at_once(world, code):
             end_instant(world, True)
             awake = first_round(world)
     result = _handle(world, kind, arg)
-    if result != GO_ON:
+    if result != NOT_OVER:
         return result
     must_ask = _must_ask(world, tail)
     continue_sender(world, kind, arg)
@@ -187,7 +187,7 @@ def _take_on_arrival(world, at):
         other_rounds(world, awake)
         awake = False
     result = _handle(world, kind, arg)
-    if result != GO_ON:
+    if result != NOT_OVER:
         return result
     must_ask = _must_ask(world, tail)
     if not slow:
@@ -205,7 +205,7 @@ def _go_on(world, kind, arg, awake, must_ask):
     if kind == a.MSG_COMMAND:
         begin_command(world, arg)
     if not must_ask:
-        return GO_ON
+        return NOT_OVER
     number[a.DECISION_WAITS] = 0
     number[a.LOG_SENT] = 1
     return a.ASK
@@ -231,7 +231,7 @@ def _measures_first(world, kind, arg):
 
 @inlined
 def _handle(world, kind, arg):
-    """The server handles one message; returns GO_ON, or why the simulation stops."""
+    """The server handles one message; returns NOT_OVER, or why the simulation stops."""
     number = world.sim.number
     if kind == a.MSG_COMMAND:
         handle_command(world, arg)
@@ -261,7 +261,7 @@ def _handle(world, kind, arg):
             log(world, a.LOG_NO_MORE_EVENTS, 0, 0.0)
     if kind == a.MSG_EVENTS and number[a.REFUSED_EVENT] >= 0:
         return a.BAD_EVENT
-    return a.DONE if kind == a.MSG_READY and number[a.ENDS_SENT] else GO_ON
+    return a.DONE if kind == a.MSG_READY and number[a.ENDS_SENT] else NOT_OVER
 
 
 @kernel

@@ -115,6 +115,11 @@ _NUMBERS = (
 )
 
 
+GUARD = OptionLine(
+    "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto"
+)
+
+
 def composed_options(order: str, backfill: str) -> list[OptionLine]:
     """The options of the composed policy with these slots."""
     chosen = {"order": order, "backfill": backfill, "allocation": "first-fit", "power": "never"}

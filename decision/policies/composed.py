@@ -10,18 +10,18 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.state.cluster import N_FREE, N_QUEUED, ClusterState, platform_facts
+from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
 
 from .allocation import plan_start
 from .backfill import choose
-from .capacity import TOLERANCE
 from .catalogue import SLOTS
 from .config import Backfill, Order, PolicyConfig, Power
 from .conservative import choose_reserved, next_call
-from .memory import NEXT_CALL, Memory, config_in, grown_memory, memory_at, new_memory
+from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
+from .memory import Memory, config_in, grown_memory, memory_at, new_memory
 from .options import read_value, refuse_unknown
 from .order import sort_queue
-from .plan_arrays import CALL_AT, add, clear
+from .plan_arrays import clear
 from .power import manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
@@ -34,8 +34,7 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
 }
-OPTIONS = (*_SLOTS, *_NUMBERS)
-_SOON = 1e-6  # seconds: no call is asked for sooner, because a peer rounds its clock down
+OPTIONS = (*_SLOTS, *_NUMBERS, OPTION)
 
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
@@ -48,7 +47,9 @@ def decide(state, facts, memory, plan):
     """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
     config = config_in(memory)
     clear(plan, state)
-    if state.count[N_FREE] == 0 and config.backfill != Backfill.CONSERVATIVE and config.power == Power.NEVER:
+    guarded = follow_guard(state, config, memory) if config.guard < np.inf else 0
+    strict = config.backfill == Backfill.CONSERVATIVE or guarded > 0
+    if state.count[N_FREE] == 0 and not strict and config.power == Power.NEVER:
         return
     if config.order == Order.FCFS:
         queue, length = state.queue, state.count[N_QUEUED]
@@ -58,30 +59,28 @@ def decide(state, facts, memory, plan):
     if config.backfill == Backfill.CONSERVATIVE:
         chosen = choose_reserved(state, facts, config, memory, queue, length)
         call = next_call(state, memory, chosen)
+    elif guarded > 0:
+        chosen = choose_guarded(state, facts, config, memory, queue, length, guarded)
     else:
         chosen = choose(state, facts, config, memory, queue, length)
+    if config.guard < np.inf:
+        call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
         plan_start(plan, config, memory.chosen[i], state.size[memory.chosen[i]])
     if config.power != Power.NEVER:
-        call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen))
+        call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
-        _ask_for_call(state, memory, plan, call)
+        ask_for_call(state, memory, plan, call)
 
 
 @kernel
-def _ask_for_call(state, memory, plan, time):
-    """Ask to be called at `time` (seconds), but once for each time: a peer keeps every request.
-
-    Nothing is asked where a call is pending that comes no later.
-    """
-    pending = memory.times[NEXT_CALL]
-    if pending <= state.now[0] + TOLERANCE:
-        pending = np.inf
-    time = max(time, state.now[0] + _SOON)
-    if time < pending:
-        plan.time[add(plan, CALL_AT, -1)] = time
-        pending = time
-    memory.times[NEXT_CALL] = pending
+def _note_starts(state, memory, chosen):
+    """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
+    free = state.count[N_FREE]
+    for i in range(chosen):
+        memory.reserved[memory.chosen[i]] = state.now[0]
+        free -= state.size[memory.chosen[i]]
+    return free
 
 
 @DECIDE.entry
@@ -98,6 +97,9 @@ class ComposedPolicy(CompiledPolicy):
         backfill: what happens behind a job that does not fit.
         allocation: which of the free hosts a job gets.
         power: when idle hosts sleep.
+        guard: seconds after which a job that waits gets a reservation that nothing may delay, or ``auto``
+            (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
+            its arrival, it changes nothing.
         numbers: ``age_weight``, ``size_weight`` and ``max_age`` (seconds) of the order multifactor;
             ``idle_timeout`` (seconds) and ``keep_awake`` (hosts) of the power slots of these names; ``wake_time``
             (seconds) where the platform does not say how long hosts take to wake.
@@ -114,6 +116,7 @@ class ComposedPolicy(CompiledPolicy):
         backfill: str = "none",
         allocation: str = "first-fit",
         power: str = "never",
+        guard: float | str | None = None,
         **numbers: Any,
     ) -> None:
         self.name = _name(order, backfill)
@@ -123,23 +126,27 @@ class ComposedPolicy(CompiledPolicy):
         }
         refuse_unknown(self.name, numbers, OPTIONS)
         settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
+        if guard is not None:
+            settings[OPTION] = read_guard(self.name, guard)
         self._given = PolicyConfig(**codes, **settings)
         self.config = self._given
 
     @property
     def needs_walltime(self) -> bool:
-        """Whether jobs must say their walltime: orders that rank by it do, and rules that keep reservations.
+        """Whether jobs must say their walltime: orders that rank by it do, and what keeps reservations.
 
         The kernels take a job without one as endless: it comes last or first, and no reservation can count on it.
         """
         config = self.config
-        return config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.order in _BY_WALLTIME
+        reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.guard < math.inf
+        return reserves or config.order in _BY_WALLTIME
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
         super().reset(platform, seed)
-        wake, doze = _switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
-        self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze)
+        wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
+        guard = math.inf if self._given.backfill == Backfill.CONSERVATIVE else self._given.guard
+        self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
@@ -173,13 +180,3 @@ def _number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any
     if not 0 <= number < math.inf:
         raise ConfigError(f"policy {policy}: option {name}={value} must be finite and not negative")
     return number
-
-
-def _switch_times(platform: Platform, unknown: float) -> tuple[float, float]:
-    """Seconds that the slowest host takes to wake and to fall asleep; `unknown` for waking where it is not said."""
-    facts, _ = platform_facts(platform, energy=True)
-    sleeps = facts.sleep_pstate >= 0
-    if not sleeps.any():
-        return 0.0, 0.0
-    wake, doze = facts.on_time[sleeps], facts.off_time[sleeps]
-    return float(np.where(np.isnan(wake), unknown, wake).max()), float(np.nan_to_num(doze, nan=0.0).max())

@@ -17,14 +17,14 @@ import numpy as np
 from decision.jit import kernel
 from decision.state.bitmap import highest_bit, trailing_zeros
 
-from .memory import FREED_ROOM, N_FREED, NEXT_START, SEEN_JOBS, SERIAL
+from .memory import FREED_ROOM, KNOWN, N_FREED, NEXT_START, SERIAL
 from .profile import END_STEP, FIRST_STEP, add_free, earlier, most_free, step_at
 
 
 @kernel
 def compress(memory, queue, length, size, walltime):
     """Move each reservation, in queue order, to the earliest place that all others leave it."""
-    seen, known = memory.counts[N_FREED], memory.counts[SEEN_JOBS]
+    seen, known = memory.counts[N_FREED], memory.counts[KNOWN]
     begin, most = _outline(memory)
     for i in range(length):
         job = queue[i]

@@ -1,5 +1,6 @@
 """What a composed policy is to the kernels: the codes of its slots, and its numbers."""
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -52,6 +53,9 @@ class Power(IntEnum):
     KEEP_AWAKE = 2
 
 
+AUTO = -1.0  # PolicyConfig.guard
+
+
 class PolicyConfig(NamedTuple):
     """A composed policy as numbers: the whole ones first, as `Memory` has them."""
 
@@ -67,3 +71,4 @@ class PolicyConfig(NamedTuple):
     idle_timeout: float = 300.0  # seconds
     wake_time: float = 0.0  # seconds to wake a host
     doze_time: float = 0.0  # seconds to put a host to sleep
+    guard: float = math.inf  # seconds after which a waiting job is guarded; AUTO: by what FCFS with EASY did

@@ -19,13 +19,26 @@ from .backfill import take
 from .capacity import TOLERANCE, booked_end, fill_capacity, has_sleepers
 from .compression import compress, note_freed
 from .config import Order
-from .memory import LAST_NOW, N_FREED, NEXT_START, SEEN_JOBS, SERIAL, TROUBLED, ends_since, note_decision
+from .memory import KNOWN, LAST_NOW, N_FREED, NEXT_START, SERIAL, TROUBLED, ends_since, note_decision
 from .profile import add_free, earliest, forget_before, free_at, least_free
 
 
 @kernel
 def choose_reserved(state, facts, config, memory, queue, length):
     """Keep the reservations and put the jobs that start now into ``memory.chosen``; returns how many."""
+    in_order = config.order == Order.FCFS
+    keep_reservations(state, facts, config, memory, queue, length, state.count[N_JOBS], in_order)
+    chosen = take_due(state, memory, queue, length)
+    note_decision(state, memory, chosen)
+    return chosen
+
+
+@kernel
+def keep_reservations(state, facts, config, memory, queue, length, end, in_order):
+    """Bring the profile and the reservations of the waiting jobs ``queue[:length]`` up to date.
+
+    These are all that wait of the jobs numbered below `end`; `in_order` is whether they stand in order of submission.
+    """
     now, counts, times = state.now[0], memory.counts, memory.times
     compresses = counts[TROUBLED] == 1
     troubled = (compresses and now < times[LAST_NOW] + TOLERANCE) or times[NEXT_START] < now - TOLERANCE
@@ -40,12 +53,9 @@ def choose_reserved(state, facts, config, memory, queue, length):
         compresses = _put_back_all(state, facts, config, memory, queue, length)
     if compresses:
         compress(memory, queue, length, state.size, state.walltime)
-    _reserve_arrivals(state, config, memory, queue, length)
-    chosen = _take_due(state, memory, queue, length)
+    _reserve_new(state, memory, queue, length, end, in_order)
     counts[TROUBLED] = troubled
-    note_decision(state, memory, chosen)
     times[LAST_NOW] = now
-    return chosen
 
 
 @kernel
@@ -90,7 +100,7 @@ def _count_due(state, memory, queue, length):
 
 
 @kernel
-def _take_due(state, memory, queue, length):
+def take_due(state, memory, queue, length):
     """Choose the jobs whose reservation has begun, as far as the hosts are really free."""
     now, free, chosen = state.now[0], state.count[N_FREE], 0
     if memory.times[NEXT_START] > now:
@@ -109,12 +119,13 @@ def _take_due(state, memory, queue, length):
 
 
 @kernel
-def _reserve_arrivals(state, config, memory, queue, length):
+def _reserve_new(state, memory, queue, length, end, in_order):
     """The earliest reservation for each job that has none, in queue order."""
-    new = state.count[N_JOBS] - memory.counts[SEEN_JOBS]
-    for i in range(max(length - new, 0) if config.order == Order.FCFS else 0, length):
-        if queue[i] >= memory.counts[SEEN_JOBS]:
+    known = memory.counts[KNOWN]
+    for i in range(max(length - (end - known), 0) if in_order else 0, length):
+        if queue[i] >= known:
             _reserve(memory, queue[i], state.size[queue[i]], state.walltime[queue[i]])
+    memory.counts[KNOWN] = end
 
 
 @kernel
@@ -137,7 +148,7 @@ def _put_back_all(state, facts, config, memory, queue, length):
     fill_capacity(state, facts, config, memory)
     memory.counts[N_FREED] = 0
     memory.times[NEXT_START] = np.inf
-    now, known = state.now[0], memory.counts[SEEN_JOBS]
+    now, known = state.now[0], memory.counts[KNOWN]
     for i in range(length):
         job = queue[i]
         if job < known and memory.reserved[job] < np.inf:

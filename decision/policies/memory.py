@@ -8,8 +8,9 @@ from decision.bundle import F8, I4, I8, F8x2, bundle_at
 from decision.jit import kernel
 from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
 
-from .config import Backfill, Order, PolicyConfig
+from .config import AUTO, Backfill, Order, PolicyConfig
 from .profile import Profile
+from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
 
 _WHOLE = 6  # numbers of a config that are whole, the first ones
 
@@ -26,27 +27,31 @@ EXTRA = 8  # hosts that its reservation left over
 TROUBLED = 9  # the last reservations were made while the profile was in doubt
 SERIAL = 10  # of the last change to the freed regions
 N_FREED = 11  # freed regions
-N_COUNTS = 12
+KNOWN = 12  # jobs numbered below this have a reservation, if they are of those that get one
+GUARDED = 13  # jobs numbered below this are guarded, if they wait
+KEPT = 14  # the profile was kept up to date by the last decision, for guarded jobs
+N_COUNTS = 15
 
 # Memory.times
 SHADOW = 0  # seconds: when the head's reservation begins
 NEXT_START = 1  # seconds: no reservation begins earlier
 NEXT_CALL = 2  # seconds: when the policy will be called on its own request, inf if it will not
 LAST_NOW = 3  # seconds: time of the last decision
-N_TIMES = 4
+LIMIT = 4  # seconds: a job that has waited for so long is guarded
+N_TIMES = 5
 
 FREED_ROOM = 64  # bits of a word
 LEVELS = 32  # powers of two up to the largest size of a job
 
 
-class Memory(Profile):
+class Memory(Profile, Shadow):
     """What a composed policy is and remembers from call to call, its availability profile included.
 
     Arrays that its slots do not use are empty.
     """
 
     codes: I8  # (6,) the whole numbers of its config
-    numbers: F8  # (6,) the others
+    numbers: F8  # (7,) the others
     counts: I8  # (N_COUNTS,)
     times: F8  # (N_TIMES,)
     chosen: I4  # (H,) jobs to start now
@@ -106,6 +111,7 @@ def config_in(memory):
         numbers[3],
         numbers[4],
         numbers[5],
+        numbers[6],
     )
 
 
@@ -138,6 +144,11 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         freed_serial=np.zeros(FREED_ROOM, np.int64),
         spell_length=np.zeros((FREED_ROOM, LEVELS)),
         spell_end=np.zeros((FREED_ROOM, LEVELS)),
+        shadow_count=np.zeros(N_SHADOW_COUNTS, np.int64),
+        shadow_time=np.zeros(N_SHADOW_TIMES),
+        shadow_start=np.zeros(0),
+        shadow_queue=np.zeros(0, np.int32),
+        shadow_running=np.zeros(hosts, np.int32),
     )
     return grown_memory(memory, state, config)
 
@@ -148,7 +159,9 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
     changed: dict[str, Any] = {}
     if config.order != Order.FCFS and len(memory.key) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
-    if config.backfill == Backfill.CONSERVATIVE and len(memory.reserved) < jobs:
+    if config.guard == AUTO and len(memory.shadow_queue) < jobs:
+        changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("shadow_start", "shadow_queue")}
+    if _reserves(config) and len(memory.reserved) < jobs:
         changed["reserved"] = _longer(memory.reserved, jobs, np.inf)
         changed["examined"] = _longer(memory.examined, jobs, 0)
     steps = _room_for_steps(config, jobs, hosts)
@@ -158,13 +171,18 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
     return memory._replace(**changed) if changed else memory
 
 
+def _reserves(config: PolicyConfig) -> bool:
+    """Whether jobs can have reservations that are remembered."""
+    return config.backfill == Backfill.CONSERVATIVE or config.guard < np.inf
+
+
 def _room_for_steps(config: PolicyConfig, jobs: int, hosts: int) -> int:
     """Each job that waits or runs and each sleeping host makes two steps at most.
 
     With a power slot every waiting job can have a reservation, whatever the backfilling: as many short jobs as fit
     behind one another into the time that a host takes to wake.
     """
-    if config.backfill == Backfill.CONSERVATIVE or config.power:
+    if _reserves(config) or config.power:
         return 2 * (jobs + 2 * hosts) + 8
     return 0
 

@@ -19,21 +19,22 @@ from decision.state.cluster import N_SLEEPING, PSTATE_COMPUTING, SLEEPING
 
 from .capacity import TOLERANCE, fill_capacity
 from .config import Backfill, Power
+from .memory import GUARDED
 from .plan_arrays import SET_PSTATE, add, add_interval
 from .profile import END_STEP, add_free, earliest, free_at, least_free, step_at
 
 
 @kernel
-def manage_power(state, facts, config, memory, plan, queue, length, chosen):
+def manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded):
     """Add to the plan which hosts sleep and wake; returns when (seconds) to be asked again, inf for never."""
     if config.backfill != Backfill.CONSERVATIVE:
-        _reserve_what_counts(state, facts, config, memory, queue, length, chosen)
+        _reserve_what_counts(state, facts, config, memory, queue, length, chosen, guarded)
     wakes = _count_wakes(state, config, memory)
     asleep = state.count[N_SLEEPING] - wakes
     sleeps = _count_sleeps(state, config, memory, asleep)
     call = _next_need(state, config, memory, asleep)
     if wakes > 0:
-        _wake_lowest(state, facts, plan, wakes)
+        wake_lowest(state, facts, plan, wakes)
     if sleeps > 0:
         call = min(call, _put_to_sleep(state, facts, config, plan, sleeps))
     return call
@@ -46,8 +47,11 @@ def _awake_from(state, config):
 
 
 @kernel
-def _reserve_what_counts(state, facts, config, memory, queue, length, chosen):
-    """Fill the profile: capacity, the jobs about to start, and the reservations that the power slot respects."""
+def _reserve_what_counts(state, facts, config, memory, queue, length, chosen, guarded):
+    """Fill the profile: capacity, the jobs about to start, and the reservations that the power slot respects.
+
+    The first `guarded` jobs of the state's queue have reservations; where one of them waits, it is the first that does.
+    """
     walltime, size = state.walltime, state.size
     now, soon = state.now[0], _awake_from(state, config)
     fill_capacity(state, facts, config, memory)
@@ -55,8 +59,15 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen):
         job = memory.chosen[i]
         add_free(memory, now, now + walltime[job], -size[job])
     passed, protects = 0, config.backfill != Backfill.FIRST_FIT
+    if guarded > 0:
+        passed, waits = _reserve_guarded(state, memory, chosen, guarded)
+        protects = protects and not waits
+        if waits and config.backfill == Backfill.NONE:
+            return
     for i in range(length):
         job = queue[i]
+        if guarded > 0 and job < memory.counts[GUARDED]:
+            continue
         if passed < chosen and memory.chosen[passed] == job:
             passed += 1
             continue
@@ -69,6 +80,23 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen):
             protects = False
             if config.backfill == Backfill.NONE:
                 return
+
+
+@kernel
+def _reserve_guarded(state, memory, chosen, guarded):
+    """Put the reservations of guarded jobs that wait into the profile; how many start, and whether any waits."""
+    waits = False
+    for i in range(guarded):
+        job = state.queue[i]
+        begin = memory.reserved[job]
+        if begin > state.now[0]:
+            waits = True
+            if begin < np.inf:
+                add_free(memory, begin, begin + state.walltime[job], -state.size[job])
+    passed = 0
+    while passed < chosen and memory.chosen[passed] < memory.counts[GUARDED]:
+        passed += 1
+    return passed, waits
 
 
 @kernel
@@ -106,7 +134,7 @@ def _next_need(state, config, memory, asleep):
 
 
 @kernel
-def _wake_lowest(state, facts, plan, wakes):
+def wake_lowest(state, facts, plan, wakes):
     """Wake the sleeping hosts with the lowest ids, those of one target pstate in one action."""
     last = -1
     while wakes > 0:

@@ -16,7 +16,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
-from decision.bundle import Bundle
+import numpy as np
+
+from decision.bundle import I8, Bundle, bundle_at
 from decision.entry import Entry, Interface
 from decision.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
@@ -26,6 +28,8 @@ from decision.state.view import ClusterView
 
 from .deadline import Deadline, TookTooLong
 from .failures import failure, name_of, source_line
+from .guarded import GuardedPolicy, guard_plan
+from .memory import Memory, memory_at
 from .plan_arrays import PlanArrays, clear
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
@@ -83,7 +87,10 @@ class PreparedPolicy(Protocol):
     """A policy that is ready to be asked throughout one run."""
 
     address: int  # of its entry of DECIDE
-    seconds: float  # spent deciding so far; nan where nobody measures it, because it is compiled
+
+    @property
+    def seconds(self) -> float:
+        """Spent deciding so far; nan where nobody measures it, because it is compiled."""
 
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         """The memory to ask with, on these arrays.
@@ -109,6 +116,8 @@ def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_l
         names: the jobs' ids by number; may grow.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
     """
+    if isinstance(policy, GuardedPolicy):
+        return _Guarded(policy, prepare(policy.policy, facts, names, decide_limit))
     if hasattr(policy, "entry"):
         return _Compiled(cast(CompiledPolicy, policy), facts, names)
     return _InPython(policy, facts, names, decide_limit)
@@ -140,6 +149,48 @@ class _Compiled(_Prepared):
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._use(state, plan)
         return self._policy.memory_for(state, memory)
+
+
+class _GuardedMemory(Bundle):
+    """Whom to ask, and what to remember."""
+
+    addresses: I8  # (3,) of the policy's entry, of its memory, and of the guard's
+
+
+_guarded_at = bundle_at(_GuardedMemory)
+
+
+@DECIDE.entry
+def _decide_guarded(state, facts, memory, plan):
+    addresses = _guarded_at(memory).addresses
+    outcome = call_policy(addresses[0], (state, facts, addresses[1], plan))
+    if outcome == NO_PLAN or (outcome == UNCHECKED and first_fault(state, facts, plan)[1] != FINE):
+        return NO_PLAN
+    guard_plan(state, facts, memory_at(addresses[2]), plan)
+    return DECIDED
+
+
+class _Guarded:
+    """A prepared policy under a guard."""
+
+    def __init__(self, policy: GuardedPolicy, asked: PreparedPolicy) -> None:
+        self._policy, self._asked = policy, asked
+        self.address = _decide_guarded.address
+        self._memories: tuple[Bundle, Memory] | tuple[None, None] = (None, None)
+
+    @property
+    def seconds(self) -> float:
+        return self._asked.seconds
+
+    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
+        own, guard = self._memories if memory is not None else (None, None)
+        own = self._asked.memory_for(state, plan, own)
+        guard = self._policy.memory_for(state, guard)
+        self._memories = own, guard
+        return _GuardedMemory(addresses=np.array([self._asked.address, own.address, guard.address]))
+
+    def error(self) -> BaseException:
+        return self._asked.error()
 
 
 class _Nothing(Bundle):

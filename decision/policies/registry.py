@@ -28,9 +28,11 @@ from typing import Any, NamedTuple, Protocol
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
-from .catalogue import PARTS, PRESETS, OptionLine, PolicyLine, composed_names, composed_options, split_name
+from .catalogue import GUARD, PARTS, PRESETS, OptionLine, PolicyLine, composed_names, composed_options, split_name
 from .composed import OPTIONS, ComposedPolicy
 from .failures import in_words
+from .guard import OPTION, read_guard
+from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
 from .policy import Policy
@@ -102,12 +104,14 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
         ConfigError: if there is no such policy or it refuses the options.
     """
     name, settings = _split(spec, options or {})
-    source = _source_of(name)
+    source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
         raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
+    if OPTION in settings and (source is not None or slots is None):
+        guard = read_guard(name, settings.pop(OPTION))
+        return GuardedPolicy(find_policy(name, settings), guard, name)
     if source is not None:
         return source.load(name, settings)
-    slots = split_name(name)
     if slots is not None:
         refuse_unknown(name, settings, OPTIONS)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
@@ -122,7 +126,11 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
     """
     name, settings = _split(spec, options or {})
     source = _source_of(name)
-    return source.load(name, settings) if source is not None and source.answers_messages else None
+    if source is None or not source.answers_messages:
+        return None
+    if OPTION in settings:
+        raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {OPTION}")
+    return source.load(name, settings)
 
 
 def list_policies() -> list[PolicyLine]:
@@ -139,11 +147,12 @@ def list_options(name: str) -> list[OptionLine]:
     """
     name, _, _ = name.partition(",")
     slots = split_name(name)
-    if _source_of(name) is not None:
-        return []  # a checkpoint has none; those of pybatsim's schedulers are their own
+    source = _source_of(name)
+    if source is not None:  # a checkpoint has no other; those of pybatsim's schedulers are their own
+        return [] if source.answers_messages else [GUARD]
     if slots is not None:
-        return composed_options(*slots)
-    return _CLASS_OPTIONS.get(name) or options_of(_class_of(name))
+        return [*composed_options(*slots), GUARD]
+    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), GUARD]
 
 
 def _source_of(name: str) -> PolicySource | None:

@@ -1,0 +1,180 @@
+"""A bound on waiting: a job that has waited for long gets a reservation that nothing may delay.
+
+A job is guarded from the first decision on at which it has waited for as long as the limit, until it starts. Guarded
+jobs have reservations as conservative backfilling makes them (`conservative`), among themselves, in order of
+submission: each begins as early as running jobs and the guarded jobs before it allow, and never moves to a later time,
+as long as jobs end by their walltime and hosts stay. Any other job starts only where it delays none of them.
+
+Jobs wait in order of submission, so the guarded ones are the first of the queue. That none is guarded is seen by a look
+at one job. A decision at which a job becomes guarded is asked for only where the job would fit: else nothing could
+start before the next event anyway.
+
+The limit is a number of seconds or, with AUTO, so many times the longest wait so far under FCFS with EASY (`shadow`).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.state.cluster import (
+    N_FREE,
+    N_QUEUED,
+    platform_facts,
+)
+
+from .backfill import take
+from .capacity import TOLERANCE
+from .config import AUTO, Backfill, Power
+from .conservative import keep_reservations, next_call, take_due
+from .memory import (
+    GUARDED,
+    HEAD,
+    KEPT,
+    LIMIT,
+    NEXT_CALL,
+    NEXT_START,
+    note_decision,
+)
+from .plan_arrays import CALL_AT, add
+from .profile import add_free, earliest, least_free
+from .shadow import longest_wait
+
+OPTION = "guard"  # its name, for every policy
+AUTO_FACTOR = 1.2
+_SOON = 1e-6  # seconds: no call is asked for sooner, because a peer rounds its clock down
+
+
+def read_guard(policy: str, value: Any) -> float:
+    """The option's value as seconds, or AUTO.
+
+    Raises:
+        ConfigError: naming the policy and the value.
+    """
+    if value == "auto":
+        return AUTO
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ConfigError(f"policy {policy}: option guard={value} must be auto, or seconds, finite and not negative")
+    return seconds
+
+
+@kernel
+def follow_guard(state, config, memory):
+    """Find out who is guarded now; returns how many, which are the first of the queue."""
+    limit = config.guard if config.guard >= 0.0 else AUTO_FACTOR * longest_wait(state, memory)
+    memory.times[LIMIT] = limit
+    count, length, queue = 0, state.count[N_QUEUED], state.queue
+    while count < length and (
+        queue[count] < memory.counts[GUARDED] or state.now[0] - state.submit_time[queue[count]] >= limit - TOLERANCE
+    ):
+        count += 1
+    if count > 0:
+        memory.counts[GUARDED] = max(memory.counts[GUARDED], queue[count - 1] + 1)
+    else:
+        memory.counts[KEPT] = 0
+    return count
+
+
+@kernel
+def choose_guarded(state, facts, config, memory, queue, length, guarded):
+    """As `backfill.choose`, where the first so many jobs of the state's queue are guarded; one at least.
+
+    They come first in any order: so nothing else starts where the rule is strict and one of them goes on waiting, and
+    for EASY one of them is the first that waits.
+    """
+    reserve_guarded(state, facts, config, memory, guarded)
+    chosen = take_due(state, memory, state.queue, guarded)
+    waits = chosen < guarded
+    if not (waits and config.backfill == Backfill.NONE):
+        chosen = _take_others(state, config, memory, chosen, queue, length, waits)
+    note_decision(state, memory, chosen)
+    memory.counts[HEAD] = -1
+    memory.counts[KEPT] = waits and config.power == Power.NEVER
+    return chosen
+
+
+@kernel
+def reserve_guarded(state, facts, config, memory, guarded):
+    """Bring the reservations of the first so many jobs of the queue up to date."""
+    if memory.counts[KEPT] == 0:
+        memory.times[NEXT_START] = -np.inf  # so that the profile is made again
+    keep_reservations(state, facts, config, memory, state.queue, guarded, memory.counts[GUARDED], True)
+
+
+@kernel
+def is_harmless(state, memory, job):
+    """Whether the reservations leave a job hosts if it starts now."""
+    now = state.now[0]
+    return least_free(memory, now, now + max(state.walltime[job], TOLERANCE)) >= state.size[job]
+
+
+@kernel
+def _take_others(state, config, memory, chosen, queue, length, protected):
+    """Jobs that are not guarded, in order; `protected` is whether a job that waits has its reservation already."""
+    now, free = state.now[0], state.count[N_FREE]
+    for i in range(chosen):
+        free -= state.size[memory.chosen[i]]
+    for i in range(length):
+        job = queue[i]
+        if free == 0:
+            break
+        if job < memory.counts[GUARDED]:
+            continue
+        size, walltime = state.size[job], state.walltime[job]
+        if size <= free and is_harmless(state, memory, job):
+            chosen = take(memory.chosen, chosen, job)
+            add_free(memory, now, now + walltime, -size)
+            free -= size
+        elif config.backfill == Backfill.NONE:
+            break
+        elif config.backfill == Backfill.EASY and not protected:
+            begin = earliest(memory, size, walltime)
+            add_free(memory, begin, begin + walltime, -size)
+            protected = True
+    return chosen
+
+
+@kernel
+def guard_call(state, memory, guarded, chosen, free):
+    """When (seconds) to be called: for a reservation, or because a job that fits into `free` hosts becomes guarded."""
+    call = next_call(state, memory, chosen) if memory.counts[KEPT] else np.inf
+    if free == 0 or memory.times[LIMIT] == np.inf:
+        return call
+    for i in range(guarded, state.count[N_QUEUED]):
+        job = state.queue[i]
+        if state.size[job] <= free and memory.reserved[job] == np.inf:
+            return min(call, state.submit_time[job] + memory.times[LIMIT])
+    return call
+
+
+@kernel
+def ask_for_call(state, memory, plan, time):
+    """Ask to be called at `time` (seconds), but once for each time: a peer keeps every request.
+
+    Nothing is asked where a call is pending that comes no later.
+    """
+    pending = memory.times[NEXT_CALL]
+    if pending <= state.now[0] + TOLERANCE:
+        pending = np.inf
+    time = max(time, state.now[0] + _SOON)
+    if time < pending:
+        plan.time[add(plan, CALL_AT, -1)] = time
+        pending = time
+    memory.times[NEXT_CALL] = pending
+
+
+def switch_times(platform: Platform, unknown: float) -> tuple[float, float]:
+    """Seconds that the slowest host takes to wake and to fall asleep; `unknown` for waking where it is not said."""
+    facts, _ = platform_facts(platform, energy=True)
+    sleeps = facts.sleep_pstate >= 0
+    if not sleeps.any():
+        return 0.0, 0.0
+    wake, doze = facts.on_time[sleeps], facts.off_time[sleeps]
+    return float(np.where(np.isnan(wake), unknown, wake).max()), float(np.nan_to_num(doze, nan=0.0).max())

@@ -22,6 +22,9 @@ POLICIES = [
     ("easy", {"power": "idle-timeout", "idle_timeout": "120"}),
     ("conservative", {"power": "keep-awake", "keep_awake": "2"}),
     ("kamelot", {"reaction": "1.5"}),
+    ("saf+first-fit", {"guard": "600"}),
+    ("sjf+easy", {"power": "idle-timeout", "idle_timeout": "120", "guard": "auto"}),
+    ("kamelot", {"guard": "300"}),
 ]
 
 

@@ -53,7 +53,7 @@ class Power(IntEnum):
     KEEP_AWAKE = 2
 
 
-AUTO = -1.0  # PolicyConfig.guard
+AUTO = -1.2  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY so far
 
 
 class PolicyConfig(NamedTuple):
@@ -71,4 +71,4 @@ class PolicyConfig(NamedTuple):
     idle_timeout: float = 300.0  # seconds
     wake_time: float = 0.0  # seconds to wake a host
     doze_time: float = 0.0  # seconds to put a host to sleep
-    guard: float = math.inf  # seconds after which a waiting job is guarded; AUTO: by what FCFS with EASY did
+    guard: float = math.inf  # seconds after which a waiting job is guarded; below 0 as AUTO

@@ -44,7 +44,6 @@ from .profile import add_free, earliest, least_free
 from .shadow import longest_wait
 
 OPTION = "guard"  # its name, for every policy
-AUTO_FACTOR = 1.2
 _SOON = 1e-6  # seconds: no call is asked for sooner, because a peer rounds its clock down
 
 
@@ -68,7 +67,7 @@ def read_guard(policy: str, value: Any) -> float:
 @kernel
 def follow_guard(state, config, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
-    limit = config.guard if config.guard >= 0.0 else AUTO_FACTOR * longest_wait(state, memory)
+    limit = config.guard if config.guard >= 0.0 else -config.guard * longest_wait(state, memory)
     memory.times[LIMIT] = limit
     count, length, queue = 0, state.count[N_QUEUED], state.queue
     while count < length and (

@@ -8,7 +8,7 @@ from decision.bundle import F8, I4, I8, F8x2, bundle_at
 from decision.jit import kernel
 from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
 
-from .config import AUTO, Backfill, Order, PolicyConfig
+from .config import Backfill, Order, PolicyConfig
 from .profile import Profile
 from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
 
@@ -159,7 +159,7 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
     changed: dict[str, Any] = {}
     if config.order != Order.FCFS and len(memory.key) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
-    if config.guard == AUTO and len(memory.shadow_queue) < jobs:
+    if config.guard < 0 and len(memory.shadow_queue) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("shadow_start", "shadow_queue")}
     if _reserves(config) and len(memory.reserved) < jobs:
         changed["reserved"] = _longer(memory.reserved, jobs, np.inf)

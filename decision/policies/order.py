@@ -26,7 +26,7 @@ from .memory import N_SORTED, ORDERED
 def sort_queue(state, config, memory):
     """Bring ``memory.sorted`` up to date; returns its length."""
     changes = config.order >= Order.WFP3
-    kept = _drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
+    kept = drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
     length = kept
     for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
         if state.job_state[job] == QUEUED:
@@ -43,7 +43,7 @@ def sort_queue(state, config, memory):
 
 
 @kernel
-def _drop_gone(jobs, length, job_state):
+def drop_gone(jobs, length, job_state):
     kept = 0
     for i in range(length):
         jobs[kept] = jobs[i]

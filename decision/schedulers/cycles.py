@@ -23,6 +23,7 @@ from decision.state.cluster import (
     N_FREE,
     N_JOBS,
     N_QUEUED,
+    N_RUNNING,
     PSTATE_COMPUTING,
     ClusterState,
     nb_hosts,
@@ -34,7 +35,8 @@ LENGTH = 1  # of the queue as it is seen
 NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
 FREE = 3  # hosts that this decision leaves free so far
 SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
-N_CYCLE_NUMBERS = 5
+RUNNING = 5  # jobs that run once the last decision is carried out, -1 before the first one
+N_CYCLE_NUMBERS = 6
 
 
 class Cycles(Bundle):
@@ -49,7 +51,7 @@ class Cycles(Bundle):
 def new_cycles(state: ClusterState) -> Cycles:
     """Before the first decision about this state."""
     number = np.zeros(N_CYCLE_NUMBERS, np.int64)
-    number[SWITCHES_SEEN] = -1
+    number[[SWITCHES_SEEN, RUNNING]] = -1
     return Cycles(
         number=number,
         queue=np.zeros(len(state.size), np.int32),
@@ -70,6 +72,7 @@ def forget(cycles):
     """As `new_cycles`, for another run."""
     cycles.number[:] = 0
     cycles.number[SWITCHES_SEEN] = -1
+    cycles.number[RUNNING] = -1
     cycles.call[0] = np.inf
 
 
@@ -93,6 +96,7 @@ def begin_decision(state, cycles):
     number[LENGTH] = old
     number[NEXT_SHOWN] = old
     number[FREE] = count[N_FREE]
+    number[RUNNING] = count[N_RUNNING]
     return count[N_ENDED] > 0 or moved or called
 
 
@@ -119,6 +123,7 @@ def start_at(state, cycles, plan, at):
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
     number[FREE] -= state.size[job]
+    number[RUNNING] += 1
     number[LENGTH] -= 1
     for i in range(at, number[LENGTH]):
         cycles.queue[i] = cycles.queue[i + 1]
@@ -158,8 +163,9 @@ def _plan_switch(plan, host, pstate):
 
 @kernel
 def _follow_hosts(state, cycles):
-    """Bring `until` up to date: where jobs ended, or everywhere if hosts came or went."""
-    if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES]:
+    """Bring `until` up to date: where jobs ended; everywhere, if hosts came or went or a start was not carried out."""
+    as_planned = cycles.number[RUNNING] in (-1, state.count[N_RUNNING] + state.count[N_ENDED])
+    if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES] or not as_planned:
         cycles.number[SWITCHES_SEEN] = state.count[N_CAPACITY_CHANGES]
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from decision.model.errors import ConfigError
-from decision.policies import find_agent, find_policy, register_loader, registry
+from decision.policies import find_agent, find_policy, list_options, register_loader, registry
 
 SOURCE = '''
 class Mine:
@@ -152,3 +152,22 @@ def test_options_that_a_class_does_not_take_are_refused_with_those_it_does(file)
     assert "loud='maybe' must be true or false" in complaint_of(f"{file}:Mine", loud="maybe")
     assert "needs the option depth" in complaint_of(f"{file}:Strict")
     assert "it has none" in complaint_of(f"{file}:Broken", x="3")
+
+
+@pytest.mark.parametrize("name", ["easy", "wfp3", "saf+first-fit", "conservative", "kamelot"])
+def test_every_policy_has_a_guard(name, file):
+    for policy in (name, f"{file}:Mine"):
+        assert find_policy(f"{policy},guard=600").needs_walltime
+        assert find_policy(policy, {"guard": "auto"}).needs_walltime
+        assert list_options(policy)[-1].name == "guard"
+
+
+@pytest.mark.parametrize("value", ["-1", "inf", "nan", "soon", ""])
+def test_a_guard_that_makes_no_sense_is_refused(value, file):
+    assert "guard=" in complaint_of(f"easy,guard={value}")
+    assert "auto, or seconds" in complaint_of(f"{file}:Mine,guard={value}")
+
+
+def test_a_scheduler_that_answers_messages_itself_has_no_guard():
+    with pytest.raises(ConfigError, match="cannot have the option guard"):
+        find_agent("pybatsim:schedulers.easyBackfill:EasyBackfill,guard=60")

@@ -327,10 +327,9 @@ def train(
     from decision.learn import require_learning
 
     require_learning()
-    from decision.formats.input_facts import file_facts
     from decision.learn.config import load_config
-    from decision.learn.schedulers import train_scheduler
     from decision.runs.inputs import Inputs, load_inputs
+    from decision.runs.training import train_to_folder
     from decision.schedulers import find_scheduler
     from decision.shipped import find_platform, find_workload
 
@@ -341,15 +340,7 @@ def train(
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
     files = [find_platform(_source(platform, "platform")), find_workload(_source(workload, "workload"))]
     case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
-    return train_scheduler(
-        case.platform,
-        case.workloads[0],
-        config,
-        [file_facts(file) for file in files],
-        Path(folder),
-        resume=resume,
-        report=report,
-    )
+    return train_to_folder(case, config, Path(folder), resume=resume, report=report)
 
 
 def make_env(

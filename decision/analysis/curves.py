@@ -15,7 +15,7 @@ from .runs import short_names
 
 CURVES = "progress.csv"  # of a training's folder
 _LEAST_SEEDS = 3  # for a mean and a band
-_NEEDED = ("steps", "reward")  # what every row has
+_NEEDED = ("steps", "reward")  # columns that there are
 
 Columns = dict[str, Floats]  # by name, nan where a row has no value
 
@@ -69,7 +69,7 @@ def read_curves(path: Path) -> Columns:
         raise InputError(f"{path}: no iteration has ended yet; wait for the first")
     table = np.array([_numbers(path, number, row, len(header)) for number, row in enumerate(rows, 2)])
     columns = dict(zip(header, table.T, strict=True))
-    if not all(np.isfinite(columns[name]).all() for name in _NEEDED):
+    if not (np.isfinite(columns["steps"]) & (np.isfinite(columns["reward"]) | (columns["steps"] == 0))).all():
         raise InputError(f"{path}: a row lacks {' or '.join(_NEEDED)}; the file is damaged")
     return columns
 

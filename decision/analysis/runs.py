@@ -86,7 +86,13 @@ def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
 
 def runs_in(place: Path) -> list[Path]:
     """The folders of runs in a place, those of runs that failed too: reading one says why it failed."""
-    return sorted({*folders_with(JOBS_FILE, place), *folders_with(RUN, place)})
+    described = [folder for folder in folders_with(RUN, place) if not _is_training(folder)]
+    return sorted({*folders_with(JOBS_FILE, place), *described})
+
+
+def _is_training(folder: Path) -> bool:
+    facts = read_facts(folder)
+    return facts is not None and facts.kind == "training"
 
 
 def folders_with(pattern: str, place: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .command import typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DecideLimitOption,
@@ -83,6 +84,7 @@ MetricsFile = Annotated[
 
 
 def train_command(
+    context: typer.Context,
     scheduler: Learned,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -106,8 +108,10 @@ def train_command(
     ranking is list scheduling with evolved priorities and reservations.
 
     Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
-    curves, FOLDER/progress.csv and TensorBoard's event files; and the state for
-    --resume. After Ctrl-C the same command with --resume gives the result that
+    curves, FOLDER/progress.csv and TensorBoard's event files; the state for
+    --resume; and FOLDER/run.json, which says what made them. Shown from the
+    first minute on are mean waiting time and bounded slowdown of a validation:
+    16 sequences of 250 of the jobs that are learned from. After Ctrl-C the same command with --resume gives the result that
     an uninterrupted training would have given.
 
     Examples:
@@ -123,11 +127,10 @@ def train_command(
       decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
     """
     from decision.batsim.signals import stop_on_signals
-    from decision.formats.input_facts import file_facts
     from decision.learn import require_learning
     from decision.learn.config import load_config
     from decision.model.errors import ConfigError
-    from decision.runs.inputs import Inputs, load_inputs, writable_folder
+    from decision.runs.inputs import Inputs, load_inputs
     from decision.schedulers import find_scheduler
 
     from .learning_tables import learning, print_curve, read_curve
@@ -145,24 +148,21 @@ def train_command(
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
     print_dropped(case.workloads)
     require_learning()
-    from decision.learn.schedulers import train_scheduler
+    from decision.runs.training import train_to_folder
 
     announce_compilation()
-    files = [file_facts(path) for path in (platform, workload)]
-    folder = writable_folder(output)
     with stop_on_signals() as request, learning(config.steps) as show:
-        checkpoint = train_scheduler(
-            case.platform,
-            case.workloads[0],
+        checkpoint = train_to_folder(
+            case,
             config,
-            files,
-            folder,
-            selection=selection,
+            output,
             resume=resume,
             stop=lambda: bool(request.signal),
             report=lambda done: show(done.steps, done.rate, done.row),
+            note=note,
+            command=typed_command(context),
         )
-    curve = read_curve(folder / "progress.csv")
+    curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
         print_json({"checkpoint": checkpoint, "curve": curve})
     else:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +38,17 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    waiting, pace = "-", Pace("training", "steps")
+    validated, pace = "", Pace("training", "steps")
     bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
     with bars as bar, paced(pace):
-        task = bar.add_task("collecting", total=steps)
+        task = bar.add_task("validating", total=steps)
 
         def show(done: int, rate: float, row: Mapping[str, float]) -> None:
-            nonlocal waiting
-            waiting = number(row["waiting_time"]) if "waiting_time" in row else waiting
-            text = f"{rate:,.0f} steps/s, reward {row['reward']:.3f}, waiting {waiting} s"
+            nonlocal validated
+            if "validation_waiting_time" in row:
+                wait, slowdown = (number(row[f"validation_{name}"]) for name in ("waiting_time", "bounded_slowdown"))
+                validated = f"validation: wait {wait} s, slowdown {slowdown}"
+            text = ", ".join(part for part in (f"{rate:,.0f} steps/s" if rate else "", validated) if part)
             pace.set(min(done, steps), steps, text)
             bar.update(task, completed=min(done, steps), description=text)
 
@@ -53,18 +56,23 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
 
 
 def read_curve(path: Path) -> list[dict[str, float]]:
-    """The rows of ``progress.csv``; nan where no episode ended."""
+    """The rows of ``progress.csv``; nan where there is no value."""
     with path.open(newline="") as file:
         return [{name: float(value or "nan") for name, value in row.items()} for row in csv.DictReader(file)]
 
 
 def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
-    """A training's curve in a few rows, each the mean over a part of it."""
-    headers = [">steps", ">episodes", ">reward", ">wait\ns", ">queue\njobs", ">util.\n%"]
+    """A training's curve in a few rows: before the first step, then the mean over each part of it.
+
+    Of the validation each row has the newest values.
+    """
+    headers = [">steps", ">validation\nwait, s", ">validation\nslowdown", ">episodes", ">wait\ns", ">queue\njobs"]
+    headers += [">util.\n%", ">reward"]
     if rows and "entropy" in rows[0]:
         headers.append(">entropy\nnats")
     table = simple_table(*headers)
-    for part in _split(rows, parts):
+    first = [row for row in rows if not row["steps"]]
+    for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
         table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part))
     stdout().print(table)
 
@@ -76,14 +84,18 @@ def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, 
 
 
 def _curve_cells(rows: list[dict[str, float]]) -> Iterator[str]:
-    episodes = [int(row["episodes"]) for row in rows]
+    for name in ("validation_waiting_time", "validation_bounded_slowdown"):
+        known = [row[name] for row in rows if not isnan(row[name])]
+        yield number(known[-1]) if known else "-"
+    episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
     yield f"{sum(episodes):,}"
-    yield f"{sum(row['reward'] for row in rows) / len(rows):.4f}"
     for name, scale in (("waiting_time", 1), ("queue_length", 1), ("utilization", 100)):
         total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n)
         yield number(scale * total / sum(episodes)) if sum(episodes) else "-"
-    if "entropy" in rows[0]:
-        yield f"{sum(row['entropy'] for row in rows) / len(rows):.3f}"
+    for name, digits in (("reward", 4), ("entropy", 3)):
+        if name in rows[0]:
+            mean = sum(row[name] for row in rows) / len(rows)
+            yield "-" if isnan(mean) else f"{mean:.{digits}f}"
 
 
 _COMPARED = (  # metric, header, scale, whether with its interval

@@ -24,6 +24,7 @@ from decision.schedulers.progress import (
     SLOWDOWN,
     STEPS,
     TERMINATED,
+    TRUNCATED,
     UNSEEN,
     USED,
     WAITED,
@@ -127,7 +128,7 @@ def _place(env, rules, job):
         total[LOAD] -= state.size[job] * state.walltime[job]
     number[PLACED] += 1
     if number[PLACED] == rules.jobs:
-        number[TERMINATED] = 1
+        number[TRUNCATED if rules.horizon else TERMINATED] = 1
 
 
 class PlacedJobs(NamedTuple):

@@ -49,7 +49,8 @@ class Beginnings(Bundle):
 class Rules(NamedTuple):
     """What an episode is, as compiled loops take it."""
 
-    jobs: int  # terminated when so many have been placed
+    jobs: int  # the episode ends when so many have been placed
+    horizon: int  # 1: that truncates it; 0: that terminates it
     arrivals: int  # rows of the trace that may come, at most
     gives_up: int  # 1: truncated when they all have come; 0: they are the episode's jobs, and the trace stops
     steps: int  # choices at which it is truncated
@@ -176,6 +177,7 @@ def make_episodes(
     choices = min(jobs, arrivals) + scheduler.choices_per_job * arrivals + 2
     rules = Rules(
         jobs=jobs,
+        horizon=int(episodes.horizon),
         arrivals=arrivals,
         gives_up=int(gives_up),
         steps=choices if episodes.steps is None else episodes.steps,

@@ -26,13 +26,14 @@ _PAUSE = 0.02  # seconds between them
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A run: who decided what, and how it went."""
+    """A run, or a training: who decided or learned what, and how it went."""
 
-    state: Literal["running", "finished", "failed"] = "running"
-    reason: str = ""  # why it failed
+    kind: Literal["run", "training"] = "run"
+    state: Literal["running", "finished", "failed", "interrupted"] = "running"  # interrupted: only a training
+    reason: str = ""  # why it failed or was interrupted
     decision: str  # the package's version
     command: str = ""  # as it was typed; empty for a run from Python
-    policy: str  # as ``--policy`` takes it, and its options
+    policy: str  # as ``--policy`` takes it, and its options; of a training the scheduler, and its settings
     options: Mapping[str, str] = {}
     policy_file: InputFacts | None = None  # of a policy that is a file: a checkpoint, or Python
     seed: int = 0

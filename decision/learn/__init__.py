@@ -10,6 +10,10 @@ update old. It is old by exactly one, however fast either is, so a seed still gi
 policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take whatever
 weights are newest, which learn the same in no two runs.
 
+`validation` says from the first minute what comes of what is learned: rewards are relative to what an episode has seen,
+and may fall while waits become shorter. Its sequences of jobs are short and few, so that it costs a few per cent; it is
+made at fixed steps, so that a training that was stopped leaves the same curves.
+
 Why two: PPO learns DBF to the quality of the best heuristics, but its discounted sums say little of a mean over all
 jobs that a few starved ones decide; rewards for slowdown and waiting time (tried: 2 million steps, discount 0.998)
 halved the slowdown at one and a half times the wait. A hundred numbers that compiled schedules are made with are

@@ -6,7 +6,7 @@ This module needs no torch; `decision.learn.weights` reads and writes the weight
 import os
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +19,9 @@ from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, InputError
 from decision.schedulers.registry import encoder_of_format_1
 
-from .config import TrainConfig, config_of_format_1
+from .config import TrainConfig, config_of_format_1, config_of_format_2
 
-FORMAT = 2  # that is written; format 1 is read, too
+FORMAT = 3  # that is written; those before are read, too
 MANIFEST, WEIGHTS = "manifest.json", "weights.pt"
 MOST_BYTES = 256 << 20  # of the file
 REMEDY = "the file is damaged: copy it again, or train again"
@@ -145,7 +145,7 @@ def decode_manifest(where: str, text: bytes | str) -> Manifest:
 
     Args:
         where: for messages.
-        text: of format 1 or of the present one.
+        text: of the present format or one before.
 
     Raises:
         InputError: if it cannot be used.
@@ -153,13 +153,14 @@ def decode_manifest(where: str, text: bytes | str) -> Manifest:
     written: dict[str, Any] = {}
     try:
         written = msgspec.json.decode(text, type=dict)
-        if written.get("format") not in (1, FORMAT):
+        if (of := written.get("format")) not in range(1, FORMAT + 1) or not isinstance(of, int):
             made = f"format {shown(written.get('format'))}, made by decision {shown(written.get('decision'))}"
-            raise InputError(f"{where}: the checkpoint has {made}; this decision reads formats 1 and {FORMAT}")
-        if written["format"] == 1:
-            upgrades = {"config": config_of_format_1, "encoder": encoder_of_format_1}
-            tables = {name: upgrade(written[name]) for name, upgrade in upgrades.items() if _is_table(written, name)}
-            written |= {"format": FORMAT, **tables}
+            raise InputError(f"{where}: the checkpoint has {made}; this decision reads formats 1 to {FORMAT}")
+        if of == 1:
+            _upgrade(written, config=config_of_format_1, encoder=encoder_of_format_1)
+        if of <= 2:
+            _upgrade(written, config=config_of_format_2)
+        written["format"] = FORMAT
         return msgspec.convert(written, Manifest)
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `$.")
@@ -175,8 +176,9 @@ def decode_manifest(where: str, text: bytes | str) -> Manifest:
         raise InputError(f"{where}: {shown(error)}; {REMEDY}") from None
 
 
-def _is_table(tree: Mapping[str, Any], name: str) -> bool:
-    return isinstance(tree.get(name), dict)
+def _upgrade(tree: dict[str, Any], **upgrades: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Bring tables into a newer form; what is damaged stays as it is."""
+    tree |= {name: upgrade(tree[name]) for name, upgrade in upgrades.items() if isinstance(tree.get(name), dict)}
 
 
 def _found(tree: Any, place: str) -> str:

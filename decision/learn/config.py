@@ -14,6 +14,7 @@ from decision.model.names import nearest
 from decision.schedulers.base import convert_settings
 from decision.schedulers.registry import find_scheduler, records
 
+_SMALL = 64  # widest layer of a network that one thread computes
 ALGORITHM = "algorithm"  # field of section ``learn`` that says which config it is
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
@@ -35,6 +36,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347); `decision.learn.ppo` follows it."""
 
     learner: ClassVar[str] = "learner:PpoLearner"  # in this package: its class method `make` gives an `Algorithm`
+    validated_every: ClassVar[int] = 250_000  # steps: validations take a few per cent of the time
 
     steps: Count = 2_000_000  # environment steps in all
     envs: Count = 64  # environments side by side
@@ -54,13 +56,24 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     normalise_advantages: bool = True
     reward_scale: Positive = 1.0
     overlap: bool = True  # collect the next rollout, with the policy from before the update, while the update runs
-    threads: Threads = 0  # that torch computes with; 0: one per core, half with overlap
+    threads: Threads = 0  # that torch computes with; 0: one for a small network, else one per core, half with overlap
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
+    compile: Literal["auto", "on", "off"] = "auto"  # whether torch compiles the network; auto: on a GPU
 
-    def torch_threads(self, cores: int) -> int:
-        """Threads that torch computes with: two that wait for each other at every operation waste both cores."""
-        return self.threads or max(1, cores // 2 if self.overlap else cores)
+    @property
+    def timed(self) -> str:
+        """What depends on how far the training is of all its steps; empty where nothing does."""
+        return "the learning rate" if self.lr_schedule == "linear" else ""
+
+    def torch_threads(self, cores: int, network: NetworkConfig | None) -> int:
+        """Threads that torch computes with.
+
+        Operations of small networks take microseconds. Threads that wait for each other at each of them gain little on
+        a quiet machine, and beside other work they are many times as slow as one.
+        """
+        small = network is not None and max(network.hidden, default=0) <= _SMALL
+        return self.threads or (1 if small else max(1, cores // 2 if self.overlap else cores))
 
 
 class CmaEsConfig(
@@ -69,6 +82,7 @@ class CmaEsConfig(
     """Evolution by whole schedules (Hansen, arXiv 1604.00772); `decision.learn.evolution` follows it."""
 
     learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
+    validated_every: ClassVar[int] = 2_000_000  # steps
 
     steps: Count = 150_000_000  # jobs that are placed in all
     population: Annotated[int, msgspec.Meta(ge=4)] = 20  # candidates of a generation
@@ -76,7 +90,12 @@ class CmaEsConfig(
     spread: Positive = 0.3  # standard deviation of the first candidates
     threads: Threads = 0  # that schedule; 0: one per core
 
-    def torch_threads(self, cores: int) -> int:
+    @property
+    def timed(self) -> str:
+        """What depends on how far the training is of all its steps."""
+        return "what is minimised"
+
+    def torch_threads(self, cores: int, network: NetworkConfig | None) -> int:
         """Threads that torch computes with: it has nothing to compute."""
         return 1
 
@@ -155,6 +174,12 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
     return _convert(tree | more, preset)
 
 
+def all_settings(config: TrainConfig) -> dict[str, str]:
+    """Each of a config's settings, ``learn.lr`` and the like, in words."""
+    flat = _flat(msgspec.to_builtins(config))
+    return {name: str(value) for name, value in flat.items() if name not in ("scheduler", "seed")}
+
+
 def differences(one: TrainConfig, other: TrainConfig) -> list[str]:
     """Keys whose values differ, as ``learn.lr: 0.0003 and 0.0001``."""
     first, second = _flat(msgspec.to_builtins(one)), _flat(msgspec.to_builtins(other))
@@ -177,6 +202,12 @@ def config_of_format_1(tree: dict[str, Any]) -> dict[str, Any]:
         "env": {name: value for name, value in env.items() if name in known},
         "learn": {ALGORITHM: record.algorithms[0], **learn},
     }
+
+
+def config_of_format_2(tree: dict[str, Any]) -> dict[str, Any]:
+    """A config as checkpoints of format 2 have it, in the present form: with what was not yet a setting."""
+    record, env = find_scheduler(str(tree.get("scheduler"))), tree.get("env")
+    return tree | {"env": {**record.former_settings, **env}} if isinstance(env, dict) else tree
 
 
 def _preset_files() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from decision.cores import available_cores
 from decision.envs import Setup
 from decision.envs.batch import Batch
 from decision.envs.evaluation import play_episode
+from decision.policies.policy import Policy
 from decision.schedulers.base import ParametricScheduler, Scheduler
 
 from .config import CmaEsConfig, TrainConfig
@@ -110,6 +111,10 @@ class EvolutionLearner:
 
         list(self._pool.map(play, range(threads)))
         return metrics
+
+    def policy(self) -> Policy:
+        """That of the average over the last generations' means."""
+        return self._scheduler.policy(self._average.reshape(self._scheduler.weights), self._scheduler.name)
 
     def weights(self) -> dict[str, torch.Tensor]:
         """The average over the last generations' means."""

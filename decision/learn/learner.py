@@ -4,15 +4,17 @@ import copy
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from decision.envs import SchedulerVectorEnv, Setup
+from decision.envs.evaluation import ChooseAll
 from decision.envs.room import check_memory
 from decision.model.errors import ConfigError
 from decision.schedulers.base import ChoosingScheduler, Layout, Scheduler
 
+from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv
 from .config import PpoConfig, TrainConfig
 from .networks import Network, make_network
@@ -27,13 +29,19 @@ class PpoLearner:
         envs: what it learns in; as many as the config says.
         layout: of their observations, where the network wants to know.
         metrics: of their episodes, for the curves.
+        draws: as of `decision.learn.actor.NetworkActor`.
 
     Raises:
         ConfigError: if the config asks for a GPU and there is none.
     """
 
     def __init__(
-        self, config: TrainConfig, envs: MaskedVectorEnv, layout: Layout | None, metrics: tuple[str, ...]
+        self,
+        config: TrainConfig,
+        envs: MaskedVectorEnv,
+        layout: Layout | None,
+        metrics: tuple[str, ...],
+        draws: bool = False,
     ) -> None:
         assert isinstance(config.learn, PpoConfig)
         assert config.network is not None
@@ -45,12 +53,13 @@ class PpoLearner:
             actions = int(envs.single_action_space.n)
             network = make_network(config.network, space.shape[0], actions, layout)
         self.network = network.to(self.device)
-        self._compiled: Network = torch.compile(network) if self.device.type == "cuda" else network  # type: ignore[assignment]
         self._behaviour = copy.deepcopy(network)
+        # updates and rollouts compute alike, in the same precision: else ratios are not 1 before the first update
+        self._learning, self._acting = (_compiled(each, ppo, self.device) for each in (network, self._behaviour))
         self._optimizer = torch.optim.Adam(network.parameters(), lr=ppo.lr, eps=1e-5, fused=True)
         self._generator = torch.Generator().manual_seed(config.seed)
         self._collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
-        self._envs, self._pool = envs, ThreadPoolExecutor(1)
+        self._envs, self._pool, self._draws = envs, ThreadPoolExecutor(1), draws
         self.columns = ("episodes", "reward", *metrics, *Losses._fields, "lr")
         self.iteration = 0
         self.lr = ppo.lr  # of the last update
@@ -64,7 +73,8 @@ class PpoLearner:
         steps = config.learn.rollout * (2 if config.learn.overlap else 1)  # an observation is in float32
         check_memory("environments with their rollouts", config.learn.envs, 4 * steps * setup.encoder.shape[0])
         envs = SchedulerVectorEnv(config.learn.envs, setup=setup, threads=1)
-        return cls(config, envs, scheduler.layout(setup.encoder), (*scheduler.curves, *scheduler.metrics))
+        metrics = (*scheduler.curves, *scheduler.metrics)
+        return cls(config, envs, scheduler.layout(setup.encoder), metrics, scheduler.draws)
 
     @property
     def steps(self) -> int:
@@ -103,7 +113,8 @@ class PpoLearner:
 
     def _collect(self) -> Collected:
         """A rollout by the policy as it was when an update last began or ended."""
-        return self._collector.collect(self._behaviour)
+        with _autocast(self._ppo, self.device):
+            return self._collector.collect(self._acting)
 
     def _update(self, rollout: Rollout) -> Losses:
         ppo = self._ppo
@@ -112,7 +123,11 @@ class PpoLearner:
             group["lr"] = self.lr
         there = Rollout(*(column.to(self.device) for column in rollout))
         autocast = _autocast(ppo, self.device)
-        return update(self._compiled, self._optimizer, there, ppo, self._generator, autocast)
+        return update(self._learning, self._optimizer, there, ppo, self._generator, autocast)
+
+    def policy(self) -> ChooseAll:
+        """The network's choices, as a deployed policy makes them."""
+        return NetworkActor(copy.deepcopy(self.network).cpu(), self._draws).together
 
     def weights(self) -> dict[str, torch.Tensor]:
         """The network's."""
@@ -151,6 +166,11 @@ def _device(ppo: PpoConfig) -> str:
     if ppo.device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("learn.device is cuda, but torch finds no GPU here: choose cpu or auto")
     return ("cuda" if torch.cuda.is_available() else "cpu") if ppo.device == "auto" else ppo.device
+
+
+def _compiled(network: Network, ppo: PpoConfig, device: torch.device) -> Network:
+    wanted = ppo.compile == "on" or (ppo.compile == "auto" and device.type == "cuda")
+    return cast(Network, torch.compile(network)) if wanted else network
 
 
 def _autocast(ppo: PpoConfig, device: torch.device) -> AbstractContextManager[object]:

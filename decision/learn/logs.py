@@ -14,6 +14,8 @@ from pathlib import Path
 
 from decision.formats.files import write_files
 
+EVENT_FILES = "events.out.tfevents.*.decision"
+
 
 class CsvLog:
     """Rows of numbers in a file; each is on disk before the next one is made.
@@ -26,7 +28,7 @@ class CsvLog:
 
     def __init__(self, path: Path, columns: Sequence[str], keep: int = 0) -> None:
         self._columns = columns
-        write_files({path: [_csv(columns).encode(), *_rows_up_to(path, keep)]})
+        write_files({path: [_csv(columns).encode(), *_rows_up_to(path, columns, keep)]})
         self._file = path.open("a", newline="")
 
     def write(self, row: Mapping[str, float]) -> None:
@@ -49,7 +51,7 @@ class EventLog:
 
     def __init__(self, folder: Path, last_step: int) -> None:
         now = time.time()
-        self._file = (folder / f"events.out.tfevents.{int(now)}.{os.getpid()}.decision").open("ab")
+        self._file = (folder / EVENT_FILES.replace("*", f"{int(now)}.{os.getpid()}")).open("ab")
         self._record(_double(1, now) + _bytes(3, b"brain.Event:2"))
         session_start = _varint(8) + _varint(1)  # SessionLog.status = START: older values from this step on are void
         self._record(_double(1, now) + _int(2, last_step + 1) + _bytes(7, session_start))
@@ -79,11 +81,17 @@ def _text(value: float | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _rows_up_to(path: Path, last: int) -> list[bytes]:
+def _rows_up_to(path: Path, columns: Sequence[str], last: int) -> list[bytes]:
+    """Whole rows of a file, which may be of an older version with fewer columns."""
     if not path.exists() or not last:
         return []
-    rows = path.read_bytes().splitlines(keepends=True)[1:]
-    return [row for row in rows if row.endswith(b"\n") and int(row.split(b",", 1)[0]) <= last]
+    header, *rows = path.read_text().splitlines(keepends=True)
+    names, kept = header.strip().split(","), []
+    for row in rows:
+        if row.endswith("\n") and int(row.split(",", 1)[0]) <= last:
+            cells = dict(zip(names, row.strip().split(","), strict=False))
+            kept.append(_csv([cells.get(name, "") for name in columns]).encode())
+    return kept
 
 
 def _varint(number: int) -> bytes:

@@ -100,7 +100,7 @@ class JobsNetwork(Network):
 
     def prepare(self, observation: Floats) -> Floats:
         """Times on a logarithmic scale; when as many cores as a job needs will be free, if no other job starts."""
-        n, (cluster, window, by_core) = len(observation), self.layout
+        n, (cluster, window, by_core, endless) = len(observation), self.layout
         jobs = observation[:, cluster:].reshape(n, window, JOB_FEATURES)
         size, run = jobs[..., 0], jobs[..., 1]
         summarise = _by_core if by_core else _by_pool
@@ -111,7 +111,8 @@ class JobsNetwork(Network):
         out[:, self.nb_cluster - 1] = _log_scale(ready[:, 0])
         features = out[:, self.nb_cluster :].reshape(n, window, _JOB)
         features[..., 0] = size
-        features[..., 1:4] = _log_scale(jobs[..., :3])
+        features[..., 1:3] = _log_scale(jobs[..., :2])
+        features[..., 3] = _log_scale(_ratio(jobs[..., 2]) if endless else jobs[..., 2])
         features[..., 4] = jobs[..., 3]
         features[..., 5] = size <= free[:, None] + _ROUNDING
         features[..., 6] = _log_scale(ready)
@@ -218,6 +219,11 @@ def _by_pool(pools: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
     pool = (within[:, None, :] < size[..., None] - _ROUNDING).sum(axis=2)
     ready = np.where(pool == 0, 0.0, 2.0 ** (np.minimum(pool, last) - last))
     return pools, pools[:, 0], ready.astype(np.float32)
+
+
+def _ratio(share: Floats) -> Floats:
+    """x / (x + 1) to x."""
+    return np.asarray(share / np.maximum(1 - share, np.float32(1e-7)), np.float32)
 
 
 def _log_scale(share: Floats) -> Floats:

@@ -22,6 +22,7 @@ from .checkpoint import Manifest
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
 from .training import Report, Training, run_training
+from .validation import Validation
 
 
 def train_scheduler(
@@ -69,7 +70,12 @@ def train_scheduler(
     learner = getattr(import_module(f"{__package__}.{module}"), name)
     metrics = (*scheduler.curves, *getattr(scheduler, "metrics", ()))
     training = Training(
-        partial(learner.make, scheduler=scheduler, setup=setup), metrics, manifest, folder, scheduler.name
+        partial(learner.make, scheduler=scheduler, setup=setup),
+        metrics,
+        manifest,
+        folder,
+        scheduler.name,
+        Validation(setup, workload),
     )
     return run_training(training, resume=resume, stop=stop, report=report)
 

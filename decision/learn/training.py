@@ -10,15 +10,18 @@ import msgspec
 import torch
 
 from decision.cores import available_cores
+from decision.envs.evaluation import ChooseAll
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError
+from decision.policies.policy import Policy
 
 from .checkpoint import Manifest, decode_manifest, read_packed, write_checkpoint
-from .config import LearnConfig, TrainConfig, differences
-from .logs import CsvLog, EventLog
+from .config import TrainConfig, differences
+from .logs import EVENT_FILES, CsvLog, EventLog
+from .validation import Validation
 from .weights import dump, load
 
-_STATE = "resume.pt"
+_CURVES, _STATE = "progress.csv", "resume.pt"
 _SAVE_EVERY = 60.0  # seconds
 
 
@@ -42,6 +45,9 @@ class Algorithm(Protocol):
     def iterate(self) -> Mapping[str, float]:
         """Learn a little; returns values for the curves, those that there are."""
 
+    def policy(self) -> Policy | ChooseAll:
+        """What was learned, for `decision.envs.evaluate`."""
+
     def weights(self) -> Mapping[str, torch.Tensor]:
         """What was learned, for the checkpoint."""
 
@@ -63,13 +69,14 @@ class Training(NamedTuple):
     manifest: Manifest  # of the checkpoint, as it is before the first step
     folder: Path  # gets curves, checkpoint and state
     name: str  # of the checkpoint's file, without .ckpt
+    validate: Callable[[Policy | ChooseAll], Mapping[str, float]] = lambda _: {}  # gives the columns of `Validation`
 
 
 class Report(NamedTuple):
-    """How far the training is, after an iteration."""
+    """How far the training is, before the first iteration and after each."""
 
     steps: int
-    rate: float  # steps per second of this iteration
+    rate: float  # steps per second of this iteration; 0 before the first
     row: Mapping[str, float]  # what goes into the curves
 
 
@@ -86,7 +93,7 @@ def run_training(
         task: what is learned, and where it is written: ``progress.csv``, TensorBoard's event files, the checkpoint.
         resume: go on from the folder's state, if there is one; more steps than it began with extend the training.
         stop: asked after each iteration.
-        report: called after each iteration.
+        report: called before the first iteration, and after each.
 
     Returns:
         The checkpoint.
@@ -100,26 +107,23 @@ def run_training(
     if saved is not None:  # with the steps of now
         manifest = msgspec.structs.replace(_manifest(task, saved), config=task.manifest.config)
     with ExitStack() as open_things:
-        open_things.enter_context(_threads(manifest.config.learn))  # the first weights' last bits depend on it, too
+        open_things.enter_context(_threads(manifest.config))  # the first weights' last bits depend on it, too
         learner = open_things.enter_context(closing(task.algorithm(manifest.config)))
         if saved is not None:
             learner.restore(saved["learner"])
-        columns = ("iteration", "steps", *learner.columns)
-        curves = CsvLog(task.folder / "progress.csv", columns, keep=learner.iteration)
-        events = EventLog(task.folder, learner.steps)
-        open_things.callback(curves.close)
-        open_things.callback(events.close)
+        curves = open_things.enter_context(closing(_Curves(task, learner, report)))
+        if not learner.steps and (validated := task.validate(learner.policy())):
+            curves.tell(0.0, validated)
         saved_at = time.monotonic()
         while not learner.finished:
             began, before = time.perf_counter(), learner.steps
-            learned = learner.iterate()
+            learned = dict(learner.iterate())
             rate = (learner.steps - before) / (time.perf_counter() - began)
-            row = {"iteration": learner.iteration, "steps": learner.steps, **learned}
-            curves.write(row)
-            events.write(learner.steps, {**row, "steps_per_second": rate})
+            if learner.finished or _rounds(task, learner.steps) > _rounds(task, before):
+                learned |= task.validate(learner.policy())
+            row = curves.tell(rate, learned)
             scores = {name: row[name] for name in task.metrics if name in row}
             manifest = msgspec.structs.replace(manifest, steps=learner.steps, scores=scores or manifest.scores)
-            report(Report(learner.steps, rate, row))
             stopping = stop() or learner.finished
             if stopping or time.monotonic() - saved_at > _SAVE_EVERY:
                 _save(task, checkpoint, manifest, learner)
@@ -127,6 +131,40 @@ def run_training(
             if stopping:
                 break
     return checkpoint
+
+
+class _Curves:
+    """The rows of a training, wherever they are shown."""
+
+    def __init__(self, task: Training, learner: Algorithm, report: Callable[[Report], None]) -> None:
+        columns = ("iteration", "steps", *learner.columns, *Validation.columns)
+        self._csv = CsvLog(task.folder / _CURVES, columns, keep=learner.iteration)
+        self._events = EventLog(task.folder, learner.steps)
+        self._learner, self._report = learner, report
+
+    def tell(self, rate: float, values: Mapping[str, float]) -> Mapping[str, float]:
+        """A row of now, with these values."""
+        steps = self._learner.steps
+        row = {"iteration": self._learner.iteration, "steps": steps, **values}
+        self._csv.write(row)
+        self._events.write(steps, row | ({"steps_per_second": rate} if rate else {}))
+        self._report(Report(steps, rate, row))
+        return row
+
+    def close(self) -> None:
+        self._csv.close()
+        self._events.close()
+
+
+def training_files(checkpoint: Path) -> list[Path]:
+    """All that a training has written."""
+    folder = checkpoint.parent
+    return [checkpoint, folder / _CURVES, folder / _STATE, *sorted(folder.glob(EVENT_FILES))]
+
+
+def _rounds(task: Training, steps: int) -> int:
+    """How many validations are due after so many steps."""
+    return steps // task.manifest.config.learn.validated_every
 
 
 def _save(task: Training, checkpoint: Path, manifest: Manifest, learner: Algorithm) -> None:
@@ -179,10 +217,10 @@ def _check_same_jobs(task: Training, before: Manifest) -> None:
 
 
 @contextmanager
-def _threads(config: LearnConfig) -> Iterator[None]:
+def _threads(config: TrainConfig) -> Iterator[None]:
     """Let torch compute with as many threads as the algorithm wants."""
     before = torch.get_num_threads()
-    torch.set_num_threads(config.torch_threads(available_cores()))
+    torch.set_num_threads(config.learn.torch_threads(available_cores(), config.network))
     try:
         yield
     finally:

@@ -48,9 +48,12 @@ class Candidate(NamedTuple):
     window: tuple[int, int] | None = None  # DBF's: jobs from the queue's head and tail
 
 
+_AS_IN_THE_PAPER = ("env.paper=true", "env.cluster=cores", "env.jobs=1000")
+
+
 def _window(head: int, tail: int, preset: str = "dbf-compact") -> Candidate:
     """DBF with this window."""
-    changes = (f"env.head={head}", f"env.tail={tail}")
+    changes = (f"env.head={head}", f"env.tail={tail}", *_AS_IN_THE_PAPER)
     return Candidate(f"DBF {head}-{tail}", f"{head}-{tail}", preset, changes, (head, tail))
 
 

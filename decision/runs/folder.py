@@ -3,9 +3,10 @@
 import datetime
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -22,15 +23,26 @@ from .inputs import LoadedInputs, PolicyChoice, policy_file, writable_folder
 
 def describe_run(case: LoadedInputs, choice: PolicyChoice, engine: Engine, command: str) -> RunFacts:
     """What is about to run, and how. Raises InputError if a file cannot be read."""
-    inputs, own = case.inputs, policy_file(choice.policy)
+    own, facts = policy_file(choice.policy), _describe(case, choice.policy, choice.settings, choice.seed, command)
+    return replace(facts, policy_file=None if own is None else file_facts(own), engine=engine.value)
+
+
+def describe_training(
+    case: LoadedInputs, scheduler: str, settings: Mapping[str, str], seed: int, command: str
+) -> RunFacts:
+    """What is about to be trained, and how. Raises InputError if a file cannot be read."""
+    return replace(_describe(case, scheduler, settings, seed, command), kind="training")
+
+
+def _describe(case: LoadedInputs, policy: str, options: Mapping[str, str], seed: int, command: str) -> RunFacts:
+    inputs = case.inputs
     return RunFacts(
         decision=__version__,
         command=printable(command),
-        policy=printable(choice.policy),
-        options={name: printable(value) for name, value in choice.settings.items()},
-        policy_file=None if own is None else file_facts(own),
-        seed=choice.seed,
-        engine=engine.value,
+        policy=printable(policy),
+        options={name: printable(value) for name, value in options.items()},
+        seed=seed,
+        engine=Engine.EMBEDDED.value,
         energy=inputs.energy,
         platform=file_facts(inputs.platform),
         workloads=tuple(map(file_facts, inputs.workloads)),
@@ -51,11 +63,15 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[list[Path]]:
     ConfigError, which is a mistake found before anything is written, it is what it was before.
 
     Raises:
-        ConfigError: if another run goes on in the folder, or it cannot be written.
+        ConfigError: if another run goes on in the folder, it holds a training and this is a run or the other way round,
+            or it cannot be written.
     """
     folder = writable_folder(output)
     with _locked(folder):
         before = read_facts(folder)
+        if before is not None and before.kind != facts.kind:
+            holds = f"the folder holds a {before.kind} of {before.policy}"
+            raise ConfigError(f"{folder}: {holds}; choose another folder", field="output")
         older = {} if before is None else before.files
         _write(folder, replace(facts, files=older))
         written: list[Path] = []
@@ -65,8 +81,10 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[list[Path]]:
             _restore(folder, before)
             raise
         except BaseException as error:
+            resumes = facts.kind == "training" and not isinstance(error, Exception)
+            state: Literal["interrupted", "failed"] = "interrupted" if resumes else "failed"
             with suppress(ConfigError):
-                _write(folder, replace(facts, state="failed", reason=_reason(error), end=_now(), files=older))
+                _write(folder, replace(facts, state=state, reason=_reason(error), end=_now(), files=older))
             raise
         files = {path.name: path.stat().st_size for path in written}
         for name in older.keys() - files.keys():
@@ -83,8 +101,9 @@ def _locked(folder: Path) -> Iterator[None]:
     if lock is None:
         facts = read_facts(folder)
         who = "" if facts is None else f" (process {facts.process} on {facts.host})"
+        kind = "run" if facts is None else facts.kind
         raise ConfigError(
-            f"{folder}: another run goes on in this folder{who}; wait for its end, or choose another folder",
+            f"{folder}: another {kind} goes on in this folder{who}; wait for its end, or choose another folder",
             field="output",
         )
     with lock:

@@ -97,13 +97,14 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str  # of the observation
     version: int = 1
 
-    VERSION: ClassVar[int] = 1  # raised whenever the meaning of a number changes
+    VERSIONS: ClassVar[tuple[int, ...]] = (1,)  # that are known; a number with another meaning makes a new one
 
     def __post_init__(self) -> None:
-        if self.version != self.VERSION:
+        if self.version not in self.VERSIONS:
+            known = " and ".join(map(str, self.VERSIONS))
             raise ConfigError(
-                f"encoder {self.name} of version {self.version} was asked for, this package has version "
-                f"{self.VERSION}; use the package that made the checkpoint"
+                f"encoder {self.name} of version {self.version} was asked for, this package has version {known}; "
+                "use the package that made the checkpoint"
             )
 
     @property
@@ -160,17 +161,19 @@ class Layout(NamedTuple):
     cluster: int  # numbers about the cluster
     window: int  # jobs: actions 0 to window - 1 start them, action `window` goes forward
     by_core: bool  # whether they are the remaining times of cores, or else shares of the cores in pools of such times
+    endless: bool  # whether a wait w is w / (w + longest), or else w / longest, and 1 from there on
 
 
 class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     """What begins and ends an episode.
 
-    It begins on an idle cluster, and terminates when `jobs` jobs have been placed. All else cuts it off (truncates): it
-    could have gone on.
+    It begins on an idle cluster, and terminates when `jobs` jobs have been placed, unless that is a `horizon`. All
+    else cuts it off (truncates): it could have gone on.
     """
 
     jobs: int | None = 1000  # to be placed; None: all of the workload
     online: bool = True  # whether jobs go on to arrive, the trace beginning again at its end; if not, only `jobs` come
+    horizon: bool = False  # whether it is cut off, too, when `jobs` jobs have been placed: others wait, and could go on
     rows: tuple[int, ...] | None = None  # of the trace: with whose arrival an episode may begin; None: any
     begins: tuple[float, ...] | None = None  # seconds: when the clock begins, for each of `rows`; None: as they arrive
     seconds: float = np.inf  # after which it is cut off
@@ -194,6 +197,7 @@ class Scheduler:
     curves: ClassVar[tuple[str, ...]] = (  # metrics that a training shows
         *("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown"),
     )
+    former_settings: ClassVar[Mapping[str, Any]] = {}  # of checkpoints up to format 2, which did not say them
     model_summary: ClassVar[str] = ""  # the line of a model that ships; names of settings in braces
 
     @property

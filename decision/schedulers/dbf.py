@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -14,13 +14,14 @@ from decision.model.workload import Workload
 from decision.policies.plan_arrays import START
 from decision.state.cluster import N_RUNNING, ClusterState
 
-from .base import ACT, CYCLE_ENDS, OBSERVE, REWARD, ChoosingScheduler, Layout
+from .base import ACT, CYCLE_ENDS, OBSERVE, REWARD, ChoosingScheduler, Episodes, Layout
 from .cycles import FREE, LENGTH, start_at
 from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .registry import register
 from .window import JOB_FEATURES, Count, Slots, WindowEncoder, check_window, longest_walltime, place_of, see_window
 
 BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
+CLIPPED, ENDLESS = 1, 2  # their versions: how waits are seen
 MOST_CORES = 1 << 20  # seen one by one
 MOST_POOLS = 1024  # a share of the longest runtime below 2 ** -1024 is 0
 
@@ -35,6 +36,7 @@ class DbfSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cluster: Literal["cores", "pools"] = "cores"  # how the cluster is seen: each core, or pools that fit any size
     jobs: Count = 1000  # placed jobs that end an episode
     online: bool = True  # whether other jobs arrive after those
+    paper: bool = False  # waits, episodes' ends and the mask of Fwd as in the paper, for short runs
     idle_weight: Share = 1 / 3  # w1 of the reward
     queue_weight: Share = 1 / 3  # w2
     waiting_weight: Share = 1 / 3  # w3
@@ -44,9 +46,12 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
     """Numbers about the cluster, then a split window of the queue."""
 
     name: str = BY_CORE
+    version: int = ENDLESS
     cores: int  # of the cluster; 0 for any number
     cluster: int  # numbers before those of the window: as many as cores, or pools
     tail: int  # window slots for the last jobs of the queue
+
+    VERSIONS: ClassVar[tuple[int, ...]] = (CLIPPED, ENDLESS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +89,8 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
         """The encoder as numbers for the kernels."""
         pools = self.cluster if self.name == BY_POOL else 0
         return DbfMemory(
-            number=np.array([self.head, self.tail, pools]), seconds=np.array([self.max_runtime, self.max_wait], float)
+            number=np.array([self.head, self.tail, pools, self.version == ENDLESS]),
+            seconds=np.array([self.max_runtime, self.max_wait], float),
         )
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
@@ -99,7 +105,7 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
 class DbfMemory(Bundle):
     """The encoder as numbers; nothing is remembered."""
 
-    number: I8  # (3,) head, tail, pools (0 for one number per core)
+    number: I8  # (4,) head, tail, pools (0 for one number per core), whether waits are endless
     seconds: F8  # (2,) max_runtime, max_wait
 
 
@@ -116,16 +122,30 @@ def _act(state, facts, cycles, plan, memory, action):
 @OBSERVE.entry_with(DbfMemory)
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
-    head, tail, pools = memory.number[0], memory.number[1], memory.number[2]
+    head, tail, pools, endless = memory.number[0], memory.number[1], memory.number[2], memory.number[3] == 1
     max_runtime = memory.seconds[0]
     if pools == 0:
         width = _see_cores(state, cycles, max_runtime, observation)
     else:
         width = _see_pools(state, cycles, plan, pools, max_runtime, observation)
     window = observation[width:]
-    some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], True, window, mask)
-    mask[len(mask) - 1] = not (some and cycles.number[FREE] == len(cycles.until))
+    some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
+    idle = cycles.number[FREE] == len(cycles.until)
+    mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
     return 0
+
+
+@kernel
+def _all_fit(state, cycles):
+    """Whether the cluster is idle, or all jobs that wait could start now: then waiting for anything is of no use."""
+    free = cycles.number[FREE]
+    if free == len(cycles.until):
+        return True
+    for at in range(cycles.number[LENGTH]):
+        free -= state.size[cycles.queue[at]]
+        if free < 0:
+            return False
+    return True
 
 
 @REWARD.entry_with(DbfMemory)
@@ -190,12 +210,12 @@ class Dbf(ChoosingScheduler):
     Wang, Harwood and Rodriguez, Deep Back-Filling: a Split Window Technique for Deep Online Cluster Job Scheduling,
     HPCC 2022.
 
-    Observation, version 1, all in [0, 1], f32 (D,)::
+    Observation, version 2, all in [0, 1], f32 (D,)::
 
         0 .. N - 1        remaining requested time of each core's job / longest runtime, 0 where it is free
         N + 4 k           of slot k of the window: cores / N
         N + 4 k + 1           requested runtime / longest runtime
-        N + 4 k + 2           time waited / longest wait
+        N + 4 k + 2           time waited / (time waited + longest runtime)
         N + 4 k + 3           1 where there is a job, else all four are 0
 
     A core that is away counts as 1. Slots 0 .. head - 1 are the first jobs of the queue, the `tail` slots after them
@@ -210,13 +230,19 @@ class Dbf(ChoosingScheduler):
     Reward: 0 for a valid choice, else R(t) = -w1 (1 - eta) - w2 L / Lmax - w3 W / Wmax: the share of idle cores, the
     queue's length and the time waited by its jobs, each of the two over its maximum since the episode began.
 
-    Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
-    been placed. Jobs go on to arrive; after the last the trace begins again. It is truncated when four times as many
-    have come, or (not `online`) when nothing can happen any more.
+    Episode: begins on an idle cluster with the arrival of a random job of the trace, and is truncated when `jobs` jobs
+    have been placed: others wait, and what becomes of them counts (the learner takes the value of the last state in
+    their place). Jobs go on to arrive; after the last the trace begins again. It is truncated, too, when four times as
+    many have come, or (not `online`) when nothing can happen any more; not `online` it terminates with its last job.
 
     Masks: ``info["action_mask"]`` i8 (A,), `action_masks()`, and in the observation with `dict_observation`. Fwd is
-    masked where the cluster is idle and a job could start: nothing but another arrival would end that wait. (The paper
-    has no such rule. A Fwd that is chosen all the same is carried out.)
+    masked where all jobs that wait could start now, and where the cluster is idle and one of them could: nothing but
+    another arrival would end that wait. So no job waits on a machine that is nearly idle. (The paper has no such rule.
+    A Fwd that is chosen all the same is carried out.)
+
+    With ``paper=True`` it is the paper's, in which starvation cannot be seen, and leaving large jobs is paid for:
+    observation version 1, where waits are shares of the longest runtime, and longer ones 1; an episode terminates when
+    `jobs` jobs have been placed; Fwd is masked on an idle cluster alone.
 
     At the end ``info["metrics"]`` has what `decision.envs.METRICS` names.
     """
@@ -232,6 +258,7 @@ class Dbf(ChoosingScheduler):
     observations = {BY_CORE: {"cluster": "cores"}, BY_POOL: {"cluster": "pools"}}
     encoder_type = DbfEncoder
     draws = True
+    former_settings = {"paper": True}
     act, observe, reward = _act, _observe, _reward
     model_summary = "learned deep backfilling, window {head}-{tail}"
 
@@ -239,11 +266,16 @@ class Dbf(ChoosingScheduler):
         """Refuse a window without slots. Raises ConfigError."""
         check_window(where, head=settings.head, tail=settings.tail)
 
+    def episodes(self, settings: DbfSettings, workload: Workload) -> Episodes:
+        """Of so many placed jobs: a horizon where others wait, unless as in the paper."""
+        return Episodes(jobs=settings.jobs, online=settings.online, horizon=settings.online and not settings.paper)
+
     def encoder_fields(self, settings: DbfSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings and the number of hosts."""
         by_core = settings.cluster == "cores"
         return {
             "name": BY_CORE if by_core else BY_POOL,
+            "version": CLIPPED if settings.paper else ENDLESS,
             "cores": cores if by_core else 0,
             "head": settings.head,
             "tail": settings.tail,
@@ -266,7 +298,7 @@ class Dbf(ChoosingScheduler):
             cores: hosts of the cluster.
             workloads: jobs, all with a walltime.
             max_runtime: seconds; by default the longest walltime of the workloads.
-            max_wait: seconds that count as 1; by default as `max_runtime`.
+            max_wait: seconds that count as a half, or as 1 with `DbfSettings.paper`; by default as `max_runtime`.
             pools: with ``dbf-pools``: how many numbers describe the cluster.
         """
         fields = self.encoder_fields(settings, cores)
@@ -281,7 +313,8 @@ class Dbf(ChoosingScheduler):
 
     def layout(self, encoder: DbfEncoder) -> Layout:
         """The cluster, then the window."""
-        return Layout(encoder.cluster, encoder.window, by_core=encoder.cores > 0)
+        by_core, endless = encoder.cores > 0, encoder.version == ENDLESS
+        return Layout(encoder.cluster, encoder.window, by_core=by_core, endless=endless)
 
     def read_options(self, options: Mapping[str, Any]) -> tuple[DbfSettings, dict[str, Any]]:
         """Also ``weights``: w1, w2 and w3 together. Raises ConfigError."""

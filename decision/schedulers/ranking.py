@@ -5,10 +5,11 @@ back. For the first that does not fit and is found worth it, hosts are kept, as 
 queue: jobs behind it that would still run by then, on hosts that it needs, are as a rule held back.
 
 So there are three questions to a job: how high it ranks (ORDER), whether hosts are kept for it (RESERVE), and whether
-it is held back though it fits (HOLD; never on an idle cluster). Each is answered by a function of the same numbers, a
-linear one and a few units a / (1 + |a|) (softsign); RESERVE and HOLD say yes above 0. Any order by size and
-runtime with EASY or first-fit is among them. Learning begins with `first_guess`: `smallest_area_first`, and the
-rule that a job which would leave few hosts free for long waits until few others come.
+it is held back though it fits (HOLD; never on an idle cluster, nor where all that wait could start: no job waits on a
+machine that is nearly idle). Each is answered by a function of the same numbers, a linear one and a few units
+a / (1 + |a|) (softsign); RESERVE and HOLD say yes above 0. Any order by size and runtime with EASY or first-fit is
+among them. Learning begins with `first_guess`: `smallest_area_first`, and the rule that a job which would leave few
+hosts free for long waits until few others come.
 """
 
 import math
@@ -155,7 +156,7 @@ def plan_by_rank(state, plan, memory):
     if free < _smallest(state):
         return
     weights, seen, ends, sizes = memory.weights, memory.numbers, memory.ends, memory.sizes
-    idle = state.count[N_RUNNING] == 0
+    idle, calm = state.count[N_RUNNING] == 0, _all_fit(state, free)
     running = _list_running(state, ends, sizes)
     seen[:] = 0.0
     seen[_QUEUE] = math.log1p(queued) / 5.0
@@ -179,7 +180,7 @@ def plan_by_rank(state, plan, memory):
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)
         seen[_BLOCKED] = _long(min(_until_share(state, ends, sizes, running, free - size), state.walltime[job])) - 0.5
-        if not idle and _answer(weights[HOLD], seen) > 0.0:
+        if not idle and not calm and _answer(weights[HOLD], seen) > 0.0:
             continue
         spare -= size if late else 0
         take_lowest(plan, add(plan, START, job), size)
@@ -188,6 +189,16 @@ def plan_by_rank(state, plan, memory):
         idle = False
         if free == 0:
             return
+
+
+@kernel
+def _all_fit(state, free):
+    """Whether all that wait could start now: then no job is held back for another."""
+    for i in range(state.count[N_QUEUED]):
+        free -= state.size[state.queue[i]]
+        if free < 0:
+            return False
+    return True
 
 
 @kernel

@@ -130,7 +130,7 @@ def _act(state, facts, cycles, plan, memory, action):
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The window."""
     max_runtime, max_wait = memory.seconds[0], memory.seconds[1]
-    see_window(state, cycles, memory.number[0], 0, max_runtime, max_wait, False, observation, mask)
+    see_window(state, cycles, memory.number[0], 0, max_runtime, max_wait, False, False, observation, mask)
     return 0
 
 

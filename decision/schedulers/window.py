@@ -30,7 +30,7 @@ class ScaledEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """One whose times are shares of a longest one."""
 
     max_runtime: float  # seconds: the longest runtime that a job may request
-    max_wait: float  # seconds that count as 1; longer waits do, too
+    max_wait: float  # seconds that count as 1, or as half of an endless wait
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,13 +109,14 @@ def place_of(cycles, head, tail, slot):
 
 
 @kernel
-def see_window(state, cycles, head, tail, max_runtime, max_wait, only_fitting, out, mask):
+def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_fitting, out, mask):
     """Write four numbers per slot and the mask of the slots; returns whether any of their jobs can start.
 
     A slot's numbers: cores over all cores, requested runtime over the longest, time waited over the longest wait, and a
     flag. Without a job all four are 0, and the slot is masked.
 
     Args:
+        endless: whether waits have a scale without an end, w / (w + longest), or are 1 from the longest on.
         only_fitting: whether slots of jobs that cannot start are masked, and the last number says that there is a job;
             else the mask says that there is a job, and the last number whether it can start.
     """
@@ -123,23 +124,25 @@ def see_window(state, cycles, head, tail, max_runtime, max_wait, only_fitting, o
     shown = min(length, head)
     some = False
     for slot in range(shown):
-        some |= _see_slot(state, cycles, max_runtime, max_wait, only_fitting, cycles.queue[slot], slot, out, mask)
+        job = cycles.queue[slot]
+        some |= _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, slot, out, mask)
     _empty_slots(shown, head, out, mask)
     shown = head + min(length - shown, tail)
     for slot in range(head, shown):
         job = cycles.queue[length - 1 - (slot - head)]
-        some |= _see_slot(state, cycles, max_runtime, max_wait, only_fitting, job, slot, out, mask)
+        some |= _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, slot, out, mask)
     _empty_slots(shown, head + tail, out, mask)
     return some
 
 
 @kernel
-def _see_slot(state, cycles, max_runtime, max_wait, only_fitting, job, slot, out, mask):
+def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, slot, out, mask):
     begin, size = JOB_FEATURES * slot, state.size[job]
     can = size <= cycles.number[FREE]
     out[begin] = size / len(cycles.until)
     out[begin + 1] = min(state.walltime[job] / max_runtime, 1.0)
-    out[begin + 2] = min((state.now[0] - state.submit_time[job]) / max_wait, 1.0)
+    wait = state.now[0] - state.submit_time[job]
+    out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
     out[begin + 3] = can or only_fitting
     mask[slot] = can or not only_fitting
     return can

@@ -11,6 +11,7 @@ from .inputs import NB_HOSTS, made, platform, workload
 from .measures import decision_seconds
 
 ROLLOUTS = 2
+WINDOW = ("env.head=16", "env.tail=4", "env.cluster=cores", "env.jobs=1000")  # of the paper
 PERCEPTRON = ("network.kind=mlp", "network.hidden=[256, 128]")
 
 
@@ -32,6 +33,7 @@ def _our_rate(jobs: Workload, *changes: str) -> float:
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 
+    changes = (*WINDOW, *changes)
     config = load_config("dbf-compact", changes)
     steps = config.learn.envs * config.learn.rollout
     config = load_config("dbf-compact", [*changes, f"learn.steps={(ROLLOUTS + 2) * steps}"])
@@ -39,9 +41,14 @@ def _our_rate(jobs: Workload, *changes: str) -> float:
     facts = [InputFacts(name="", sha256="")] * 2
     with tempfile.TemporaryDirectory() as folder:
         train_scheduler(
-            platform(NB_HOSTS), jobs, config, facts, Path(folder), report=lambda r: seconds.append(steps / r.rate)
+            platform(NB_HOSTS),
+            jobs,
+            config,
+            facts,
+            Path(folder),
+            report=lambda r: seconds.append(r.rate and steps / r.rate),
         )
-    return ROLLOUTS * steps / sum(seconds[1:-1])  # nothing is collected in the last iteration
+    return ROLLOUTS * steps / sum(seconds[2:-1])  # nothing is collected in the last iteration
 
 
 def _sb3_rate(jobs: Workload) -> float:
@@ -51,7 +58,7 @@ def _sb3_rate(jobs: Workload) -> float:
     from decision.envs.sb3 import DbfVecEnv
     from decision.learn.config import load_config
 
-    config = load_config("dbf-compact", PERCEPTRON)
+    config = load_config("dbf-compact", (*WINDOW, *PERCEPTRON))
     ppo, hidden = config.learn, list(config.network.hidden)
     envs = DbfVecEnv(ppo.envs, workload=jobs, head=config.env.head, tail=config.env.tail)
     model = MaskablePPO(
@@ -85,5 +92,5 @@ def _untrained(jobs: Workload, folder: Path) -> Path:
     from decision.learn.schedulers import train_scheduler
 
     tiny = ("learn.steps=1", "learn.envs=1", "learn.rollout=2", "learn.threads=1")
-    config = load_config("dbf-compact", ["env.head=112", "env.tail=16", *tiny])
+    config = load_config("dbf-compact", [*WINDOW, "env.head=112", "env.tail=16", *tiny])
     return train_scheduler(platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)

@@ -29,6 +29,7 @@ class Reference:
     tail: int
     jobs: int  # to be placed
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    paper: bool = True
     queue: list[Waiting] = field(default_factory=list)
     until: list[float] = field(default_factory=list)  # expected end per core, 0 where free
     ends: list[tuple[float, list[int]]] = field(default_factory=list)  # real end, cores
@@ -107,13 +108,15 @@ class Reference:
             if job is None:
                 out += [0.0] * 4
             else:
-                waited = min((self.now - job.submit) / self.longest_run, 1.0)
+                waited = (self.now - job.submit) / self.longest_run
+                waited = min(waited, 1.0) if self.paper else waited / (waited + 1)
                 out += [job.size / self.cores, job.walltime / self.longest_run, waited, 1.0]
         return out
 
     def _mask(self, window: list[Waiting | None]) -> list[int]:
         fits = [int(job is not None and job.size <= self.until.count(0.0)) for job in window]
-        return [*fits, int(not any(fits) or any(self.until))]
+        idle, all_fit = not any(self.until), sum(job.size for job in self.queue) <= self.until.count(0.0)
+        return [*fits, int(not (any(fits) and (idle or (all_fit and not self.paper))))]
 
     def _waiting(self) -> float:
         return sum(self.now - job.submit for job in self.queue)

@@ -42,7 +42,7 @@ from decision.simulation import simulate_workloads
 HOSTS, MOST_HOSTS = 8, 512
 SLOW = 60.0  # seconds after which a case counts as one that hangs, and ends the process
 MEMORY = 24 << 30  # bytes of addresses: torch alone takes some GiB of them
-SPLIT = ("env.head=4", "env.tail=2")
+SPLIT = ("env.head=4", "env.tail=2", "env.cluster=cores")
 BASES = (  # preset, encoder, changes
     ("dbf-compact", "dbf", (*SPLIT, "network.hidden=[4]")),
     ("dbf-compact", "dbf-pools", (*SPLIT, "network.hidden=[4]", "env.cluster=pools")),
@@ -187,7 +187,7 @@ def _fitting(manifest: dict[str, Any], weights: dict[str, torch.Tensor]) -> dict
         return weights
     actions = {"rlscheduler": window, "inspector": 2}.get(fields["name"], window + 1)
     network = msgspec.convert(manifest["config"]["network"], type(load_config("dbf-compact").network))
-    layout = Layout(cluster, window, fields.get("cores", 0) > 0)
+    layout = Layout(cluster, window, fields.get("cores", 0) > 0, fields.get("version") == 2)
     return dict(make_network(network, width, actions, layout).state_dict())
 
 

@@ -103,7 +103,9 @@ def test_the_checkpoint_says_how_it_was_learned_and_a_foreign_one_is_refused(che
 def test_curves_have_what_the_candidates_came_to(checkpoint):
     header, *rows = (checkpoint.parent / "progress.csv").read_text().splitlines()
     assert header.startswith("iteration,steps,episodes,reward,waiting_time,")
-    first = dict(zip(header.split(","), map(float, rows[0].split(",")), strict=True))
+    begun = dict(zip(header.split(","), rows[0].split(","), strict=True))
+    assert (begun["steps"], begun["reward"]) == ("0", "") and float(begun["validation_waiting_time"]) > 0
+    first = dict(zip(header.split(","), (float(value or "0") for value in rows[1].split(",")), strict=True))
     assert (first["steps"], first["episodes"]) == (GENERATION, 8 * 4)
     assert first["best_reward"] > first["reward"]
     assert np.isfinite(list(first.values())).all()

@@ -1,7 +1,9 @@
 """PPO against known answers: advantages by hand, environments whose best policy is known, runs that repeat."""
 
 import time
+from functools import partial
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from helpers.learning_runs import SMALL, curve, task
 from helpers.learning_toys import Corridor, TwoQueues
 
 from decision.learn.config import PpoConfig
+from decision.learn.learner import PpoLearner
 from decision.learn.ppo import Rollout, advantages, log_probs
 from decision.learn.training import run_training
 from decision.model.errors import ConfigError
@@ -75,6 +78,39 @@ def test_ppo_walks_the_corridor(tmp_path):
     rows = curve(Corridor(32), tmp_path, ppo=LEARNING, metrics=())
     best = (1 - 0.01 * (Corridor.CELLS - 1)) / Corridor.CELLS
     assert float(rows[-1]["reward"]) > 0.9 * best
+
+
+def _learner(tmp_path, **changes):
+    config = task(TwoQueues(64), tmp_path).manifest.config
+    ppo = PpoConfig(**{**_fields(SMALL), "envs": 64, "minibatch": 256, **changes})
+    return PpoLearner(msgspec.structs.replace(config, learn=ppo), TwoQueues(64), None, ("cost",))
+
+
+@pytest.mark.parametrize("compiled", ["off", "on"])
+def test_rollouts_and_updates_compute_alike_in_half_precision_and_compiled(tmp_path, monkeypatch, compiled):
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # needs no compiler of C++
+    learner = _learner(tmp_path, precision="bfloat16", compile=compiled)
+    assert (learner._learning is learner.network) == (compiled == "off")
+    for parameter in learner.network.parameters():  # far from the beginning, where all actions are alike
+        parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
+    learner._behaviour.load_state_dict(learner.network.state_dict())
+    features, mask, action, before, *_ = (x.flatten(0, 1) for x in learner._collect().rollout)
+    rows = torch.randperm(len(action), generator=torch.Generator().manual_seed(1))[:256]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        logits, _ = learner._learning(features[rows], mask[rows])
+    chosen = log_probs(logits, mask[rows]).gather(1, action[rows].unsqueeze(1)).squeeze(1)
+    off = ((chosen - before[rows]).exp() - 1).abs()
+    assert float(off.quantile(0.99)) < 1e-3, "1e-2 and more where rollouts are in single precision"
+    learner.close()
+
+
+@pytest.mark.parametrize("compiled", ["off", "on"])
+def test_it_learns_in_half_precision_and_compiled(tmp_path, monkeypatch, compiled):
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    ppo = PpoConfig(**{**_fields(LEARNING), "precision": "bfloat16", "compile": compiled})
+    rows = curve(TwoQueues(32), tmp_path, ppo=ppo)
+    best = _cost(lambda length: np.where(length[:, 1] > 0, 1, np.where(length[:, 0] > 0, 0, 2)))
+    assert np.mean([float(row["cost"]) for row in rows[-5:] if row["cost"]]) < 1.1 * best
 
 
 def _fields(config):

@@ -32,7 +32,7 @@ def test_rankings_are_compared_with_every_ordering_and_learned_once(script, tmp_
     assert found[0] == found[1]
     assert "chosen: seed" in found[0].notes
     assert progress[-1][0] >= progress[-1][1] == 960_000
-    assert [len((folder / seed / "progress.csv").read_text().splitlines()) for seed in "01"] == [2, 2]
+    assert [len((folder / seed / "progress.csv").read_text().splitlines()) for seed in "01"] == [3, 3]
     with (folder / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     policies = {row["policy"] for row in rows}

@@ -146,12 +146,16 @@ class _Panel(NamedTuple):
 
 
 _PANELS = (
+    _Panel("validation_waiting_time", "validation: mean waiting time (s)"),
+    _Panel("validation_bounded_slowdown", "validation: mean bounded slowdown"),
     _Panel("reward", "return: mean reward of a step"),
     _Panel("waiting_time", "mean waiting time (s)"),
     _Panel("queue_length", "queue (jobs, time average)"),
     _Panel("utilization", "utilization (%)", 100.0),
     _Panel("entropy", "entropy of the policy (nats)"),
 )
+_LAST = ("validation_waiting_time", "mean waiting time of the validation, s")  # column, what it is called
+_LAST_REWARD = ("reward", "mean reward of a step")  # of trainings by older versions
 _BANDS = "several seeds: mean, lowest and highest, as far as all of them got"
 
 
@@ -181,18 +185,17 @@ def learning_curves(trainings: Sequence[LearningCurve], note: str = _BANDS) -> P
     if several:
         headline(figure, note)
     outer_legend(figure, every[0].get_legend_handles_labels()[0], below=True)
-    last = {training.name: f"{_last(training):.3g}" for training in trainings}
+    shown, what = _LAST if any(_has(training, _PANELS[0]) for training in trainings) else _LAST_REWARD
+    last = {training.name: f"{_last(training, shown):.3g}" for training in trainings}
     return Picture(
         figure,
         "Learning curves over environment steps." + (f" A line with a band is {note}." if several else ""),
-        facts_of(
-            f"Learning curves of {listed([training.name for training in trainings])}. Last mean reward of a step", last
-        ),
+        facts_of(f"Learning curves of {listed([training.name for training in trainings])}. Last {what}", last),
     )
 
 
-def _last(training: LearningCurve) -> float:
-    values = on_common_steps(training.seeds, "reward")[1]
+def _last(training: LearningCurve, column: str) -> float:
+    values = on_common_steps(training.seeds, column)[1]
     return float(values[:, -1].mean()) if values.size else float("nan")
 
 

@@ -95,6 +95,21 @@ def test_several_seeds_are_their_mean_in_a_band_from_lowest_to_highest():
     assert use.lines[0].get_ydata().tolist() == pytest.approx([50, 30])
 
 
+def test_the_validation_comes_first_and_begins_before_the_first_step(tmp_path):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    head = "iteration,steps,reward,validation_waiting_time,validation_bounded_slowdown"
+    (folder / "progress.csv").write_text(f"{head}\n0,0,,90.0,9.0\n1,100,-0.5,,\n2,200,-0.6,30.0,3.0\n")
+    (training,) = load_trainings([folder], lambda folder: None)
+    drawn = panels(training)
+    titles = ["validation: mean waiting time (s)", "validation: mean bounded slowdown", "return: mean reward of a step"]
+    assert list(drawn) == titles
+    lines = [drawn[title].lines[0] for title in titles]
+    assert [line.get_xdata().tolist() for line in lines] == [[0, 200], [0, 200], [100, 200]]
+    assert lines[0].get_ydata().tolist() == [90, 30]
+    assert picture.learning_curves([training]).alt.endswith("mean waiting time of the validation, s: a 30.")
+
+
 def test_twelve_trainings_have_twelve_markers_and_a_legend_that_names_them():
     shown = picture.learning_curves([LearningCurve(f"a{i}", [seeds(steps=[1, 2], reward=[i, i])]) for i in range(12)])
     (axes,) = shown.figure.axes

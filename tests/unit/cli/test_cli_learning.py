@@ -3,12 +3,15 @@
 import csv
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from decision.batsim.signals import StopRequest
 from decision.cli.app import app
+from decision.formats.run_facts import lock_folder, read_facts
 
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
@@ -67,11 +70,48 @@ def test_a_second_training_in_the_same_folder_asks_for_resume(trained):
 def test_more_steps_extend_a_training_and_fewer_are_refused(trained, tmp_path):
     folder = shutil.copytree(trained.parent, tmp_path / "learned")
     again = ("train", "dbf", *TOY, *SHORT, "-o", folder, "--resume", "--steps")
-    assert cli(*again, "128").exit_code == 0
+    extended = cli(*again, "128")
+    assert extended.exit_code == 0
+    says = "the learning rate was planned for 64 steps: going on to 128 gives another result than one training of 128"
+    assert says in " ".join(extended.stderr.split())
+    constant = cli(*again, "128")
+    assert "was planned for" not in constant.stderr
     assert "128 of 128 steps" in cli("report", "show", folder / "dbf.ckpt").stdout
     refused = cli(*again, "64")
     assert refused.exit_code == 2
     assert "holds a run of 128 steps, which can become more and not fewer; found 64 (--steps)" in refused.stderr
+
+
+def test_a_trainings_folder_says_what_made_it_and_is_for_no_run(trained):
+    facts, folder = read_facts(trained.parent), trained.parent
+    assert (facts.kind, facts.state, facts.policy, facts.seed) == ("training", "finished", "dbf", 0)
+    assert facts.options["learn.steps"] == "64" and "decision" in facts.command
+    assert set(facts.files) >= {"dbf.ckpt", "progress.csv", "resume.pt"}
+    before = trained.read_bytes()
+    refused = cli("run", *TOY, "--policy", "easy", "-o", folder)
+    assert refused.exit_code == 2
+    assert "the folder holds a training of dbf; choose another folder" in refused.stderr
+    with lock_folder(folder):
+        refused = cli("train", "dbf", *TOY, *SHORT, "-o", folder, "--resume")
+    assert refused.exit_code == 2
+    assert "another training goes on in this folder" in refused.stderr
+    assert read_facts(folder) == facts and trained.read_bytes() == before
+
+
+def test_an_interrupted_training_says_so_and_resumes_to_the_same_files(tmp_path, monkeypatch):
+    longer = (*SHORT, "--steps", "256")
+    assert cli("train", "dbf", *TOY, *longer, "-o", tmp_path / "whole").exit_code == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(StopRequest, "signal", signal.SIGINT, raising=False)
+        patched.setattr(StopRequest, "__init__", lambda self: None)
+        stopped = cli("train", "dbf", *TOY, *longer, "-o", tmp_path / "parts")
+    assert stopped.exit_code == 130, stopped.output
+    facts = read_facts(tmp_path / "parts")
+    assert (facts.state, facts.reason) == ("interrupted", "Stopped: 32 of 256 steps are done")
+    assert cli("train", "dbf", *TOY, *longer, "-o", tmp_path / "parts", "--resume").exit_code == 0
+    assert read_facts(tmp_path / "parts").state == "finished"
+    for name in ("dbf.ckpt", "progress.csv"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
 def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path):

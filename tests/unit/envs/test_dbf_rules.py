@@ -5,14 +5,14 @@ import pytest
 from helpers.dbf_reference import Reference
 from helpers.env_toys import busy, scrambled, setup, workload
 
-from decision.envs import DbfEnv
+from decision.envs import DbfEnv, DbfVectorEnv
 
 FWD_OF_TWO = 2  # with two slots
 
 
 def small(*jobs: tuple[float, int, float, float], head: int = 2, tail: int = 0, **options) -> DbfEnv:
     """An environment of 4 cores in which just these jobs come."""
-    options = {"jobs": len(jobs), "online": False, "max_runtime": 100.0} | options
+    options = {"jobs": len(jobs), "online": False, "max_runtime": 100.0, "paper": True} | options
     return DbfEnv(setup=setup(workload(4, *jobs), head=head, tail=tail, **options))
 
 
@@ -130,12 +130,55 @@ def test_an_episode_in_which_nothing_can_happen_any_more_is_truncated():
     assert [env.step(2)[2:4] for _ in range(2)] == [(False, False), (False, True)]
 
 
+@pytest.mark.parametrize(
+    ("online", "paper", "end"), [(True, False, "cut"), (True, True, "over"), (False, False, "over")]
+)
+def test_an_episode_is_cut_off_where_others_wait_unless_as_in_the_paper(online, paper, end):
+    jobs = [(10 * i, 1, 5, 5) for i in range(5)]
+    env = small(*jobs, jobs=3, online=online, paper=paper)
+    envs = DbfVectorEnv(2, setup=env.setup)
+    env.reset(options={"first": 0})
+    envs.reset(options={"first": 0})
+    for placed in (1, 2, 3):
+        while not env.action_masks()[0]:
+            env.step(FWD_OF_TWO)
+            envs.step(np.full(2, FWD_OF_TWO))
+        last, _, terminated, truncated, info = env.step(0)
+        _, _, over, cut, infos = envs.step(np.zeros(2, int))
+        expected = (placed == 3 and end == "over", placed == 3 and end == "cut")
+        assert (terminated, truncated) == (over[0], cut[0]) == expected
+    assert infos["metrics"]["placed_waiting_time"].tolist() == [info["metrics"]["placed_waiting_time"]] * 2
+    assert infos["_final_obs"].all() and np.array_equal(infos["final_obs"][0], last)
+
+
+def test_no_wait_is_too_long_to_be_seen():
+    jobs = [(0, 4, 100, 100), (0, 3, 100, 100), *((10.0**k, 1, 1, 1) for k in (2, 4, 6))]
+    env = small(*jobs, paper=False, head=1)
+    env.reset(options={"first": 0})
+    seen = [env.step(1)[0][6] for _ in range(4)]
+    assert seen == pytest.approx([0, 0.5, 1e4 / 10_100, 1e6 / 1_000_100])
+    assert seen[-1] < 1
+
+
+def test_no_job_waits_where_all_could_start():
+    env = small((0, 1, 100, 50), (10, 2, 50, 50), (20, 1, 50, 50), (30, 1, 50, 50), paper=False, head=3)
+    env.reset(options={"first": 0})
+    masks = [env.action_masks().tolist()]
+    for _ in range(4):
+        env.step(0 if env.action_masks()[0] else 3)
+        masks.append(env.action_masks().tolist())
+    assert masks[0][3] is False, "idle"
+    fwd = [mask[3] for mask in masks if any(mask[:3])]
+    assert not any(fwd), "all that wait fit"
+    env.reset(options={"first": 0})
+
+
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(("head", "tail"), [(3, 0), (3, 2), (0, 3)])
-def test_every_step_is_that_of_the_slow_twin(seed, head, tail):
+@pytest.mark.parametrize(("head", "tail", "paper"), [(3, 0, True), (3, 2, True), (0, 3, True), (3, 2, False)])
+def test_every_step_is_that_of_the_slow_twin(seed, head, tail, paper):
     jobs = busy(120, 8, seed)
-    env = DbfEnv(setup=setup(jobs, head=head, tail=tail, jobs=None, online=False))
-    twin = Reference(jobs, 8, head, tail, 120)
+    env = DbfEnv(setup=setup(jobs, head=head, tail=tail, jobs=None, online=False, paper=paper))
+    twin = Reference(jobs, 8, head, tail, 120, paper=paper)
     seen, (observation, info) = twin.play(), env.reset(options={"first": 0})
     expected, mask, _ = next(seen)
     rng, steps = np.random.default_rng(seed), 0

@@ -147,7 +147,7 @@ def test_another_format_is_refused_naming_both(tmp_path):
     path = tmp_path / "x.ckpt"
     newer = msgspec.json.encode(msgspec.structs.replace(MANIFEST, format=9, decision="3.0"))
     _zip(path, manifest_json=newer, weights_pt=b"")
-    with pytest.raises(InputError, match=r"format 9, made by decision 3\.0; this decision reads formats 1 and 2"):
+    with pytest.raises(InputError, match=r"format 9, made by decision 3\.0; this decision reads formats 1 to 3"):
         read_manifest(path)
 
 
@@ -181,6 +181,17 @@ def test_a_checkpoint_of_format_1_is_read_in_the_present_form(scheduler, setting
         assert read_encoder(manifest.encoder | {"max_runtime": 1.0, "max_wait": 1.0}).name == scheduler
     write_checkpoint(tmp_path / "again.ckpt", manifest, b"")
     assert read_manifest(tmp_path / "again.ckpt") == manifest
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_checkpoint_of_dbf_up_to_format_2_is_the_papers(version, tmp_path):
+    written = json.loads(msgspec.json.encode(MANIFEST)) | {"format": version}
+    del written["config"]["env"]["paper"]
+    _zip(tmp_path / "x.ckpt", manifest_json=json.dumps(written).encode(), weights_pt=b"")
+    assert read_manifest(tmp_path / "x.ckpt").config.env.paper
+    written["format"] = 3
+    _zip(tmp_path / "x.ckpt", manifest_json=json.dumps(written).encode(), weights_pt=b"")
+    assert not read_manifest(tmp_path / "x.ckpt").config.env.paper
 
 
 def test_facts_of_a_file_are_its_name_and_hash_and_not_its_folder(tmp_path):

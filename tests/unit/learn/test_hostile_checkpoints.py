@@ -1,7 +1,7 @@
 """Changed checkpoints work or are refused in one line: no traceback, no crash, no write outside of an array.
 
-``CHECKPOINT_CASES=10000`` tries more of them; with ``NUMBA_BOUNDSCHECK=1`` and a ``NUMBA_CACHE_DIR`` of its own the
-kernels check their indices.
+`DECISION_FUZZ` sets how many are tried; few by default. With ``NUMBA_BOUNDSCHECK=1`` and a ``NUMBA_CACHE_DIR`` of its
+own the kernels check their indices.
 """
 
 import json
@@ -21,7 +21,7 @@ from decision.learn.deploy import learned_policy
 from decision.learn.weights import dump
 from decision.model.errors import ConfigError
 
-CASES = int(os.environ.get("CHECKPOINT_CASES", "200"))
+CASES = int(os.environ.get("DECISION_FUZZ", "200"))
 AT_ONCE = 1000  # cases of one process
 SCRIPT = Path(__file__).parents[2] / "helpers" / "hostile_checkpoints.py"
 

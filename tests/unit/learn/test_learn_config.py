@@ -36,7 +36,16 @@ def test_the_papers_preset_says_what_the_paper_says():
     learn = config.learn
     assert (learn.lr, learn.clip, learn.discount, learn.minibatch) == (3e-4, 0.2, 0.99, 128)
     assert (config.env.idle_weight, config.env.queue_weight, config.env.waiting_weight) == (1 / 3, 1 / 3, 1 / 3)
-    assert config.env.jobs == 1000
+    assert (config.env.jobs, config.env.paper) == (1000, True)
+    assert not load_config("dbf-compact").env.paper
+
+
+def test_small_networks_are_computed_by_one_thread():
+    for name, threads in (("dbf-compact", 1), ("rlscheduler", 1), ("inspector", 1), ("ranking", 1), ("dbf-paper", 8)):
+        config = load_config(name)
+        assert config.learn.torch_threads(8, config.network) == threads
+    config = load_config("dbf-compact", ["learn.threads=3"])
+    assert config.learn.torch_threads(8, config.network) == 3
 
 
 def test_changes_come_last_and_the_later_one_counts():

@@ -23,6 +23,12 @@ def test_a_log_that_goes_on_keeps_rows_up_to_where_it_goes_on_from(tmp_path):
     assert (tmp_path / "c.csv").read_text() == "iteration,x\n1,1.0\n2,2.0\n3,3.5\n"
 
 
+def test_rows_of_an_older_version_get_the_columns_of_now(tmp_path):
+    (tmp_path / "c.csv").write_text("iteration,x,gone\n1,1.0,5\n2,,\n")
+    CsvLog(tmp_path / "c.csv", ("iteration", "new", "x"), keep=2).close()
+    assert (tmp_path / "c.csv").read_text() == "iteration,new,x\n1,,1.0\n2,,\n"
+
+
 def test_checksums_are_castagnolis_masked():
     # RFC 3720, appendix B.4: 32 bytes of zeros have the CRC 8a9136aa
     crc = 0x8A9136AA

@@ -9,8 +9,8 @@ from decision.learn.config import NetworkConfig  # noqa: E402 - after the skip
 from decision.learn.networks import JobsNetwork, PriorityNetwork, make_network  # noqa: E402
 from decision.schedulers.base import Layout  # noqa: E402
 
-CORES = Layout(cluster=8, window=3, by_core=True)
-POOLS = Layout(cluster=4, window=3, by_core=False)
+CORES = Layout(cluster=8, window=3, by_core=True, endless=True)
+POOLS = Layout(cluster=4, window=3, by_core=False, endless=False)
 EVERYTHING = torch.ones(6, 4, dtype=torch.bool)
 
 
@@ -53,6 +53,16 @@ def test_pools_tell_the_same_more_coarsely():
     assert seen[:, 5].tolist() == [0, 1, 0]
     assert seen[:, 7].tolist() == [1, 0, 0]
     assert summary[-2] == 0.25
+
+
+@pytest.mark.parametrize("layout", [CORES, POOLS], ids=["endless", "clipped"])
+def test_a_wait_is_seen_on_a_logarithmic_scale_without_an_end_where_the_observation_has_none(layout):
+    waits = np.array([0.0, 0.5, 100.0])  # over the longest runtime
+    shares = waits / (waits + 1) if layout.endless else np.minimum(waits, 1)
+    cluster = [0] * layout.cluster if layout.by_core else [0.25] * 4
+    _, seen = features(layout, observation(cluster, *((0.5, 0.1, share, 1) for share in shares)))
+    known = waits if layout.endless else shares
+    assert seen[:, 3] == pytest.approx(np.log1p(1000 * known) / np.log(1001), rel=1e-4)
 
 
 @pytest.mark.parametrize("layout", [CORES, POOLS], ids=["cores", "pools"])

@@ -36,7 +36,7 @@ def test_an_encoder_survives_a_checkpoint(name):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"version": 7}, "version 7 was asked for, this package has version 1"),
+        ({"version": 7}, "version 7 was asked for, this package has version 1 and 2"),
         ({"name": "dbg"}, "there is no encoder 'dbg'"),
         ({"head": 0, "tail": 0}, "at least one slot"),
         ({"head": -1}, "at least one slot"),

@@ -1,0 +1,81 @@
+"""A whole training, from files to a folder that is locked meanwhile and says what made its files."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from decision.formats.input_facts import file_facts
+from decision.learn.checkpoint import read_manifest
+from decision.learn.config import TrainConfig, all_settings
+from decision.learn.schedulers import train_scheduler
+from decision.learn.training import Report, training_files
+
+from .folder import describe_training, run_folder
+from .inputs import LoadedInputs
+
+
+class Stopped(BaseException):
+    """The training was asked to stop, and resumes."""
+
+
+def train_to_folder(
+    case: LoadedInputs,
+    config: TrainConfig,
+    output: Path,
+    *,
+    resume: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    report: Callable[[Report], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+    command: str = "",
+) -> Path:
+    """Train a scheduler; ``output/run.json`` says how, and whether it finished, failed or was interrupted.
+
+    Args:
+        case: what is learned from, one workload.
+        config: what is learned and how.
+        output: gets the checkpoint, the curves and the state.
+        resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
+        note: is told in a line if more steps give another result than one training of so many.
+        command: what the user typed, for ``run.json``.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        ConfigError: if the inputs do not fit together, the folder holds something else, or another training goes on
+            there.
+        InputError: if the state in the folder is damaged.
+    """
+    facts = describe_training(case, config.scheduler, all_settings(config), config.seed, command)
+    files = [file_facts(path) for path in (case.inputs.platform, *case.inputs.workloads)]
+    with suppress(Stopped), run_folder(output, facts) as written:
+        if resume and (line := _difference(output, config)):
+            note(line)
+        checkpoint = train_scheduler(
+            case.platform,
+            case.workloads[0],
+            config,
+            files,
+            output,
+            selection=case.inputs.selection,
+            resume=resume,
+            stop=stop,
+            report=report,
+        )
+        if (steps := read_manifest(checkpoint).steps) < config.steps:
+            raise Stopped(f"{steps:,} of {config.steps:,} steps are done")
+        written += training_files(checkpoint)
+    return checkpoint
+
+
+def _difference(folder: Path, config: TrainConfig) -> str:
+    """What is to be said of a training that is given more steps than it began with; empty where there is nothing."""
+    checkpoint = folder / f"{config.scheduler}.ckpt"
+    before = read_manifest(checkpoint).config.steps if checkpoint.is_file() else config.steps
+    if before >= config.steps or not config.learn.timed:
+        return ""
+    return (
+        f"{folder}: {config.learn.timed} was planned for {before:,} steps: going on to {config.steps:,} gives another "
+        f"result than one training of {config.steps:,} steps"
+    )

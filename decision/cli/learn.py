@@ -111,8 +111,9 @@ def train_command(
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for
     --resume; and FOLDER/run.json, which says what made them. Shown from the
     first minute on are mean waiting time and bounded slowdown of a validation:
-    16 sequences of 250 of the jobs that are learned from. After Ctrl-C the same command with --resume gives the result that
-    an uninterrupted training would have given.
+    16 sequences of 250 of the jobs that are learned from. After Ctrl-C the same
+    command with --resume gives the result that an uninterrupted training would
+    have given.
 
     Examples:
 

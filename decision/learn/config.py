@@ -120,6 +120,8 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         record = find_scheduler(self.scheduler)
         if isinstance(self.env, dict):
             msgspec.structs.force_setattr(self, "env", convert_settings(record, self.env))
+        elif not isinstance(self.env, record.Settings):
+            raise ConfigError(f"env: must be a table of settings, found {type(self.env).__name__}")
         if not record.networks:
             msgspec.structs.force_setattr(self, "network", None)
         if self.algorithm not in record.algorithms:

@@ -108,6 +108,8 @@ def test_a_hostile_manifest_is_refused_in_one_line(text, message, tmp_path):
         (("steps",), -1, "steps: Expected `int` >= 0; found -1"),
         (("config", "network", "hidden", 0), 10**6, r"config\.network\.hidden\[0\]: .* <= 8192; found 1000000"),
         (("workloads", 0, "name"), "a\n\x1b[31m", r"workloads\[0\]\.name: "),
+        (("config", "env"), 7, "config: env: must be a table of settings, found int"),
+        (("config", "env"), [[]], "config: env: must be a table of settings, found list"),
     ],
 )
 def test_a_wrong_field_is_named_with_what_it_has(place, value, message, tmp_path):

@@ -15,6 +15,7 @@ from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
 from .command import Group, add_command, add_moved, note_command
 from .compare import compare_command
+from .gates import gates_command
 from .learn import evaluate_command, train_command
 from .run import run_command, showcase_command
 from .serve import replay_command, serve_command
@@ -142,6 +143,7 @@ add_command(app, "showcase", showcase_command)
 add_command(app, "compare", compare_command)
 add_command(app, "train", train_command)
 add_command(app, "evaluate", evaluate_command)
+add_command(app, "gates", gates_command)
 app.add_typer(report.app, name="report")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(policies.app, name="policies")

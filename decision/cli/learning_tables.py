@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from decision.formats.input_facts import InputFacts
-from decision.learn.checkpoint import Manifest
+from decision.learn.checkpoint import GateCheck, Manifest
 
 from .progress import Pace, paced
 from .tables import number, simple_table
@@ -145,6 +145,14 @@ def _cell(values: "NDArray[np.float64]", interval: bool) -> str:
 def _half_interval(values: "NDArray[np.float64]") -> float | None:
     """Half of the 95 % confidence interval of the mean; None of one value."""
     return None if len(values) == 1 else float(1.96 * values.std(ddof=1)) / len(values) ** 0.5
+
+
+def print_gates(check: GateCheck) -> None:
+    """What a policy did on a log, and what is allowed."""
+    table = simple_table("gate", "found", "at most", "passed", title=check.workload.name)
+    for gate in check.gates:
+        table.add_row(gate.name, number(gate.found), number(gate.most), "yes" if gate.passed else "no")
+    stdout().print(table)
 
 
 def print_manifest(manifest: Manifest) -> None:

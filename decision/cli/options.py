@@ -177,6 +177,9 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--option", "-O", help="Policy option; may be repeated.", metavar="NAME=VALUE"),
 ]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also a checkpoint that has not passed its gates (decision gates).")
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.", min=0)]
 BatsimOption = Annotated[str, typer.Option("--batsim", help="Batsim executable, for --engine batsim.", metavar="PATH")]
 ProcessesOption = Annotated[

@@ -18,6 +18,7 @@ from .options import (
     DpiOption,
     EnergyOption,
     EventsOption,
+    ForceOption,
     FormatOption,
     JsonOption,
     NodesOption,
@@ -70,6 +71,7 @@ def run_command(
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
     seed: SeedOption = 0,
+    force: ForceOption = False,
     output: OutputFolder = Path("out"),
     plot: Plot = False,
     suffix: FormatOption = PictureFormat.PNG,
@@ -100,12 +102,15 @@ def run_command(
       decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
           --engine batsim --batsim /opt/bin/batsim
     """
+    from decision.learn.gates import require_gates
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
     from decision.runs.run import RealBatsim, run_to_folder
 
     from .progress import announce_compilation, working
     from .tables import print_dropped, print_json, print_machines, print_summaries, summary_rows
 
+    if not force:
+        require_gates(policy)
     real_engine = engine in (Engine.BATSIM, Engine.DOCKER)
     needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
     needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)

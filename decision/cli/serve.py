@@ -9,6 +9,7 @@ from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
     DecideLimitOption,
+    ForceOption,
     JsonOption,
     PolicyOption,
     SeedOption,
@@ -43,6 +44,7 @@ def serve_command(
     platform: KnownPlatform = None,
     record: Recording = None,
     seed: SeedOption = 0,
+    force: ForceOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     as_json: JsonOption = False,
@@ -66,11 +68,14 @@ def serve_command(
     from decision.batsim.agent import make_agent
     from decision.batsim.zmq_loop import serve
     from decision.formats import load_platform
+    from decision.learn.gates import require_gates
 
     from .progress import announce_compilation
     from .tables import print_conversation, print_json
     from .terminal import note
 
+    if not force:
+        require_gates(policy)
     facts = load_platform(platform) if platform else None
     announce_compilation()
     agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed, decide_limit=decide_limit)

@@ -33,6 +33,30 @@ _SHOWN = 200  # characters
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a policy must do to be deployed."""
+
+    name: Text
+    found: float
+    most: float  # what passes
+
+    @property
+    def passed(self) -> bool:
+        """Whether it did."""
+        return self.found <= self.most
+
+
+class GateCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``decision gates`` found on a log."""
+
+    decision: Text  # the package's version
+    platform: InputFacts
+    workload: InputFacts
+    selection: Selection
+    jobs: Number
+    gates: tuple[Gate, ...]
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a checkpoint says about itself."""
 
@@ -47,6 +71,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     selection: Selection | None = None  # of their jobs; None: an older version, which did not say
     steps: Number  # learned so far
     scores: dict[Text, float] = {}  # means over the last episodes of the training
+    gates: tuple[GateCheck, ...] = ()  # one for each log on which they were checked
 
 
 def write_checkpoint(path: Path, manifest: Manifest, weights: bytes) -> None:

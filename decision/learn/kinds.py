@@ -24,4 +24,4 @@ def kind_of(folder: Path) -> bytes | None:
     except (ValueError, InputError):  # none, several, or one that cannot be read
         return None
     config = msgspec.structs.replace(manifest.config, seed=0)
-    return msgspec.json.encode(msgspec.structs.replace(manifest, config=config, steps=0, scores={}))
+    return msgspec.json.encode(msgspec.structs.replace(manifest, config=config, steps=0, scores={}, gates=()))

@@ -26,7 +26,7 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 (Batsim reports them at once, and the second would see what the first saw).
 """
 
-from . import dbf, inspector, ranking, rlscheduler  # each registers its record
+from . import dbf, inspector, learned, ranking, rlscheduler  # each registers its record
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
@@ -42,6 +42,7 @@ __all__ = [
     "dbf",
     "find_scheduler",
     "inspector",
+    "learned",
     "make_encoder",
     "ranking",
     "read_encoder",

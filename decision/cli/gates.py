@@ -1,0 +1,75 @@
+"""``decision gates``: whether a learned policy may be deployed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decision.model.errors import PolicyError
+
+from .options import (
+    JsonOption,
+    NodesOption,
+    PlatformOption,
+    SelectOption,
+    TimeFieldOption,
+    WalltimeName,
+    WalltimeOption,
+    WorkloadOption,
+    read_selection,
+)
+
+CheckpointFile = Annotated[Path, typer.Argument(help="Made by decision train.", metavar="CHECKPOINT.ckpt")]
+
+
+def gates_command(
+    checkpoint: CheckpointFile,
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    jobs: SelectOption = None,
+    nodes: NodesOption = None,
+    walltime: WalltimeOption = WalltimeName.REQUESTED,
+    time_field: TimeFieldOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check whether a checkpoint may be deployed, on a whole log.
+
+    Against FCFS with EASY: mean wait and mean bounded slowdown are not above,
+    the longest wait is at most 1.5 times as long, and on a nearly idle machine
+    no job waits that would not wait. And the schedule is the same in a run,
+    through Batsim's messages, and on the engine in plain Python.
+
+    Writes what it finds into the checkpoint's manifest, with the hashes of
+    platform and log. decision run and serve refuse a checkpoint that was not
+    checked or fails on one of its logs, unless told --force. Exit codes: 0 if
+    all gates are passed, 2 if not.
+
+    Example:
+
+      decision gates learned/ranking.ckpt -p cluster.xml -w log.swf
+    """
+    from decision.formats.input_facts import file_facts
+    from decision.learn import require_learning
+    from decision.runs.gates import check_gates
+    from decision.runs.inputs import Inputs, load_inputs
+
+    from .learning_tables import print_gates
+    from .progress import announce_compilation, working
+    from .tables import print_dropped, print_json
+
+    require_learning()
+    selection = read_selection(jobs, nodes, walltime, time_field)
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
+    print_dropped(case.workloads)
+    announce_compilation()
+    files = file_facts(platform), file_facts(workload)
+    with working(checkpoint.name):
+        check = check_gates(checkpoint, case.platform, case.workloads[0], files, selection)
+    if as_json:
+        rows = [{"gate": g.name, "found": g.found, "most": g.most, "passed": g.passed} for g in check.gates]
+        print_json({"checkpoint": checkpoint, "jobs": check.jobs, "gates": rows})
+    else:
+        print_gates(check)
+    failed = [gate.name for gate in check.gates if not gate.passed]
+    if failed:
+        raise PolicyError(f"{checkpoint} fails on {workload}: {', '.join(failed)}")

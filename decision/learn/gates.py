@@ -1,0 +1,32 @@
+"""Whether a learned policy may be deployed: ``decision gates`` has checked it, and it has passed."""
+
+from decision.model.errors import ConfigError
+
+from . import find_checkpoint
+
+
+def require_gates(policy: str) -> None:
+    """Refuse to deploy a checkpoint that has not passed its gates; any other policy passes.
+
+    Args:
+        policy: as ``--policy`` takes it.
+
+    Raises:
+        ConfigError: naming what is missing.
+        InputError: if the checkpoint cannot be read.
+    """
+    checkpoint = find_checkpoint(policy.split(",")[0])
+    if checkpoint is None:
+        return
+    from .checkpoint import read_manifest
+
+    checks = read_manifest(checkpoint).gates
+    failed = [f"{gate.name} on {check.workload.name}" for check in checks for gate in check.gates if not gate.passed]
+    if checks and not failed:
+        return
+    why = f"it fails {failed[0]}" if failed else "its manifest has no gates"
+    raise ConfigError(
+        f"policy {policy}: {why}, so it is not deployed; decision gates checks a checkpoint on your logs, and --force "
+        "runs it all the same",
+        field="policy",
+    )

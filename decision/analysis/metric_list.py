@@ -4,10 +4,13 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.model.record import SHORTEST_RUNTIME, RunRecord
+from decision.model.record import SHORTEST_RUNTIME, Floats, JobTable, RunRecord
+from decision.model.topology import FatTree
 
 from . import metrics as m
 from .energy import EnergySplit, split_energy
@@ -121,9 +124,16 @@ def _of_jobs(record: RunRecord, platform: Platform, users: Mapping[str, str]) ->
         "job_load": m.mean_job_load(jobs),
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
-        "hops": m.mean(m.communication_hops(jobs, platform.distance)) if platform.topology else math.nan,
+        "hops": m.mean(_hops(jobs, platform)) if platform.topology else math.nan,
         "rejected": float(len(record.jobs.id) - len(jobs.id)),
     }
+
+
+def _hops(jobs: JobTable, platform: Platform) -> Floats:
+    if not isinstance(platform.topology, FatTree):
+        return m.communication_hops(jobs, platform.distance)
+    places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))
+    return m.tree_hops(jobs, platform.topology.down, places)
 
 
 def _of_energy(record: RunRecord, platform: Platform) -> dict[str, float]:

@@ -8,13 +8,15 @@ hosts; batsim-py's stretch is w / walltime.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable
+from decision.placement.cost import text_costs
 
 HOUR = 3600.0  # seconds
 
@@ -100,6 +102,22 @@ def communication_hops(jobs: JobTable, distance: Distance) -> Floats:
     allocation on fat-trees, where `distance` is 2, 4 or 6 (same switch, same pod, other pod).
     """
     return np.array([_hops(np.array(parse_hosts(hosts), np.int64), distance) for hosts in jobs.allocation])
+
+
+def tree_hops(jobs: JobTable, down: Sequence[int], places: Ints) -> Floats:
+    """`communication_hops` on a tree of switches, in closed form (`decision.placement.cost`).
+
+    Args:
+        jobs: that ran.
+        down: devices below each switch of a level, from the hosts up.
+        places: (H,) the hosts' places in the tree, by id.
+    """
+    sets = [parse_hosts(hosts) for hosts in jobs.allocation]
+    begin = np.cumsum([0, *map(len, sets)])
+    hosts = np.fromiter(chain.from_iterable(sets), np.int64, begin[-1])
+    costs = np.zeros(len(sets))
+    text_costs(np.array(down), places[hosts], begin, costs)
+    return costs
 
 
 def _hops(hosts: Ints, distance: Distance) -> float:

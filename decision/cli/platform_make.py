@@ -13,7 +13,7 @@ from .options import JsonOption, OutputFile, SimgridOption
 
 if TYPE_CHECKING:
     from decision.model.platform import PowerState, SleepState
-    from decision.model.topology import Link, Topology
+    from decision.model.topology import FatTree, Link, Topology
 
 _HOSTS = "Hosts"
 _RATE = "Link bandwidth in each direction (GBps are bytes, Gbps bits)"
@@ -33,7 +33,13 @@ HostPower = Annotated[
         rich_help_panel=_HOSTS,
     ),
 ]
-Radix = Annotated[int, typer.Option("--radix", "-k", help="Number of ports of each switch; even.", metavar="K")]
+Radix = Annotated[int | None, typer.Option("--radix", "-k", help="Number of ports of each switch; even.", metavar="K")]
+Down = Annotated[
+    str | None,
+    typer.Option(
+        "--down", help="Instead of a radix: hosts on a switch, switches in a pod, pods; any levels.", metavar="N,N,N"
+    ),
+]
 Pods = Annotated[
     int | None, typer.Option("--pods", help="Number of pods; K by default, fewer for a pruned tree.", metavar="P")
 ]
@@ -54,8 +60,9 @@ _POWER = "95:190.738"
 
 
 def fat_tree_command(
-    radix: Radix,
+    radix: Radix = None,
     pods: Pods = None,
+    down: Down = None,
     bandwidth: Bandwidths = _BANDWIDTH,
     latency: Latencies = _LATENCY,
     speed: HostSpeed = _SPEED,
@@ -64,12 +71,14 @@ def fat_tree_command(
     output: OutputFile = Path("fat_tree.xml"),
     as_json: JsonOption = False,
 ) -> None:
-    """Write the platform of a fat-tree of switches with K ports.
+    """Write the platform of a fat-tree: of switches with K ports, or of any sizes.
 
     A pod has K/2 switches L0, with K/2 hosts each, and K/2 switches L1; (K/2)^2
     switches L2 connect the pods. Two hosts are 2 hops apart on one switch, 4 in
     one pod, and 6 otherwise, and their ids run from left to right. Links L0 are
     those of hosts, L1 those up to switches L1, and L2 those up to switches L2.
+
+    With --down each switch has as many links up as devices below it, too.
 
     Where all links are equal SimGrid routes over each of them. Where levels
     differ, the links from one switch or pod up are pooled into one.
@@ -81,12 +90,36 @@ def fat_tree_command(
       decision platform fat-tree --radix 20 --pods 10 -o fat_tree1000.xml
 
       decision platform fat-tree --radix 16 --bandwidth 10Gbps,10Gbps,40Gbps
+
+      decision platform fat-tree --down 10,4,25 -o fat_tree_of_25_pods.xml
     """
+    shape: dict[str, object]
+    if down is not None:
+        if radix is not None or pods is not None:
+            raise ConfigError("--down says how large the tree is; leave --radix and --pods out")
+        topology = _tree_of_any_sizes(down, bandwidth, latency)
+        shape = {"down": down}
+    else:
+        topology = _k_ary_tree(radix, pods, bandwidth, latency)
+        shape = {"radix": radix, "pods": topology.down[2]}
+    _write(topology, "fat-tree", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+
+
+def _k_ary_tree(radix: int | None, pods: int | None, bandwidth: str, latency: str) -> "FatTree":
     from decision.generate.topologies import fat_tree
 
-    topology = fat_tree(radix, radix if pods is None else pods, _read_links(bandwidth, latency, levels=3))
-    shape = {"radix": radix, "pods": topology.down[2]}
-    _write(topology, "fat-tree", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+    if radix is None:
+        raise ConfigError("a fat-tree needs a size: give --radix, or --down for one that is not k-ary")
+    return fat_tree(radix, radix if pods is None else pods, _read_links(bandwidth, latency, levels=3))
+
+
+def _tree_of_any_sizes(down: str, bandwidth: str, latency: str) -> "FatTree":
+    from decision.generate.topologies import full_tree
+
+    parts = down.split(",")
+    if not all(part.isdecimal() for part in parts):
+        raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up")
+    return full_tree([int(part) for part in parts], _read_links(bandwidth, latency, levels=len(parts)))
 
 
 def torus_command(

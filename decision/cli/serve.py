@@ -27,7 +27,8 @@ KnownPlatform = Annotated[
     typer.Option(
         "--platform",
         "-p",
-        help="Platform that Batsim simulates, for policies that use speeds or power: Batsim does not send them.",
+        help="Platform that Batsim simulates, for policies that use speeds, power or topology, which Batsim does not "
+        "send.",
         metavar="FILE",
     ),
 ]
@@ -91,6 +92,7 @@ def replay_command(
     session: Session,
     policy: PolicyOption,
     settings: SettingsOption = None,
+    platform: KnownPlatform = None,
     seed: SeedOption = 0,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     as_json: JsonOption = False,
@@ -106,10 +108,13 @@ def replay_command(
     """
     from decision.batsim.agent import make_agent
     from decision.batsim.replay import replay
+    from decision.formats import load_platform
 
     from .tables import print_json, print_replay
 
-    found = replay(session, make_agent(policy, read_pairs(settings), seed=seed, decide_limit=decide_limit))
+    facts = load_platform(platform) if platform else None
+    agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed, decide_limit=decide_limit)
+    found = replay(session, agent)
     if as_json:
         print_json(found)
     else:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.draws import first_word
 from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
-from decision.policies.draws import first_word
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 
 from .arena import gather

@@ -6,6 +6,7 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 
 import numpy as np
 
+from decision.draws import next_word, uniform
 from decision.engine.kernels.arrays import ASK, BAD_COMMAND, GROW
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import advance, load_reply, rewind
@@ -13,7 +14,6 @@ from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
-from decision.policies.draws import next_word, uniform
 from decision.policies.plan_arrays import CALL_AT, START, add, clear
 from decision.policies.prepared import ask
 from decision.schedulers.base import (

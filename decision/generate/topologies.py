@@ -36,6 +36,19 @@ def fat_tree(radix: int, pods: int, links: Sequence[Link]) -> FatTree:
     return FatTree((half, half, pods), (1, half, half), (1, 1, 1), tuple(links))
 
 
+def full_tree(down: Sequence[int], links: Sequence[Link]) -> FatTree:
+    """A fat-tree of any levels and sizes, in which each switch has as many links up as devices below it.
+
+    Args:
+        down: devices below each switch of a level, from the hosts up.
+        links: of each level, from the hosts' own up.
+
+    Raises:
+        ConfigError: if such a tree does not exist.
+    """
+    return FatTree(tuple(down), (1, *down[:-1]), (1,) * len(down), tuple(links))
+
+
 def networked(
     topology: Topology,
     pstates: tuple[PowerState, ...],

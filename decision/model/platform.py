@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ConfigError
-from .topology import Topology
+from .topology import FatTree, Flat, Topology
 
 MAX_HOSTS = 1_000_000  # more are a mistake
 _TCP_WINDOW = 4194304.0  # bytes, SimGrid's
@@ -93,6 +93,16 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     def has_power(self) -> bool:
         """Whether every compute host says what it draws."""
         return all(h.has_power for h in self.hosts)
+
+    @property
+    def down(self) -> tuple[int, ...]:
+        """Devices below each switch of a level, from the hosts up, where a tree of switches connects the hosts."""
+        match self.topology:
+            case FatTree(down=down):
+                return down
+            case Flat(nb_hosts=hosts):
+                return (hosts,)
+        return ()
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
         """Hops between hosts by id, 0 from a host to itself; arrays are broadcast.

@@ -4,22 +4,33 @@
 where there is none they take the lowest free hosts, as first-fit does (best-effort contiguity in the words of
 Lucarelli et al., Contiguity and locality in backfilling scheduling, CCGrid 2015). Forced contiguity was rejected: a
 reservation that counts hosts could not be kept.
+
+`tree` and `slurm-tree` look at the switches that connect the hosts (`decision.placement.tree`). They change when a job
+starts no more than the others do, as long as the run times of jobs do not depend on their hosts.
 """
 
+import numpy as np
+
+from decision.draws import first_word, next_word, uniform
 from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.placement.tree import place_as_slurm, place_best
 from decision.state.bitmap import count_hosts, next_in, next_out, remove_interval
 
 from .config import Allocation
-from .draws import first_word, next_word, uniform
 from .plan_arrays import START, add, add_interval
 
 
 @kernel
-def plan_start(plan, config, job, size):
+def plan_start(plan, facts, config, job, size):
     """Plan to start `job` on `size` of the plan's free hosts, which must be as many."""
     action = add(plan, START, job)
     if config.allocation == Allocation.SCATTERED:
         _take_scattered(plan, action, size, first_word(config.seed, job))
+        return
+    if config.allocation == Allocation.TREE or config.allocation == Allocation.SLURM_TREE:
+        _take_on_tree(plan, facts, action, size, config.allocation == Allocation.TREE)
         return
     first = -1
     if config.allocation == Allocation.CONTIGUOUS or config.allocation == Allocation.BEST_FIT:
@@ -61,6 +72,56 @@ def _find_run(free, size, shortest):
                 return best
         first = next_in(free, after)
     return best
+
+
+@kernel
+def _take_on_tree(plan, facts, action, size, exact):
+    """The hosts of least cost, or those that Slurm takes; of each switch the lowest. The switches' order settles ties.
+
+    Where no tree is known all hosts are alike.
+    """
+    if len(facts.down) == 0:
+        take_lowest(plan, action, size)
+        return
+    switches = 1
+    for level in range(1, len(facts.down)):
+        switches *= facts.down[level]
+    free, taken = np.zeros(switches, np.int64), np.zeros(switches, np.int64)
+    end = len(facts.switch)
+    host = next_in(plan.free, 0)
+    while host < end:
+        free[facts.switch[host]] += 1
+        host = next_in(plan.free, host + 1)
+    if exact:
+        place_best(facts.down, free, size, taken)
+    else:
+        place_as_slurm(facts.down, free, size, taken)
+    host = next_in(plan.free, 0)
+    while size > 0:
+        if taken[facts.switch[host]] > 0:
+            taken[facts.switch[host]] -= 1
+            _take(plan, action, host, host)
+            size -= 1
+        host = next_in(plan.free, host + 1)
+
+
+def check_tree(who: str, platform: Platform) -> None:
+    """Refuse a platform whose hosts no tree of switches connects.
+
+    Args:
+        who: wants one; begins the message.
+        platform: the hosts.
+
+    Raises:
+        ConfigError: naming the platform's topology.
+    """
+    if platform.down:
+        return
+    given = platform.path or "the platform"
+    if platform.topology is None:
+        raise ConfigError(f"{who} needs a fat-tree, and the topology of {given} is unknown", field="platform")
+    kind = type(platform.topology).__name__.lower()
+    raise ConfigError(f"{who} needs a fat-tree, and {given} is a {kind}", field="platform")
 
 
 @kernel

@@ -24,6 +24,7 @@ class OptionLine(NamedTuple):
     paper: str = ""
 
 
+_LAN = "cost after Lan et al., 2023"
 _SC17 = "Carastan-Santos and de Camargo, SC 2017"
 _CLUSTER09 = "Tang et al., Cluster 2009"
 _TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
@@ -79,6 +80,13 @@ ALLOCATIONS: dict[str, tuple[Allocation, PolicyLine]] = {
             PolicyLine("best-fit", "the shortest run of neighbours that is enough, else as first-fit"),
         ),
         (Allocation.SCATTERED, PolicyLine("random", "any free hosts, by the seed")),
+        (Allocation.TREE, PolicyLine("tree", "of a fat-tree, the free hosts that are fewest hops apart", _LAN)),
+        (
+            Allocation.SLURM_TREE,
+            PolicyLine(
+                "slurm-tree", "of a fat-tree, the lowest switch that fits, best fit below it", "Slurm, topology/tree"
+            ),
+        ),
     )
 }
 

@@ -12,10 +12,10 @@ from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
 
-from .allocation import plan_start
+from .allocation import check_tree, plan_start
 from .backfill import choose
 from .catalogue import SLOTS
-from .config import Backfill, Order, PolicyConfig, Power
+from .config import Allocation, Backfill, Order, PolicyConfig, Power
 from .conservative import choose_reserved, next_call
 from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
 from .memory import Memory, config_in, grown_memory, memory_at, new_memory
@@ -66,7 +66,7 @@ def decide(state, facts, memory, plan):
     if config.guard < np.inf:
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
-        plan_start(plan, config, memory.chosen[i], state.size[memory.chosen[i]])
+        plan_start(plan, facts, config, memory.chosen[i], state.size[memory.chosen[i]])
     if config.power != Power.NEVER:
         call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
@@ -144,6 +144,8 @@ class ComposedPolicy(CompiledPolicy):
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
         super().reset(platform, seed)
+        if self._given.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
+            check_tree(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         guard = math.inf if self._given.backfill == Backfill.CONSERVATIVE else self._given.guard
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
@@ -160,6 +162,10 @@ def _name(order: str, backfill: str) -> str:
     if backfill == "none":
         return order
     return backfill if order == "fcfs" else f"{order}+{backfill}"
+
+
+def _allocation_name(config: PolicyConfig) -> str:
+    return next(name for name, (code, _) in _SLOTS["allocation"].items() if code == config.allocation)
 
 
 def _code(policy: str, slot: str, value: str) -> int:

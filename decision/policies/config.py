@@ -43,6 +43,8 @@ class Allocation(IntEnum):
     CONTIGUOUS = 1
     BEST_FIT = 2
     SCATTERED = 3
+    TREE = 4
+    SLURM_TREE = 5
 
 
 class Power(IntEnum):

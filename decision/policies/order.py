@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 
+from decision.draws import first_word, uniform
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import N_JOBS, QUEUED
 
 from .config import Order
-from .draws import first_word, uniform
 from .memory import N_SORTED, ORDERED
 
 

@@ -54,6 +54,9 @@ class PlatformFacts(Bundle):
     sleep_pstate: I4  # (H,) the host's first sleep pstate, -1 where it cannot sleep
     off_time: F8  # (H,) seconds to fall asleep into sleep_pstate; nan where unknown
     on_time: F8  # (H,) seconds to wake from sleep_pstate; nan where unknown
+    # the tree of switches that connects the hosts; empty where what connects them is none, or is unknown
+    down: I8  # (L,) devices below each switch of a level, from the hosts up
+    switch: I4  # (H,) each host's lowest switch, numbered from left to right
 
 
 class ClusterState(Bundle):
@@ -182,6 +185,8 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         sleep_pstate=np.full(len(hosts), -1, np.int32),
         off_time=np.full(len(hosts), np.nan),
         on_time=np.full(len(hosts), np.nan),
+        down=np.array(platform.down, np.int64),
+        switch=platform.switch_of().astype(np.int32) if platform.down else np.zeros(0, np.int32),
     )
     for i, host in enumerate(hosts):
         _fill_pstates(facts, i, host)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from decision.cli import app as application
 from decision.formats import load_platform
 from decision.formats.simgrid import format_bandwidth, format_latency, parse_bandwidth, parse_latency
-from decision.generate.topologies import describe_topology, fat_tree, networked
+from decision.generate.topologies import describe_topology, fat_tree, full_tree, networked
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
@@ -223,3 +223,37 @@ def test_a_network_of_unequal_hosts_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="a Torus is written as one <cluster>: its hosts must be equal"):
             write_platform(tmp_path / "p.xml", replace(platform, hosts=hosts))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tree_of_any_sizes_has_as_many_links_up_as_devices_below():
+    tree = full_tree([10, 4, 25], [LINK] * 3)
+    assert (tree.down, tree.up, tree.cables) == ((10, 4, 25), (1, 10, 4), (1, 1, 1))
+    assert describe_topology(tree).startswith("A fat-tree of 1,000 hosts in 25 pods of 4 switches of 10")
+    assert full_tree([3, 2], [LINK] * 2).nb_hosts == 6
+    assert full_tree((2, 2, 2), [LINK] * 3) == fat_tree(4, 2, [LINK] * 3)
+
+
+def test_the_command_writes_trees_that_are_not_k_ary(tmp_path):
+    file = tmp_path / "tree.xml"
+    done = decision("fat-tree", "--down", "10,4,25", "-o", file)
+    assert done.exit_code == 0, done.output
+    assert "in 25 pods of 4 switches of 10" in done.output
+    assert load_platform(file).topology == full_tree([10, 4, 25], [LINK] * 3)
+    assert "down=10,4,25" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ((), "give --radix, or --down"),
+        (("--down", "10,4,25", "--radix", "4"), "leave --radix and --pods out"),
+        (("--down", "10x4"), "write whole numbers like 10,4,25"),
+        (("--down", "10,0"), "at least 1"),
+        (("--down", "2,2,2,2", "--bandwidth", "1GBps,2GBps"), "give one value, or 4"),
+    ],
+)
+def test_a_tree_that_cannot_be_made_is_refused_in_one_line(tmp_path, options, why):
+    done = decision("fat-tree", *options, "-o", tmp_path / "tree.xml")
+    assert isinstance(done.exception, (ConfigError, SystemExit))
+    assert why in str(done.exception) + done.output
+    assert not (tmp_path / "tree.xml").exists()

@@ -1,28 +1,51 @@
 """Which hosts a job gets."""
 
+import msgspec
 import numpy as np
 import pytest
 from helpers.policy_toys import Toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decision.formats import load_platform
+from decision.generate.topologies import networked
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform, PowerState
+from decision.model.topology import FatTree, Flat, Link
+from decision.policies import find_policy
 from decision.policies.allocation import plan_start
 from decision.policies.config import Allocation, PolicyConfig
 from decision.policies.plan_arrays import clear
-from decision.state.cluster import N_FREE, pack_hosts
+from decision.state.cluster import N_FREE, pack_hosts, platform_facts
 
 
-def allocate(hosts: int, free: list[int], size: int, allocation: Allocation, seed: int = 0, job: int = 0) -> list[int]:
+def allocate(
+    hosts: int,
+    free: list[int],
+    size: int,
+    allocation: Allocation,
+    seed: int = 0,
+    job: int = 0,
+    platform: Platform | None = None,
+) -> list[int]:
     toy = Toy(hosts, PolicyConfig(allocation=allocation, seed=seed))
+    if platform is not None:
+        toy.facts = platform_facts(platform, energy=False)[0]
     toy.submit(size)
     toy.state.free[:] = pack_hosts(np.isin(np.arange(hosts), free))
     toy.state.count[N_FREE] = len(free)
     clear(toy.plan, toy.state)
-    plan_start(toy.plan, toy.config, job, size)
+    plan_start(toy.plan, toy.facts, toy.config, job, size)
     chosen = toy.starts()[0][1]
     left = np.unpackbits(toy.plan.free.view(np.uint8), bitorder="little").nonzero()[0].tolist()
     assert sorted(chosen + left) == sorted(free), "the plan's free hosts are those not given"
     return chosen
+
+
+def on_tree(down: tuple[int, ...], places: tuple[int, ...] = ()) -> Platform:
+    links = (Link(1e9, 0.0),) * len(down)
+    tree = FatTree(down, (1,) * len(down), (1,) * len(down), links)
+    return msgspec.structs.replace(networked(tree, (PowerState(1e9),)), places=places)
 
 
 FREE = [1, 2, 4, 5, 6, 7, 10, 11, 12]
@@ -80,3 +103,32 @@ def test_a_job_gets_as_many_free_hosts_as_it_needs(free, data, allocation):
     run_exists = any(set(range(h, h + size)) <= free for h in free)
     if run_exists and allocation in (Allocation.CONTIGUOUS, Allocation.BEST_FIT):
         assert chosen == list(range(chosen[0], chosen[0] + size))
+
+
+@pytest.mark.parametrize(
+    ("allocation", "expected"), [(Allocation.TREE, [8, 9, 10, 11, 13]), (Allocation.SLURM_TREE, [0, 1, 2, 4, 5])]
+)
+def test_hosts_are_chosen_by_the_switches_that_connect_them(allocation, expected):
+    free = [0, 1, 2, 4, 5, 8, 9, 10, 11, 13]  # 3 and 2 free hosts in one pod, 4 and 1 in the other
+    assert allocate(16, free, 5, allocation, platform=on_tree((4, 2, 2))) == expected
+
+
+@pytest.mark.parametrize("allocation", [Allocation.TREE, Allocation.SLURM_TREE])
+def test_ids_need_not_count_along_the_tree(allocation):
+    places = (0, 2, 1, 3)  # hosts 0 and 2 on the first switch
+    assert allocate(4, [0, 1, 3], 2, allocation, platform=on_tree((2, 2), places)) == [1, 3]
+
+
+@pytest.mark.parametrize("name", ["tree", "slurm-tree"])
+@pytest.mark.parametrize(
+    ("platform", "why"), [("torus64", "torus64.xml is a torus"), ("dragonfly64", "is a dragonfly"), ("toy", "unknown")]
+)
+def test_what_is_no_tree_is_refused_by_its_name(request, name, platform, why):
+    hosts = load_platform(request.config.rootpath / "platforms" / f"{platform}.xml")
+    with pytest.raises(ConfigError, match=f"policy easy: allocation={name} needs a fat-tree, and .*{why}"):
+        find_policy(f"easy,allocation={name}").reset(hosts, 0)
+
+
+def test_hosts_of_one_switch_are_alike():
+    platform = networked(Flat(8, Link(1e9, 0.0)), (PowerState(1e9),))
+    assert allocate(8, [1, 3, 4, 6], 3, Allocation.TREE, platform=platform) == [1, 3, 4]

@@ -42,7 +42,9 @@ Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train
 PlacedJobs = Annotated[
     int | None, typer.Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)
 ]
-OldName = Annotated[Literal["grid5000-2016", "rlscheduler-table"], typer.Argument(help="Result to reproduce.")]
+OldName = Annotated[
+    Literal["grid5000-2016", "rlscheduler-table", "hpcschedule"], typer.Argument(help="Result to reproduce.")
+]
 
 
 def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> None:
@@ -76,6 +78,20 @@ def rlscheduler_table_command(
         lambda progress: reproduce_rlscheduler(data, _parts(output, "rlscheduler", processes, progress)),
         as_json,
     )
+
+
+def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> None:
+    """FCFS and backfilling of the paper on topology-aware allocation by neural simulated annealing.
+
+    The list of jobs is hpcschedule_jobs.txt.
+
+    Example:
+
+      decision reproduce hpcschedule --data data
+    """
+    from decision.reproduce.hpcschedule import reproduce_hpcschedule
+
+    _reproduce("parts", lambda progress: reproduce_hpcschedule(data), as_json)
 
 
 def dbf_command(
@@ -148,6 +164,8 @@ def experiment_command(
     """Old name of [bold]decision reproduce[/bold]."""
     if name == "grid5000-2016":
         grid5000_2016_command(data)
+    elif name == "hpcschedule":
+        hpcschedule_command(data)
     else:
         rlscheduler_table_command(data, output, processes)
 
@@ -174,5 +192,6 @@ app = typer.Typer(
 )
 add_command(app, "grid5000-2016", grid5000_2016_command)
 add_command(app, "rlscheduler-table", rlscheduler_table_command)
+add_command(app, "hpcschedule", hpcschedule_command)
 add_command(app, "dbf", dbf_command)
 add_command(app, "ranking", ranking_command)

@@ -113,13 +113,15 @@ def start_times(jobs: Sequence, order: str, backfilling: bool, nb_hosts: int, tr
         nb_hosts: of the machine.
         true_waits: leave rule 3 out, to see what it does.
     """
-    run = _Run(jobs, order, nb_hosts, true_waits)
+    run = Run(jobs, order, nb_hosts, true_waits)
     while run.fill_queue():
         run.start_first(backfilling)
     return np.array(run.start)
 
 
-class _Run:
+class Run:
+    """A simulation by these rules; what places jobs on hosts overrides `take` and `give_back`."""
+
     def __init__(self, jobs: Sequence, order: str, nb_hosts: int, true_waits: bool) -> None:
         self.jobs, self.order, self.true_waits = jobs, order, true_waits
         self.submit, self.runtime, self.requested = (column.tolist() for column in jobs[:3])
@@ -145,7 +147,7 @@ class _Run:
         else:
             end, _, job = heapq.heappop(self.ends)
             self.now = max(self.now, end)
-            self.free += self.size[job]
+            self.give_back(job)
 
     def start_first(self, backfilling: bool) -> None:
         """Commit to the first job of the order and start it as soon as it fits."""
@@ -177,6 +179,14 @@ class _Run:
     def begin(self, job: int) -> None:
         del self.queue[job]
         self.start[job] = self.now
-        self.free -= self.size[job]
+        self.take(job)
         heapq.heappush(self.ends, (self.now + self.runtime[job], self.started, job))
         self.started += 1
+
+    def take(self, job: int) -> None:
+        """Let a job have its hosts."""
+        self.free -= self.size[job]
+
+    def give_back(self, job: int) -> None:
+        """Take a job's hosts back."""
+        self.free += self.size[job]

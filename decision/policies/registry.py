@@ -36,6 +36,7 @@ from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
 from .policy import Policy
+from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
 
@@ -75,16 +76,27 @@ class MessageAgent(Protocol):
 
 _SHIPPED = ("decision.learn:LEARNED", "decision.batsim.pybatsim:SCHEDULERS")  # module: its PolicySource
 _REGISTERED: list[PolicySource] = []
-_CLASSES: dict[str, type] = {"kamelot": Kamelot}
+_CLASSES: dict[str, type] = {"kamelot": Kamelot, "window": Window}
 _CLASS_LINES = [
     PolicyLine("kamelot", "fcfs, conservative over hosts instead of their number, as OAR does it", "OAR 3"),
+    PolicyLine("window", "jobs are collected for a period and placed together on a fat-tree", "Lan et al., 2023"),
 ]
 
 _CLASS_OPTIONS = {
     "kamelot": [
         OptionLine("security_time", "60", "s", "each walltime counts as so much longer", "SCHEDULER_JOB_SECURITY_TIME"),
         OptionLine("reaction", "0", "s", "from an event to the decision; what happens meanwhile shares the decision"),
-    ]
+    ],
+    "window": [
+        OptionLine("period", "60", "s", "from one window to the next", "Lan et al."),
+        OptionLine("jobs", "5", "", "on more than one host, at most in a window; 0 for all", "Lan et al.'s program"),
+        OptionLine(
+            "strategy", "dcas", "", "which hosts a job may get: scas, dcas or free; with exact scas", "Lan et al."
+        ),
+        OptionLine("solver", "sa", "", "sequential, sa or exact", "Lan et al."),
+        OptionLine("steps", "500", "", "with solver=sa: moves of the search", "Lan et al."),
+        OptionLine("undo", "true", "", "with solver=sa: undo rejected moves; false as Lan et al.'s program"),
+    ],
 }
 
 

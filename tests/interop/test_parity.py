@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
+from decision.analysis.metrics import communication_hops
 from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
+from decision.generate.jobs import workload_of
+from decision.generate.topologies import networked
+from decision.model.platform import PowerState
 from decision.model.record import RunRecord
+from decision.model.topology import FatTree, Link
 from decision.policies import ClusterView, Plan, find_policy
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
@@ -28,11 +33,32 @@ POLICIES = [
 ]
 
 
+TREE_POLICIES = [
+    "easy,allocation=tree",
+    "sjf+conservative,allocation=slurm-tree",
+    "window,steps=20",
+    "window,solver=exact",
+    "window,strategy=free,solver=sequential,period=20,jobs=0",
+]
+
+
 @pytest.fixture(scope="module")
 def taurus(request):
     root = request.config.rootpath
     platform = load_platform(root / "platforms" / "taurus.xml", energy=True)
     return platform, load_workload(root / "workloads" / "taurus_week_flops.json", keep_source=True)
+
+
+@pytest.fixture(scope="module")
+def fat_tree():
+    """64 hosts without links to Batsim's own host, so that starts are those of the policy alone."""
+    tree = FatTree((4, 4, 4), (1, 4, 4), (1, 1, 1), (Link(1e9, 0.0),) * 3)
+    platform = networked(tree, (PowerState(1e9),))
+    rng, jobs = np.random.default_rng(5), 200
+    submit = np.cumsum(rng.integers(5, 60, jobs)).astype(float)
+    runtimes = rng.integers(10, 900, jobs).astype(float)
+    sizes = rng.integers(1, 25, jobs)
+    return platform, workload_of(submit, sizes, runtimes, 64, walltimes=np.full(jobs, 900.0))
 
 
 def assert_same(one: RunRecord, other: RunRecord) -> None:
@@ -51,6 +77,31 @@ def test_the_schedule_is_the_same_in_the_loop_and_through_messages(taurus, polic
     engine = EmbeddedEngine(platform, [workload], (), energy)
     told = simulate_by_messages(engine, Agent(policy, options, platform=platform))
     assert_same(looped, told)
+
+
+@pytest.mark.parametrize("policy", TREE_POLICIES)
+def test_on_a_tree_the_schedule_is_the_same_in_all_engines(fat_tree, policy):
+    platform, workload = fat_tree
+    looped = simulate_workloads(platform, [workload], policy)
+    assert_same(looped, simulate_workloads(platform, [workload], InPython(policy)))
+    for engine in (EmbeddedEngine, ReferenceEngine):
+        told = simulate_by_messages(
+            engine(platform, [workload], (), EngineOptions()), Agent(policy, {}, platform=platform)
+        )
+        assert_same(looped, told)
+
+
+@pytest.mark.parametrize("allocation", ["tree", "slurm-tree"])
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_an_allocation_changes_hosts_and_no_start(fat_tree, policy, allocation):
+    platform, workload = fat_tree
+    lowest, other = (
+        simulate_workloads(platform, [workload], f"{policy}{more}") for more in ("", f",allocation={allocation}")
+    )
+    assert np.array_equal(lowest.jobs.start_time, other.jobs.start_time)
+    assert lowest.jobs.allocation != other.jobs.allocation
+    hops = [communication_hops(run.jobs, platform.distance).mean() for run in (lowest, other)]
+    assert hops[1] < hops[0]
 
 
 def test_the_plain_engine_gives_the_same_schedule(taurus):

@@ -1,0 +1,170 @@
+"""The best window by the static strategy, exactly: which entry each job begins at, with wrap-around.
+
+A dynamic program from the last entry to the first: the most that a set of jobs can be worth on the entries from one on
+(positions x subsets; jobs of one size are interchangeable, so a subset is a number of jobs of each size). That leaves
+out the one job that may wrap around from the last entry to the first. What remains for the others, if it wraps in a
+given way, is the same problem on the entries between; the program without the upper end bounds that from above, and
+nearly all ways are worth too little to be looked at.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.jit import kernel
+
+MOST_JOBS = 12  # of different sizes: there are 4,096 subsets of them
+_NONE = -1
+_CLOSE = 1e-9  # of Q / n: less is rounding
+
+
+class _Kinds(NamedTuple):
+    """The jobs by size: K sizes, and a number for each subset of them."""
+
+    size: np.ndarray  # (K,) hosts
+    number: np.ndarray  # (K,) jobs of that size
+    step: np.ndarray  # (K + 1,) how much one job of that size adds to a subset's number; at last, how many subsets
+    worth: np.ndarray  # (K, N) Q / n of a job of that size from each entry on
+
+
+@kernel
+def place_exactly(groups, switches, sizes, held):
+    """Write the entries of each job in the best window, those of the lowest entries where several are.
+
+    Args:
+        groups: (L - 1, N) of the sequence.
+        switches: lowest switches of the tree.
+        sizes: (n,) hosts of each job, in all no more than there are entries; of n jobs up to 2 ** n subsets are kept.
+        held: (n, at least the largest size) receives the entries of each job.
+
+    Returns:
+        What it is worth: the sum of Q / n.
+    """
+    kinds = _kinds_of(groups, switches, sizes)
+    length, full = groups.shape[1], kinds.step[-1] - 1
+    most, choice = _tables(length, kinds)
+    _fill(kinds, 0, length, most, choice)
+    best, begin, end, wrapped, rest = most[0, full], 0, length, _NONE, full
+    room = most[:0], choice[:0]
+    looked_at = np.zeros((len(kinds.size), kinds.size.max()), np.bool_)
+    while True:
+        bound, kind, head = _most_promising(kinds, most, full, looked_at)
+        if bound <= best + _CLOSE:
+            break
+        looked_at[kind, head] = True
+        if len(room[0]) == 0:
+            room = _tables(length, kinds)
+        start = length - (kinds.size[kind] - head)
+        _fill(kinds, head, start, room[0], room[1])
+        total = kinds.worth[kind, start] + room[0][head, full - kinds.step[kind]]
+        if total > best + _CLOSE:
+            best, begin, end, wrapped, rest = total, head, start, kind, full - kinds.step[kind]
+    if wrapped != _NONE:
+        _fill(kinds, begin, end, most, choice)
+    _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held)
+    return best
+
+
+@kernel
+def _kinds_of(groups, switches, sizes):
+    size = np.unique(sizes)
+    number, step = np.zeros(len(size), np.int64), np.ones(len(size) + 1, np.int64)
+    values = np.zeros((len(size), groups.shape[1]))
+    for kind in range(len(size)):
+        number[kind] = (sizes == size[kind]).sum()
+        step[kind + 1] = step[kind] * (number[kind] + 1)
+        _slide(groups, switches, size[kind], values[kind])
+    return _Kinds(size, number, step, values)
+
+
+@kernel
+def _slide(groups, switches, size, values):
+    """Write Q / n of a job of a size from each entry on, with wrap-around."""
+    length = groups.shape[1]
+    for level in range(len(groups)):
+        on, squares = np.zeros(switches, np.int64), 0
+        for entry in range(size):
+            squares += 2 * on[groups[level, entry]] + 1
+            on[groups[level, entry]] += 1
+        for entry in range(length):
+            values[entry] += squares / size
+            on[groups[level, entry]] -= 1
+            squares -= 2 * on[groups[level, entry]] + 1
+            after = entry + size
+            after -= length if after >= length else 0
+            squares += 2 * on[groups[level, after]] + 1
+            on[groups[level, after]] += 1
+
+
+@kernel
+def _tables(length, kinds):
+    """(N + 1, subsets) each: the most that a subset can be worth from an entry on, and which kind begins there."""
+    return np.empty((length + 1, kinds.step[-1])), np.empty((length + 1, kinds.step[-1]), np.int8)
+
+
+@kernel
+def _fill(kinds, begin, end, most, choice):
+    """Fill the tables from entry `end`, where nothing fits any more, down to `begin`."""
+    most[end] = -np.inf
+    most[end, 0] = 0.0
+    for entry in range(end - 1, begin - 1, -1):
+        here, after = most[entry], most[entry + 1]
+        here[:] = after
+        choice[entry] = _NONE
+        for kind in range(len(kinds.size)):
+            size, step, number = kinds.size[kind], kinds.step[kind], kinds.number[kind] + 1
+            if entry + size > end:
+                continue
+            value, behind = kinds.worth[kind, entry], most[entry + size]
+            for subset in range(step, len(here)):
+                if subset // step % number == 0:
+                    continue
+                total = value + behind[subset - step]
+                if total > -np.inf and total >= here[subset]:
+                    here[subset] = total
+                    choice[entry, subset] = kind
+
+
+@kernel
+def _most_promising(kinds, most, full, looked_at):
+    """The best bound of the ways to wrap a job that were not looked at; its kind, and its entries at the head."""
+    best, best_kind, best_head = -np.inf, 0, 0
+    length = kinds.worth.shape[1]
+    for kind in range(len(kinds.size)):
+        for head in range(1, kinds.size[kind]):
+            start = length - (kinds.size[kind] - head)
+            if start < head or looked_at[kind, head]:
+                continue
+            bound = kinds.worth[kind, start] + most[head, full - kinds.step[kind]]
+            if bound > best:
+                best, best_kind, best_head = bound, kind, head
+    return best, best_kind, best_head
+
+
+@kernel
+def _hand_out(kinds, choice, begin, end, wrapped, rest, sizes, held):
+    """Write the entries; jobs of one size get theirs in order."""
+    length = kinds.worth.shape[1]
+    placed = np.zeros(len(sizes), np.bool_)
+    if wrapped != _NONE:
+        _place(placed, sizes, kinds.size[wrapped], end, length, held)
+    entry, subset = begin, rest
+    while subset > 0:
+        kind = choice[entry, subset]
+        if kind == _NONE:
+            entry += 1
+            continue
+        _place(placed, sizes, kinds.size[kind], entry, length, held)
+        entry += kinds.size[kind]
+        subset -= kinds.step[kind]
+
+
+@kernel
+def _place(placed, sizes, size, start, length, held):
+    """Give the first job of a size that has no entries those from `start` on."""
+    job = 0
+    while placed[job] or sizes[job] != size:
+        job += 1
+    placed[job] = True
+    for i in range(size):
+        held[job, i] = (start + i) % length

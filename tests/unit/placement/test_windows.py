@@ -1,0 +1,112 @@
+"""Windows: the exact one against all ways to place the jobs, and what searches may do."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from decision.placement.anneal import Search, anneal
+from decision.placement.exact import place_exactly
+from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn, worth
+
+TREES = [(12,), (3, 4), (2, 2, 3), (2, 3, 2), (2, 2, 2, 2)]
+
+
+class Case:
+    """Some free hosts of a tree, and jobs for them."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.down = np.array(TREES[seed % len(TREES)])
+        self.switches, all_hosts = int(np.prod(self.down[1:])), int(np.prod(self.down))
+        self.length = int(rng.integers(2, min(all_hosts, 11) + 1))
+        hosts = np.sort(rng.choice(all_hosts, self.length, replace=False))
+        self.groups = groups_of(self.down, hosts // self.down[0])
+        sizes: list[int] = []
+        while len(sizes) < 3 and sum(sizes) < self.length:
+            sizes.append(int(rng.integers(1, self.length - sum(sizes) + 1)))
+        self.sizes = np.array(sizes)
+        self.held = np.full((len(sizes), max(sizes)), -1)
+
+    def worth(self, placed: list[np.ndarray]) -> float:
+        on = np.zeros(self.switches, np.int64)
+        return sum(worth(self.groups, on, entries) for entries in placed)
+
+    def placed(self) -> list[np.ndarray]:
+        found = [entries[:size] for entries, size in zip(self.held, self.sizes, strict=True)]
+        used = np.concatenate(found)
+        assert len(np.unique(used)) == len(used), "no entry is used twice"
+        assert (used >= 0).all()
+        return found
+
+    def best_static(self) -> float:
+        best = -1.0
+        for starts in product(range(self.length), repeat=len(self.sizes)):
+            placed = [(s + np.arange(n)) % self.length for s, n in zip(starts, self.sizes, strict=True)]
+            if len(np.unique(np.concatenate(placed))) == self.sizes.sum():
+                best = max(best, self.worth(placed))
+        return best
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_exact_window_is_the_best_of_all_with_wrap_around(seed):
+    case = Case(seed)
+    best = place_exactly(case.groups, case.switches, case.sizes, case.held)
+    assert best == pytest.approx(case.best_static())
+    assert case.worth(case.placed()) == pytest.approx(best)
+    for entries in case.placed():
+        assert (entries == (entries[0] + np.arange(len(entries))) % case.length).all()
+
+
+def test_jobs_of_one_size_are_interchangeable():
+    sizes, held = np.full(20, 1), np.zeros((20, 1), np.int64)  # of different sizes they would be 2 ** 20 subsets
+    groups = groups_of(np.array([4, 8]), np.arange(32) // 4)
+    assert place_exactly(groups, 8, sizes, held) == 20
+    assert held[:, 0].tolist() == list(range(20))
+
+
+def search_for(strategy: int, undo: bool = True, steps: int = 60) -> Search:
+    return Search(strategy, steps, undo, 0, 2000.0, 2500.0, 2.5)
+
+
+@pytest.mark.parametrize("strategy", [STATIC, DYNAMIC, FREE])
+@pytest.mark.parametrize("undo", [True, False])
+def test_a_search_gives_the_best_window_that_it_has_seen(strategy, undo):
+    for seed in range(20):
+        case = Case(seed)
+        place_in_turn(case.down, case.groups, case.sizes, strategy, case.held)
+        first = case.worth(case.placed())
+        best = anneal(
+            case.down, case.groups, case.switches, case.sizes, search_for(strategy, undo), np.uint64(seed), case.held
+        )
+        assert case.worth(case.placed()) == pytest.approx(best)
+        assert best >= first - 1e-9
+        if strategy == STATIC:
+            assert best <= case.best_static() + 1e-9
+
+
+def test_with_enough_steps_annealing_finds_the_best_static_window():
+    for seed in range(20):
+        case = Case(seed)
+        found = anneal(
+            case.down, case.groups, case.switches, case.sizes, search_for(STATIC, steps=3000), np.uint64(1), case.held
+        )
+        assert found == pytest.approx(case.best_static())
+
+
+def test_without_steps_a_search_places_jobs_in_turn():
+    case = Case(3)
+    anneal(case.down, case.groups, case.switches, case.sizes, search_for(DYNAMIC, steps=0), np.uint64(1), case.held)
+    assert np.concatenate(case.placed()).tolist() == list(range(case.sizes.sum()))
+
+
+def test_undoing_rejected_moves_is_better_than_the_published_walk():
+    rng = np.random.default_rng(0)
+    down, sizes = np.array([10, 4, 25]), np.array([12, 25, 31, 40])
+    undone, walked = [], []
+    for seed in range(20):
+        groups = groups_of(down, np.sort(rng.choice(1000, 180, replace=False)) // 10)
+        held = np.zeros((4, 40), np.int64)
+        for undo, found in ((True, undone), (False, walked)):
+            found.append(anneal(down, groups, 100, sizes, search_for(DYNAMIC, undo, 500), np.uint64(seed), held))
+    assert np.mean(undone) > 1.02 * np.mean(walked)

@@ -1,0 +1,160 @@
+"""Windows: known answers, worked out by hand, and a slow twin."""
+
+import numpy as np
+import pytest
+from helpers.policy_toys import Toy
+from helpers.window_reference import PlainWindow
+
+from decision.formats import load_platform
+from decision.generate.jobs import workload_of
+from decision.generate.topologies import full_tree, networked
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform, PowerState
+from decision.model.record import RunRecord
+from decision.model.topology import Link
+from decision.policies import ClusterView, Plan, find_policy
+from decision.policies.config import PolicyConfig
+from decision.policies.plan_arrays import CALL_AT
+from decision.policies.window import Window
+from decision.simulation import simulate_workloads
+from decision.state.cluster import platform_facts
+
+
+def tree(*down: int) -> Platform:
+    return networked(full_tree(down, [Link(1e9, 0.0)] * len(down)), (PowerState(1e9),))
+
+
+def run(platform: Platform, policy, submit, sizes, runtimes, seed: int = 0) -> RunRecord:
+    columns = np.array(submit, float), np.array(sizes), np.array(runtimes, float)
+    return simulate_workloads(platform, [workload_of(*columns, len(platform.hosts))], policy, seed=seed)
+
+
+def schedule(platform: Platform, policy, *jobs: tuple[float, int, float]) -> list[tuple[float, str]]:
+    """Start (seconds) and hosts of each job, from (submission, hosts, runtime), times in seconds."""
+    record = run(platform, policy, *zip(*jobs, strict=True))
+    rows = zip(record.jobs.id, record.jobs.start_time.tolist(), record.jobs.allocation, strict=True)
+    return [(start, where) for _, start, where in sorted(rows)]
+
+
+def test_jobs_of_a_period_start_together_the_smallest_first_and_those_on_one_host_last():
+    jobs = ((1.0, 3, 5.0), (2.0, 1, 5.0), (3.0, 2, 5.0))
+    assert schedule(tree(2, 2, 2), "window,period=10,solver=sequential", *jobs) == [(10, "2-4"), (10, "5"), (10, "0-1")]
+
+
+def test_a_job_that_comes_when_a_window_is_due_is_in_it():
+    jobs = ((0.0, 2, 5.0), (10.0, 2, 5.0), (10.5, 2, 5.0))
+    starts = schedule(tree(2, 2), "window,period=10,solver=sequential", *jobs)
+    assert [start for start, _ in starts] == [0, 10, 20]
+
+
+def test_a_window_takes_so_many_jobs_on_more_than_one_host():
+    jobs = ((1.0, 2, 5.0), (2.0, 2, 5.0), (3.0, 1, 5.0), (4.0, 3, 5.0))
+
+    def starts(number: int) -> list[float]:
+        found = schedule(tree(2, 2, 2), f"window,period=10,solver=sequential,jobs={number}", *jobs)
+        return [start for start, _ in found]
+
+    assert starts(1) == [10, 20, 10, 30]
+    assert starts(2) == [10, 10, 10, 20]
+    assert starts(0) == [10, 10, 10, 10]
+
+
+def test_who_has_waited_for_more_periods_comes_first_and_holds_up_those_behind():
+    jobs = ((1.0, 3, 31.0), (2.0, 4, 5.0), (11.0, 1, 5.0))  # the second does not fit at 20 s, 30 s and 40 s
+    starts = schedule(tree(2, 2), "window,period=10,solver=sequential", *jobs)
+    assert [start for start, _ in starts] == [10, 50, 60]
+
+
+def test_the_exact_window_keeps_a_large_job_on_one_switch():
+    # host 0 is taken; in turn the job on four hosts would be on both switches, the one on three has the other switch
+    jobs = ((0.0, 1, 100.0), (1.0, 3, 5.0), (2.0, 4, 5.0))
+    platform = tree(4, 2, 2)
+    assert schedule(platform, "window,period=10,solver=sequential", *jobs)[1:] == [(10, "1-3"), (10, "4-7")]
+    jobs = ((0.0, 1, 100.0), (1.0, 2, 5.0), (2.0, 4, 5.0))
+    assert schedule(platform, "window,period=10,solver=sequential", *jobs)[1:] == [(10, "1-2"), (10, "3-6")]
+    for options in ("solver=exact", "strategy=free,solver=sequential", "solver=sa", "strategy=scas,solver=sa"):
+        found = schedule(platform, f"window,period=10,{options}", *jobs)[1:]
+        assert [len({int(host) // 4 for host in hosts_of(where)}) for _, where in found] == [1, 1], options
+
+
+def hosts_of(text: str) -> list[int]:
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
+
+
+def plan_of(toy: Toy, policy: Window) -> list[float]:
+    """Times for which the policy asks to be called."""
+    policy.decide(ClusterView(toy.state, toy.facts, ()), Plan(toy.plan, toy.state, toy.facts))
+    calls = toy.plan.kind[: toy.plan.count[0]] == CALL_AT
+    return toy.plan.time[: toy.plan.count[0]][calls].tolist()
+
+
+def test_windows_are_called_for_only_while_a_job_waits_that_would_fit():
+    toy, policy = Toy(4, PolicyConfig()), Window(period=10, solver="sequential")
+    toy.facts = platform_facts(tree(2, 2), energy=False)[0]
+    policy.reset(tree(2, 2), 0)
+    toy.state.now[0] = 3.0
+    assert plan_of(toy, policy) == []
+    toy.submit(5)  # never fits
+    assert plan_of(toy, policy) == []
+    toy.submit(2)
+    assert plan_of(toy, policy) == [10.0]
+    toy.state.now[0] = 4.0
+    assert plan_of(toy, policy) == []  # once for each
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_schedule_is_that_of_its_twin(seed):
+    rng = np.random.default_rng(seed)
+    platform = tree(*rng.choice([2, 3, 4], 3))
+    hosts, jobs = len(platform.hosts), 80
+    period, most = float(rng.choice([7, 10.5, 60])), int(rng.integers(0, 4))
+    submit = np.cumsum(rng.choice([0, 1, 3.5, period], jobs))
+    columns = submit, rng.integers(1, hosts + 1, jobs), rng.choice([1, period, 25, 40.25], jobs)
+    fast = run(platform, Window(period, most, solver="sequential"), *columns)
+    slow = run(platform, PlainWindow(period, most), *columns)
+    assert fast.jobs.id == slow.jobs.id
+    assert np.array_equal(fast.jobs.start_time, slow.jobs.start_time)
+    assert fast.jobs.allocation == slow.jobs.allocation
+
+
+def test_the_same_seed_gives_the_same_windows_and_another_one_others():
+    rng = np.random.default_rng(0)
+    columns = np.cumsum(rng.integers(1, 20, 60)), rng.integers(1, 20, 60), rng.integers(50, 200, 60)
+    one, same, other = (run(tree(4, 4, 4), "window,steps=3", *columns, seed=seed).jobs for seed in (1, 1, 2))
+    assert one.allocation == same.allocation
+    assert one.allocation != other.allocation
+    assert np.array_equal(one.start_time, other.start_time)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("period=0", "option period=0 must be finite and above 0"),
+        ("period=-1", "option period=-1 must"),
+        ("period=nan", "option period=nan must"),
+        ("jobs=-1", "option jobs=-1 must be at least 0"),
+        ("steps=-5", "option steps=-5 must be at least 0"),
+        ("solver=exat", "there is no solver 'exat'; did you mean exact?"),
+        ("strategy=dca", "there is no strategy 'dca'"),
+        ("solver=exact,strategy=dcas", "solver=exact is for strategy=scas; found strategy=dcas"),
+        ("solver=exact,jobs=0", "solver=exact takes jobs=1 to 12"),
+        ("solver=exact,jobs=13", "solver=exact takes jobs=1 to 12"),
+        ("repair=x.ckpt", "has no option 'repair'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_one_line(options, why):
+    with pytest.raises(ConfigError) as refused:
+        find_policy(f"window,{options}")
+    assert str(refused.value).startswith("policy window")
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("torus64", "is a torus"), ("dragonfly64", "is a dragonfly"), ("toy", "is unknown")]
+)
+def test_what_is_no_tree_is_refused_by_its_name(request, name, why):
+    platform = load_platform(request.config.rootpath / "platforms" / f"{name}.xml")
+    with pytest.raises(ConfigError, match=f"policy window needs a fat-tree, and .*{why}"):
+        find_policy("window").reset(platform, 0)

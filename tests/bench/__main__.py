@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from . import batsim_side, environments, learned, measures
+from . import batsim_side, environments, learned, measures, placements
 
 
 class Benchmark(NamedTuple):
@@ -83,6 +83,12 @@ BENCHMARKS = {
     "ppo-compact": Benchmark(learned.ppo_compact, "steps/s", "at least 12,000", ""),
     "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "more than 1", "sb3-contrib's MaskablePPO is 1"),
     "decide-latency": Benchmark(learned.decide_latency, "ms", "at most 1", ""),
+    "place-tree": Benchmark(placements.place_tree, "us", "at most 30", ""),
+    "place-tree-16384": Benchmark(placements.place_large_tree, "ms", "at most 1", ""),
+    "window-exact": Benchmark(
+        placements.window_exact, "ms", "median at most 1, worst at most 20", "Lan et al., SCIP: 18,960"
+    ),
+    "anneal": Benchmark(placements.anneal_moves, "moves/s", "at least 500,000", "Lan et al.'s program: 660"),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

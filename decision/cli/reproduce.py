@@ -81,7 +81,10 @@ def rlscheduler_table_command(
 
 
 def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> None:
-    """FCFS and backfilling of the paper on topology-aware allocation by neural simulated annealing.
+    """The paper on topology-aware allocation by neural simulated annealing.
+
+    FCFS and backfilling to the digit, better hosts without windows, and solvers
+    of windows: the published search, one that undoes rejected moves, and exact.
 
     The list of jobs is hpcschedule_jobs.txt.
 
@@ -91,7 +94,7 @@ def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> Non
     """
     from decision.reproduce.hpcschedule import reproduce_hpcschedule
 
-    _reproduce("parts", lambda progress: reproduce_hpcschedule(data), as_json)
+    _reproduce("parts", lambda progress: reproduce_hpcschedule(data, progress=progress), as_json)
 
 
 def dbf_command(

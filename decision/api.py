@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 Source = str | os.PathLike[str]  # a file's path, or the name of a shipped platform or workload
 
-DEFAULT_METRICS = ("bounded_slowdown", "wait", "utilization")
-
 
 class SimulationResult:
     """What a run came to.
@@ -234,7 +232,7 @@ def compare(
     policies: Sequence[str],
     *,
     baseline: str | None = None,
-    metrics: Sequence[str] = DEFAULT_METRICS,
+    metrics: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     energy: bool = False,
     windows: int = 0,
@@ -253,7 +251,7 @@ def compare(
         workload: a file or a shipped workload's name; or several, each compared by itself.
         policies: what is compared, each as ``decision run --policy`` takes it.
         baseline: the policy that the others are compared with; the first if None.
-        metrics: names; `decision.analysis` says how each is computed.
+        metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
         options: options of every policy.
         energy: simulate power states and energy.
         windows: random sequences of jobs of each workload; 0 takes all jobs once.
@@ -267,9 +265,16 @@ def compare(
         ConfigError: if something cannot be read, does not fit together or makes no sense.
         PolicyError: if a policy decides something impossible.
     """
-    from decision.analysis.comparison import compare_runs
+    from decision.analysis.comparison import compare_runs, default_metrics
     from decision.analysis.metric_list import find_metric
-    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
+    from decision.runs.compare import (
+        ComparisonPlan,
+        describe_setup,
+        find_baseline,
+        read_workloads,
+        run_comparison,
+        windows_of,
+    )
     from decision.shipped import find_platform, find_workload
 
     plan = ComparisonPlan(
@@ -284,11 +289,14 @@ def compare(
         seeds=seeds,
     )
     chosen = [find_metric(name) for name in dict.fromkeys(metrics)]
+    logs = read_workloads(plan)
     against = find_baseline(plan, baseline)
-    setup = describe_setup(plan, read_workloads(plan))
+    setup = describe_setup(plan, logs)
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
         outcomes = run_comparison(plan, Path(folder or temporary), processes=processes)
-    return ComparisonResult(compare_runs(outcomes, chosen, against, seed=draw, setup=setup))
+    chosen = chosen or default_metrics(outcomes)
+    where = windows_of(plan, logs)
+    return ComparisonResult(compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where))
 
 
 def train(

@@ -18,11 +18,17 @@ from decision.formats.files import read_bytes, write_files
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import SHORTEST_RUNTIME, Floats
 
+from .blocks import FEW_BLOCKS, Windows, few_blocks
 from .metric_list import METRICS, Metric
 from .statistics import Estimate, interquartile_mean, probability_of_improvement
 
 ALL = "all"  # the name of the rows over all workloads
 LEAST_RUNS = 4  # per workload: with fewer no rank test could tell anything apart at 5 %
+
+DEFAULT_METRICS = (
+    *("bounded_slowdown", "wait", "p95_wait", "p99_wait", "max_wait"),
+    *("late_starts", "arrival_utilization", "utilization"),
+)
 
 Verdict = Literal["better", "worse", "open", "baseline"]
 
@@ -47,6 +53,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     score: Estimate  # interquartile mean, in the metric's unit; over all workloads as a multiple of the baseline's
     improvement: Estimate  # probability that a run is better than one of the baseline's
     verdict: Verdict
+    blocks: float | None = None  # independent blocks of windows, in the workload with least; None without windows
 
 
 class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +65,11 @@ class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
     setup: dict[str, str] = {}  # how it was run, for people
 
 
+def default_metrics(outcomes: Sequence[MeasuredRun]) -> list[Metric]:
+    """Those of `DEFAULT_METRICS` that have a value in all runs: where all jobs come at once there are no arrivals."""
+    return [METRICS[name] for name in DEFAULT_METRICS if all(name in run.metrics for run in outcomes)]
+
+
 def compare_runs(
     outcomes: Sequence[MeasuredRun],
     metrics: Sequence[Metric],
@@ -65,13 +77,15 @@ def compare_runs(
     *,
     seed: int = 0,
     setup: Mapping[str, str] | None = None,
+    windows: tuple[int, Mapping[str, int]] | None = None,
 ) -> PolicyComparison:
     """Compare contenders with a baseline, metric by metric.
 
     Statistics are those of `decision.analysis.statistics`; a verdict is "better" or "worse" where the interval of the
-    probability of improvement leaves one half out and there are at least `LEAST_RUNS` runs. All contenders ran on the
-    same windows, which these statistics make no use of: they err on the careful side. Over several workloads scores are
-    divided by the baseline's interquartile mean on the same workload, and workloads are the tasks.
+    probability of improvement leaves one half out and there are at least `LEAST_RUNS` runs, or independent blocks of
+    windows. Windows of a workload that share jobs are drawn together, the same for the two that are compared. Over
+    several workloads scores are divided by the baseline's interquartile mean on the same workload, and workloads are
+    the tasks.
 
     Args:
         outcomes: the runs; every contender has the same on every workload.
@@ -79,6 +93,7 @@ def compare_runs(
         baseline: the contender that the others are compared with.
         seed: of the bootstrap.
         setup: how they were run, which is passed on.
+        windows: where runs are windows of their workloads: jobs in a window, and in each workload.
 
     Raises:
         ConfigError: if the baseline is unknown, or a metric has no value in some run.
@@ -87,13 +102,15 @@ def compare_runs(
     if baseline not in names:
         raise ConfigError(f"the baseline {baseline!r} is not compared (compared are {', '.join(names)})")
     workloads = list(dict.fromkeys(outcome.workload for outcome in outcomes))
+    where = None if windows is None else [_windows(outcomes, name, baseline, *windows) for name in workloads]
     rows = []
     for metric in metrics:
         scores = {name: _scores(outcomes, workloads, name, metric) for name in names}
         for at, workload in enumerate(workloads):
-            rows += _rows(metric, workload, {n: s[:, [at]] for n, s in scores.items()}, baseline, seed)
+            one = {n: s[:, [at]] for n, s in scores.items()}
+            rows += _rows(metric, workload, one, baseline, seed, where and where[at : at + 1])
         if len(workloads) > 1 and (scale := _typical(scores[baseline])).all():
-            rows += _rows(metric, ALL, {n: s / scale for n, s in scores.items()}, baseline, seed)
+            rows += _rows(metric, ALL, {n: s / scale for n, s in scores.items()}, baseline, seed, where)
     return PolicyComparison(baseline=baseline, rows=rows, outcomes=list(outcomes), setup=dict(setup or {}))
 
 
@@ -114,34 +131,53 @@ def _scores(outcomes: Sequence[MeasuredRun], workloads: Sequence[str], name: str
     return scores
 
 
+def _windows(
+    outcomes: Sequence[MeasuredRun], workload: str, contender: str, length: int, jobs: Mapping[str, int]
+) -> Windows:
+    """Where a contender's runs of a workload lie."""
+    first = [run.first_job for run in outcomes if (run.workload, run.contender) == (workload, contender)]
+    return Windows(np.array(first), length, jobs[workload])
+
+
 def _typical(scores: Floats) -> Floats:
     return np.array([interquartile_mean(column[:, None], np.random.default_rng(0)).value for column in scores.T])
 
 
-def _rows(metric: Metric, workload: str, scores: dict[str, Floats], baseline: str, seed: int) -> list[Row]:
+def _rows(
+    metric: Metric, workload: str, scores: dict[str, Floats], baseline: str, seed: int, where: list[Windows] | None
+) -> list[Row]:
     return [
-        _row(metric, workload, name, own, scores[baseline], "baseline" if name == baseline else None, seed)
+        _row(metric, workload, name, own, scores[baseline], "baseline" if name == baseline else None, seed, where)
         for name, own in scores.items()
     ]
 
 
 def _row(
-    metric: Metric, workload: str, name: str, own: Floats, other: Floats, verdict: Verdict | None, seed: int
+    metric: Metric,
+    workload: str,
+    name: str,
+    own: Floats,
+    other: Floats,
+    verdict: Verdict | None,
+    seed: int,
+    where: list[Windows] | None,
 ) -> Row:
     sign = 1 if metric.better == "lower" else -1
-    improvement = probability_of_improvement(sign * own, sign * other, np.random.default_rng(seed))
+    improvement = probability_of_improvement(sign * own, sign * other, np.random.default_rng(seed), where)
+    blocks = None if where is None else min(windows.independent for windows in where)
     return Row(
         metric=metric.name,
         workload=workload,
         contender=name,
         runs=own.size,
-        score=interquartile_mean(own, np.random.default_rng(seed)),
+        score=interquartile_mean(own, np.random.default_rng(seed), where),
         improvement=improvement,
-        verdict=verdict or _verdict(improvement, len(own)),
+        verdict=verdict or _verdict(improvement, len(own) if blocks is None else blocks),
+        blocks=blocks,
     )
 
 
-def _verdict(improvement: Estimate, runs: int) -> Verdict:
+def _verdict(improvement: Estimate, runs: float) -> Verdict:
     if runs < LEAST_RUNS or improvement.low <= 0.5 <= improvement.high:
         return "open"
     return "better" if improvement.low > 0.5 else "worse"
@@ -187,10 +223,12 @@ def markdown(comparison: PolicyComparison) -> str:
 
 def notes(comparison: PolicyComparison) -> list[str]:
     """How to read the tables, one line each."""
-    runs = comparison.rows[0].runs
+    runs, blocks = comparison.rows[0].runs, comparison.rows[0].blocks
+    drawn = "stratified bootstrap (Agarwal et al. 2021)"
+    if blocks is not None:
+        drawn = "windows that share jobs are drawn together (circular block bootstrap, Politis and White 2004)"
     lines = [
-        f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, stratified "
-        "bootstrap (Agarwal et al. 2021)",
+        f"{runs:,} runs of each policy on each workload; IQM: their interquartile mean; intervals: 95 %, {drawn}",
         f"P(better): probability that a run is better than one of {comparison.baseline}; "
         "▲ ▼: its interval is above or below one half",
     ]
@@ -202,6 +240,15 @@ def notes(comparison: PolicyComparison) -> list[str]:
     if runs < LEAST_RUNS:
         lines.append(f"with fewer than {LEAST_RUNS} runs nothing is marked")
     return lines
+
+
+def too_few_blocks(comparison: PolicyComparison) -> str:
+    """That windows share so many jobs that intervals say little, and how many independent blocks there are; or ""."""
+    known = [row for row in comparison.rows if row.blocks is not None]
+    least = min(known, key=lambda row: row.blocks or 0.0, default=None)
+    if least is None or least.blocks is None or least.blocks >= FEW_BLOCKS:
+        return ""
+    return few_blocks(least.blocks, f"the windows of {least.workload}", "windows (--length)")
 
 
 def tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
@@ -263,6 +310,7 @@ def _cells(row: Row) -> Mapping[str, object]:
         "improvement_low": row.improvement.low,
         "improvement_high": row.improvement.high,
         "verdict": row.verdict,
+        "blocks": row.blocks,
     }
 
 

@@ -30,9 +30,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
     makespan: float  # seconds, from the first submission to the last end
     mean_waiting_time: float  # seconds
+    p95_waiting_time: float  # seconds
+    p99_waiting_time: float  # seconds
     max_waiting_time: float  # seconds
     mean_bounded_slowdown: float
+    late_starts: int  # jobs that began after the last arrival
     utilization: float  # in [0, 1]
+    arrival_utilization: float  # in [0, 1], until the last arrival
     energy: float  # joules, nan where it was not simulated
 
 
@@ -44,9 +48,13 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summar
         rejected=len(jobs.id) - len(ran.id),
         makespan=makespan_from_submission(ran),
         mean_waiting_time=mean(waiting_times(ran)),
+        p95_waiting_time=percentile(waiting_times(ran), 95),
+        p99_waiting_time=percentile(waiting_times(ran), 99),
         max_waiting_time=largest(waiting_times(ran)),
         mean_bounded_slowdown=mean(bounded_slowdowns(ran)),
+        late_starts=late_starts(ran),
         utilization=utilization(ran, nb_hosts),
+        arrival_utilization=arrival_utilization(ran, nb_hosts),
         energy=joules,
     )
 
@@ -65,6 +73,11 @@ def mean(values: Floats) -> float:
 def largest(values: Floats) -> float:
     """The maximum; nan of nothing."""
     return float(values.max()) if len(values) else math.nan
+
+
+def percentile(values: Floats, percent: float) -> float:
+    """The value that `percent` of all are not above, linear between neighbours; nan of nothing."""
+    return float(np.percentile(values, percent)) if len(values) else math.nan
 
 
 # --- Of each job (all take jobs that ran) ---------------------------------------------------------------------------
@@ -141,6 +154,24 @@ def makespan_from_submission(jobs: JobTable) -> float:
 def utilization(jobs: JobTable, nb_hosts: int) -> float:
     """``sum(q * p) / (nb_hosts * (max(t + p) - min(s)))``: the share of host time in use until the last end."""
     return float(np.sum(jobs.size * jobs.runtime)) / (nb_hosts * makespan_from_submission(jobs))
+
+
+def arrival_utilization(jobs: JobTable, nb_hosts: int) -> float:
+    """``sum(q * max(0, min(t + p, S) - t)) / (nb_hosts * (S - min(s)))``, S = max(s): the share until the last arrival.
+
+    What comes after is the queue's end, when no jobs come that could fill the hosts; a machine in service never sees
+    it. nan where all jobs came at once.
+    """
+    if not jobs.id or (span := float(np.ptp(jobs.submit_time))) == 0:
+        return math.nan
+    last = float(jobs.submit_time.max())
+    used = np.minimum(jobs.start_time + jobs.runtime, last) - np.minimum(jobs.start_time, last)
+    return float(np.sum(jobs.size * used)) / (nb_hosts * span)
+
+
+def late_starts(jobs: JobTable) -> int:
+    """Jobs with ``t > max(s)``, which began after the last arrival: had more jobs come, they might have waited on."""
+    return int((jobs.start_time > jobs.submit_time.max()).sum()) if jobs.id else 0
 
 
 def mean_queue_length(jobs: JobTable) -> float:

@@ -107,9 +107,13 @@ _COLUMNS = (
     _Column("rejected", lambda s: s.rejected, 0, 1),
     _Column("makespan<br>s", lambda s: s.makespan, 0, 1),
     _Column("mean wait<br>s", lambda s: s.mean_waiting_time, 0, 1),
+    _Column("95 % wait<br>at most s", lambda s: s.p95_waiting_time, 0, 1),
+    _Column("99 % wait<br>at most s", lambda s: s.p99_waiting_time, 0, 1),
     _Column("max wait<br>s", lambda s: s.max_waiting_time, 0, 1),
     _Column("bounded<br>slowdown", lambda s: s.mean_bounded_slowdown, 2, 1),
+    _Column("late starts<br>jobs", lambda s: s.late_starts, 0, 1),
     _Column("utilization<br>%", lambda s: 100 * s.utilization, 1, -1),
+    _Column("until last<br>arrival, %", lambda s: 100 * s.arrival_utilization, 1, -1),
     _Column("energy<br>MJ", lambda s: s.energy / 1e6, 1, 1),
 )
 
@@ -142,7 +146,7 @@ def write_report(
 def _summary(runs: Sequence[NamedRun]) -> str:
     bound = f"{SHORTEST_RUNTIME:g} s"
     note = (
-        "Makespan: from the first submission to the last end. "
+        "Makespan: from the first submission to the last end. Late starts: after the last arrival. "
         f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
     )
     return section("summary", "Summary", f'{_table(summaries_of(runs))}\n<p class="note">{note}</p>')

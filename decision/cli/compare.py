@@ -38,8 +38,6 @@ from .options import (
 )
 
 _RUNS = "Runs"
-_DEFAULT_METRICS = ("bounded_slowdown", "wait", "utilization")
-
 
 Policies = Annotated[
     list[str],
@@ -55,7 +53,7 @@ Metrics = Annotated[
         "--metric",
         help="Metric named above; may be repeated.",
         metavar="METRIC",
-        show_default=", ".join(_DEFAULT_METRICS),
+        show_default="the first eight",
     ),
 ]
 Engines = Annotated[
@@ -66,9 +64,15 @@ Windows = Annotated[
     int,
     typer.Option(
         "--windows",
-        help="Number of random sequences of each workload's jobs; 0 means the whole workload.",
+        help="Number of random sequences of each workload's jobs.",
         min=0,
         rich_help_panel=_RUNS,
+    ),
+]
+Whole = Annotated[
+    bool,
+    typer.Option(
+        "--whole", help="Run each workload once, as it is; the default without --windows.", rich_help_panel=_RUNS
     ),
 ]
 Length = Annotated[int, typer.Option("--length", help="Jobs in a sequence.", min=1, rich_help_panel=_RUNS)]
@@ -101,6 +105,7 @@ def compare_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    whole: Whole = False,
     windows: Windows = 0,
     length: Length = 1024,
     draw: Draw = 0,
@@ -122,35 +127,48 @@ def compare_command(
     cached in FOLDER/runs: the same command resumes after Ctrl-C, and with more
     sequences or policies only the new runs are made. Prints, for each metric,
     the interquartile mean of the runs and the probability of improvement over
-    the baseline, with 95 % bootstrap confidence intervals. Writes
+    the baseline, with 95 % confidence intervals, for which sequences that share
+    jobs count together; of whole workloads a table of all metrics. Writes
     FOLDER/comparison.csv, .md, .json, runs.csv and report.html, a page with
     pictures, tables and the setup that works without a network.
 
-    Metrics: bounded_slowdown, slowdown, per_processor_slowdown, wait, max_wait,
-    turnaround, makespan, end, utilization, queue_length, job_load, throughput,
-    fairness, hops, rejected; with --energy also energy, idle_energy,
-    switching_energy, energy_waste, switches.
+    Metrics: bounded_slowdown, wait, p95_wait, p99_wait, max_wait, late_starts,
+    arrival_utilization, utilization, slowdown, per_processor_slowdown,
+    turnaround, makespan, end, queue_length, job_load, throughput, fairness,
+    hops, rejected; with --energy also energy, idle_energy, switching_energy,
+    energy_waste, switches.
 
     Examples:
 
       decision compare -p cluster.xml -w log.swf --policy easy \\
           --policy sjf+easy --windows 100 --length 1024
 
+      decision compare -p cluster.xml -w log.swf --policy easy \\
+          --policy sjf+easy --whole
+
       decision compare -p platforms/taurus.xml -w a.json -w b.json -E \\
           --policy easy --policy easy,power=idle-timeout,idle_timeout=300 \\
           --metric energy_waste --metric wait
     """
-    from decision.analysis.comparison import compare_runs, write_comparison
+    from decision.analysis.comparison import compare_runs, default_metrics, too_few_blocks, write_comparison
     from decision.analysis.metric_list import find_metric
     from decision.cores import available_cores
-    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
+    from decision.runs.compare import (
+        ComparisonPlan,
+        describe_setup,
+        find_baseline,
+        read_workloads,
+        run_comparison,
+        windows_of,
+    )
 
     from .progress import announce_compilation, counting
     from .tables import print_comparison, print_dropped, print_json, warn_of_seen_jobs
-    from .terminal import say
+    from .terminal import note, say
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     refuse_unused(context, dict.fromkeys(("batsim", "timeout"), Engine.BATSIM in engines), "it needs --engine batsim")
+    refuse_unused(context, {"windows": not whole}, "--whole runs each workload once")
     refuse_unused(context, {"length": windows > 0}, "it needs --windows")
     plan = ComparisonPlan(
         platform=platform,
@@ -168,7 +186,7 @@ def compare_command(
         timeout=timeout,
         decide_limit=decide_limit,
     )
-    wanted = [find_metric(name) for name in dict.fromkeys(metrics or _DEFAULT_METRICS)]
+    wanted = [find_metric(name) for name in dict.fromkeys(metrics or ())]
     against = find_baseline(plan, baseline)
     logs = read_workloads(plan)
     print_dropped(logs)
@@ -177,8 +195,15 @@ def compare_command(
     with counting("runs") as show:
         outcomes = run_comparison(plan, output, processes=processes or available_cores(), progress=show)
     comparison = compare_runs(
-        outcomes, wanted, against, seed=draw, setup=describe_setup(plan, logs, typed_command(context))
+        outcomes,
+        wanted or default_metrics(outcomes),
+        against,
+        seed=draw,
+        setup=describe_setup(plan, logs, typed_command(context)),
+        windows=windows_of(plan, logs),
     )
+    if text := too_few_blocks(comparison):
+        note(f"warning: {text}")
     if not as_json:
         print_comparison(comparison)
     write_comparison(output, comparison)

@@ -1,11 +1,11 @@
 """``decision train`` and ``decision evaluate``: learned schedulers."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .command import typed_command
+from .command import refuse_unused, typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DecideLimitOption,
@@ -21,6 +21,10 @@ from .options import (
     WorkloadOption,
     read_selection,
 )
+
+if TYPE_CHECKING:
+    from decision.learn.schedulers import EpisodeComparison
+    from decision.runs.inputs import LoadedInputs
 
 _LEARNING = "Learning"
 _EPISODES = "Episodes"
@@ -78,8 +82,13 @@ Offline = Annotated[
     bool,
     typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES),
 ]
+Whole = Annotated[
+    bool,
+    typer.Option("--whole", help="Run the whole workload once, as it is, instead.", rich_help_panel=_EPISODES),
+]
 MetricsFile = Annotated[
-    Path | None, typer.Option("--output", "-o", help="CSV file for the metrics of each episode.", metavar="FILE")
+    Path | None,
+    typer.Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE"),
 ]
 
 
@@ -173,6 +182,7 @@ def train_command(
 
 
 def evaluate_command(
+    context: typer.Context,
     policies: Policies,
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -180,6 +190,7 @@ def evaluate_command(
     placed: Placed = 1000,
     seed: SeedOption = 0,
     offline: Offline = False,
+    whole: Whole = False,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: MetricsFile = None,
     jobs: SelectOption = None,
@@ -192,10 +203,15 @@ def evaluate_command(
 
     An episode begins at a random job of the workload and ends when --placed
     jobs have been placed; the last job is followed by the first again. Metrics
-    are those of Wang, Harwood and Rodriguez (HPCC 2022), averages over time, and
-    the mean bounded slowdown of the placed jobs.
+    are those of Wang, Harwood and Rodriguez (HPCC 2022), averages over time, the
+    mean bounded slowdown of the placed jobs, and the longest waits, of jobs that
+    still wait, too. An episode begins with idle hosts and leaves the queue's rest
+    behind, so that policies that let large jobs wait look well: --whole runs the
+    workload as it is, to the last job, with the figures of decision run.
 
     Examples:
+
+      decision evaluate ranking easy saf+easy -p cluster.xml -w log.swf --whole
 
       decision evaluate learned/dbf.ckpt easy sjf+easy \\
           -p cluster.xml -w log.swf --select 5000:
@@ -208,30 +224,74 @@ def evaluate_command(
     from decision.learn import require_learning
 
     require_learning()
-    from decision.envs import write_metrics
-    from decision.learn.schedulers import EpisodeComparison
     from decision.runs.inputs import Inputs, load_inputs
 
-    from .learning_tables import evaluation_rows, print_evaluation
-    from .progress import announce_compilation, working
-    from .tables import print_dropped, print_json, warn_of_seen_jobs
+    from .progress import announce_compilation
+    from .tables import print_dropped, warn_of_seen_jobs
 
+    refuse_unused(
+        context, dict.fromkeys(("episodes", "placed", "offline"), not whole), "--whole runs the workload as it is"
+    )
     case = load_inputs(
         Inputs(platform=platform, workloads=(workload,), selection=read_selection(jobs, nodes, walltime, time_field))
     )
     print_dropped(case.workloads)
     warn_of_seen_jobs(policies, case.workloads)
-    comparison = EpisodeComparison(
-        case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
-    )
     announce_compilation()
+    if whole:
+        _evaluate_whole(case, policies, seed, decide_limit, output, as_json)
+    else:
+        from decision.learn.schedulers import EpisodeComparison
+
+        comparison = EpisodeComparison(
+            case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
+        )
+        _evaluate_episodes(comparison, policies, output, as_json)
+
+
+def _evaluate_whole(
+    case: "LoadedInputs", policies: list[str], seed: int, decide_limit: float, output: Path | None, as_json: bool
+) -> None:
+    """One run of the whole workload under each policy."""
+    from decision.analysis.metrics import summarise
+    from decision.envs import write_metrics
+    from decision.runs.inputs import PolicyChoice
+    from decision.runs.run import simulate_inputs
+
+    from .progress import working
+    from .tables import print_json, print_summaries, summary_columns, summary_rows
+
+    summaries = {}
+    for policy in policies:
+        with working(policy):
+            record = simulate_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
+        summaries[policy] = summarise(record.jobs, len(case.platform.hosts))
+    if output is not None:
+        write_metrics(output, summary_columns(summaries))
+    if as_json:
+        print_json({"runs": summary_rows(summaries)})
+    else:
+        print_summaries(summaries)
+
+
+def _evaluate_episodes(
+    comparison: "EpisodeComparison", policies: list[str], output: Path | None, as_json: bool
+) -> None:
+    from decision.envs import write_metrics
+
+    from .learning_tables import estimate_means, evaluation_rows, print_evaluation, warn_of_few_blocks
+    from .progress import working
+    from .tables import print_json
+
     metrics = {}
     for policy in policies:
         with working(policy):
             metrics[policy] = comparison.metrics(policy)
     if output is not None:
         write_metrics(output, metrics)
+    warn_of_few_blocks(metrics, comparison.first, comparison.jobs)
+    estimates, episodes = estimate_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
     if as_json:
-        print_json({"episodes": episodes, "policies": evaluation_rows(metrics)})
+        print_json({"episodes": episodes, "policies": evaluation_rows(estimates, episodes)})
     else:
-        print_evaluation(metrics)
+        print_evaluation(estimates, episodes)

@@ -16,12 +16,15 @@ from decision.formats.input_facts import InputFacts
 from decision.learn.checkpoint import GateCheck, Manifest
 
 from .progress import Pace, paced
-from .tables import number, simple_table
-from .terminal import stderr, stdout
+from .tables import number, policy_table, simple_table
+from .terminal import note, stderr, stdout
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from decision.analysis.statistics import Estimate
+    from decision.model.record import Ints
 
 
 @contextmanager
@@ -98,53 +101,91 @@ def _curve_cells(rows: list[dict[str, float]]) -> Iterator[str]:
             yield "-" if isnan(mean) else f"{mean:.{digits}f}"
 
 
-_COMPARED = (  # metric, header, scale, whether with its interval
+_USUAL = (  # metric, header, scale, whether with its interval
     ("waiting_time", "wait\ns", 1.0, True),
-    ("queue_length", "queue\njobs", 1.0, True),
+    ("bounded_slowdown", "bounded\nslowdown", 1.0, True),
+    ("queue_length", "queue\njobs", 1.0, False),
     ("utilization", "util.\n%", 100.0, False),
     ("job_load", "job load\nMcore s", 1e-6, False),
-    ("bounded_slowdown", "bounded\nslowdown", 1.0, False),
 )
+_TAIL = (
+    ("p95_wait", "p95 wait\ns", 1.0, False),
+    ("p99_wait", "p99 wait\ns", 1.0, False),
+    ("max_wait", "max wait\ns", 1.0, False),
+    ("late_starts", "late starts\njobs", 1.0, False),
+    ("arrival_utilization", "util. until\nlast arrival, %", 100.0, False),
+)
+_NOTES = """\
+mean over the episodes, with its 95 % confidence interval; episodes that share
+jobs count together. Late starts: jobs that had not begun at the last arrival"""
 
-Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]
-
-
-def print_evaluation(metrics: Metrics) -> None:
-    """One row per policy, by waiting time: means over the episodes."""
-    table = simple_table(caption="mean over the episodes ± half of its 95 % confidence interval")
-    table.add_column("policy", overflow="fold", min_width=16)
-    for _, header, _, _ in _COMPARED:
-        table.add_column(header, justify="right", no_wrap=True)
-    for policy in _by_waiting_time(metrics):
-        cells = (_cell(metrics[policy][name] * scale, interval) for name, _, scale, interval in _COMPARED)
-        table.add_row(policy, *cells)
-    stdout().print(table)
+Estimates = Mapping[str, Mapping[str, "Estimate"]]  # of each policy, of each metric
 
 
-def evaluation_rows(metrics: Metrics) -> list[dict[str, Any]]:
-    """The rows of `print_evaluation` as data: mean and half of the confidence interval of every metric."""
+Metrics = Mapping[str, Mapping[str, "NDArray[np.float64]"]]  # of each policy and metric, the episodes' values (E,)
+
+
+def warn_of_few_blocks(metrics: Metrics, first: "Ints", jobs: int) -> None:
+    """Say how many independent blocks the episodes are worth, if too few; arguments as of `estimate_means`."""
+    from decision.analysis.blocks import FEW_BLOCKS, Windows, few_blocks
+
+    longest = max(int(columns["arrived"].max()) for columns in metrics.values())
+    number = Windows(first, longest, jobs, circular=True).independent
+    if len(first) > 1 and number < FEW_BLOCKS:
+        note(f"warning: {few_blocks(number, 'the episodes', 'episodes (--placed)')}")
+
+
+def estimate_means(metrics: Metrics, first: "Ints", jobs: int) -> Estimates:
+    """Means over the episodes; policies by waiting time.
+
+    Args:
+        metrics: of each policy and metric, the episodes' values (E,).
+        first: (E,) the episodes' first jobs.
+        jobs: of the workload; the last is followed by the first.
+    """
+    import numpy as np
+
+    from decision.analysis.blocks import Windows
+    from decision.analysis.statistics import Estimate, bootstrap_mean
+
+    def mean(values: "NDArray[np.float64]", length: int) -> Estimate:
+        if np.isnan(values).any():
+            return Estimate(np.nan, np.nan, np.nan)
+        windows = [Windows(first, length, jobs, circular=True)]
+        return bootstrap_mean(values[:, None], np.random.default_rng(0), windows)
+
+    found = {
+        policy: {name: mean(values, int(columns["arrived"].max())) for name, values in columns.items()}
+        for policy, columns in metrics.items()
+    }
+    return dict(sorted(found.items(), key=lambda item: item[1]["waiting_time"].value))
+
+
+def print_evaluation(estimates: Estimates, episodes: int) -> None:
+    """One row per policy in each of two tables: the usual figures, and what the means do not tell."""
+    for columns, caption in ((_USUAL, None), (_TAIL, _NOTES)):
+        table = policy_table([header for _, header, _, _ in columns], caption)
+        for policy, found in estimates.items():
+            cells = (_cell(found[name], scale, interval and episodes > 1) for name, _, scale, interval in columns)
+            table.add_row(policy, *cells)
+        stdout().print(table)
+
+
+def evaluation_rows(estimates: Estimates, episodes: int) -> list[dict[str, Any]]:
+    """The rows of `print_evaluation` as data: mean and confidence interval of every metric, null of one episode."""
+
+    def row(found: "Estimate") -> dict[str, float | None]:
+        low, high = (found.low, found.high) if episodes > 1 else (None, None)
+        return {"mean": found.value, "low": low, "high": high}
+
     return [
-        {"policy": policy}
-        | {
-            name: {"mean": float(values.mean()), "half_interval": _half_interval(values)}
-            for name, values in metrics[policy].items()
-        }
-        for policy in _by_waiting_time(metrics)
+        {"policy": policy, **{name: row(each) for name, each in found.items()}} for policy, found in estimates.items()
     ]
 
 
-def _by_waiting_time(metrics: Metrics) -> list[str]:
-    return sorted(metrics, key=lambda policy: float(metrics[policy]["waiting_time"].mean()))
-
-
-def _cell(values: "NDArray[np.float64]", interval: bool) -> str:
-    mean, half = number(float(values.mean())), _half_interval(values)
-    return f"{mean} ± {number(half)}" if interval and half is not None else mean
-
-
-def _half_interval(values: "NDArray[np.float64]") -> float | None:
-    """Half of the 95 % confidence interval of the mean; None of one value."""
-    return None if len(values) == 1 else float(1.96 * values.std(ddof=1)) / len(values) ** 0.5
+def _cell(found: "Estimate", scale: float, interval: bool) -> str:
+    value, low, high = (number(scale * each) for each in found)
+    return f"{value} ({low} to {high})" if interval else value
 
 
 def print_gates(check: GateCheck) -> None:

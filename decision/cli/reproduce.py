@@ -161,6 +161,26 @@ def ranking_command(
     )
 
 
+def coverage_command(
+    output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
+) -> None:
+    """How often 95 % intervals hold the truth, on generated logs.
+
+    Schedules windows of 200 logs with five policies, and those of 1,000 other
+    logs, from which the truth is known. Finished logs are kept.
+
+    Example:
+
+      decision reproduce coverage -o out/coverage
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.coverage import reproduce_coverage
+
+    _reproduce("batches", lambda progress: reproduce_coverage(_parts(output, "coverage", processes, progress)), as_json)
+
+
 def experiment_command(
     name: OldName, data: Data = Path(), output: PartsFolder = None, processes: ProcessesOption = None
 ) -> None:
@@ -198,3 +218,4 @@ add_command(app, "rlscheduler-table", rlscheduler_table_command)
 add_command(app, "hpcschedule", hpcschedule_command)
 add_command(app, "dbf", dbf_command)
 add_command(app, "ranking", ranking_command)
+add_command(app, "coverage", coverage_command)

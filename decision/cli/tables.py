@@ -1,7 +1,7 @@
 """What several commands print: tables, or one JSON document in their place."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +11,9 @@ from rich.table import Table
 from .terminal import note, say, stdout
 
 if TYPE_CHECKING:  # a table of workloads needs no policies
+    import numpy as np
+    from numpy.typing import NDArray
+
     from decision.analysis.comparison import PolicyComparison
     from decision.analysis.metrics import Summary
     from decision.batsim.replay import Replay
@@ -25,6 +28,11 @@ _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "
 _SUMMARY_NOTES = """\
 makespan: from the first submission to the last end
 bounded slowdown: mean; runtimes under 10 s count as 10 s"""
+
+_TAIL = ("p95 wait\ns", "p99 wait\ns", "late starts\njobs", "util. until\nlast arrival, %")
+_TAIL_NOTES = """\
+p95, p99: percentiles of the waiting times
+late starts: after the last arrival, when no other jobs compete"""
 
 
 def print_json(document: Any) -> None:
@@ -73,25 +81,37 @@ def count(number: int, what: str) -> str:
 
 
 def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
-    """One row per policy."""
-    table = simple_table(caption=_SUMMARY_NOTES)
-    table.add_column("policy", overflow="fold")  # a long name makes room for the figures
-    for header in _SUMMARY:
+    """One row per policy in each of two tables: the usual figures, and what the means do not tell."""
+    for headers, values, caption in ((_SUMMARY, _values, _SUMMARY_NOTES), (_TAIL, _tail_values, _TAIL_NOTES)):
+        table = policy_table(headers, caption)
+        for policy, summary in summaries.items():
+            table.add_row(policy, *values(summary))
+        stdout().print(table)
+
+
+def policy_table(headers: Iterable[str], caption: str | None = None) -> Table:
+    """An empty table of figures, a row for each policy."""
+    table = simple_table(caption=caption)
+    table.add_column("policy", overflow="fold", min_width=12)  # a long name makes room for the figures
+    for header in headers:
         table.add_column(header, justify="right", no_wrap=True)
-    for policy, summary in summaries.items():
-        table.add_row(policy, *map(number, _values(summary)))
-    stdout().print(table)
+    return table
 
 
-def _values(summary: "Summary") -> tuple[float, ...]:
-    return (
-        summary.makespan,
-        summary.mean_waiting_time,
-        summary.max_waiting_time,
-        summary.mean_bounded_slowdown,
-        100 * summary.utilization,
-        summary.energy / 1e6,
-    )
+def _values(summary: "Summary") -> Iterator[str]:
+    yield number(summary.makespan)
+    yield number(summary.mean_waiting_time)
+    yield number(summary.max_waiting_time)
+    yield number(summary.mean_bounded_slowdown)
+    yield number(100 * summary.utilization)
+    yield number(summary.energy / 1e6)
+
+
+def _tail_values(summary: "Summary") -> Iterator[str]:
+    yield number(summary.p95_waiting_time)
+    yield number(summary.p99_waiting_time)
+    yield f"{summary.late_starts:,}"
+    yield number(100 * summary.arrival_utilization)
 
 
 def summary_rows(summaries: Mapping[str, "Summary"]) -> list[dict[str, Any]]:
@@ -101,10 +121,22 @@ def summary_rows(summaries: Mapping[str, "Summary"]) -> list[dict[str, Any]]:
     return [{"policy": policy, **msgspec.structs.asdict(summary)} for policy, summary in summaries.items()]
 
 
+def summary_columns(summaries: Mapping[str, "Summary"]) -> dict[str, dict[str, "NDArray[np.float64]"]]:
+    """Of each policy the figures of its one run, as `decision.envs.write_metrics` takes them."""
+    import msgspec
+    import numpy as np
+
+    rows = {policy: msgspec.structs.asdict(summary) for policy, summary in summaries.items()}
+    return {policy: {name: np.array([float(value)]) for name, value in row.items()} for policy, row in rows.items()}
+
+
 def print_comparison(comparison: "PolicyComparison") -> None:
-    """One table per metric and workload, then how to read them."""
+    """One table per metric and workload, then how to read them; single runs have all metrics in one table."""
     from decision.analysis.comparison import cells, heading, notes, tables
 
+    if all(row.runs == 1 for row in comparison.rows):
+        _print_single_runs(comparison)
+        return
     for metric, workload, rows in tables(comparison):
         table = simple_table(title=heading(metric, workload))
         table.add_column("policy", overflow="fold", min_width=12)
@@ -115,6 +147,26 @@ def print_comparison(comparison: "PolicyComparison") -> None:
             table.add_row(*cells(row))
         stdout().print(table)
     stdout().print("\n".join(notes(comparison)), highlight=False)
+
+
+_ACROSS = 4  # metrics in a table, so that it fits a terminal
+
+
+def _print_single_runs(comparison: "PolicyComparison") -> None:
+    """The metrics of each policy's one run, by workload."""
+    from decision.analysis.comparison import figure
+    from decision.analysis.metric_list import METRICS
+
+    values = {(row.workload, row.contender, row.metric): row.score.value for row in comparison.rows}
+    workloads, policies, metrics = (list(dict.fromkeys(key[at] for key in values)) for at in range(3))
+    for workload in workloads:
+        say(f"{workload}: one run")
+        for begin in range(0, len(metrics), _ACROSS):
+            shown = metrics[begin : begin + _ACROSS]
+            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in shown])
+            for policy in policies:
+                table.add_row(policy, *(figure(values[workload, policy, name]) for name in shown))
+            stdout().print(table)
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:

@@ -37,8 +37,8 @@ from decision.schedulers.base import ChoosingScheduler, Scheduler
 from decision.schedulers.registry import for_each_record
 
 from .batch import Outputs
-from .evaluation import evaluate, write_metrics
-from .metrics import EPISODE_METRICS, PlacedJobs
+from .evaluation import evaluate, random_rows, write_metrics
+from .metrics import EPISODE_METRICS, TAIL_METRICS, PlacedJobs
 from .setup import Setup, equal_hosts, make_setup
 from .single import SchedulerEnv
 from .vector import SchedulerVectorEnv
@@ -69,6 +69,7 @@ for_each_record(_add_environment)
 
 __all__ = [
     "EPISODE_METRICS",
+    "TAIL_METRICS",
     "DbfEnv",
     "DbfVectorEnv",
     "Outputs",
@@ -79,5 +80,6 @@ __all__ = [
     "equal_hosts",
     "evaluate",
     "make_setup",
+    "random_rows",
     "write_metrics",
 ]

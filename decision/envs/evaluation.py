@@ -21,7 +21,7 @@ from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 from .batch import Batch
 from .environment import Environment, environment_at
 from .episode import run_policy
-from .metrics import PlacedJobs, placed_jobs
+from .metrics import TAIL_METRICS, PlacedJobs, episode_tail, placed_jobs
 from .setup import Setup
 
 ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
@@ -34,7 +34,7 @@ def evaluate(
     setup: Setup,
     episodes: int = 100,
     seed: int = 0,
-    first: Sequence[int] | None = None,
+    first: Sequence[int] | NDArray[np.int64] | None = None,
     placed: list[PlacedJobs] | None = None,
     decide_limit: float = 0.0,
 ) -> dict[str, NDArray[np.float64]]:
@@ -51,14 +51,14 @@ def evaluate(
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Returns:
-        For each of EPISODE_METRICS, and of the scheduler's own metrics, an array (E,). A policy gets no rewards, and
-        sees all of the queue.
+        For each of EPISODE_METRICS, of the scheduler's own metrics, and of TAIL_METRICS, an array (E,). A policy gets
+        no rewards, and sees all of the queue.
 
     Raises:
         ConfigError: if the policy is neither, or switches hosts off where energy is not simulated.
         PolicyError: if it plans what is impossible.
     """
-    rows = _random_rows(setup, episodes, seed) if first is None else np.array(first, np.int64)
+    rows = random_rows(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
     if hasattr(chosen, "decide"):
         table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed, decide_limit)
@@ -69,7 +69,8 @@ def evaluate(
     return {name: table[:, k] for k, name in enumerate(names)}
 
 
-def _random_rows(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
+def random_rows(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
+    """The jobs with which so many random episodes begin."""
     rows = setup.beginnings.row
     return rows[np.random.default_rng(seed).integers(len(rows), size=episodes)]
 
@@ -92,7 +93,7 @@ def _run_together(choose: ChooseAll, setup: Setup, first: NDArray[np.int64], pla
         batch.step(actions, False, out)
     if placed is not None:
         placed.extend(map(placed_jobs, batch.envs))
-    return batch.metrics, batch.metric_names
+    return np.hstack([batch.metrics, [episode_tail(env) for env in batch.envs]]), _names(batch)
 
 
 def _run_policy(
@@ -108,7 +109,7 @@ def _run_policy(
             f"policy {policy.name} switches hosts off, and this environment does not simulate energy; use power=never"
         )
     batch = Batch(setup, 1, 1)
-    env, metrics = batch.envs[0], np.zeros((len(first), len(batch.metric_names)))
+    env, metrics, tails = batch.envs[0], np.zeros((len(first), len(batch.metric_names))), []
     names = _JobIds(env, setup.trace.ids)
     for row, out in zip(first.tolist(), metrics, strict=True):
         reset_policy(policy, setup.platform, seed)
@@ -118,9 +119,14 @@ def _run_policy(
             raise prepared.error()
         if env.progress.number[REFUSED_PLAN]:
             raise PolicyError(f"t={env.state.now[0]:.12g} s: the engine cannot carry out what the policy planned")
+        tails.append(episode_tail(env))
         if placed is not None:
             placed.append(placed_jobs(env))
-    return metrics, batch.metric_names
+    return np.hstack([metrics, tails]), _names(batch)
+
+
+def _names(batch: Batch) -> tuple[str, ...]:
+    return (*batch.metric_names, *TAIL_METRICS)
 
 
 def play_episode(batch: Batch, which: int, policy: int, memory: int, row: int, out: NDArray[np.float64]) -> bool:

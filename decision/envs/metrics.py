@@ -131,6 +131,15 @@ def _place(env, rules, job):
         number[TRUNCATED if rules.horizon else TERMINATED] = 1
 
 
+TAIL_METRICS = (  # as in `decision.analysis.metric_list`, where jobs that still wait count with their wait so far
+    "p95_wait",
+    "p99_wait",
+    "max_wait",
+    "late_starts",  # jobs that had not begun at the last arrival
+    "arrival_utilization",
+)
+
+
 class PlacedJobs(NamedTuple):
     """The n jobs that an episode placed, in the order of their submission."""
 
@@ -141,9 +150,29 @@ class PlacedJobs(NamedTuple):
 
 def placed_jobs(env: Environment) -> PlacedJobs:
     """Of an environment whose episode is over and no other has begun."""
+    state, start = env.state, _starts(env)
+    placed = np.flatnonzero(np.isfinite(start))
+    return PlacedJobs(state.size[placed], state.walltime[placed], start[placed] - state.submit_time[placed])
+
+
+def episode_tail(env: Environment) -> tuple[float, ...]:
+    """The TAIL_METRICS of an environment whose episode is over and no other has begun."""
+    begin = _starts(env)
+    submit, size = env.state.submit_time[: len(begin)], env.state.size[: len(begin)]
+    first, last = float(submit.min()), float(submit.max())
+    waits = np.where(np.isfinite(begin), begin, env.state.now[0]) - submit
+    began = np.flatnonzero(begin <= last)
+    run = env.progress.runtime[env.progress.number[FIRST_ROW] + began]
+    used = float(np.sum(size[began] * np.minimum(run, last - begin[began])))
+    room = len(env.cycles.until) * (last - first)
+    percentiles = (float(value) for value in np.percentile(waits, (95, 99, 100)))
+    return (*percentiles, float(len(begin) - len(began)), used / room if room else np.nan)
+
+
+def _starts(env: Environment) -> NDArray[np.float64]:
+    """When each job that has arrived began, seconds; not finite where it still waits."""
     state, plan, planned = env.state, env.plan, env.plan.count[0]
     start = state.start_time[: state.count[N_JOBS]].copy()
     last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
     start[last[: env.progress.number[PLACED] - np.isfinite(start).sum()]] = state.now[0]
-    placed = np.flatnonzero(np.isfinite(start))
-    return PlacedJobs(state.size[placed], state.walltime[placed], start[placed] - state.submit_time[placed])
+    return start

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.envs import PlacedJobs, Setup, evaluate, make_setup
+from decision.envs import PlacedJobs, Setup, evaluate, make_setup, random_rows
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
 from decision.model.platform import Platform
@@ -92,6 +92,10 @@ def make_training_setup(scheduler: Scheduler, config: TrainConfig, workload: Wor
 class EpisodeComparison:
     """Policies over the same episodes of a workload.
 
+    Attributes:
+        first: (E,) the jobs with which they begin.
+        jobs: of the workload; the last is followed by the first.
+
     Args:
         platform: the hosts.
         workload: jobs, all with a walltime.
@@ -116,11 +120,12 @@ class EpisodeComparison:
         decide_limit: float = 0.0,
     ) -> None:
         self._setup = partial(make_setup, workload, platform, episodes=Episodes(jobs=placed, online=online))
-        self._episodes, self._seed, self._decide_limit = episodes, seed, decide_limit
+        self._seed, self._decide_limit = seed, decide_limit
         self._plain = self._setup()
+        self.first, self.jobs = random_rows(self._plain, episodes, seed), len(workload.jobs)
 
     def metrics(self, policy: str, placed: list[PlacedJobs] | None = None) -> dict[str, NDArray[np.float64]]:
-        """Each of `decision.envs.EPISODE_METRICS` for each episode.
+        """Each of `decision.envs.EPISODE_METRICS` and of `decision.envs.TAIL_METRICS` for each episode, (E,).
 
         Args:
             policy: a checkpoint ``*.ckpt``, or the name of a shipped policy or a heuristic.
@@ -130,11 +135,10 @@ class EpisodeComparison:
             InputError: if the checkpoint cannot be used.
             ConfigError: if there is no such policy, or it is not for this platform.
         """
-        checkpoint = find_checkpoint(policy)
+        checkpoint, play = find_checkpoint(policy), partial(evaluate, seed=self._seed, first=self.first, placed=placed)
         learned = policy if checkpoint is None else learned_policy(checkpoint)
         if not isinstance(learned, LearnedPolicy):  # it sees the cluster itself
-            limit = self._decide_limit
-            return evaluate(learned, self._plain, self._episodes, self._seed, placed=placed, decide_limit=limit)
+            return play(learned, self._plain, decide_limit=self._decide_limit)
         encoder, actor = learned.encoder, learned.actor
         actor.reset(self._seed)
-        return evaluate(actor.together, self._setup(encoder=encoder), self._episodes, self._seed, placed=placed)
+        return play(actor.together, self._setup(encoder=encoder))

@@ -295,15 +295,26 @@ def _name(run: ComparedRun) -> str:
 
 
 def _outcome(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
-    path = run.inputs.workloads[0]
-    namesakes = sum(other.stem == path.stem for other in plan.workloads)
     return MeasuredRun(
-        workload=path.stem if namesakes == 1 else str(path),
+        workload=_workload_name(plan, run.inputs.workloads[0]),
         contender=contender(plan, run.choice.policy, run.engine),
         first_job=run.window[0] if run.window else 0,
         seed=run.choice.seed,
         metrics=result,
     )
+
+
+def _workload_name(plan: ComparisonPlan, path: Path) -> str:
+    namesakes = sum(other.stem == path.stem for other in plan.workloads)
+    return path.stem if namesakes == 1 else str(path)
+
+
+def windows_of(plan: ComparisonPlan, workloads: Sequence[Workload]) -> tuple[int, dict[str, int]] | None:
+    """The jobs in a window and in each workload, as `compare_runs` takes them; None where all of each is run."""
+    if not plan.windows:
+        return None
+    sizes = zip(plan.workloads, workloads, strict=True)
+    return plan.length, {_workload_name(plan, path): len(workload.jobs) for path, workload in sizes}
 
 
 def _compiling(

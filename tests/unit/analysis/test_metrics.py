@@ -31,6 +31,15 @@ def test_the_metrics_of_three_jobs():
     assert summary.energy == 7.5
 
 
+def test_what_comes_after_the_last_arrival_is_told_apart():
+    jobs = job_table((0.0, 2, 0.0, 100.0, "0-1"), (10.0, 1, 30.0, 10.0, "2"), (50.0, 4, 100.0, 20.0, "0-3"))
+    assert m.late_starts(jobs) == 1
+    assert m.arrival_utilization(jobs, 4) == (2 * 50 + 10) / (4 * 50)
+    assert math.isnan(m.arrival_utilization(jobs.take(np.array([0])), 4)), "all came at once"
+    summary = summarise(jobs, 4)
+    assert (summary.p95_waiting_time, summary.max_waiting_time) == (pytest.approx(20 + 0.9 * 30), 50)
+
+
 def test_a_run_in_which_no_job_ran_has_no_metrics():
     summary = summarise(job_table((0.0, 9, math.nan, math.nan, "")), nb_hosts=4)
     assert (summary.jobs, summary.rejected) == (0, 1)

@@ -12,6 +12,7 @@ from decision.cli.app import app
 TOY = ("-p", "platforms/toy.xml", "-w", "workloads/toy.json")
 SUMMARY = {
     *("policy", "jobs", "rejected", "makespan", "mean_waiting_time", "max_waiting_time"),
+    *("p95_waiting_time", "p99_waiting_time", "late_starts", "arrival_utilization"),
     *("mean_bounded_slowdown", "utilization", "energy"),
 }
 
@@ -120,7 +121,10 @@ def test_trainings_checkpoints_and_evaluations(tmp_path):
     assert (shown["config"]["scheduler"], shown["steps"]) == ("dbf", 64)
     compared = document("evaluate", tmp_path / "dbf.ckpt", "easy", *TOY, "--episodes", 3, "--placed", 5)
     assert {row["policy"] for row in compared["policies"]} == {str(tmp_path / "dbf.ckpt"), "easy"}
-    assert set(compared["policies"][0]["waiting_time"]) == {"mean", "half_interval"}
+    assert set(compared["policies"][0]["waiting_time"]) == {"mean", "low", "high"}
+    assert compared["policies"][0]["p95_wait"]["mean"] <= compared["policies"][0]["max_wait"]["mean"]
+    whole = document("evaluate", "easy", *TOY, "--whole")["runs"]
+    assert [run["makespan"] for run in whole] == [8.0]
 
 
 def test_what_is_left_out_goes_to_stderr(tmp_path):

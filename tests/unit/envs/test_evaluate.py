@@ -33,6 +33,17 @@ def test_a_heuristic_makes_the_schedule_of_a_simulation(policy):
     load = waited * record.jobs.size * record.jobs.walltime
     assert told["job_load"] == pytest.approx(load.sum() / until)
     assert told["arrived"] == 150
+    assert told["p99_wait"] == pytest.approx(np.percentile(waited, 99))
+    assert told["max_wait"] == pytest.approx(waited.max())
+    assert told["late_starts"] == m.late_starts(record.jobs)
+    assert told["arrival_utilization"] == pytest.approx(m.arrival_utilization(record.jobs, len(made.platform.hosts)))
+
+
+def test_jobs_that_still_wait_count_among_the_longest_waits():
+    jobs = workload(2, (0, 1, 1000, 1000), (1, 2, 10, 10), (2, 1, 5, 5), (20, 1, 5, 5), (30, 1, 5, 5))
+    told = evaluate("sjf+first-fit", setup(jobs, jobs=3, head=1, tail=0), first=[0])
+    assert told["max_wait"] == 19, "the job on both hosts, until the third of the others begins at 20 s"
+    assert told["late_starts"] == 1
 
 
 @pytest.mark.parametrize("policy", ["easy", "lcfs+easy", first_valid])

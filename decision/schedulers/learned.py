@@ -4,8 +4,8 @@ Waiting jobs are looked at from the highest score to the lowest, and what fits s
 them for the first job of the queue, for the first job that does not fit and whose begin is near the longest wait that
 FCFS with EASY would have had so far (`decision.policies.shadow`); a job that would then still run on hosts it needs
 does not start. Behind this stands a guard (`decision.policies.guard`): a job that has waited for so many times that
-longest wait gets a reservation that nothing delays. Nothing else is ever held back, so that an idle machine starts what
-comes.
+longest wait gets a reservation that nothing delays. Nothing else is ever held back, and a short queue
+is served as FCFS with EASY serves it: so on a machine that is nearly idle nobody waits who would not wait there.
 
 The score of a job is
 
@@ -75,6 +75,7 @@ from .window import Count
 _SLOWDOWN = 3.0  # the scale of all scores
 _LEAST_UNIT = 3600.0  # seconds
 _LEAST_GUARD, _MOST_GUARD = 1.0, 1.42  # the longest wait is to stay below 1.5 units
+_SHORT = 8  # jobs: a queue that is no longer is served as FCFS with EASY serves it
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
 
@@ -194,7 +195,7 @@ def _score_all(state, memory, length, running, unit):
         if wait + drained > unit:
             begin = _delay(state, memory, running, size)
             score += weights[URGENCY] * max((wait + min(begin, drained)) / unit - 1.0, 0.0)
-        memory.key[job] = -score
+        memory.key[job] = -score if length > _SHORT else job
 
 
 @kernel
@@ -283,6 +284,8 @@ def _choose_guarded(state, facts, config, memory, length, guarded, running, unit
 @kernel
 def _is_reserved(state, memory, job, begin, unit):
     """Whether hosts are kept for a job that could begin at `begin` (seconds)."""
+    if state.count[N_QUEUED] <= _SHORT:
+        return True
     least = memory.weights[RESERVE] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
     return begin - state.submit_time[job] >= least * unit
 

@@ -54,7 +54,7 @@ def test_what_is_trained_can_be_shown_evaluated_and_run(what, tmp_path):
     assert compared.exit_code == 0, compared.output
     rows = list(csv.DictReader(table.open()))
     assert [row["policy"] for row in rows] == [str(trained)] * 3 + ["easy"] * 3
-    ran = cli("run", *TOY, "--policy", trained, "-o", tmp_path / "out")
+    ran = cli("run", *TOY, "--policy", trained, "--force", "-o", tmp_path / "out")
     assert ran.exit_code == 0, ran.output
     assert (tmp_path / "out" / "out_jobs.csv").exists()
 

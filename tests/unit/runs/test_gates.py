@@ -1,0 +1,107 @@
+"""The gates of a learned policy, and that nothing is deployed that has not passed them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from msgspec.structs import replace
+
+from decision import __version__
+from decision.envs import equal_hosts
+from decision.formats import load_platform, load_workload
+from decision.formats.input_facts import InputFacts
+from decision.learn import find_checkpoint
+from decision.learn.checkpoint import Manifest, read_manifest, write_checkpoint
+from decision.learn.config import load_config
+from decision.learn.gates import require_gates
+from decision.learn.weights import dump
+from decision.model.errors import ConfigError
+from decision.model.workload import Delay, Job, Workload
+from decision.runs.gates import check_gates
+from decision.schedulers.learned import GUARD, RUNTIME, Learned
+
+FILES = (InputFacts(name="platform.xml", sha256="1"), InputFacts(name="log.swf", sha256="2"))
+
+
+def save(folder: Path, by_runtime: float = 0.0) -> Path:
+    """A checkpoint of the learned order with WFP3's weights, but that of the walltime."""
+    scheduler, config = Learned(), load_config("learned")
+    numbers = scheduler.references()[0]
+    numbers[[RUNTIME, GUARD]] = by_runtime, 1.4
+    manifest = Manifest(
+        decision=__version__,
+        algorithm=config.algorithm,
+        config=config,
+        encoder=dict(scheduler.sees),
+        nb_hosts=4,
+        platform=FILES[0],
+        workloads=(),
+        steps=0,
+    )
+    path = folder / "learned.ckpt"
+    write_checkpoint(path, manifest, dump({"weights": torch.from_numpy(numbers)}))
+    return path
+
+
+def busy() -> Workload:
+    """Wide, long jobs among short ones that come faster than they can be done."""
+    rows = [(2.0 * i, 1 + 3 * (i % 5 == 0), 40.0 if i % 5 == 0 else 4.0 + i % 7) for i in range(120)]
+    jobs = [Job(id=f"w0!{i}", submit_time=t, size=n, walltime=w, profile=f"{w}") for i, (t, n, w) in enumerate(rows)]
+    return Workload(name="w0", jobs=jobs, profiles={f"{w}": Delay(duration=w) for *_, w in rows}, nb_res=4)
+
+
+def test_what_passes_is_deployed_and_its_manifest_says_on_what_it_was_checked(tmp_path):
+    checkpoint = save(tmp_path)
+    check = check_gates(checkpoint, equal_hosts(4), busy(), FILES)
+    assert [gate.name for gate in check.gates if not gate.passed] == []
+    assert len(check.gates) == 5
+    (kept,) = read_manifest(checkpoint).gates
+    assert (kept.platform, kept.workload, kept.jobs, kept.decision) == (*FILES, 120, __version__)
+    require_gates(str(checkpoint))
+
+
+def test_a_second_check_on_the_same_log_replaces_the_first(tmp_path):
+    checkpoint = save(tmp_path)
+    for _ in range(2):
+        check_gates(checkpoint, equal_hosts(4), busy(), FILES)
+    check_gates(checkpoint, equal_hosts(4), busy(), (FILES[0], replace(FILES[1], sha256="3")))
+    assert [check.workload.sha256 for check in read_manifest(checkpoint).gates] == ["2", "3"]
+
+
+def test_the_longest_jobs_first_fail_and_are_not_deployed(tmp_path):
+    checkpoint = save(tmp_path, by_runtime=-50.0)
+    check = check_gates(checkpoint, equal_hosts(4), busy(), FILES)
+    assert not check.gates[0].passed, "mean wait"
+    with pytest.raises(ConfigError, match=r"it fails mean wait on log\.swf"):
+        require_gates(f"{checkpoint},guard=auto")
+
+
+@pytest.mark.parametrize("policy", ["easy", "saf+easy,guard=auto", "./mine.py:Mine"])
+def test_policies_that_were_not_learned_need_no_gates(policy):
+    require_gates(policy)
+
+
+def invoke(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "decision", *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_what_was_not_checked_is_refused_unless_forced(tmp_path, command):
+    checkpoint = save(tmp_path)
+    inputs = ["-p", "toy", "-w", "toy", "-o", str(tmp_path / "out")] if command == "run" else []
+    refused = invoke(command, "--policy", str(checkpoint), *inputs)
+    assert (refused.returncode, "its manifest has no gates" in refused.stderr) == (2, True)
+    if command == "run":
+        assert invoke(command, "--policy", str(checkpoint), "--force", *inputs).returncode == 0
+
+
+def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data(tmp_path):
+    require_gates("learned")
+    checkpoint = tmp_path / "learned.ckpt"
+    shutil.copy(find_checkpoint("learned"), checkpoint)
+    platform, workload = load_platform("taurus"), load_workload("taurus_week_flops")
+    check = check_gates(checkpoint, platform, workload, FILES)
+    assert [gate.name for gate in check.gates if not gate.passed] == []

@@ -111,7 +111,8 @@ def probability_of_improvement(
     value = float(statistic(*(np.ones((1, *_shape(each))) for each in (scores, baseline)))[0])
     influence = (_wins(scores, baseline) + _wins(-baseline, -scores)) / len(scores)  # Hajek's projection
     blocks = _blocks(influence, windows)
-    exact, around = precision(blocks, CONFIDENCE), bootstrap_mean(influence - influence.min() - 1.0, rng, windows)
+    around = _block_estimate(lambda counts: np.tensordot(counts, influence) / influence.size, blocks, False, rng)
+    exact = precision(blocks, CONFIDENCE)
     error = (around.high - around.value) / exact.deviations
     certain = value in (0.0, 1.0)
     if error == 0 and not certain:  # all are ties

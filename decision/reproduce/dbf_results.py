@@ -18,6 +18,7 @@ COLUMNS = (  # metric, what it is called, scale
     ("utilization", "utilization, %", 100.0),
     ("job_load", "load, core-h", 1 / 3600),
 )
+BY_HORIZON = {"waiting_time": "wait, s", "bounded_slowdown": "slowdown"}  # what is shown by the episodes' length
 _LENGTH_STEP = 4.0  # the longest walltime of a type over that of the next shorter one
 
 Types = dict[tuple[int, float], tuple[int, float]]  # (cores, seconds) at most -> (jobs, their mean wait in seconds)
@@ -32,6 +33,7 @@ class Result(NamedTuple):
     means: dict[str, float]  # of each of EPISODE_METRICS, over the episodes
 
 
+Horizons = Mapping[int, Sequence[float]]  # by the jobs that an episode places, 0 for the whole half: BY_HORIZON
 Results = Mapping[str, Sequence[Result]]  # by policy
 
 
@@ -72,6 +74,39 @@ def _interval(found: Estimate) -> str:
     return value if found.low == found.high else f"{value} ({low} to {high})"
 
 
+def horizons_csv(found: Horizons) -> str:
+    """A row for each horizon."""
+    lines = [",".join(("horizon", *BY_HORIZON)), *(f"{at},{','.join(map(repr, row))}" for at, row in found.items())]
+    return "\n".join((*lines, ""))
+
+
+def read_horizons(path: Path) -> Horizons:
+    """What `horizons_csv` wrote; nothing where there is no file, of a run of an earlier version."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {int(row["horizon"]): [float(row[name]) for name in BY_HORIZON] for row in csv.DictReader(file)}
+
+
+def horizon_table(found: Mapping[str, Sequence[Horizons]]) -> ResultTable:
+    """Each policy's figures by horizon: means over the runs, each over its episodes."""
+    horizons = list(dict.fromkeys(at for runs in found.values() for run in runs for at in run))
+    columns = [f"{title}: {f'{at:,} jobs' if at else 'whole'}" for title in BY_HORIZON.values() for at in horizons]
+    rows = [
+        [policy, *(_figure([run[at][k] for run in runs if run]) for k in range(len(BY_HORIZON)) for at in horizons)]
+        for policy, runs in found.items()
+    ]
+    title = "by the jobs that an episode places from an idle cluster, and in one run of the whole half; means"
+    return ResultTable(title, ("policy", *columns), rows)
+
+
+def _figure(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    mean = float(np.mean(values))
+    return f"{mean:,.0f}" if mean >= 1000 else f"{mean:.1f}"
+
+
 def results_csv(results: Results) -> str:
     """A row for each run."""
     lines = [",".join(("policy", "head", "tail", "seed", *EPISODE_METRICS))]
@@ -82,7 +117,9 @@ def results_csv(results: Results) -> str:
     return "\n".join((*lines, ""))
 
 
-def table_markdown(results: Results, facts: Mapping[str, str], missing: Mapping[str, int]) -> str:
+def table_markdown(
+    results: Results, by_horizon: ResultTable, facts: Mapping[str, str], missing: Mapping[str, int]
+) -> str:
     """The table, with what was run, what tails are good for, and how many runs of which policy are not there yet."""
     gains, table = _gains(results), summary(results)
     lines = ["# Deep backfilling: windows and splits", ""]
@@ -93,6 +130,7 @@ def table_markdown(results: Results, facts: Mapping[str, str], missing: Mapping[
         "",
         *markdown_table(table.columns, table.rows),
     ]
+    lines += ["", f"## Figures {by_horizon.title}", "", *markdown_table(by_horizon.columns, by_horizon.rows)]
     if gains:
         lines += ["", "## Tails, against windows of the same size without one", ""]
         lines += markdown_table(("policy", "without a tail", "wait", "queue"), gains)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from decision import __version__
+from decision.analysis.metrics import summarise
 from decision.envs import PlacedJobs, equal_hosts, write_metrics
 from decision.formats import load_swf
 from decision.formats.files import write_files
@@ -18,12 +19,18 @@ from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison, train_scheduler
+from decision.model.workload import Workload
 from decision.runs.workers import workers
+from decision.simulation import simulate_workloads
 
 from .dbf_results import (
+    BY_HORIZON,
     Result,
     Results,
     by_policy,
+    horizon_table,
+    horizons_csv,
+    read_horizons,
     read_means,
     read_types,
     results_csv,
@@ -35,6 +42,8 @@ from .findings import Findings, Parts
 
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
 EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
+HORIZONS = (1000, 2000, 4000)  # jobs that an episode places, where figures are shown by it; and the whole half
+WHOLE = 0  # in place of a horizon
 TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
 
 
@@ -79,6 +88,7 @@ class Budget(NamedTuple):
     steps: int  # of each run
     seeds: int
     episodes: int  # of each evaluation
+    long_episodes: int  # of each of HORIZONS
     learned: tuple[Candidate, ...]
     runs: str  # the folder that keeps them; another budget may have some of the same
 
@@ -89,10 +99,10 @@ _STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0
 _COMPACT = tuple(_window(*split) for split in _SPLITS)
 _FULL = tuple(_window(*split, preset="dbf-paper") for split in _SPLITS)
 BUDGETS = {
-    BudgetName.SMOKE: Budget(16_384, 2, 4, _SMOKE, "smoke"),
-    BudgetName.STANDARD: Budget(2_000_000, 5, 100, _STANDARD + BASELINES, "standard"),
-    BudgetName.SPLITS: Budget(2_000_000, 1, 100, _COMPACT, "standard"),
-    BudgetName.FULL: Budget(100_000_000, 5, 100, _FULL + BASELINES, "full"),
+    BudgetName.SMOKE: Budget(16_384, 2, 4, 1, _SMOKE, "smoke"),
+    BudgetName.STANDARD: Budget(2_000_000, 5, 100, 16, _STANDARD + BASELINES, "standard"),
+    BudgetName.SPLITS: Budget(2_000_000, 1, 100, 16, _COMPACT, "standard"),
+    BudgetName.FULL: Budget(100_000_000, 5, 100, 16, _FULL + BASELINES, "full"),
 }
 
 
@@ -125,6 +135,11 @@ class TrainingRun(NamedTuple):
         """What types of jobs waited in the evaluation."""
         return self.folder / "types.csv"
 
+    @property
+    def horizons(self) -> Path:
+        """Figures by how long an episode is."""
+        return self.folder / "horizons.csv"
+
 
 def reproduce_dbf(
     swf: Path, parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, only_finished: bool = False
@@ -145,12 +160,16 @@ def reproduce_dbf(
     parent = parts.folder / chosen.runs
     wanted = [TrainingRun(swf, chosen, each, seed, parent) for seed in range(chosen.seeds) for each in chosen.learned]
     runs = [run for run in wanted if run.metrics.exists()] if only_finished else wanted
-    _finish([run for run in runs if not run.types.exists()], parts)
+    _finish([run for run in runs if not (run.types.exists() and run.horizons.exists())], parts)
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
     results = by_policy([*heuristics, *learned])
+    kept = {name: [folder / f"{name}-horizons.csv"] for name in HEURISTICS}
+    for run in runs:
+        kept.setdefault(run.learned.policy, []).append(run.horizons)
+    by_horizon = horizon_table({policy: [read_horizons(path) for path in kept[policy]] for policy in results})
     missing = Counter(run.learned.policy for run in wanted if run not in runs)
     texts = {
-        "table.md": table_markdown(results, _facts(swf, budget), missing),
+        "table.md": table_markdown(results, by_horizon, _facts(swf, budget), missing),
         "results.csv": results_csv(results),
     }
     write_files({folder / name: [text.encode()] for name, text in texts.items()})
@@ -158,7 +177,7 @@ def reproduce_dbf(
     notes = f"{folder}: {', '.join(written)}"
     if missing:
         notes += f"\nnot finished: {missing.total()} of {len(wanted)} runs; table.md says of which policies"
-    return Findings((summary(results),), notes)
+    return Findings((summary(results), by_horizon), notes)
 
 
 def _finish(runs: Sequence[TrainingRun], parts: Parts) -> None:
@@ -173,10 +192,24 @@ def _finish(runs: Sequence[TrainingRun], parts: Parts) -> None:
 def learn_and_compare(run: TrainingRun) -> None:
     """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
     checkpoint = _learn(run)
-    placed: list[PlacedJobs] = []
-    metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
-    write_metrics(run.metrics, {run.learned.policy: metrics})
-    write_files({run.types: [types_csv(placed).encode()]})
+    if not run.types.exists():
+        placed: list[PlacedJobs] = []
+        metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
+        write_metrics(run.metrics, {run.learned.policy: metrics})
+        write_files({run.types: [types_csv(placed).encode()]})
+    _keep_horizons(run.swf, run.budget, str(checkpoint), run.horizons)
+
+
+def _keep_horizons(swf: Path, budget: Budget, policy: str, path: Path) -> None:
+    """Figures of a policy by how many jobs an episode places, and in one run of the whole half."""
+    jobs = _held_out(swf)
+    hosts, found = equal_hosts(jobs.nb_res), {}
+    for placed in HORIZONS:
+        metrics = EpisodeComparison(hosts, jobs, placed, budget.long_episodes, seed=1).metrics(policy)
+        found[placed] = [float(metrics[name].mean()) for name in BY_HORIZON]
+    whole = summarise(simulate_workloads(hosts, [jobs], policy).jobs, jobs.nb_res)
+    found[WHOLE] = [whole.mean_waiting_time, whole.mean_bounded_slowdown]
+    write_files({path: [horizons_csv(found).encode()]})
 
 
 def _learn(run: TrainingRun) -> Path:
@@ -191,16 +224,22 @@ def _learn(run: TrainingRun) -> Path:
 
 def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:
     """Over episodes of the half of the log that nothing is learned from."""
-    half = len(load_swf(swf, name="w0").jobs) // 2
-    jobs = load_swf(swf, jobs=slice(half, None), name="w0")
+    jobs = _held_out(swf)
     return EpisodeComparison(equal_hosts(jobs.nb_res), jobs, EPISODE_JOBS, budget.episodes, seed=1)
+
+
+def _held_out(swf: Path) -> Workload:
+    half = len(load_swf(swf, name="w0").jobs) // 2
+    return load_swf(swf, jobs=slice(half, None), name="w0")
 
 
 def _heuristic(swf: Path, budget: Budget, name: str, folder: Path) -> dict[str, float]:
     """Means over the episodes, from the file if it is there."""
-    kept = folder / f"{name}.csv"
+    kept, by_horizon = folder / f"{name}.csv", folder / f"{name}-horizons.csv"
     if not kept.exists():
         write_metrics(kept, {name: _comparison(swf, budget).metrics(name)})
+    if not by_horizon.exists():
+        _keep_horizons(swf, budget, name, by_horizon)
     return read_means(kept)
 
 

@@ -37,7 +37,9 @@ def test_rankings_are_compared_with_every_ordering_and_learned_once(script, tmp_
         rows = list(csv.DictReader(file))
     policies = {row["policy"] for row in rows}
     assert {"saf+easy", "f4+first-fit", "fcfs+conservative", "ranking, all seeds", "ranking, chosen"} <= policies
-    assert len(policies) == 14 * 3 + 2
+    assert "fcfs+conservative" in policies
+    assert not policies & {"saf+conservative", "f4+conservative"}, "one schedule counts once"
+    assert f"{len(policies) - 2} of the 42 heuristics make different schedules" in found[0].notes
     saf = [row["where"] for row in rows if row["policy"] == "saf+easy"]
     assert [saf.count(where) for where in ("sequences", "half", "made")] == [20, 1, 7]
     table = (folder / "table.md").read_text()

@@ -42,8 +42,8 @@ from .findings import Findings, Parts
 
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
 EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
-HORIZONS = (1000, 2000, 4000)  # jobs that an episode places, where figures are shown by it; and the whole half
-WHOLE = 0  # in place of a horizon
+HORIZONS = (1000, 2000, 4000)  # jobs that an episode places, where figures are shown by it
+WHOLE = 0  # in place of a horizon: one run of the whole half
 TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
 
 
@@ -88,7 +88,8 @@ class Budget(NamedTuple):
     steps: int  # of each run
     seeds: int
     episodes: int  # of each evaluation
-    long_episodes: int  # of each of HORIZONS
+    horizons: tuple[int, ...]  # jobs that an episode places, where figures are shown by it
+    long_episodes: int  # of each of them
     learned: tuple[Candidate, ...]
     runs: str  # the folder that keeps them; another budget may have some of the same
 
@@ -99,10 +100,10 @@ _STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0
 _COMPACT = tuple(_window(*split) for split in _SPLITS)
 _FULL = tuple(_window(*split, preset="dbf-paper") for split in _SPLITS)
 BUDGETS = {
-    BudgetName.SMOKE: Budget(16_384, 2, 4, 1, _SMOKE, "smoke"),
-    BudgetName.STANDARD: Budget(2_000_000, 5, 100, 16, _STANDARD + BASELINES, "standard"),
-    BudgetName.SPLITS: Budget(2_000_000, 1, 100, 16, _COMPACT, "standard"),
-    BudgetName.FULL: Budget(100_000_000, 5, 100, 16, _FULL + BASELINES, "full"),
+    BudgetName.SMOKE: Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke"),
+    BudgetName.STANDARD: Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard"),
+    BudgetName.SPLITS: Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard"),
+    BudgetName.FULL: Budget(100_000_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
 }
 
 
@@ -204,7 +205,7 @@ def _keep_horizons(swf: Path, budget: Budget, policy: str, path: Path) -> None:
     """Figures of a policy by how many jobs an episode places, and in one run of the whole half."""
     jobs = _held_out(swf)
     hosts, found = equal_hosts(jobs.nb_res), {}
-    for placed in HORIZONS:
+    for placed in budget.horizons:
         metrics = EpisodeComparison(hosts, jobs, placed, budget.long_episodes, seed=1).metrics(policy)
         found[placed] = [float(metrics[name].mean()) for name in BY_HORIZON]
     whole = summarise(simulate_workloads(hosts, [jobs], policy).jobs, jobs.nb_res)

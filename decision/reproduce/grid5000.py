@@ -45,7 +45,7 @@ from decision.simulation import simulate_workloads
 from .findings import Findings, ResultTable
 from .oar_records import NB_HOSTS, Delays, RecordedCase, measure_delays, read_case
 
-SEEDS = (0, 1, 2, 3, 4)
+SEEDS = (0, 1, 2, 3, 4)  # that are looked for in a folder without records
 MEASURED_ON = (1, 2)  # seeds that the delays are measured on; the others validate
 _CLOSE = 3.0  # seconds: a start that near to the real one counts as the same
 
@@ -81,7 +81,7 @@ class Deviation(NamedTuple):
 
 
 def reproduce_grid5000(data: Path) -> Findings:
-    """Simulate the five workloads and compare them with the records.
+    """Simulate the workloads of all seeds in a folder and compare them with the records.
 
     Args:
         data: the folder with ``delay_seed*.json`` and ``oar_gantt_seed*.csv``.
@@ -89,11 +89,18 @@ def reproduce_grid5000(data: Path) -> Findings:
     Raises:
         InputError: if a file is missing or not of its kind.
     """
-    cases = [read_case(data, seed) for seed in SEEDS]
+    cases = [read_case(data, seed) for seed in seeds_in(data)]
     delays = measure_delays(case for case in cases if case.seed in MEASURED_ON)
     rows = [row for case in cases for row in _rows(case, delays)]
     table = ResultTable("800 jobs on 32 hosts: what OAR did, and how far off simulations are", _COLUMNS, rows)
     return Findings((table,), _notes(cases, delays))
+
+
+def seeds_in(data: Path) -> list[int]:
+    """The seeds that have a record in the folder, and those that the delays are measured on."""
+    numbers = (path.stem.removeprefix("oar_gantt_seed") for path in data.glob("oar_gantt_seed*.csv"))
+    found = {int(number) for number in numbers if number.isdecimal()}
+    return sorted(found | set(MEASURED_ON) if found else SEEDS)
 
 
 def deviation(case: RecordedCase, model: Model, delays: Delays) -> Deviation:

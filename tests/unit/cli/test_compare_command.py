@@ -80,7 +80,7 @@ def test_the_help_names_every_metric(compare):
 
 def test_the_reproductions_are_listed():
     result = CliRunner().invoke(application.app, ["reproduce", "--help"], env={"COLUMNS": "100"})
-    assert all(name in result.stdout for name in ("rlscheduler-table", "grid5000-2016", "dbf", "ranking"))
+    assert all(name in result.stdout for name in ("rlscheduler-table", "grid5000-2016", "dbf", "ranking", "coverage"))
 
 
 @pytest.mark.parametrize("name", ["reproduce", "experiment"])  # the second is the old name
@@ -89,3 +89,23 @@ def test_a_reproduction_without_its_data_says_what_it_needs(name, tmp_path):
     result = CliRunner().invoke(application.app, arguments)
     assert result.exit_code == 2
     assert "lublin_256.swf: cannot be read" in " ".join(result.stderr.split())
+
+
+def test_a_whole_workload_has_one_row_for_each_policy(compare, tmp_path):
+    result = compare("--policy", "easy", "--policy", "fcfs", "--whole", "-j", "1", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "toy: one run" in result.stdout
+    for name in ("p95_wait", "p99_wait", "max_wait", "late_starts", "arrival_utilization", "bounded_slowdown"):
+        assert name in result.stdout
+    assert len(re.findall(r"^ easy +\d", result.stdout, re.MULTILINE)) == 2, "four metrics in a table"
+    refused = compare("--policy", "easy", "--whole", "--windows", "3", "-o", str(tmp_path))
+    assert refused.exit_code == 2
+    assert "--whole runs each workload once" in " ".join(refused.stderr.split())
+
+
+def test_windows_that_share_most_jobs_are_a_warning_of_one_line(compare, tmp_path):
+    result = compare("--policy", "easy", "--windows", "9", "--length", "4", "-j", "1", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "warning: the windows of toy are worth 0.5 independent ones, too few for intervals" in " ".join(
+        result.stderr.split()
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.model.errors import InputError
-from decision.reproduce.grid5000 import MEASURED_ON, MODELS, SEEDS, deviation, reproduce_grid5000, simulated
+from decision.reproduce.grid5000 import MEASURED_ON, MODELS, SEEDS, deviation, reproduce_grid5000, seeds_in, simulated
 from decision.reproduce.oar_records import Delays, measure_delays, read_case, read_record
 
 HEADER = "job_id,submission_time,start_time,stop_time,walltime,resource_count,resources,state\n"
@@ -100,3 +100,10 @@ def test_the_table_has_a_row_for_reality_and_each_model(data):
     assert [row[0] for row in table.rows if row[0]] == [str(seed) for seed in SEEDS]
     assert len(table.rows) == len(SEEDS) * (1 + len(MODELS)) + 1
     assert "other jobs than its workload" in outcome.notes
+
+
+def test_every_seed_in_the_folder_is_compared(tmp_path):
+    assert seeds_in(tmp_path) == list(SEEDS), "whose files are then named as missing"
+    for seed in (12, 3):
+        (tmp_path / f"oar_gantt_seed{seed}.csv").touch()
+    assert seeds_in(tmp_path) == [1, 2, 3, 12]

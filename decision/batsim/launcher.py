@@ -10,17 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-import zmq
-
 from decision.model.errors import ConfigError, PeerError
 
+from .conversation import Conversation, Recorder, answer_all
+from .end import DisconnectedError
+from .line import Line
 from .roles import Responder
 from .signals import stop_on_signals
-from .wire import DisconnectedError, Wire
-from .zmq_loop import Conversation, Recorder, answer_all
 
-_FREE_PORT = "tcp://127.0.0.1:*"
-_LONGEST_SOCKET = 100  # bytes of a socket's path, of which Linux takes 107 and others 103
 _FAREWELL = 60.0  # seconds for Batsim to write its files after the end
 _PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
@@ -49,28 +46,19 @@ def run_batsim(
     advice = f"its messages are in {log}"
     with (
         stop_on_signals() as stop,
-        _endpoint(contained) as endpoint,
-        Wire(zmq.REP, endpoint, peer="Batsim", timeout=timeout, advice=advice, stop=stop) as wire,
-        _started([*command, "-s", wire.endpoint], log) as batsim,
+        tempfile.TemporaryDirectory(prefix="decision-") as folder,
+        Line("" if contained else f"{folder}/batsim", timeout=timeout, advice=advice, stop=stop) as line,
+        _started([*command, "-s", line.endpoint], log) as batsim,
         Recorder(None) as recorder,
     ):
         try:
-            conversation = answer_all(agent, wire, recorder, watch=lambda: _check_alive(batsim, log))
+            conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log))
         except DisconnectedError:  # it is about to die, and the end of its log says more
             _wait(batsim, _PATIENCE)
             _check_alive(batsim, log)
             raise
         _wait_for_end(batsim, log)
         return conversation
-
-
-@contextmanager
-def _endpoint(contained: bool) -> Iterator[str]:
-    """Where to listen: a socket in a folder of our own, a third faster than a port, or a free port."""
-    with tempfile.TemporaryDirectory(prefix="decision-") as folder:
-        path = f"{folder}/batsim"
-        usable = zmq.has("ipc") and not contained and len(os.fsencode(path)) <= _LONGEST_SOCKET
-        yield f"ipc://{path}" if usable else _FREE_PORT
 
 
 @contextmanager

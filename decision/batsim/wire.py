@@ -1,21 +1,17 @@
-"""A ZeroMQ socket with safe waits: timeouts, signals, and the peer's disconnection."""
+"""One end of a conversation as a ZeroMQ socket."""
 
 import math
 import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from decision.model.errors import ConfigError, PeerError, RemoteProtocolError
+from decision.model.errors import ConfigError
 
+from .end import SLICE, DisconnectedError, End
 from .signals import StopRequest
 
-_SLICE = 0.1  # seconds between two looks at signals and at what else is watched
 _GRACE = 3.0  # seconds in which a peer that has gone before its first message may come back
-_LINGER = 2000  # milliseconds to deliver the last message after the end
 _COME, _GREETED, _GONE = (
     zmq.Event.ACCEPTED | zmq.Event.CONNECTED,
     zmq.Event.HANDSHAKE_SUCCEEDED,
@@ -23,12 +19,8 @@ _COME, _GREETED, _GONE = (
 )
 
 
-class DisconnectedError(PeerError):
-    """The peer has gone."""
-
-
-class Wire:
-    """One end of a conversation: a socket, the peer's connections, and how long to wait for it.
+class Wire(End):
+    """One end of a conversation over ZeroMQ: a socket, and the peer's connections.
 
     Args:
         kind: zmq.REP (binds) or zmq.REQ (connects).
@@ -45,15 +37,12 @@ class Wire:
     def __init__(
         self, kind: int, endpoint: str, *, peer: str, timeout: float, advice: str, stop: StopRequest | None = None
     ) -> None:
-        self._peer, self._timeout, self._advice = peer, timeout, advice
-        self._stop = stop or StopRequest()
+        super().__init__(peer, timeout, advice, stop)
         self._context = zmq.Context()
         self._socket = self._context.socket(kind)
-        self._socket.setsockopt(zmq.RCVTIMEO, int(_SLICE * 1000))
+        self._socket.setsockopt(zmq.RCVTIMEO, int(SLICE * 1000))
         self._monitor = self._socket.get_monitor_socket(_COME | _GREETED | _GONE)
         self._asks = kind == zmq.REQ
-        self._connections = 0
-        self._spoken = False  # whether a message has come
         self._engaged = False  # whether a wait would be useless once the peer has gone
         self._greeted = False  # whether a peer has spoken ZeroMQ
         self._left = math.inf  # when the last peer that had greeted went, on the monotonic clock
@@ -66,14 +55,6 @@ class Wire:
             ) from None
         self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close(linger=_LINGER if error is None else 0)
-
     def close(self, linger: int) -> None:
         """Deliver what has been sent, for at most `linger` milliseconds, and free the port."""
         self._socket.disable_monitor()
@@ -85,38 +66,15 @@ class Wire:
         """Send one message."""
         self._socket.send(data)
 
-    def receive(self, watch: Callable[[], None] | None = None) -> bytes:
-        """Wait for one message; `watch` is called ten times a second meanwhile and may raise.
-
-        Raises:
-            DisconnectedError: if the peer has gone.
-            PeerError: if the timeout passed.
-            RemoteProtocolError: if the message is not one that its kind of socket sends.
-            Interrupted: if a signal asked for the end.
-        """
-        began = time.monotonic()
-        while (data := self._arrived()) is None:
-            self._stop.check()
-            if watch is not None:
-                watch()
-            self._check_connection()
-            if 0 < self._timeout <= time.monotonic() - began:
-                raise self._silence()
-        self._stop.check()
-        self._spoken = self._engaged = True
-        return data
-
     def _arrived(self) -> bytes | None:
-        """A message that comes within a slice.
-
-        The socket itself waits: polling it first costs more than all else that a message needs.
-        """
+        """The socket itself waits: polling it first costs more than all else that a message needs."""
         try:
             data = self._socket.recv()
         except zmq.Again:
             return None
         if self._socket.getsockopt(zmq.RCVMORE):
-            raise RemoteProtocolError(f"{self._peer} sends a message in several parts; is it really {self._peer}?")
+            raise self._parts()
+        self._engaged = True
         return data
 
     def _check_connection(self) -> None:
@@ -129,19 +87,9 @@ class Wire:
             self._left = time.monotonic() if self._greeted and self._connections <= 0 else math.inf
         # what the peer sent before it went comes first
         if self._engaged and self._connections <= 0 and not self._socket.poll(0):
-            raise DisconnectedError(f"{self._peer} disconnected before the simulation ended; see its own messages")
+            raise self._disconnected()
         if not self._spoken and time.monotonic() - self._left > _GRACE:
             raise DisconnectedError(f"{self._peer} connected and left without a message; see its own messages")
-
-    def _silence(self) -> PeerError:
-        waited = f"waited {self._timeout:g} s"
-        if self._spoken:
-            reason = "is it stuck? A longer timeout waits longer"
-            return PeerError(f"{self._peer} sent nothing more ({waited}); {reason}", field="timeout")
-        if self._connections > 0:
-            return PeerError(f"{self._peer} connected and sent nothing ({waited}); is it really {self._peer}?")
-        silent = f"{self._peer} never connected to {self.endpoint} ({waited})"
-        return PeerError(f"{silent}; {self._advice}", field="endpoint")
 
 
 def _endpoint_advice(error: zmq.ZMQError) -> str:

@@ -1,22 +1,14 @@
-"""The conversation over ZeroMQ, from either end: answering Batsim's questions, asking them, and recording both."""
+"""The conversation over ZeroMQ, from either end: answering Batsim's questions, and asking them."""
 
-import gc
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from io import FileIO
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-import msgspec
 import zmq
 
-from decision.model.errors import ConfigError, PolicyError, RemoteProtocolError
+from decision.model.errors import PolicyError, RemoteProtocolError
 from decision.model.record import RunRecord
 from decision.protocol import Connection, Role
-from decision.protocol.recording import record_line
 
+from .conversation import Conversation, Recorder, answer_all
 from .roles import Responder, Simulator
 from .signals import stop_on_signals
 from .wire import Wire
@@ -26,70 +18,6 @@ _START_BATSIM = (
     "loading says why in its own messages"
 )
 _START_DECISION = "start the decision process, or connect to the endpoint where it listens"
-
-
-_COLLECT_AFTER = 200_000  # objects made and not freed, between two garbage collections of a conversation
-
-
-class Conversation(msgspec.Struct):
-    """How many messages a conversation had, and how long it took."""
-
-    messages: int = 0  # questions that were answered
-    deciding: float = 0.0  # wall-clock seconds from receiving a question to having its reply
-    total: float = 0.0  # wall-clock seconds in all, waiting included
-
-
-class Recorder:
-    """A file of JSON lines that is complete and valid after each exchange; without a path it does nothing.
-
-    Raises:
-        ConfigError: if the file cannot be written.
-    """
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        try:
-            self._file = path.open("wb", buffering=0) if path else None
-        except OSError as error:
-            raise self._failure(error) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def exchange(self, question: bytes, reply: bytes) -> None:
-        """Record a question of Batsim and its reply."""
-        if self._file is not None:
-            self._write(self._file, f"{record_line(Role.BATSIM, question)}\n{record_line(Role.DECISION, reply)}\n")
-
-    def unanswered(self, question: bytes) -> None:
-        """Record a question that got no reply, unless it is not JSON."""
-        if self._file is not None and _is_json(question):
-            self._write(self._file, record_line(Role.BATSIM, question) + "\n")
-
-    def _write(self, file: FileIO, text: str) -> None:
-        data = text.encode()
-        try:
-            while data:
-                data = data[file.write(data) :]
-        except OSError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: OSError) -> ConfigError:
-        return ConfigError(f"recording {self._path}: cannot be written ({error.strerror}); choose another file")
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
 
 
 def serve(agent: Responder, endpoint: str, *, timeout: float = 0.0, record: Path | None = None) -> Conversation:
@@ -114,43 +42,6 @@ def serve(agent: Responder, endpoint: str, *, timeout: float = 0.0, record: Path
         Wire(zmq.REP, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop) as wire,
     ):
         return answer_all(agent, wire, recorder)
-
-
-def answer_all(
-    agent: Responder, wire: Wire, recorder: Recorder, watch: Callable[[], None] | None = None
-) -> Conversation:
-    """Answer what comes over `wire` until the simulation ends."""
-    conversation = Conversation()
-    began = time.perf_counter()
-    agent.get_ready()
-    with _rare_garbage_collection():
-        while not agent.finished:
-            question = wire.receive(watch)
-            received = time.perf_counter()
-            try:
-                reply = agent.handle(question)
-            except BaseException:
-                recorder.unanswered(question)
-                raise
-            conversation.deciding += time.perf_counter() - received
-            conversation.messages += 1
-            wire.send(reply)
-            recorder.exchange(question, reply)
-    conversation.total = time.perf_counter() - began
-    return conversation
-
-
-@contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Messages make no cycles, so that looking for some is wasted; policies in Python may make a few."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def ask_all(engine: Simulator, endpoint: str, *, timeout: float = 0.0) -> RunRecord:

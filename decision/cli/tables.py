@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
 
     from decision.analysis.comparison import PolicyComparison
     from decision.analysis.metrics import Summary
+    from decision.batsim.conversation import Conversation
     from decision.batsim.replay import Replay
-    from decision.batsim.zmq_loop import Conversation
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
     from decision.reproduce import Findings, ResultTable

@@ -18,8 +18,9 @@ from helpers.hostile_messages import frames, mutant
 from hypothesis import given, settings
 
 from decision.batsim.agent import make_agent
+from decision.batsim.conversation import Recorder, answer_all
 from decision.batsim.wire import Wire
-from decision.batsim.zmq_loop import Recorder, answer_all, ask_all
+from decision.batsim.zmq_loop import ask_all
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import ConfigError, DecisionError, PeerError, RemoteProtocolError

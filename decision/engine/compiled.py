@@ -15,6 +15,7 @@ from decision.model.record import FinalState, HostState
 from decision.model.workload import Job, MachineEvent, Workload
 from decision.policies import plan_arrays as p
 from decision.state.cluster import (
+    INTERVALS,
     N_ENDED,
     N_INTERVALS,
     N_JOBS,
@@ -36,6 +37,7 @@ from .kernels.server import advance, begin, load_reply
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
+from .spool import HOST_ROWS, Allocations, HostRows
 from .truth import build_truth, check_events, with_job, with_leaves
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
@@ -70,6 +72,7 @@ class CompiledEngine:
         check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, [self.events] if events else [])
         self.world = _new_world(platform, options, truth, len(self.names))
+        self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         begin(self.world)
 
@@ -141,11 +144,17 @@ class CompiledEngine:
         under_way = int(number[a.N_ACTIVITIES] + number[a.MAIL_TAIL] - number[a.MAIL_HEAD]) + planned
         at_once = len(state.size) + len(self.world.truth.event_time)
         room = 2 * (2 * under_way + 4 * len(self.platform.hosts) + 128)
+        intervals = count[N_INTERVALS] + room
+        if HOST_ROWS <= len(rows.host_time) < number[a.N_HOST_ROWS] + 2 * room:
+            self.host_rows.put_aside(self.world)
+        if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
+            self.allocations.put_aside(self.world)
+            intervals = 2 * count[N_INTERVALS] + room  # half of them, or they are put aside all the time
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
             rows=a.grow_rows(rows, number, 2 * room),
-            state=with_room(state, 0, int(count[N_INTERVALS]) + room, running),
+            state=with_room(state, 0, int(intervals), running),
         )
 
     def make_room(self, commands: int, intervals: int) -> None:
@@ -180,8 +189,7 @@ class CompiledEngine:
         """Let job `number` do `leaves`, on one host each of its allocation, instead of its profile."""
         at = int(self.world.sim.truth_of[number])
         self.names.set_leaves(at, leaves)
-        self.world = self.world._replace(truth=with_leaves(self.world.truth, at, leaves))
-        self.world.truth.moldable[at] = 1
+        self.world = self.world._replace(truth=with_leaves(self.world.truth, at, leaves, moldable=True))
 
     def allocation(self, number: int) -> str:
         """The hosts of a job as Batsim writes them."""
@@ -234,7 +242,8 @@ class CompiledEngine:
         facts, hosts = self.job(job), self._hosts_of(at)
         span = slice(int(self.plan.begin[at]), int(self.plan.end[at]))
         alloc = format_intervals(zip(self.plan.first[span], self.plan.last[span], strict=True))
-        moldable = bool(self.world.truth.moldable[self.world.sim.truth_of[job]])
+        truth = self.world.truth
+        moldable = bool(truth.moldable[truth.profile[self.world.sim.truth_of[job]]])
         return (
             refusals.phase_refusal(facts.id, "start", self._phase(job))
             or refusals.size_refusal(facts.id, facts.size, moldable, len(hosts))
@@ -274,5 +283,6 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
             power = host.pstates[host.initial_pstate]
             sim.real[a.STORAGE_WATTS] += power.idle
             sim.real[a.WATTS_MIN] += power.epsilon
-    rows = a.new_rows(2 * nb_jobs + 16 * hosts + 1024, options.energy)
+    nb_rows = 2 * nb_jobs + 16 * hosts + 1024
+    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if options.energy else 0)
     return a.World(state, facts, truth, sim, rows, p.new_plan(state))

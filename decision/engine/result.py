@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
 
-from decision.bundle import I4, I8
+from decision.bundle import I4
 from decision.model.columns import Texts
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.record import (
@@ -14,26 +14,25 @@ from decision.model.record import (
     EnergyTable,
     Floats,
     HostState,
-    HostTable,
     JobTable,
     PstateTable,
     RunRecord,
 )
-from decision.state.cluster import ENDED, REJECTED
+from decision.state.cluster import ENDED, REJECTED, ClusterState
 
 from .compiled import CompiledEngine
 from .kernels import arrays as a
+from .spool import Allocations
 
 
 def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord:
     """Everything that Batsim would write about a run that is over; `metadata` is by job."""
     number, real = engine.world.sim.number, engine.world.sim.real
-    rows, host_rows = engine.world.rows, int(number[a.N_HOST_ROWS])
     energy = engine.options.energy
     return RunRecord(
         nb_hosts=len(engine.platform.hosts) + len(engine.platform.storage),
         jobs=_job_table(engine, metadata),
-        host_states=HostTable(time=rows.host_time[:host_rows], counts=rows.host_counts[:, :host_rows].T),
+        host_states=engine.host_rows.table(engine.world),
         energy=_energy_table(engine) if energy else None,
         pstates=_pstate_table(engine) if energy else None,
         time_in_state=_time_in_state(engine.world.sim),
@@ -61,7 +60,6 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     runtime[rejected] = np.nan
     start_time = sim.start_time[ended]
     start_time[rejected] = np.nan
-    intervals = _Intervals(state.alloc_first, state.alloc_count, state.interval_first, state.interval_last)
     no_energy = np.broadcast_to(-1.0, len(ended))
     return JobTable(
         id=Texts(partial(engine.names.texts, "id"), truths),
@@ -72,28 +70,17 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         final_state=state.job_state[ended] - np.int8(ENDED),
         start_time=start_time,
         runtime=runtime,
-        allocation=Texts(partial(_allocations, intervals), ended),
+        allocation=Texts(partial(_allocations, engine.allocations, state), ended),
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
         metadata=Texts(partial(_metadata, metadata), ended),
     )
 
 
-class _Intervals(NamedTuple):
-    """What a state knows of its jobs' hosts."""
-
-    alloc_first: I8
-    alloc_count: I4
-    first: I4
-    last: I4
-
-
-def _allocations(intervals: _Intervals, jobs: I4) -> list[str]:
+def _allocations(allocations: Allocations, state: ClusterState, jobs: I4) -> list[str]:
     """The hosts of jobs (n,), as Batsim writes them."""
-    begin, count = intervals.alloc_first[jobs], intervals.alloc_count[jobs]
-    end = np.cumsum(count)
-    which = np.arange(end[-1] if len(end) else 0) + np.repeat(begin - (end - count), count)
-    runs = list(zip(intervals.first[which].tolist(), intervals.last[which].tolist(), strict=True))
-    return [format_intervals(runs[e - n : e]) for e, n in zip(end.tolist(), count.tolist(), strict=True)]
+    first, last = allocations.intervals(state, jobs)
+    runs, ends = list(zip(first.tolist(), last.tolist(), strict=True)), np.cumsum(state.alloc_count[jobs])
+    return [format_intervals(runs[begin:end]) for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def _metadata(texts: Mapping[int, str], jobs: I4) -> list[str]:

@@ -147,34 +147,31 @@ def build_truth(workloads: Sequence[Workload], events: Sequence[Sequence[Machine
     Raises:
         ConfigError: if two jobs share an id, a job asks for no host, or a profile cannot be simulated here.
     """
-    names, leaves = Names(), _Leaves()
-    parts = [_static_jobs(names, leaves, workload) for workload in workloads]
+    names, profiles = Names(), _Profiles()
+    parts = [_static_jobs(names, profiles, workload) for workload in workloads]
     columns = {name: _joined([part[name] for part in parts], dtype) for name, dtype in _BY_JOB.items()}
     ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
-    return Truth(**columns, **leaves.arrays(), workload_end=ends, **_event_arrays(events)), names
+    return Truth(**columns, **profiles.arrays(), workload_end=ends, **_event_arrays(events)), names
 
 
 def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
     """The same truth with one more job, which no submitter sends and no other has the id of."""
     at = names.add_job(job, leaves)
     more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
-    more["moldable"] = moldable
     columns = {
         name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
-        for name, value in more.items()
+        for name, value in {**more, "profile": -1}.items()
     }
-    return with_leaves(truth._replace(**columns), at, leaves)
+    return with_leaves(truth._replace(**columns), at, leaves, moldable)
 
 
-def with_leaves(truth: Truth, at: int, leaves: tuple[LeafTask, ...]) -> Truth:
+def with_leaves(truth: Truth, at: int, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
     """The same truth in which job `at` does `leaves`."""
-    table = _Leaves(len(truth.leaf_kind), len(truth.vector))
-    first = table.add(leaves)
+    table = _Profiles(len(truth.leaf_first), len(truth.leaf_kind), len(truth.vector))
+    number = table.add(leaves, moldable)
     arrays = {n: np.append(getattr(truth, n), new) for n, new in table.arrays().items()}
-    for name, value in (("leaf_first", first), ("leaf_count", len(leaves))):
-        column = getattr(truth, name)
-        arrays[name] = np.append(column, np.zeros(max(0, at + 1 - len(column)), column.dtype))
-        arrays[name][at] = value
+    arrays["profile"] = truth.profile.copy()
+    arrays["profile"][at] = number
     return truth._replace(**arrays)
 
 
@@ -183,9 +180,7 @@ _BY_JOB = {
     "size": np.int32,
     "walltime": np.float64,
     "user": np.int32,
-    "moldable": np.int8,
-    "leaf_first": np.int64,
-    "leaf_count": np.int32,
+    "profile": np.int32,
 }
 
 
@@ -194,12 +189,12 @@ def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
     return np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts]), dtype)
 
 
-def _static_jobs(names: Names, leaves: "_Leaves", workload: Workload) -> Mapping[str, np.ndarray]:
+def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Mapping[str, np.ndarray]:
     """A workload's part of the columns `_BY_JOB`; its jobs are added to `names`."""
     jobs = submission_order(workload.jobs)
     columns = columns_of(jobs)
     try:
-        does = leaves.of_jobs(columns, workload, names)
+        profile = profiles.of_jobs(columns, workload, names)
         fine = bool((columns.size > 0).all()) and not _repeated(names, jobs)
     except ConfigError:
         fine = False
@@ -214,7 +209,7 @@ def _static_jobs(names: Names, leaves: "_Leaves", workload: Workload) -> Mapping
         "size": columns.size,
         "walltime": columns.walltime,
         "user": numbers[columns.user.codes],
-        **does,
+        "profile": profile,
     }
 
 
@@ -241,56 +236,63 @@ def _refuse(names: Names, jobs: Sequence[Job], workload: Workload) -> NoReturn:
     raise InternalError(f"{workload.name}: no job is at fault")
 
 
-class _Leaves:
-    """Leaves of all jobs; jobs of one profile share its leaves."""
+class _Profiles:
+    """Profiles and their leaves, after so many that there are already."""
 
-    def __init__(self, first_leaf: int = 0, first_flop: int = 0) -> None:
-        self._first_leaf, self._first_flop = first_leaf, first_flop
+    def __init__(self, first_profile: int = 0, first_leaf: int = 0, first_flop: int = 0) -> None:
+        self._first_profile, self._first_leaf, self._first_flop = first_profile, first_leaf, first_flop
+        self._moldable, self._leaf_first, self._leaf_count = array("b"), array("q"), array("i")
         self._kind, self._amount, self._exit_code = array("b"), array("d"), array("i")
         self._vector, self._flops = array("q"), array("d")
 
-    def of_jobs(self, jobs: JobColumns, workload: Workload, names: Names) -> Mapping[str, np.ndarray]:
-        """What each job does, as columns of `_BY_JOB`. Raises ConfigError where one cannot be simulated."""
+    def of_jobs(self, jobs: JobColumns, workload: Workload, names: Names) -> NDArray[np.int32]:
+        """The profile of each job. Raises ConfigError where one cannot be simulated."""
         codes, profiles = jobs.profile.codes, workload.profiles
         if isinstance(profiles, DelayProfiles) and profiles.label(jobs):
-            return {
-                "moldable": np.zeros(len(jobs), np.int8),
-                "leaf_first": codes + np.int64(self._add_delays(profiles.durations)),
-                "leaf_count": np.ones(len(jobs), np.int32),
-            }
-        facts = np.zeros((4, len(jobs.profile.labels)), np.int64)
+            return codes + np.int32(self._add_delays(profiles.durations))
+        number, width = np.zeros((2, len(jobs.profile.labels)), np.int32)
         used = jobs.profile.used()
         for code, name in zip(used.codes.tolist(), used, strict=True):
             leaves = names.flat(name, workload)
-            facts[:, code] = is_moldable(name, workload), self.add(leaves), len(leaves), _width(leaves)
-        moldable, first, count, width = (fact[codes] for fact in facts)
-        if ((width != 0) & (width != jobs.size)).any():
+            number[code], width[code] = self.add(leaves, is_moldable(name, workload)), _width(leaves)
+        widths = width[codes]
+        if ((widths != 0) & (widths != jobs.size)).any():
             raise ConfigError(f"{workload.name}: a profile is for another number of hosts than its job")
-        return {"moldable": moldable.astype(np.int8), "leaf_first": first, "leaf_count": count.astype(np.int32)}
+        return number[codes]
 
-    def add(self, leaves: tuple[LeafTask, ...]) -> int:
-        """Add leaves; returns the number of the first."""
-        first = self._first_leaf + len(self._kind)
+    def add(self, leaves: tuple[LeafTask, ...], moldable: bool) -> int:
+        """Add a profile of these leaves; returns its number."""
+        number = self._first_profile + len(self._moldable)
+        self._moldable.append(moldable)
+        self._leaf_first.append(self._first_leaf + len(self._kind))
+        self._leaf_count.append(len(leaves))
         for leaf in leaves:
             self._kind.append(leaf.kind)
             self._amount.append(leaf.amount)
             self._exit_code.append(leaf.exit_code)
             self._vector.append(self._first_flop + len(self._flops))
             self._flops.extend(leaf.flops)
-        return first
+        return number
 
     def _add_delays(self, durations: NDArray[np.float64]) -> int:
-        """Add a leaf for each duration (m,) in seconds; returns the number of the first."""
-        first, count = self._first_leaf + len(self._kind), len(durations)
+        """Add a profile for each duration (m,) in seconds; returns the number of the first."""
+        number, count = self._first_profile + len(self._moldable), len(durations)
+        first = self._first_leaf + len(self._kind)
+        self._moldable.extend(array("b", [0]) * count)
+        self._leaf_first.extend(range(first, first + count))
+        self._leaf_count.extend(array("i", [1]) * count)
         self._kind.extend(array("b", [DELAY]) * count)
         self._amount.frombytes(durations.tobytes())
         self._exit_code.extend(array("i", [0]) * count)
         self._vector.extend(array("q", [self._first_flop + len(self._flops)]) * count)
-        return first
+        return number
 
     def arrays(self) -> Mapping[str, np.ndarray]:
-        """The columns by leaf."""
+        """The columns by profile and by leaf."""
         return {
+            "moldable": np.array(self._moldable, np.int8),
+            "leaf_first": np.array(self._leaf_first, np.int64),
+            "leaf_count": np.array(self._leaf_count, np.int32),
             "leaf_kind": np.array(self._kind, np.int8),
             "leaf_amount": np.array(self._amount, np.float64),
             "leaf_vector": np.array(self._vector, np.int64),

@@ -63,7 +63,7 @@ def new_environments(setup: Setup, number: int) -> list[Environment]:
     """Environments with room for all that an episode can come to: nothing grows."""
     energy = setup.scheduler.energy
     facts, _ = platform_facts(setup.platform, energy)
-    shared = new_rows(0, energy=False)
+    shared = new_rows(0, 0)
     return [_new_environment(setup, facts, shared) for _ in range(number)]
 
 
@@ -72,7 +72,7 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
     state = _roomy_state(setup, facts, room)
     own = truth._replace(workload_end=truth.workload_end.copy())
     if setup.rules.energy:
-        rows = new_rows(8 * room, energy=True)
+        rows = new_rows(8 * room, 8 * room)
     return Environment(
         state=state,
         facts=facts,

@@ -42,7 +42,7 @@ def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) ->
     return PlanArrays(
         count=np.zeros(2, np.int64),
         kind=np.zeros(room, np.int8),
-        job=np.full(room, -1, np.int32),
+        job=np.zeros(room, np.int32),
         time=np.zeros(room),
         value=np.zeros(room, np.int32),
         begin=np.zeros(room, np.int32),

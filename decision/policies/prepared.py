@@ -87,6 +87,7 @@ class PreparedPolicy(Protocol):
     """A policy that is ready to be asked throughout one run."""
 
     address: int  # of its entry of DECIDE
+    looks_back: bool  # whether it may ask for the hosts of jobs that ended before its last decision
 
     @property
     def seconds(self) -> float:
@@ -141,6 +142,7 @@ class _Prepared:
 
 class _Compiled(_Prepared):
     seconds = float("nan")
+    looks_back = False
 
     def __init__(self, policy: CompiledPolicy, facts: PlatformFacts, names: Sequence[str]) -> None:
         super().__init__(policy, facts, names)
@@ -175,7 +177,7 @@ class _Guarded:
 
     def __init__(self, policy: GuardedPolicy, asked: PreparedPolicy) -> None:
         self._policy, self._asked = policy, asked
-        self.address = _decide_guarded.address
+        self.address, self.looks_back = _decide_guarded.address, asked.looks_back
         self._memories: tuple[Bundle, Memory] | tuple[None, None] = (None, None)
 
     @property
@@ -198,6 +200,8 @@ class _Nothing(Bundle):
 
 
 class _InPython(_Prepared):
+    looks_back = True
+
     def __init__(self, policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_limit: float) -> None:
         super().__init__(policy, facts, names)
         self.seconds = 0.0

@@ -82,9 +82,7 @@ def run_to_folder(
         if engine in (Engine.BATSIM, Engine.DOCKER):
             files, jobs, joules = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
-            with _watched(output, case, choice, show) as progress:
-                record = simulate_inputs(case, choice, engine=engine, progress=progress)
-            files, jobs, joules = write_run(output / _FILES, record), record.jobs, record.joules
+            files, jobs, joules = _run_here(case, choice, output, engine, show)
         written += files
         if plot:
             written.append(_draw(case, choice, output, jobs))
@@ -111,6 +109,15 @@ def simulate_inputs(
         )
     simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
     return simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
+
+
+def _run_here(
+    case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
+) -> tuple[list[Path], JobTable, float]:
+    """The files, the jobs and the joules of a run on one of our engines; the rest of its record is forgotten."""
+    with _watched(folder, case, choice, show) as progress:
+        record = simulate_inputs(case, choice, engine=engine, progress=progress)
+    return write_run(folder / _FILES, record), record.jobs, record.joules
 
 
 def _run_batsim(

@@ -87,6 +87,7 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
         DeadlockError: if nothing can happen any more.
     """
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
+    engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
     memory, stretch = None, _STRETCH if progress else 2**62
     while True:

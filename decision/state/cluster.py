@@ -40,6 +40,8 @@ N_SLEEPING, N_SWITCHING_ON, N_SWITCHING_OFF, N_IDLE, N_COMPUTING, N_UNAVAILABLE 
 N_CAPACITY_CHANGES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job caused
 N_COUNTERS = N_CAPACITY_CHANGES + 1
 
+INTERVALS = 1 << 22  # of allocations: more are in memory only where somebody may still ask for them
+
 
 class PlatformFacts(Bundle):
     """What is known of the hosts and never changes. H hosts, P pstates at most."""
@@ -75,9 +77,9 @@ class ClusterState(Bundle):
     job_state: I1  # (J,) QUEUED, RUNNING, or ENDED + FinalState
     start_time: F8  # (J,) seconds, nan before the start
     end_time: F8  # (J,) seconds, nan before the end
-    alloc_first: I8  # (J,) index of the job's first interval, -1 before the start
+    alloc_first: I8  # (J,) index of the job's first interval, -1 before the start, below once it was put aside
     alloc_count: I4  # (J,) number of its intervals
-    # allocations, kept for the whole run
+    # allocations, kept for the whole run or until somebody puts them aside
     interval_first: I4  # (P,) first host of an interval
     interval_last: I4  # (P,) last host of it
     # who waits and who runs
@@ -102,6 +104,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
     """An idle cluster at time 0 with room for `nb_jobs` jobs; hosts in a pstate that computes are free."""
     hosts = len(initial_pstate)
     computing = facts.pstate_kind[np.arange(hosts), initial_pstate] == PSTATE_COMPUTING
+    intervals = min(2 * nb_jobs, INTERVALS) + 2 * hosts
     count = np.zeros(N_COUNTERS, np.int64)
     count[N_FREE] = computing.sum()
     count[N_IDLE] = hosts
@@ -117,8 +120,8 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         end_time=np.full(nb_jobs, np.nan),
         alloc_first=np.full(nb_jobs, -1, np.int64),
         alloc_count=np.zeros(nb_jobs, np.int32),
-        interval_first=np.zeros(2 * nb_jobs + 2 * hosts, np.int32),
-        interval_last=np.zeros(2 * nb_jobs + 2 * hosts, np.int32),
+        interval_first=np.zeros(intervals, np.int32),
+        interval_last=np.zeros(intervals, np.int32),
         queue=np.zeros(nb_jobs, np.int32),
         running=np.zeros(hosts, np.int32),
         expected_end=np.zeros(hosts),

@@ -154,6 +154,34 @@ def end(state, facts, job, final_state):
 
 
 @kernel
+def put_aside(state, over, first, last, position):
+    """Take the intervals of the jobs that are `over` (J,) out of the state, which has room for others then.
+
+    They go to the beginning of `first` and `last`. ``alloc_first`` of such a job becomes -2 - its place among all that
+    were ever put aside, of which there are `position`. Returns how many intervals it took.
+    """
+    held = state.count[N_INTERVALS]
+    old_first, old_last = state.interval_first[:held].copy(), state.interval_last[:held].copy()
+    kept = taken = 0
+    for job in range(state.count[N_JOBS]):
+        begin = state.alloc_first[job]
+        if begin < 0:
+            continue
+        state.alloc_first[job] = -2 - position - taken if over[job] else kept
+        for i in range(begin, begin + state.alloc_count[job]):
+            if over[job]:
+                first[taken] = old_first[i]
+                last[taken] = old_last[i]
+                taken += 1
+            else:
+                state.interval_first[kept] = old_first[i]
+                state.interval_last[kept] = old_last[i]
+                kept += 1
+    state.count[N_INTERVALS] = kept
+    return taken
+
+
+@kernel
 def reject(state, job):
     """A queued job is turned away; call `drop_started` after the last one."""
     state.job_state[job] = REJECTED

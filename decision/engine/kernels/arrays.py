@@ -157,15 +157,16 @@ def code_arg(code):
 
 
 class Truth(Bundle):
-    """What jobs do and when they come. T jobs, L leaf tasks, K workloads, M event lists, E events."""
+    """What jobs do and when they come. T jobs, P profiles, L leaf tasks, K workloads, M event lists, E events."""
 
     submit_time: F8  # (T,) seconds
     size: I4  # (T,) requested hosts
     walltime: F8  # (T,) seconds, inf where there is none
     user: I4  # (T,)
-    moldable: I1  # (T,) 1 where the job may run on another number of hosts than it asked for
-    leaf_first: I8  # (T,) the job's first leaf
-    leaf_count: I4  # (T,)
+    profile: I4  # (T,) the job's profile
+    moldable: I1  # (P,) 1 where a job of it may run on another number of hosts than it asked for
+    leaf_first: I8  # (P,) the profile's first leaf
+    leaf_count: I4  # (P,)
     leaf_kind: I1  # (L,) DELAY, FLOPS_*
     leaf_amount: F8  # (L,) seconds or flop
     leaf_vector: I8  # (L,) where the amounts per executor begin in `vector`
@@ -243,7 +244,7 @@ class Sim(Bundle):
 class Rows(Bundle):
     """Rows of Batsim's trace files."""
 
-    host_time: F8  # (R,) seconds
+    host_time: F8  # (R,) seconds; earlier rows are in `decision.engine.spool`
     host_counts: I4x2  # (6, R) hosts per HostState; what was never anything but 0 takes no memory
     energy_time: F8  # (R,) seconds
     energy_joules: F8  # (R,)
@@ -315,12 +316,11 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
     )
 
 
-def new_rows(nb_rows: int, energy: bool) -> Rows:
-    """Empty traces."""
-    energy_rows = nb_rows if energy else 0
+def new_rows(host_rows: int, energy_rows: int) -> Rows:
+    """Empty traces with room for so many rows of hosts, of energy and of pstates."""
     return Rows(
-        host_time=np.zeros(nb_rows),
-        host_counts=np.zeros((6, nb_rows), np.int32),
+        host_time=np.zeros(host_rows),
+        host_counts=np.zeros((6, host_rows), np.int32),
         energy_time=np.zeros(energy_rows),
         energy_joules=np.zeros(energy_rows),
         energy_rest=np.zeros(energy_rows),

@@ -77,11 +77,11 @@ def _end_of_kill(world, at):
 @kernel
 def _can_start(world, at, job):
     """Whether the hosts of a start exist, are free, and are as many as the job needs."""
-    state, plan = world.state, world.plan
+    state, plan, truth = world.state, world.plan, world.truth
     reason, hosts = start_fault(state, state.free, plan.first, plan.last, plan.begin[at], plan.end[at])
     if reason != FINE:
         return False
-    return hosts == state.size[job] or (hosts > 0 and world.truth.moldable[world.sim.truth_of[job]] == 1)
+    return hosts == state.size[job] or (hosts > 0 and truth.moldable[truth.profile[world.sim.truth_of[job]]] == 1)
 
 
 @kernel

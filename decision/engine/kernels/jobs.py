@@ -68,7 +68,8 @@ def _enter_all(world, job, old, new):
 @kernel
 def present_leaf(world, job):
     """Index of the leaf that the job is at."""
-    return world.truth.leaf_first[world.sim.truth_of[job]] + world.sim.leaf[job]
+    truth, sim = world.truth, world.sim
+    return truth.leaf_first[truth.profile[sim.truth_of[job]]] + sim.leaf[job]
 
 
 @kernel
@@ -225,7 +226,7 @@ def end_leaf(world, job):
     sim.leaf[job] += 1
     if code != 0:
         _end_job(world, job, _FAILED if code > 0 else _WALLTIME_REACHED, code)
-    elif sim.leaf[job] == truth.leaf_count[sim.truth_of[job]]:
+    elif sim.leaf[job] == truth.leaf_count[truth.profile[sim.truth_of[job]]]:
         _end_job(world, job, _SUCCESS, 0)
     elif sim.walltime_left[job] == 0.0 and truth.leaf_kind[leaf + 1] == a.DELAY:
         _end_job(world, job, _WALLTIME_REACHED, WALLTIME_CODE)

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
     from decision.analysis.comparison import PolicyComparison
     from decision.analysis.metrics import Summary
+    from decision.formats.selection import Selection
     from decision.learn.training import Report
+    from decision.model.reshape import Walltimes
     from decision.policies import Policy
     from decision.runs.inputs import LoadedInputs
 
@@ -77,11 +79,16 @@ class SimulationResult:
         joules = math.nan if self.record.energy is None else self.record.joules
         return summarise(self.record.jobs, len(self.platform.hosts), joules)
 
-    def plot(self, path: Source | None = None) -> "Figure":
+    def plot(
+        self, path: Source | None = None, *, width: float = 7.0, type_size: float = 8.0, dpi: float = 200.0
+    ) -> "Figure":
         """Draw which host ran what, how many hosts were busy and how many jobs waited.
 
         Args:
             path: also write the picture there: ``.png``, ``.svg`` or ``.pdf``.
+            width: inches.
+            type_size: points.
+            dpi: pixels per inch of PNG.
 
         Raises:
             ConfigError: if matplotlib is not installed or the file cannot be written.
@@ -90,11 +97,13 @@ class SimulationResult:
 
         require_matplotlib()
         from decision.analysis.plots.figures import save
+        from decision.analysis.plots.paper import Paper, drawn_for
         from decision.analysis.plots.schedules import schedule_figure
 
-        figure = schedule_figure(self.record.jobs, len(self.platform.hosts), self.title)
-        if path is not None:
-            save(figure, Path(path))
+        with drawn_for(Paper(width, type_size, dpi)):
+            figure = schedule_figure(self.record.jobs, len(self.platform.hosts), self.title)
+            if path is not None:
+                save(figure, Path(path))
         return figure
 
     def write(self, folder: Source) -> None:
@@ -235,6 +244,10 @@ def compare(
     metrics: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
     energy: bool = False,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
     windows: int = 0,
     length: int = 1024,
     draw: int = 0,
@@ -254,6 +267,10 @@ def compare(
         metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
         options: options of every policy.
         energy: simulate power states and energy.
+        jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         windows: random sequences of jobs of each workload; 0 takes all jobs once.
         length: jobs in a window.
         draw: seed of the windows and of the bootstrap.
@@ -283,6 +300,7 @@ def compare(
         policies=tuple(dict.fromkeys(policies)),
         settings=dict(options or {}),
         energy=energy,
+        selection=_selection(jobs, nodes, walltime, time_field),
         windows=windows,
         length=length,
         draw=draw,
@@ -309,6 +327,10 @@ def train(
     changes: Mapping[str, Any] | None = None,
     steps: int | None = None,
     seed: int = 0,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
     resume: bool = False,
     report: "Callable[[Report], None]" = lambda _: None,
 ) -> Path:
@@ -323,6 +345,7 @@ def train(
         changes: values of the preset to change, ``{"learn.lr": 1e-4}``.
         steps: environment steps; for ``ranking``, jobs that are placed. By default the preset's.
         seed: of weights, episodes and draws.
+        jobs, nodes, walltime, time_field: which jobs it learns from, as `compare` takes them.
         resume: go on from the state in the folder.
         report: called after each iteration.
 
@@ -347,7 +370,8 @@ def train(
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
     files = [find_platform(_source(platform, "platform")), find_workload(_source(workload, "workload"))]
-    case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
+    selection = _selection(jobs, nodes, walltime, time_field)
+    case = load_inputs(Inputs(platform=files[0], workloads=(files[1],), selection=selection))
     return train_to_folder(case, config, Path(folder), resume=resume, report=report)
 
 
@@ -392,6 +416,18 @@ def _workloads(given: Workload | Source | Sequence[Workload | Source]) -> list[W
         each if isinstance(each, Workload) else load_workload(each, f"w{number}")
         for number, each in enumerate(_several(given))
     ]
+
+
+def _selection(jobs: slice | None, nodes: int | None, walltime: "Walltimes", time_field: int | None) -> "Selection":
+    """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps."""
+    from decision.formats.selection import Selection
+
+    jobs = jobs or slice(None)
+    first, last = jobs.start or 0, jobs.stop
+    if jobs.step not in (None, 1) or min(first, last or 0) < 0:
+        wanted = "a range like slice(0, 5000), counted from the first job"
+        raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs")
+    return Selection(jobs=(first, last), nodes=nodes, walltime=walltime, time_field=time_field)
 
 
 def _several(given: Any) -> Sequence[Any]:

@@ -21,7 +21,7 @@ _DATA = Path(__file__).parent / "data"
 def find_platform(source: str | os.PathLike[str]) -> Path:
     """The file of a platform: of a shipped one if `source` is its name (``taurus``), else `source` itself.
 
-    A name has neither a folder nor an ending; a file of that name in the current folder goes first.
+    A name has neither a folder nor an ending; a file of that name in the current folder goes first, a folder does not.
 
     Raises:
         InputError: if it is a name and no such platform is shipped.
@@ -52,9 +52,11 @@ def shipped_workloads() -> list[str]:
 
 def _find(kind: str, source: str | os.PathLike[str]) -> Path:
     path = Path(source)
-    if path.suffix or os.sep in os.fspath(source) or path.exists():
+    if path.suffix or os.sep in os.fspath(source):
         return path
     files = _files(kind)
+    if path.exists() and not (path.is_dir() and path.name in files):  # a folder may well be called as a platform is
+        return path
     if path.name not in files:
         hint, names = nearest(path.name, files), ", ".join(sorted(files))
         raise InputError(f"{source}: there is no such file, nor a shipped {kind} of that name{hint} (shipped: {names})")

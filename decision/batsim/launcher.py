@@ -23,6 +23,8 @@ _PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
 _TAIL_LINES = 5
 _CRITICAL = re.compile(r"^\[.*?/CRITICAL\] *(.*\S)", re.MULTILINE)  # [host:actor:(1) 0.0] x.cpp:9: [root/CRITICAL] text
+_NOT_BEGUN = (125, 126, 127)  # exit codes of docker where it could not start what was to run
+_DOCKER_SAYS = re.compile(r"^docker: (.*\S)", re.MULTILINE)
 _GUARD = 'read -r word || kill -TERM "$1"'  # its input ends without a word when the process that writes to it dies
 
 
@@ -52,10 +54,10 @@ def run_batsim(
         Recorder(None) as recorder,
     ):
         try:
-            conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log))
+            conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log, contained))
         except DisconnectedError:  # it is about to die, and the end of its log says more
             _wait(batsim, _PATIENCE)
-            _check_alive(batsim, log)
+            _check_alive(batsim, log, contained)
             raise
         _wait_for_end(batsim, log)
         return conversation
@@ -125,9 +127,14 @@ def _wait(batsim: "subprocess.Popen[bytes]", seconds: float) -> None:
         batsim.wait(seconds)
 
 
-def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
-    if batsim.poll() is not None:
-        raise PeerError(f"Batsim ended during the run ({_how(batsim.returncode)}){_end_of_log(log)}")
+def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) -> None:
+    if batsim.poll() is None:
+        return
+    if contained and batsim.returncode in _NOT_BEGUN:
+        said = _DOCKER_SAYS.search(log.read_text(errors="replace"))
+        why = said[1] if said else f"exit code {batsim.returncode}; see {log}"
+        raise PeerError(f"Docker could not start Batsim: {why}")
+    raise PeerError(f"Batsim ended during the run ({_how(batsim.returncode)}){_end_of_log(log)}")
 
 
 def _wait_for_end(batsim: "subprocess.Popen[bytes]", log: Path) -> None:

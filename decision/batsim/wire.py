@@ -1,6 +1,7 @@
 """One end of a conversation as a ZeroMQ socket."""
 
 import math
+import re
 import time
 
 import zmq
@@ -17,6 +18,26 @@ _COME, _GREETED, _GONE = (
     zmq.Event.HANDSHAKE_SUCCEEDED,
     zmq.Event.DISCONNECTED,
 )
+
+
+_WILD = "*"  # a free port
+_LAST_PORT = 65_535
+_AS = "write it like tcp://127.0.0.1:28000"
+
+
+def check_endpoint(endpoint: str) -> None:
+    """Refuse a port that there is not: ZeroMQ would take another one, or wait for ever.
+
+    Raises:
+        ConfigError: if the endpoint is ``tcp://`` and ends in no port.
+    """
+    if not endpoint.startswith("tcp://"):
+        return
+    port = endpoint.rpartition(":")[2]
+    if port != _WILD and not (re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) <= _LAST_PORT):
+        found = f"there is no port {port!r}" if port and "/" not in port else "the port is missing"
+        advice = f"{_AS}, with a port from 1 to {_LAST_PORT:,}"
+        raise ConfigError(f"endpoint {endpoint}: {found}; {advice}", field="endpoint")
 
 
 class Wire(End):
@@ -37,6 +58,7 @@ class Wire(End):
     def __init__(
         self, kind: int, endpoint: str, *, peer: str, timeout: float, advice: str, stop: StopRequest | None = None
     ) -> None:
+        check_endpoint(endpoint)
         super().__init__(peer, timeout, advice, stop)
         self._context = zmq.Context()
         self._socket = self._context.socket(kind)
@@ -51,7 +73,8 @@ class Wire(End):
         except zmq.ZMQError as error:
             self.close(linger=0)
             raise ConfigError(
-                f"endpoint {endpoint}: {zmq.strerror(error.errno or 0).lower()}; {_endpoint_advice(error)}"
+                f"endpoint {endpoint}: {zmq.strerror(error.errno or 0).lower()}; {_endpoint_advice(error)}",
+                field="endpoint",
             ) from None
         self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
 
@@ -95,4 +118,4 @@ class Wire(End):
 def _endpoint_advice(error: zmq.ZMQError) -> str:
     if error.errno == zmq.EADDRINUSE:
         return "another process listens there; choose another port"
-    return "write it like tcp://127.0.0.1:28000"
+    return _AS

@@ -1,5 +1,6 @@
 """The conversation over ZeroMQ, from either end: answering Batsim's questions, and asking them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import zmq
@@ -20,7 +21,14 @@ _START_BATSIM = (
 _START_DECISION = "start the decision process, or connect to the endpoint where it listens"
 
 
-def serve(agent: Responder, endpoint: str, *, timeout: float = 0.0, record: Path | None = None) -> Conversation:
+def serve(
+    agent: Responder,
+    endpoint: str,
+    *,
+    timeout: float = 0.0,
+    record: Path | None = None,
+    ready: Callable[[str], None] = lambda _: None,
+) -> Conversation:
     """Listen at `endpoint` and answer until the simulation ends.
 
     Args:
@@ -28,6 +36,7 @@ def serve(agent: Responder, endpoint: str, *, timeout: float = 0.0, record: Path
         endpoint: a ZeroMQ endpoint to bind, such as ``tcp://127.0.0.1:28000``.
         timeout: seconds to wait for a message; 0 waits without limit.
         record: the file for the recorded conversation.
+        ready: called with the endpoint when a Batsim can connect to it.
 
     Raises:
         PeerError: if Batsim never connects, sends nothing more or disconnects.
@@ -41,6 +50,7 @@ def serve(agent: Responder, endpoint: str, *, timeout: float = 0.0, record: Path
         Recorder(record) as recorder,
         Wire(zmq.REP, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop) as wire,
     ):
+        ready(wire.endpoint)
         return answer_all(agent, wire, recorder)
 
 

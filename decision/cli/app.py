@@ -1,5 +1,6 @@
 """The application: its commands, and what becomes of errors."""
 
+import errno
 import os
 import signal
 import traceback
@@ -19,18 +20,19 @@ from .gates import gates_command
 from .learn import evaluate_command, train_command
 from .run import run_command, showcase_command
 from .serve import replay_command, serve_command
-from .terminal import note, say
+from .terminal import be_quiet, note, say
 
 
 class CommandLine(Group):
     """Turns this package's errors into one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; ``--debug`` may stand behind the command, too. What was typed is kept."""
+        """Parse the arguments; some options may stand behind the command, too. What was typed is kept."""
         note_command(ctx, args)
         end = args.index("--") if "--" in args else len(args)
-        if "--debug" in args[:end]:
-            args = ["--debug", *(argument for argument in args[:end] if argument != "--debug"), *args[end:]]
+        for option in _ANYWHERE:
+            if option in args[:end]:
+                args = [option, *(argument for argument in args[:end] if argument != option), *args[end:]]
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -51,6 +53,11 @@ class CommandLine(Group):
         except Interrupted as stop:
             note(f"interrupted ({stop})", style="bold red")
             raise typer.Exit(stop.exit_code) from None
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            note(f"error: {str(error.filename)[:60]}...: no file has so long a name", style="bold red")
+            raise typer.Exit(ConfigError.exit_code) from None
         except MemoryError as error:
             if debugging(ctx):
                 traceback.print_exc()
@@ -62,6 +69,7 @@ class CommandLine(Group):
             raise typer.Exit(128 + signal.SIGINT) from None
 
 
+_ANYWHERE = ("--debug", "--quiet")
 _UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 
@@ -123,8 +131,12 @@ def _print_version(value: bool) -> None:
 @app.callback()
 def decision(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no notes and no progress, only results and errors.")
+    ] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Schedule for Batsim, or for the embedded engine that follows Batsim's rules.
@@ -136,6 +148,7 @@ def decision(
     Exit codes: 0 success, 2 invalid input, 3 failure of the other process
     (Batsim or the decision process), 128 + N ended by signal N.
     """
+    be_quiet(quiet)
 
 
 add_command(app, "run", run_command)

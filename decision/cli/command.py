@@ -1,14 +1,18 @@
 """Commands: how their errors name options, and how names of the previous release are still accepted."""
 
 import shlex
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from decision.model.errors import ConfigError, DecisionError
+from decision.model.names import nearest
 
 from .terminal import note
 
@@ -65,7 +69,17 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, replaced options under their present names."""
-        return super().parse_args(ctx, self._present(args, silent=ctx.resilient_parsing))
+        present = self._present(args, silent=ctx.resilient_parsing)
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, present)
+        return super().parse_args(ctx, present)
+
+    def _refuse_repeated(self, ctx: Any, arguments: Sequence[str]) -> None:
+        """Refuse a second value for an option that has one: the first would be lost without a word."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(arguments))
+        for option, times in Counter(order).items():
+            if times > 1 and not option.multiple and not getattr(option, "is_flag", True):
+                raise ConfigError(f"{_long_name(option.opts)}: given {times} times, and it takes one value")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -106,6 +120,32 @@ def typed_command(context: typer.Context) -> str:
     return str(context.meta.get(_TYPED, ""))
 
 
+def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None:
+    """Take the values of options from a TOML file, whose keys are the long names; those that are typed go first.
+
+    Raises:
+        ConfigError: if the file cannot be read, or a key is no option of the command.
+    """
+    if path is None or context.resilient_parsing:
+        return path
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML ({error}); write lines like windows = 50") from None
+    known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.params}
+    for name, value in found.items():
+        if name not in known or name in ("config", "help"):
+            raise ConfigError(f"{path}: {context.info_name} has no option --{name}{nearest(name, known)}")
+        if isinstance(value, list) and not known[name].multiple:
+            raise ConfigError(f"{path}, {name}: one value is needed; found a list")
+        if known[name].multiple and not isinstance(value, list):
+            found[name] = [value]
+    context.default_map = {known[name].name: value for name, value in found.items()}
+    return path
+
+
 def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:
     """Refuse an option that the user gave and that would do nothing in this call.
 
@@ -119,7 +159,7 @@ def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str)
     """
     for name, used in options.items():
         source = context.get_parameter_source(name)
-        if not used and source is not None and source.name == "COMMANDLINE":
+        if not used and source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
             raise ConfigError(f"{why}; leave the option out", field=name)
 
 

@@ -8,7 +8,7 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
-from .command import refuse_unused, typed_command
+from .command import read_config, refuse_unused, typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -89,12 +89,25 @@ PlotRows = Annotated[
     bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
 ]
 
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="TOML file with options: their long names without dashes, and values, lists where they may be repeated. "
+        "What is typed goes first.",
+        metavar="FILE",
+        callback=read_config,
+        is_eager=True,
+    ),
+]
+
 
 def compare_command(
     context: typer.Context,
     platform: PlatformOption,
     workload: WorkloadsOption,
     policy: Policies,
+    config: Config = None,
     settings: SettingsOption = None,
     baseline: Baseline = None,
     metrics: Metrics = None,
@@ -149,10 +162,18 @@ def compare_command(
       decision compare -p platforms/taurus.xml -w a.json -w b.json -E \\
           --policy easy --policy easy,power=idle-timeout,idle_timeout=300 \\
           --metric energy_waste --metric wait
+
+      decision compare --config study.toml, a file like
+
+        platform = "taurus"
+        workload = ["a.json", "b.json"]
+        policy = ["easy", "saf+easy"]
+        windows = 50
     """
     from decision.analysis.comparison import compare_runs, default_metrics, too_few_blocks, write_comparison
     from decision.analysis.metric_list import find_metric
     from decision.cores import available_cores
+    from decision.formats import load_platform
     from decision.runs.compare import (
         ComparisonPlan,
         describe_setup,
@@ -163,7 +184,7 @@ def compare_command(
     )
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_json, warn_of_seen_jobs
+    from .tables import print_comparison, print_dropped, print_json, print_machines, warn_of_seen_jobs
     from .terminal import note, say
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
@@ -190,6 +211,7 @@ def compare_command(
     against = find_baseline(plan, baseline)
     logs = read_workloads(plan)
     print_dropped(logs)
+    print_machines(load_platform(platform, energy=energy), logs)
     warn_of_seen_jobs(plan.policies, logs)
     announce_compilation()
     with counting("runs") as show:

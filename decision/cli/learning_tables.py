@@ -15,7 +15,7 @@ from rich.table import Table
 from decision.formats.input_facts import InputFacts
 from decision.learn.checkpoint import GateCheck, Manifest
 
-from .progress import Pace, paced
+from .progress import Pace, has_bars, paced
 from .tables import number, policy_table, simple_table
 from .terminal import note, stderr, stdout
 
@@ -42,7 +42,7 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
         TimeRemainingColumn(),
     )
     validated, pace = "", Pace("training", "steps")
-    bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
+    bars = Progress(*columns, console=stderr(), transient=True, disable=not has_bars())
     with bars as bar, paced(pace):
         task = bar.add_task("validating", total=steps)
 

@@ -38,8 +38,17 @@ JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document (SI units, shares from 0 to 1) instead of text."),
 ]
-OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Output folder.", metavar="FOLDER")]
-OutputFile = Annotated[Path, typer.Option("--output", "-o", help="Output file.", metavar="FILE")]
+
+
+def _named(text: str | Path) -> Path:
+    """A path; not an empty text, which a shell makes of a variable that is not set, and which is the current folder."""
+    if not str(text).strip():
+        raise ConfigError("--output: the name is empty; give one, or . for the current folder")
+    return Path(text)
+
+
+OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Output folder.", metavar="FOLDER", parser=_named)]
+OutputFile = Annotated[Path, typer.Option("--output", "-o", help="Output file.", metavar="FILE", parser=_named)]
 PlotFile = Annotated[
     Path | None,
     typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from .terminal import note, stderr
+from .terminal import is_quiet, note, stderr
 
 _PERIOD = 60.0  # seconds between two lines
 
@@ -61,7 +61,7 @@ def clock_time(seconds: float) -> str:
 @contextmanager
 def paced(pace: Pace) -> Iterator[None]:
     """Say on stderr once a minute how far it is, where no terminal shows a bar."""
-    if stderr().is_terminal:
+    if stderr().is_terminal or is_quiet():
         yield
         return
     over = threading.Event()
@@ -85,7 +85,7 @@ def working(what: str) -> Iterator[Callable[[float, int, int], None]]:
     many there are; from these comes the time that is left. Where stderr is not a terminal, it is a line a minute.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
-    bars = Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal)
+    bars = Progress(*columns, console=stderr(), transient=True, disable=not has_bars())
     pace = Pace(what, "jobs")
     with bars as bar, paced(pace):
         task = bar.add_task(what, total=None)
@@ -105,8 +105,8 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
     Where stderr is not a terminal, it is a line a minute. Says what is cached if it ends early.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console, pace = stderr(), Pace(what)
-    bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
+    pace = Pace(what)
+    bars = Progress(*columns, TimeRemainingColumn(), console=stderr(), transient=True, disable=not has_bars())
     with bars as bar, paced(pace):
         task = bar.add_task(what, total=None)
         last = (0, 0)
@@ -124,6 +124,11 @@ def counting(what: str) -> Iterator[Callable[[int, int], None]]:
                 done = f"{last[0]:,} of {last[1]:,} {what}"
                 note(f"{done} are finished and kept: the same command resumes from there")
             raise
+
+
+def has_bars() -> bool:
+    """Whether a terminal shows bars."""
+    return stderr().is_terminal and not is_quiet()
 
 
 def announce_compilation() -> None:

@@ -129,7 +129,7 @@ def run_command(
     )
     case = load_inputs(inputs)
     print_dropped(case.workloads)
-    print_machines(case)
+    print_machines(case.platform, case.workloads)
     announce_compilation()
     with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         typed = typed_command(context)
@@ -145,6 +145,10 @@ def showcase_command(
     platform: PlatformOption = Path("taurus"),
     workload: WorkloadOption = Path("taurus_week_flops"),
     output: OutputFolder = Path("out"),
+    suffix: FormatOption = PictureFormat.PNG,
+    width: WidthOption = PAPER.width,
+    type_size: TypeSizeOption = PAPER.type_size,
+    dpi: DpiOption = PAPER.dpi,
     as_json: JsonOption = False,
 ) -> None:
     """Compare five policies on a cluster like Grid'5000's and a week of jobs.
@@ -170,7 +174,7 @@ def showcase_command(
     announce_compilation()
     summaries = {}
     for policy in _SHOWN:
-        with working(policy) as show:
+        with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
             choice, typed = PolicyChoice(policy=policy), typed_command(context)
             summaries[policy] = run_to_folder(case, choice, output / policy, plot=True, show=show, command=typed)
     if as_json:
@@ -178,4 +182,4 @@ def showcase_command(
         return
     say(f"{workload.stem} on {platform.stem}")
     print_summaries(summaries)
-    say(f"Batsim's output files and schedule.png of each policy are in {output}/POLICY")
+    say(f"Batsim's output files and schedule.{suffix} of each policy are in {output}/POLICY")

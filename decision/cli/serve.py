@@ -67,6 +67,7 @@ def serve_command(
       batsim -p platform.xml -w workload.json -e session
     """
     from decision.batsim.agent import make_agent
+    from decision.batsim.wire import check_endpoint
     from decision.batsim.zmq_loop import serve
     from decision.formats import load_platform
     from decision.learn.gates import require_gates
@@ -75,13 +76,19 @@ def serve_command(
     from .tables import print_conversation, print_json
     from .terminal import note
 
+    check_endpoint(endpoint)  # before all that takes longer
     if not force:
         require_gates(policy)
     facts = load_platform(platform) if platform else None
     announce_compilation()
     agent = make_agent(policy, read_pairs(settings), platform=facts, seed=seed, decide_limit=decide_limit)
-    note(f"{policy} waits for Batsim at {endpoint}")
-    conversation = serve(agent, endpoint, timeout=timeout, record=record)
+    conversation = serve(
+        agent,
+        endpoint,
+        timeout=timeout,
+        record=record,
+        ready=lambda where: note(f"{policy} waits for Batsim at {where}"),
+    )
     if as_json:
         print_json(conversation)
     else:

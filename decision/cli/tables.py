@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,10 +19,10 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.analysis.metrics import Summary
     from decision.batsim.conversation import Conversation
     from decision.batsim.replay import Replay
+    from decision.model.platform import Platform
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
     from decision.reproduce import Findings, ResultTable
-    from decision.runs.inputs import LoadedInputs
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
@@ -178,16 +179,20 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
             note(f"{workload.path}: left out: {dropped_text(workload)}")
 
 
-def print_machines(case: "LoadedInputs") -> None:
-    """For each log that was read: whether its machine is of another size than the platform."""
+def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> None:
+    """For each workload without jobs, of a larger machine than the platform, or, if it is a log, of a smaller one."""
     from decision.formats.workload import is_swf
 
-    hosts = len(case.platform.hosts)
-    for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
-        if is_swf(path) and workload.nb_res != hosts:
+    hosts = len(platform.hosts)
+    for workload in workloads:
+        if not workload.jobs:
+            note(f"{workload.path}: there are no jobs")
+        is_log = is_swf(Path(workload.path))
+        if workload.nb_res > hosts or (is_log and workload.nb_res != hosts):
+            what = "the log of a machine of" if is_log else "made for"
             advice = f"; --nodes {hosts:d} leaves out larger jobs" if workload.nb_res > hosts else ""
-            has = f"{case.inputs.platform} has {hosts:,}"
-            note(f"{path}: the log of a machine of {count(workload.nb_res, 'host')}, and {has}{advice}")
+            has = f"{platform.path} has {hosts:,}"
+            note(f"{workload.path}: {what} {count(workload.nb_res, 'host')}, and {has}{advice}")
 
 
 def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) -> None:

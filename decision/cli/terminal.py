@@ -4,11 +4,13 @@ Text in brackets is not markup here: names of files and policies have some, and 
 """
 
 import os
+from contextvars import ContextVar
 from functools import cache
 
 from rich.console import Console
 
 PAGE = 80  # columns of pictures in characters where there is no terminal
+_QUIET = ContextVar("quiet", default=False)
 _UNCUT = 10_000  # columns: a pipe takes lines of any length
 
 
@@ -31,11 +33,27 @@ def _console(console: Console) -> Console:
     return console
 
 
+def be_quiet(quiet: bool) -> None:
+    """Whether from now on notes and progress are left out; errors, which have a style, are printed."""
+    _QUIET.set(quiet)
+
+
+def is_quiet() -> bool:
+    """Whether notes and progress are left out."""
+    return _QUIET.get()
+
+
+def encodable(text: str) -> str:
+    """A text with escapes for what is no character: halves of pairs in names of files and in a user's errors."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def say(text: str) -> None:
     """Print text to stdout as it is; only the terminal breaks long lines."""
-    stdout().print(text, highlight=False, soft_wrap=True)
+    stdout().print(encodable(text), highlight=False, soft_wrap=True)
 
 
 def note(text: str, style: str | None = None) -> None:
     """Print text to stderr as it is; only the terminal breaks long lines."""
-    stderr().print(text, style=style, highlight=False, soft_wrap=True)
+    if style or not is_quiet():
+        stderr().print(encodable(text), style=style, highlight=False, soft_wrap=True)

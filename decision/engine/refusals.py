@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from decision.model.errors import ConfigError, DeadlockError
+from decision.engine.constants import LAST_INSTANT
+from decision.model.errors import ConfigError, DeadlockError, DecisionError
 from decision.model.platform import Host
 from decision.model.record import HostState
 from decision.model.workload import MachineEvent
@@ -140,8 +141,11 @@ def already_here(event: MachineEvent, host: int, state: HostState) -> ConfigErro
     return impossible_event(event, f"host {host} is not unavailable but {state.name.lower()}")
 
 
-def deadlock(now: float, waiting: Sequence[str], registration_open: bool) -> DeadlockError:
+def deadlock(now: float, waiting: Sequence[str], registration_open: bool) -> DecisionError:
     """Nothing can happen any more: which jobs wait, and what to do."""
+    if now > LAST_INSTANT:
+        what = "the workload, the events or the policy ask for a time that no clock can count to"
+        return ConfigError(f"t={now:.12g} s: a simulation ends at {LAST_INSTANT:g} s: {what}; give times in seconds")
     if waiting:
         more = f" and {len(waiting) - _NAMED_JOBS} more" if len(waiting) > _NAMED_JOBS else ""
         advice = f"{', '.join(waiting[:_NAMED_JOBS])}{more} wait; start or reject them, or ask to be called later"

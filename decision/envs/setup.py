@@ -1,6 +1,8 @@
 """What an environment is made of, from the options that a user gives: trace, rules of episodes, observation."""
 
+import inspect
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,11 +14,15 @@ from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs
 from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
+from decision.model.demand import sizes
 from decision.model.errors import ConfigError
+from decision.model.names import nearest
 from decision.model.platform import Host, Platform, PowerState
+from decision.model.reshape import at_most
 from decision.model.workload import Workload
 from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes
 from decision.schedulers.registry import find_observation
+from decision.simulation.misfits import Misfits
 
 ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up
 
@@ -104,6 +110,7 @@ def make_setup(
         ConfigError: if something cannot be read, does not fit, or makes no sense.
     """
     workload, platform = _read(workload, platform)
+    workload = without_misfits(workload, platform)
     _check_jobs(workload, platform)
     cores = len(platform.hosts)
     if jobs is not None and jobs != -1:
@@ -114,6 +121,7 @@ def make_setup(
     scheduler, fixed = find_observation(name)
     settings, rest = scheduler.read_options({**scheduler.env_options, **options, **fixed})
     if isinstance(encoder, str):
+        _refuse_unknown(scheduler, rest)
         encoder = scheduler.make_encoder(settings, cores, [workload], **rest)
     encoder.check_cores(cores, platform.path or "the platform")
     if episodes is None:
@@ -122,6 +130,18 @@ def make_setup(
     check_inputs(platform, [], [], EngineOptions(energy=scheduler.energy))
     trace, beginnings, rules = make_episodes(workload, platform, episodes, scheduler, encoder.window)
     return Setup(platform, trace, rules, beginnings, encoder, scheduler, scheduler.reward_parameters(settings))
+
+
+def _refuse_unknown(scheduler: ChoosingScheduler, options: Mapping[str, Any]) -> None:
+    """Refuse options that neither the scheduler's settings nor its encoder have."""
+    taken = inspect.signature(scheduler.make_encoder).parameters
+    own = [name for name, each in taken.items() if each.kind is each.KEYWORD_ONLY or each.default is not each.empty]
+    known = dict.fromkeys((*scheduler.Settings.__struct_fields__, *own, *inspect.signature(make_setup).parameters))
+    del known["options"]
+    for name in options:
+        if name not in known and not any(each.kind is each.VAR_KEYWORD for each in taken.values()):
+            hint, has = nearest(name, known), ", ".join(known)
+            raise ConfigError(f"an environment of {scheduler.name} has no option {name!r}{hint} (it has {has})")
 
 
 def equal_hosts(hosts: int) -> Platform:
@@ -137,15 +157,22 @@ def _read(workload: Workload | Source, platform: Platform | Source | None) -> tu
     return workload, platform if isinstance(platform, Platform) else load_platform(platform)
 
 
+def without_misfits(workload: Workload, platform: Platform) -> Workload:
+    """The jobs that the engines do not reject at once because they need more hosts than there are."""
+    hosts, misfits = len(platform.hosts), Misfits()
+    for job in workload.jobs:
+        if job.size > hosts:
+            misfits.add(job.id, job.size)
+    misfits.tell(hosts)
+    return at_most(workload, hosts) if (sizes(workload) > hosts).any() else workload
+
+
 def _check_jobs(workload: Workload, platform: Platform) -> None:
     """Refuse what no policy of these environments could start."""
     where, hosts = workload.path or f"workload {workload.name}", len(platform.hosts)
     if not workload.jobs:
-        raise ConfigError(f"{where}: there are no jobs; an environment needs some")
+        raise ConfigError(f"{where}: there are no jobs for {hosts:,} hosts; an environment needs some")
     for job in workload.jobs:
-        if job.size > hosts:
-            has = f"{platform.path or 'the platform'} has {hosts}"
-            raise ConfigError(f"{where}: job {job.id}: 'res' is {job.size} hosts, but {has}")
         if not 0 < job.walltime < np.inf:
             raise ConfigError(f"{where}: job {job.id} has no 'walltime', and observations need one; give it one")
 

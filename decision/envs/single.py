@@ -8,11 +8,15 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from decision.state.cluster import ClusterState
+from decision.model.errors import ConfigError
+from decision.model.record import HostState
+from decision.state.cluster import N_QUEUED, N_RUNNING, ClusterState
 
 from .batch import RANDOM, Batch, Outputs
 from .setup import Setup, make_setup
 from .vector import Observation, observation_space
+
+_SHOWN = 10  # jobs of the queue that `render` shows
 
 
 class SchedulerEnv(gymnasium.Env):
@@ -20,6 +24,7 @@ class SchedulerEnv(gymnasium.Env):
 
     Args:
         dict_observation: whether observations are dicts of ``observation`` and ``action_mask``.
+        render_mode: None, or ``ansi``: `render` returns the cluster as text.
         options: of `decision.envs.make_setup`, or a finished ``setup``.
 
     Raises:
@@ -27,9 +32,19 @@ class SchedulerEnv(gymnasium.Env):
     """
 
     preset_options: Mapping[str, Any] = {}  # those of a scheduler's own class
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
-    def __init__(self, *, setup: Setup | None = None, dict_observation: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        setup: Setup | None = None,
+        dict_observation: bool = False,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ConfigError(f"render_mode: must be ansi or None; found {render_mode!r}", field="render_mode")
+        self.render_mode = render_mode
         self.setup = setup or make_setup(**{**self.preset_options, **options})
         self._as_dict = dict_observation
         self.encoder = self.setup.encoder
@@ -62,6 +77,19 @@ class SchedulerEnv(gymnasium.Env):
         if terminated or truncated:
             info["metrics"] = dict(zip(self._batch.metric_names, self._batch.metrics[0].tolist(), strict=True))
         return observation, float(out.reward[0]), terminated, truncated, info
+
+    def render(self) -> str | None:
+        """The cluster as text: the clock, a sign for each host, and the first jobs of the queue."""
+        if self.render_mode is None:
+            return None
+        state = self.state
+        now, waiting, running = state.now[0], state.count[N_QUEUED], state.count[N_RUNNING]
+        hosts = "".join("#" if host == HostState.COMPUTING else "." for host in state.host_state)
+        lines = [f"t={now:,.0f} s, {running:,} jobs run on the hosts #, {waiting:,} wait", hosts]
+        for job in state.queue[: min(waiting, _SHOWN)]:
+            asks = f"{state.size[job]:,} hosts, walltime {state.walltime[job]:,.0f} s"
+            lines.append(f"job {job}: {asks}, waits {now - state.submit_time[job]:,.0f} s")
+        return "\n".join([*lines, *(["..."] if waiting > _SHOWN else [])])
 
     def _observation(self, out: Outputs) -> Observation:
         self._mask = out.mask[0]

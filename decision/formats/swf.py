@@ -2,14 +2,13 @@
 
 One line per job, 18 numbers, -1 where unknown; header comments start with ``;``. Logs are records of real
 machines and have odd lines; those that no simulation could use are left out, counted by reason in
-`Workload.dropped`.
+`Workload.dropped`, with the numbers of the first of them.
 """
 
 import codecs
 import datetime
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,6 +27,7 @@ from .files import read_blocks
 from .profiles import INT32_MAX, delay_profiles
 
 Table = NDArray[np.float64]
+Lines = NDArray[np.int64]  # numbers of lines, from 1
 Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
 Header = Mapping[str, str]
 
@@ -38,6 +38,9 @@ _USER = 11
 _EXTRA = {"group": 12, "executable": 13, "queue": 14}
 _PARTIAL = (2, 3, 4)  # status of the parts of a job that was checkpointed; the job has a line of its own
 _LONGEST_LINE = 1 << 20  # bytes
+_MALFORMED = f"not {_FIELDS} numbers"
+_REPEATED = "with a job number seen before"
+_NAMED = 5  # lines of a reason whose numbers are kept
 
 
 def load_swf(
@@ -71,7 +74,7 @@ def load_swf(
     """
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, shift=shift)
     log = _Log(path)
-    fields = _joined([_fields(table, time_field) for table in log.tables()])
+    fields = _joined([{**_fields(table, time_field), "line": narrow(lines)} for table, lines in log.tables()])
     jobs_read, profiles = _jobs(_in_order(log.without_repeats(fields)), name)
     machine = nodes or machine_size(log.header)
     workload = Workload(
@@ -81,7 +84,8 @@ def load_swf(
         nb_res=machine or int(jobs_read.size.max(initial=1)),
         path=str(path),
         description=origin(log.header),
-        dropped=log.dropped(),
+        dropped=log.dropped,
+        dropped_lines=log.dropped_lines,
         unix_start=unix_start(log.header),
         time_zone=time_zone(log.header),
     )
@@ -95,8 +99,10 @@ def read_log(path: str | os.PathLike[str]) -> Table:
         InputError: if the file cannot be read.
     """
     log = _Log(path)
-    table = np.concatenate([np.empty((0, _FIELDS)), *log.tables()])
-    return log.without_repeats({"number": table[:, _ID], "table": table})["table"]
+    tables, lines = zip(*log.tables(), strict=True)
+    table = np.concatenate(tables)
+    columns: Columns = {"number": table[:, _ID], "line": np.concatenate(lines), "table": table}
+    return log.without_repeats(columns)["table"]
 
 
 class _Log:
@@ -104,42 +110,50 @@ class _Log:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
-        self._dropped: Counter[str] = Counter()
-        self._malformed = self._first_malformed = 0
+        self.dropped: dict[str, int] = {}  # lines that were left out, by reason
+        self.dropped_lines: dict[str, tuple[int, ...]] = {}  # the first of them
         self.header: Header = {}
 
-    def tables(self) -> Iterator[Table]:
-        """Usable lines as rows of 18 numbers; some may have the same job number. Raises InputError."""
+    def tables(self) -> Iterator[tuple[Table, Lines]]:
+        """Usable lines as rows of 18 numbers, and which lines they are; some may have the same job number.
+
+        Raises:
+            InputError: if the file is empty or no text.
+        """
         newlines = count = 0
         for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
             text = block if part else block.removeprefix(codecs.BOM_UTF8)
             _check_text(text, newlines, self._path)
             self.header = {**read_header(text), **self.header}
             lines = text.splitlines()
-            table, malformed = _parse(lines)
-            if malformed and not self._malformed:
-                self._first_malformed = count + _first_malformed(lines)
-            table, dropped = _sift(table)
-            self._malformed += malformed
-            self._dropped.update(dropped)
+            table, numbers, malformed = _parse(lines, count)
+            usable = np.ones(len(table), bool)
+            for reason, bad in _reasons(table).items():
+                self._drop(reason, numbers[usable & bad])
+                usable &= ~bad
+            self._drop(_MALFORMED, malformed)
             newlines += text.count(b"\n")
             count += len(lines)
-            yield table
+            yield table[usable], numbers[usable]
         if not count:
             raise InputError(f"{self._path}: the file is empty")
 
     def without_repeats(self, columns: Columns) -> Columns:
-        """The first row of each job number."""
+        """The first row of each job number; of columns ``number``, ``line``, which is taken out, and others."""
+        lines = columns.pop("line")
         _, first = np.unique(columns["number"], return_index=True)
-        repeated = len(columns["number"]) - len(first)
-        self._dropped["with a job number seen before"] = repeated
-        return {name: column[np.sort(first)] for name, column in columns.items()} if repeated else columns
+        if len(first) == len(lines):
+            return columns
+        repeated = np.ones(len(lines), bool)
+        repeated[first] = False
+        self._drop(_REPEATED, lines[repeated])
+        return {name: column[~repeated] for name, column in columns.items()}
 
-    def dropped(self) -> dict[str, int]:
-        """How many lines were left out, by reason; once the log has been read."""
-        malformed = f"not {_FIELDS} numbers (the first is line {self._first_malformed})"
-        found = {**self._dropped, malformed: self._malformed}
-        return {reason: count for reason, count in found.items() if count}
+    def _drop(self, reason: str, lines: Lines) -> None:
+        """Leave out these lines."""
+        if len(lines):
+            self.dropped[reason] = self.dropped.get(reason, 0) + len(lines)
+            self.dropped_lines[reason] = (*self.dropped_lines.get(reason, ()), *lines[:_NAMED].tolist())[:_NAMED]
 
 
 def _check_text(block: bytes, lines: int, path: str | os.PathLike[str]) -> None:
@@ -149,25 +163,32 @@ def _check_text(block: bytes, lines: int, path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}, line {line}: a zero byte, so this is not a text file; is it the right file?")
 
 
-def _parse(lines: list[bytes]) -> tuple[Table, int]:
-    """All lines of numbers as a table of 18 columns, and how many lines are not that."""
-    texts = [line for line in map(_decoded, lines) if line and not line.startswith(";")]
-    table = np.concatenate([np.empty((0, _FIELDS)), *_tables(texts)])
-    return table, len(texts) - len(table)
+def _parse(lines: list[bytes], before: int) -> tuple[Table, Lines, Lines]:
+    """All lines of numbers as a table of 18 columns, which lines these are, and which are neither that nor comments.
 
-
-def _first_malformed(lines: list[bytes]) -> int:
-    """The number, from 1, of the first line that is neither a comment nor 18 numbers."""
-    texts = enumerate(map(_decoded, lines), 1)
-    return next(number for number, line in texts if line and not line.startswith(";") and not len(_tables([line])))
+    Args:
+        lines: a part of the file.
+        before: how many lines come before it.
+    """
+    texts = list(map(_decoded, lines))
+    said = np.flatnonzero([bool(text) and text[0] != ";" for text in texts])
+    parts = _tables([texts[at] for at in said] if len(said) < len(texts) else texts)
+    is_row = np.zeros(len(said), bool)
+    for first, table in parts:
+        is_row[first : first + len(table)] = True
+    numbers = said + before + 1
+    return np.concatenate([np.empty((0, _FIELDS)), *(table for _, table in parts)]), numbers[is_row], numbers[~is_row]
 
 
 def _decoded(line: bytes) -> str:
     return line.decode("latin-1").strip()
 
 
-def _tables(lines: list[str]) -> list[Table]:
-    """The lines of 18 numbers; others are looked for by halves, since most logs have few of them or none."""
+def _tables(lines: list[str], first: int = 0) -> list[tuple[int, Table]]:
+    """The lines of 18 numbers, in parts, each with the index of its first line, counted from `first`.
+
+    Other lines are looked for by halves, since most logs have few of them or none.
+    """
     if not lines:
         return []
     try:
@@ -175,9 +196,9 @@ def _tables(lines: list[str]) -> list[Table]:
     except ValueError:
         table = np.empty((0, 0))
     if table.shape[1] == _FIELDS:
-        return [table]
+        return [(first, table)]
     half = len(lines) // 2
-    return [*_tables(lines[:half]), *_tables(lines[half:])] if half else []
+    return [*_tables(lines[:half], first), *_tables(lines[half:], first + half)] if half else []
 
 
 def requested_sizes(table: Table) -> Table:
@@ -185,10 +206,10 @@ def requested_sizes(table: Table) -> Table:
     return np.where(requested > 0, requested, table[:, _ALLOCATED])
 
 
-def _sift(table: Table) -> tuple[Table, Counter[str]]:
-    """The usable lines, and how many others there are by the first reason that holds, whether any or none."""
+def _reasons(table: Table) -> dict[str, NDArray[np.bool_]]:
+    """Which lines no simulation could use, by reason; the first that holds counts."""
     size = requested_sizes(table)
-    reasons = {
+    return {
         "with a field that is not a finite number": ~np.isfinite(table).all(axis=1),
         "parts of a checkpointed job (status 2, 3 or 4)": np.isin(table[:, _STATUS], _PARTIAL),
         "with a negative submission time": table[:, _SUBMIT] < 0,
@@ -197,12 +218,6 @@ def _sift(table: Table) -> tuple[Table, Counter[str]]:
         "with a fractional size or job number": (size != np.floor(size)) | (table[:, _ID] != np.floor(table[:, _ID])),
         f"larger than {INT32_MAX} hosts": size > INT32_MAX,
     }
-    usable = np.ones(len(table), bool)
-    dropped: Counter[str] = Counter()
-    for reason, bad in reasons.items():
-        dropped[reason] = int((usable & bad).sum())
-        usable &= ~bad
-    return table[usable], dropped
 
 
 def _fields(table: Table, time_field: int) -> Columns:
@@ -280,10 +295,10 @@ def read_header(data: bytes) -> dict[str, str]:
 
 
 def machine_size(header: Header) -> int | None:
-    """MaxProcs, or else MaxNodes, or None."""
+    """MaxProcs, or else MaxNodes, or None; a number that no machine has is not known."""
     for key in ("MaxProcs", "MaxNodes"):
         size = _number(header, key)
-        if size and size >= 1:
+        if size and 1 <= size <= INT32_MAX:
             return int(size)
     return None
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from decision import __version__
 from decision.envs import PlacedJobs, Setup, evaluate, make_setup, random_rows
+from decision.envs.setup import without_misfits
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
 from decision.model.platform import Platform
@@ -82,6 +83,7 @@ def train_scheduler(
 
 def make_training_setup(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> Setup:
     """The environments, or the schedules, that a scheduler learns from."""
+    workload = without_misfits(workload, platform)
     episodes = scheduler.episodes(config.env, workload)
     if not isinstance(scheduler, ChoosingScheduler):
         return make_setup(workload, platform, episodes=episodes)

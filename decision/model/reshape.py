@@ -20,6 +20,8 @@ from .demand import Floats, offered_load, runtimes, sizes, submit_times
 from .errors import ConfigError, InputError
 from .workload import Delay, Job, Workload, used_profiles
 
+LONGEST = 1e15  # seconds that simulations can last
+
 Walltimes = Literal["requested", "runtime", "none"]
 
 
@@ -79,8 +81,17 @@ def check_jobs(workload: Workload) -> None:
 
 
 def dropped_text(workload: Workload) -> str:
-    """How many jobs and lines were left out, by reason: ``173 with an unknown or zero run time, 2 not 18 numbers``."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in workload.dropped.items())
+    """How many jobs and lines were left out, by reason: ``7 not 18 numbers (lines 2, 5, 6, 9, 11, ...), 1 ...``."""
+    return ", ".join(f"{count:,} {reason}{_lines(workload, reason)}" for reason, count in workload.dropped.items())
+
+
+def _lines(workload: Workload, reason: str) -> str:
+    """The numbers of the lines that were left out for a reason, as far as they are known."""
+    known = workload.dropped_lines.get(reason, ())
+    if not known:
+        return ""
+    more = ", ..." if workload.dropped[reason] > len(known) else ""
+    return f" (line{'s' * (len(known) > 1)} {', '.join(f'{number:,}' for number in known)}{more})"
 
 
 def at_most(workload: Workload, nodes: int) -> Workload:
@@ -154,7 +165,7 @@ def at_load(workload: Workload, load: float, speed: float | None = None) -> Work
     first = times.min()
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = first + (times - first) * (now / load)
-    if not 0 < np.ptp(scaled) < np.inf:
+    if not 0 < np.ptp(scaled) < LONGEST:
         raise ConfigError(f"load: {load:g} puts the jobs of {workload.path} too close together or too far apart")
     return _submitted(workload, scaled)
 

@@ -108,6 +108,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     profile_sources: Mapping[str, bytes] = {}  # each profile's JSON as the file has it, where kept
     dropped: Mapping[str, int] = {}  # jobs and lines of the source that were left out, by reason
+    dropped_lines: Mapping[str, tuple[int, ...]] = {}  # and of a log the first of these lines, by reason
     unix_start: float | None = None  # when 0 s was, in seconds since 1970 (UTC), where that is known
     time_zone: float = 0.0  # seconds that the machine's clock is ahead of UTC
 

@@ -139,9 +139,14 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
     return [*slots, *(OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS)]
 
 
+def canonical(name: str) -> str:
+    """The name behind an alias."""
+    return ALIASES.get(name, name)
+
+
 def split_name(name: str) -> tuple[str, str] | None:
     """Order and backfilling of a preset's name: ``sjf+easy``, ``sjf`` (strict) or ``easy`` (fcfs). None for others."""
-    parts = [ALIASES.get(part, part) for part in name.split("+")]
+    parts = [canonical(part) for part in name.split("+")]
     if len(parts) == 2 and parts[0] in ORDERS and parts[1] in BACKFILLS:
         return parts[0], parts[1]
     if len(parts) == 1 and parts[0] in ORDERS:

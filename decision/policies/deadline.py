@@ -108,6 +108,8 @@ _watcher: threading.Thread | None = None
 
 def _watch(deadline: Deadline) -> None:
     global _watcher
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, ignore_interrupt)  # a shell's background job: its system calls must return, too
     with _guard:
         _deadlines.add(deadline)
         if _watcher is None:

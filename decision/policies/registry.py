@@ -28,7 +28,19 @@ from typing import Any, NamedTuple, Protocol
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
-from .catalogue import GUARD, PARTS, PRESETS, OptionLine, PolicyLine, composed_names, composed_options, split_name
+from .catalogue import (
+    BACKFILLS,
+    GUARD,
+    ORDERS,
+    PARTS,
+    PRESETS,
+    OptionLine,
+    PolicyLine,
+    canonical,
+    composed_names,
+    composed_options,
+    split_name,
+)
 from .composed import OPTIONS, ComposedPolicy
 from .failures import in_words
 from .guard import OPTION, read_guard
@@ -126,8 +138,18 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
         return source.load(name, settings)
     if slots is not None:
         refuse_unknown(name, settings, OPTIONS)
+        _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return _instance(name, _class_of(name), settings)
+
+
+def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse an option that replaces what the name of a composed policy says: ``conservative,backfill=easy``."""
+    for part in map(canonical, name.split("+")):
+        for slot, values in (("order", ORDERS), ("backfill", BACKFILLS)):
+            if part in values and canonical(str(settings.get(slot, part))) != part:
+                both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
+                raise ConfigError(f"policy {name}: {both}; keep one of them")
 
 
 def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
@@ -157,7 +179,6 @@ def list_options(name: str) -> list[OptionLine]:
     Raises:
         ConfigError: if there is no such policy.
     """
-    name, _, _ = name.partition(",")
     slots = split_name(name)
     source = _source_of(name)
     if source is not None:  # a checkpoint has no other; those of pybatsim's schedulers are their own

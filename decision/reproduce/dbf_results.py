@@ -61,17 +61,18 @@ def estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Esti
 def summary(results: Results) -> ResultTable:
     """Policy, runs, and each of `COLUMNS`."""
     rows = [
-        [policy, str(len(runs)), *(_interval(estimate(runs, name, scale)) for name, _, scale in COLUMNS)]
+        [policy, str(len(runs)), *(_interval(estimate(runs, name, scale), len(runs)) for name, _, scale in COLUMNS)]
         for policy, runs in results.items()
     ]
     columns = ("policy", "runs", *(title for _, title, _ in COLUMNS))
     return ResultTable("IQM over the runs, with 95 % confidence intervals", columns, rows)
 
 
-def _interval(found: Estimate) -> str:
+def _interval(found: Estimate, runs: int) -> str:
+    """The value with its interval, which several runs have, even equal ones."""
     digits = 0 if found.value >= 1000 else 1
     value, low, high = (f"{number:,.{digits}f}" for number in found)
-    return value if found.low == found.high else f"{value} ({low} to {high})"
+    return f"{value} ({low} to {high})" if runs > 1 else value
 
 
 def horizons_csv(found: Horizons) -> str:

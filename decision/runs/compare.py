@@ -34,6 +34,8 @@ from .tasks import Progress, Result, file_digest, run_tasks
 
 _RUNS = "runs"  # folder of the cached results
 
+_MOST_REPEATED = 1000  # windows, also of a workload that has fewer different ones
+
 
 class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is compared."""
@@ -212,7 +214,12 @@ def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[tuple[int, int] |
     jobs = len(_read(plan, workload).workloads[0].jobs)
     if jobs < plan.length:
         raise ConfigError(f"{workload}: has {jobs} jobs, too few for windows of {plan.length}")
-    starts = np.random.default_rng(plan.draw).integers(0, jobs - plan.length + 1, plan.windows)
+    different = jobs - plan.length + 1
+    if plan.windows > max(different, _MOST_REPEATED):
+        there_are = f"there are {different:,} different sequences of {plan.length:,} jobs"
+        most = max(different, _MOST_REPEATED)
+        raise ConfigError(f"{workload}: {there_are}; choose at most {most:,} windows", field="windows")
+    starts = np.random.default_rng(plan.draw).integers(0, different, plan.windows)
     return [(int(start), plan.length) for start in starts]
 
 

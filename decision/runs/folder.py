@@ -132,7 +132,7 @@ def _remove(path: Path) -> None:
 
 def _reason(error: BaseException) -> str:
     text = str(error) if isinstance(error, DecisionError) else f"{type(error).__name__}: {error}"
-    return text.partition("\n")[0].rstrip(": ")
+    return printable(text.partition("\n")[0].rstrip(": "))
 
 
 def _now() -> datetime.datetime:

@@ -16,7 +16,7 @@ from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.outputs_read import read_jobs, read_joules
 from decision.formats.outputs_write import remove_older
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, RunRecord
 from decision.policies.registry import find_agent
 from decision.simulation import simulate_workloads
@@ -30,6 +30,7 @@ from .inputs import LoadedInputs, PolicyChoice, workload_files
 from .status import ReportingResponder, live_status
 
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
+_FULL = 1 << 16  # bytes: with less room a file ends early
 _FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
 
 Show = Callable[[float, int, int], None]  # called with the simulated time in seconds, the jobs done, and all jobs
@@ -156,9 +157,20 @@ def _run_batsim(
             timeout=batsim.timeout,
             contained=engine is Engine.DOCKER,
         )
-        jobs, joules = read_jobs(f"{fresh}/{_FILES}"), read_joules(f"{fresh}/{_FILES}")
+        jobs, joules = _read(Path(fresh))
         files = _publish(Path(fresh), folder)
     return [*files, log], jobs, joules
+
+
+def _read(fresh: Path) -> tuple[JobTable, float]:
+    """What Batsim wrote; it does not say that a disk was full."""
+    try:
+        return read_jobs(f"{fresh}/{_FILES}"), read_joules(f"{fresh}/{_FILES}")
+    except InputError:
+        if shutil.disk_usage(fresh).free > _FULL:
+            raise
+        where = f"{fresh.parent}: Batsim's files cannot be written (the disk is full)"
+        raise ConfigError(f"{where}; free space or choose another folder") from None
 
 
 def _output_options(case: LoadedInputs, batsim: RealBatsim, folder: str) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from decision.batsim.wire import check_endpoint
 from decision.batsim.zmq_loop import ask_all
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload, write_run
@@ -39,6 +40,7 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
     Raises:
         ConfigError: if an input cannot be used or the files cannot be written; and as `ask_all`.
     """
+    check_endpoint(endpoint)  # before all that takes longer
     if inputs.options.profile_reuse and not inputs.options.dynamic_jobs:
         raise ConfigError("profile reuse needs dynamic jobs, as in Batsim; enable them too", field="dynamic_jobs")
     writable_folder(Path(prefix).parent)

@@ -31,7 +31,8 @@ class Misfits:
         """Warn of all of them, if any."""
         if self._count:
             jobs = "1 job that does not fit" if self._count == 1 else f"{self._count:,} jobs that do not fit"
-            _warn(f"rejected {jobs} the platform of {nb_hosts} hosts, the first is {self._first}")
+            hosts = f"{nb_hosts:,} host{'s' * (nb_hosts != 1)}"
+            _warn(f"rejected {jobs} the platform of {hosts}, the first is {self._first}")
 
 
 @functools.cache

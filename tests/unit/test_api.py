@@ -162,3 +162,19 @@ def test_a_training_leaves_a_checkpoint_that_is_a_policy(tmp_path):
 def test_an_unknown_scheduler_gets_the_nearest(tmp_path):
     with pytest.raises(d.ConfigError, match="there is no scheduler 'dfb'; did you mean dbf"):
         d.train("dfb", "toy", "toy", tmp_path)
+
+
+def test_comparisons_take_the_jobs_that_are_asked_for():
+    shortened = d.compare("toy", "toy", ["easy"], jobs=slice(0, 3), walltime="runtime")
+    assert (
+        "5 jobs" not in shortened.comparison.setup["workloads"] and "3 jobs" in shortened.comparison.setup["workloads"]
+    )
+    for wrong in (slice(-2, None), slice(0, 4, 2)):
+        with pytest.raises(d.ConfigError, match="jobs: must be a range like"):
+            d.compare("toy", "toy", ["easy"], jobs=wrong)
+
+
+def test_a_picture_is_as_wide_as_is_asked_for(tmp_path):
+    result = d.simulate("toy", "toy", "easy")
+    assert result.plot(tmp_path / "a.pdf", width=3.5, type_size=7).get_figwidth() == 3.5
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")

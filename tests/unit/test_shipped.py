@@ -36,6 +36,14 @@ def test_a_file_of_the_same_name_goes_first(tmp_path, monkeypatch):
     assert find_workload("toy") == Path("toy")
 
 
+def test_a_folder_of_the_same_name_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("toy").mkdir()
+    Path("mine").mkdir()
+    assert find_workload("toy").suffix == ".json"
+    assert find_workload("mine") == Path("mine")
+
+
 def test_an_unknown_name_gets_the_nearest_and_all():
     with pytest.raises(InputError, match=r"tarus: .* nor a shipped platform .*; did you mean taurus\? .*toy"):
         find_platform("tarus")

@@ -10,7 +10,7 @@ between two printed ones.
 
 import numpy as np
 
-from decision.engine.constants import TIME_PRECISION, WORK_PRECISION
+from decision.engine.constants import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state import transitions
@@ -167,13 +167,18 @@ def _is_task(code):
 
 @kernel
 def pass_to_next_end(world):
-    """Go on to the next end; whose activities are over is in `sim.actor`, in order. False where nothing takes time."""
+    """Go on to the next end; whose activities are over is in `sim.actor`, in order.
+
+    False where nothing takes time, and where the end is after `LAST_INSTANT`.
+    """
     sim = world.sim
     if sim.number[a.N_ACTIVITIES] + sim.number[a.N_INSTANT] == 0:
         return False
     seconds = _next_end(world)
     if seconds > 0.0:
         sim.real[a.SIM_NOW] += seconds
+        if sim.real[a.SIM_NOW] > LAST_INSTANT:
+            return False
         transitions.tick(world.state, six_decimals(sim.real[a.SIM_NOW]))
         _spend(world, seconds)
     _wake_actors(world)

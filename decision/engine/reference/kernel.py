@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-from decision.engine.constants import TIME_PRECISION, WORK_PRECISION
+from decision.engine.constants import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
 from decision.model.platform import Route
 
 from .machines import Machine
@@ -326,7 +326,10 @@ class Kernel:
             self._brief[activity] = None
 
     def _pass_time(self) -> bool:
-        """Go on to the next end of an activity and wake who waits for it; False where there is none."""
+        """Go on to the next end of an activity and wake who waits for it.
+
+        False where there is none, and where it is after `LAST_INSTANT`.
+        """
         if not self._running:
             return False
         for task in self._fresh:
@@ -334,6 +337,8 @@ class Kernel:
         self._fresh = []
         seconds = self._next_end()
         self.now += seconds
+        if self.now > LAST_INSTANT:
+            return False
         over = [activity for activity in (self._running if seconds > 0 else self._brief) if activity.spend(seconds)]
         for activity in over:
             self._end(activity)

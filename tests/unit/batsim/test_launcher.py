@@ -166,3 +166,11 @@ def test_the_last_words_of_a_batsim_that_hangs_up_before_it_dies_are_waited_for(
     plot = "ask(BEGINS)\nsocket.close()\ntime.sleep(0.5)\nsys.exit('Deadlock detected')"
     with pytest.raises(PeerError, match=r"(?s)exit code 1.*Deadlock detected"):
         run_batsim(Agent(), batsim(plot), log=log, timeout=10)
+
+
+def test_a_container_that_docker_cannot_start_is_not_called_a_batsim_that_died(tmp_path):
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\necho 'docker: Cannot connect to the Docker daemon.' >&2\nexit 125\n")
+    docker.chmod(0o755)
+    with pytest.raises(PeerError, match=r"^Docker could not start Batsim: Cannot connect to the Docker daemon\.$"):
+        run_batsim(Agent(), [str(docker)], log=tmp_path / "log", timeout=30, contained=True)

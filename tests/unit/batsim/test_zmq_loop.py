@@ -8,6 +8,7 @@ import pytest
 import zmq
 from helpers.driver_fakes import BEGINS, CALL, ENDS, NOTHING, Agent, Peer, ask, free_port, peer
 
+from decision.batsim.wire import check_endpoint
 from decision.batsim.zmq_loop import serve
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
 
@@ -202,3 +203,12 @@ def test_a_disk_that_fills_up_during_a_recording_ends_the_run_in_one_line(endpoi
     full.symlink_to("/dev/full")
     with peer(endpoint, ask(BEGINS, ENDS)), pytest.raises(ConfigError, match="No space left on device"):
         serve(Agent(), endpoint, timeout=5, record=full)
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "0", "-1", "x", ""])
+def test_a_port_that_there_is_not_is_refused_before_anything_starts(port):
+    with pytest.raises(ConfigError, match="port") as caught:
+        check_endpoint(f"tcp://127.0.0.1:{port}")
+    assert caught.value.field == "endpoint"
+    check_endpoint("tcp://127.0.0.1:*")
+    check_endpoint("ipc:///tmp/x:99999")

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from decision.batsim.signals import Interrupted
 from decision.cli import app as application
+from decision.cli import terminal
 from decision.cli.batsim import check_extra, read_roles, read_sched_config
 from decision.cli.options import read_pairs, read_range
 from decision.model.errors import ConfigError, PeerError, PolicyError, RemoteProtocolError
@@ -266,3 +267,33 @@ def test_the_scheduler_configuration_is_a_text_or_a_file(tmp_path):
         read_sched_config("x", file)
     with pytest.raises(ConfigError, match="cannot be read"):
         read_sched_config(None, tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--policy", "fcfs"], "--policy: given 2 times, and it takes one value"),
+        (["-o", "", "--seed", "1"], "--output: the name is empty; give one, or . for the current folder"),
+        (["-w", "x" * 5000], f"{'x' * 60}...: no file has so long a name"),
+        (["--option", "backfill=none"], "policy easy: the name says backfill=easy, and the option backfill=none; keep"),
+    ],
+)
+def test_what_would_be_lost_or_mixed_without_a_word_is_refused(arguments, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = cli("run", "-p", "toy", "-w", "toy", "--policy", "easy", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {line}") and len(result.stderr.splitlines()) == 1
+    assert not list(tmp_path.rglob("*.*"))
+
+
+def test_a_quiet_command_prints_results_and_errors_only(tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_text(f"; MaxProcs: 4\n1 0 -1 10 4 -1 -1 4 20 -1 1 {'-1 ' * 7}\nno job\n")
+    told, quiet = (cli("workload", "describe", str(log), *more) for more in ((), ("--quiet",)))
+    assert "left out: 1 not 18 numbers (line 3)" in told.stderr
+    assert (quiet.stderr, quiet.stdout) == ("", told.stdout)
+    assert cli("--quiet", "run", "--policy", "eazy", "-p", "toy", "-w", "toy").stderr.startswith("error: ")
+
+
+def test_an_error_with_half_a_character_is_printed():
+    assert terminal.encodable("a \ud800 b") == "a \\ud800 b"

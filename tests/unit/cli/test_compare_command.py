@@ -1,5 +1,6 @@
 """``decision compare`` and ``decision reproduce`` as a user meets them."""
 
+import json
 import re
 
 import pytest
@@ -109,3 +110,38 @@ def test_windows_that_share_most_jobs_are_a_warning_of_one_line(compare, tmp_pat
     assert "warning: the windows of toy are worth 0.5 independent ones, too few for intervals" in " ".join(
         result.stderr.split()
     )
+
+
+def test_the_options_of_a_comparison_may_stand_in_a_file(tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text('platform = "toy"\nworkload = "toy"\npolicy = ["easy", "saf+easy"]\nmetric = "wait"\nseeds = 2\n')
+    command = ["compare", "--config", str(study), "-o", str(tmp_path / "out"), "--processes", "1", "--json"]
+    found = CliRunner().invoke(application.app, [*command, "--seeds", "1"])
+    assert found.exit_code == 0, found.stderr
+    assert [(row["contender"], row["metric"], row["runs"]) for row in json.loads(found.stdout)["rows"]] == [
+        ("easy", "wait", 1),
+        ("saf+easy", "wait", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('polcy = ["easy"]', "study.toml: compare has no option --polcy; did you mean policy?"),
+        ("draw = [1]", "study.toml, draw: one value is needed; found a list"),
+        ("windows = ", "study.toml: not TOML (Invalid value (at end of document)); write lines like windows = 50"),
+        ('platform = "toy"\nworkload = "toy"\npolicy = "easy"\nlength = 3', "it needs --windows; leave the option out"),
+    ],
+)
+def test_a_file_of_options_that_cannot_be_used_is_refused(tmp_path, text, line):
+    study = tmp_path / "study.toml"
+    study.write_text(text)
+    found = CliRunner().invoke(application.app, ["compare", "--config", str(study), "-o", str(tmp_path / "out")])
+    assert found.exit_code == 2
+    assert line in found.stderr and len(found.stderr.splitlines()) == 1
+
+
+def test_more_windows_than_a_workload_has_are_refused_before_they_are_drawn(compare, tmp_path):
+    found = compare("--policy", "easy", "--windows", "1000000", "--length", "2", "-o", str(tmp_path))
+    assert found.exit_code == 2
+    assert "there are 4 different sequences of 2 jobs; choose at most 1,000 windows (--windows)" in found.stderr

@@ -10,6 +10,8 @@ from helpers.env_toys import busy, first_valid, play, scrambled, setup
 from decision.envs import EPISODE_METRICS, DbfEnv, DbfVectorEnv
 from decision.model.errors import ConfigError
 
+NAME = "decision/DBF-v0"
+
 
 @pytest.mark.parametrize("options", [{}, {"dict_observation": True}, {"encoder": "dbf-pools"}])
 def test_gymnasium_finds_nothing_wrong(options):
@@ -168,3 +170,17 @@ def test_torch_sees_the_same_memory():
     envs.reset(seed=0, out=out)
     envs.step(np.array([6, 6]), out=out)
     assert np.array_equal(seen.numpy(), out.observation)
+
+
+def test_a_misspelt_option_is_named_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"dbf has no option 'heads'; did you mean head\? \(it has head, tail, "):
+        gymnasium.make(NAME, workload=busy(), heads=3)
+
+
+def test_an_environment_is_drawn_as_text():
+    env = gymnasium.make(NAME, workload=busy(), jobs=20, render_mode="ansi")
+    env.reset(seed=0)
+    clock, hosts, *jobs = env.render().splitlines()
+    assert clock.startswith("t=") and set(hosts) <= {"#", "."} and len(hosts) == len(env.unwrapped.state.host_state)
+    assert all(job.startswith("job ") or job == "..." for job in jobs)
+    assert DbfEnv(workload=busy(), jobs=20).render() is None

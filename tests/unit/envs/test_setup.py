@@ -29,7 +29,7 @@ def test_options_that_make_no_sense_are_refused(options, message):
 @pytest.mark.parametrize(
     ("jobs", "message"),
     [
-        (workload(4, (0, 5, 10, 10)), "job w0!0000: 'res' is 5 hosts, but the platform has 4"),
+        (workload(4, (0, 5, 10, 10)), "there are no jobs for 4 hosts"),
         (workload(4, (0, 1, float("inf"), 10)), "job w0!0000 has no 'walltime'"),
         (Workload(name="w0", jobs=[], profiles={}, nb_res=4), "there are no jobs"),
     ],
@@ -37,6 +37,12 @@ def test_options_that_make_no_sense_are_refused(options, message):
 def test_workloads_that_no_policy_could_schedule_are_refused(jobs, message):
     with pytest.raises(ConfigError, match=message):
         make_setup(jobs)
+
+
+def test_jobs_that_need_more_hosts_are_left_out_as_the_engines_reject_them(caplog):
+    made = make_setup(workload(4, (0, 4, 10, 10), (1, 5, 10, 10), (2, 6, 10, 10), (3, 1, 10, 10)), jobs=2)
+    assert made.trace.truth.size[:2].tolist() == [4, 1]
+    assert "rejected 2 jobs that do not fit the platform of 4 hosts, the first is w0!0001 with 5" in caplog.text
 
 
 def test_files_are_read_and_a_missing_one_is_named(root, tmp_path):

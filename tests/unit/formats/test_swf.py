@@ -9,6 +9,7 @@ import pytest
 
 from decision.formats import load_swf
 from decision.model.errors import ConfigError, InputError
+from decision.model.reshape import dropped_text
 from decision.model.workload import Delay, Job, Workload
 
 
@@ -66,15 +67,24 @@ def test_the_walltime_policy_says_what_limits_a_job(tmp_path: Path, policy: Any,
         (line(9, status=3), "parts of a checkpointed job (status 2, 3 or 4)"),
         (line(9, allocated=1.5), "with a fractional size or job number"),
         (line(1), "with a job number seen before"),
-        (line(9) + " 7", "not 18 numbers (the first is line 3)"),
-        ("9 0 -1 60", "not 18 numbers (the first is line 3)"),
-        (line(9, run="sixty"), "not 18 numbers (the first is line 3)"),
+        (line(9) + " 7", "not 18 numbers"),
+        ("9 0 -1 60", "not 18 numbers"),
+        (line(9, run="sixty"), "not 18 numbers"),
     ],
 )
 def test_a_line_that_no_simulation_can_use_is_left_out_and_counted(tmp_path: Path, bad: str, reason: str) -> None:
     workload = load(tmp_path, line(1), bad, line(2))
     assert [job.name for job in workload.jobs] == ["1", "2"]
     assert workload.dropped == {reason: 1}
+    if not reason.startswith("larger than 8"):  # than the machine, which is known when all lines have been read
+        assert workload.dropped_lines == {reason: (3,)}
+
+
+def test_the_first_lines_of_each_reason_are_named(tmp_path: Path) -> None:
+    lines = [line(1), line(2, run=0), "; a remark", "", "no job", *(line(n, run=0) for n in range(3, 9)), "no job"]
+    workload = load(tmp_path, *lines)
+    reasons = "7 with an unknown or zero run time (lines 3, 7, 8, 9, 10, ...), 2 not 18 numbers (lines 6, 13)"
+    assert dropped_text(workload) == reasons
 
 
 def test_jobs_come_in_order_of_submission(tmp_path: Path) -> None:

@@ -171,3 +171,11 @@ def test_a_guard_that_makes_no_sense_is_refused(value, file):
 def test_a_scheduler_that_answers_messages_itself_has_no_guard():
     with pytest.raises(ConfigError, match="cannot have the option guard"):
         find_agent("pybatsim:schedulers.easyBackfill:EasyBackfill,guard=60")
+
+
+def test_an_option_may_not_contradict_the_name():
+    with pytest.raises(ConfigError, match="the name says backfill=conservative, and the option backfill=easy"):
+        find_policy("conservative,backfill=easy")
+    with pytest.raises(ConfigError, match="the name says order=sjf"):
+        find_policy("sjf+easy", {"order": "saf"})
+    assert find_policy("filler,backfill=first-fit,order=sjf")

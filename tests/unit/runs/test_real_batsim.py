@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +12,8 @@ from decision.analysis.runs import load_runs
 from decision.cli.app import app
 from decision.formats.outputs_read import read_jobs, read_run
 from decision.formats.run_facts import read_facts
-from decision.model.errors import InputError, PeerError
-from decision.runs import Engine, Verbosity
+from decision.model.errors import ConfigError, InputError, PeerError
+from decision.runs import Engine, Verbosity, run
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import RealBatsim, run_to_folder
 
@@ -25,6 +26,13 @@ print(*sys.argv[1:], flush=True)
 code = subprocess.run(["{STANDIN}", *sys.argv[1:]]).returncode
 Path(prefix + "_schedule.trace").write_text("trace")
 sys.exit(code)
+"""
+WRITES_HALF = f"""#!{sys.executable}
+import subprocess, sys
+from pathlib import Path
+jobs = Path(sys.argv[sys.argv.index("-e") + 1] + "_jobs.csv")
+subprocess.run(["{STANDIN}", *sys.argv[1:]])
+jobs.write_text(jobs.read_text()[:-30])
 """
 DIES_HALF_WAY = f"""#!{sys.executable}
 import sys
@@ -136,3 +144,10 @@ def test_a_job_id_that_batsim_cannot_load_is_refused_by_name_before_it_starts(ro
     assert result.exit_code == 2
     assert "job 'a,b', field 'id': Batsim cannot load a job whose id contains ','" in result.stderr
     assert not (tmp_path / "o" / "batsim.log").exists()
+
+
+def test_half_a_file_on_a_full_disk_is_named_for_what_it_is(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(run.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(ConfigError, match="cannot be written \\(the disk is full\\); free space"):
+        start(case, tmp_path / "out", executable(tmp_path / "batsim", WRITES_HALF))
+    assert not list((tmp_path / "out").glob("out_*"))

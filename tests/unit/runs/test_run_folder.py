@@ -205,3 +205,9 @@ def test_a_result_that_is_written_from_python_takes_the_place_of_a_run(case, roo
     decision.simulate(root / "platforms/toy.xml", root / "workloads/toy.json", "fcfs").write(tmp_path)
     assert not (tmp_path / RUN).exists()
     read_run(tmp_path)
+
+
+def test_a_reason_with_half_a_character_is_kept(tmp_path):
+    with pytest.raises(PolicyError), run_folder(tmp_path, run_facts()):
+        raise PolicyError("decide failed: ValueError: \ud800")
+    assert read_facts(tmp_path).reason == "decide failed: ValueError: ?"

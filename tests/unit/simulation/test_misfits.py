@@ -1,14 +1,17 @@
 """Jobs that ask for more hosts than there are: rejected when they come, and the same with and without messages."""
 
 import logging
+from math import inf
 
 import pytest
 from helpers.engine_compare import compare_records
 
 from decision.batsim.agent import make_agent
+from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.generate.clusters import simple_cluster
+from decision.model.errors import ConfigError
 from decision.model.record import FinalState
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.engines import simulate_by_messages
@@ -85,3 +88,13 @@ def test_a_workload_of_nothing_else_ends(caplog):
     record = simulate_workloads(simple_cluster(HOSTS), [work], "easy")
     assert rejected(record) == {"w0!big"}
     assert caplog.messages == ["rejected 1 job that does not fit the platform of 4 hosts, the first is w0!big with 9"]
+
+
+@pytest.mark.parametrize(("times", "job"), [((0.0, 1e308), 1.0), ((0.0, 0.0), 1e308)])
+@pytest.mark.parametrize("engine", [EmbeddedEngine, ReferenceEngine])
+def test_a_time_that_no_clock_can_count_to_ends_the_simulation(times, job, engine):
+    jobs = tuple(Job(id=f"w0!{i}", submit_time=at, size=4, walltime=inf, profile="p") for i, at in enumerate(times))
+    late = Workload(name="w0", jobs=jobs, profiles={"p": Delay(job)}, nb_res=HOSTS)
+    simulator = engine(simple_cluster(HOSTS), [late], [], EngineOptions())
+    with pytest.raises(ConfigError, match=r"a simulation ends at 1e\+15 s: .* give times in seconds"):
+        simulate_by_messages(simulator, make_agent("fcfs", {}))

@@ -116,7 +116,7 @@ def test_trainings_checkpoints_and_evaluations(tmp_path):
     short = ("--steps", "64", "--set", "learn.envs=4", "--set", "learn.rollout=8", "--set", "env.jobs=5")
     trained = document("train", "dbf", *TOY, *short, "-o", tmp_path)
     assert trained["checkpoint"] == str(tmp_path / "dbf.ckpt")
-    assert [row["steps"] for row in trained["curve"]] == [32, 64]
+    assert [row["steps"] for row in trained["curve"]] == [0, 32, 64]
     shown = document("report", "show", tmp_path / "dbf.ckpt")
     assert (shown["config"]["scheduler"], shown["steps"]) == ("dbf", 64)
     compared = document("evaluate", tmp_path / "dbf.ckpt", "easy", *TOY, "--episodes", 3, "--placed", 5)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from decision.engine.constants import DECIMALS
 from decision.entry import Entry
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
 from decision.model.errors import ConfigError, RemoteProtocolError
@@ -272,7 +273,13 @@ class Agent:
                 hosts = format_intervals(runs[begin:end])
                 commands.append(m.SetResourceState(now, m.SetResourceStateData(hosts, str(plan.value[at]))))
             else:
-                commands.append(m.CallMeLater(now, m.CallMeLaterData(float(plan.time[at]))))
+                commands.append(m.CallMeLater(now, m.CallMeLaterData(_short(float(plan.time[at]), now))))
+
+
+def _short(time: float, now: float) -> float:
+    """A time after `now`, to the microsecond: of numbers of more than 15 digits Batsim makes others than we do."""
+    rounded = round(time, DECIMALS)
+    return rounded if rounded > now else time
 
 
 def make_agent(

@@ -279,9 +279,11 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.number[a.REFUSED_EVENT] = -1
     sim.real[[a.FIRST_JOULES, a.LAST_JOULES]] = -1.0  # as Batsim has it before there are any
     if options.energy:
+        for host in (*platform.hosts, *platform.storage):
+            sim.first_watts[host.id] = host.pstates[0].idle_watts if host.initial_pstate else -1.0
         for host in platform.storage:
             power = host.pstates[host.initial_pstate]
-            sim.real[a.STORAGE_WATTS] += power.idle
+            sim.host_watts[host.id] = power.idle_watts
             sim.real[a.WATTS_MIN] += power.epsilon
     nb_rows = 2 * nb_jobs + 16 * hosts + 1024
     rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if options.energy else 0)

@@ -25,6 +25,11 @@ class PowerState(msgspec.Struct, frozen=True):
     epsilon: float = 0.0  # watts
     full: float = 0.0  # watts
 
+    @property
+    def idle_watts(self) -> float:
+        """What a host without a task draws: a speed of 0 counts as fully used."""
+        return self.idle if self.speed > 0 else self.full
+
 
 class SleepState(msgspec.Struct, frozen=True):
     """A pstate in which a host sleeps, and the virtual pstates that model its way in and out.

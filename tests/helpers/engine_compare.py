@@ -15,7 +15,6 @@ from decision.state.invariants import violations
 from helpers.engine_worlds import Capricious, World
 
 LIMIT = 5000  # questions in a run
-ROUNDED = 1e-3  # seconds: the cluster's state has times as Batsim tells them, and adds up what was rounded
 
 
 def converse(world: World) -> list[str]:
@@ -88,13 +87,13 @@ def _compare(place: str, wanted: Any, found: Any) -> list[str]:
         wanted, found = msgspec.structs.asdict(wanted), msgspec.structs.asdict(found)
     if isinstance(wanted, dict):
         return [line for key in wanted for line in _compare(f"{place}.{key}", wanted[key], found[key])]
-    if _equal(wanted, found, ROUNDED if place == ".time_in_state" else 1e-6):
+    if _equal(wanted, found):
         return []
     return [f"{place}: wanted {wanted!r}, found {found!r}"]
 
 
-def _equal(wanted: Any, found: Any, absolute: float) -> bool:
+def _equal(wanted: Any, found: Any) -> bool:
     if isinstance(wanted, (np.ndarray, float)):
         a, b = np.asarray(wanted), np.asarray(found)
-        return a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=absolute, equal_nan=True)
+        return a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-6, equal_nan=True)
     return bool(wanted == found)

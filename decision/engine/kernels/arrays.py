@@ -121,21 +121,21 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     FIRST_SUBMITTED,  # 1 once a job was submitted
     REFUSED_COMMAND,  # the command that is impossible
     REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
+    N_LATE_MAIL,  # messages at the mailbox's end that were put there after the reply, were it not still to come
     N_SIM_NUMBERS,
-) = range(38)
+) = range(39)
 
 # Sim.real: the clock and totals of the energy model
 (
     SIM_NOW,  # seconds
     TOTAL_JOULES,  # of all hosts, when a row of the energy trace was last written
     TOTAL_REST,  # what of that did not fit into the sum
-    STORAGE_WATTS,
     WATTS_MIN,  # of all hosts, at the least load
     FIRST_JOULES,  # at the first submission, -1 before
     LAST_JOULES,  # at the last end of a job, -1 before
     REPLY_NOW,  # seconds: the reply's own time
     N_SIM_REALS,
-) = range(9)
+) = range(8)
 
 
 @kernel
@@ -225,9 +225,10 @@ class Sim(Bundle):
     in_state: I8  # (6,) hosts in each HostState
     time_in_state: F8  # (6,) host-seconds in each HostState up to each host's last change; IDLE is what is left of all
     loading: I4  # (J,) jobs whose tasks began since time last passed: their hosts are loaded when it does
-    host_joules: F8  # (H,) joules up to host_joules_at
-    host_watts: F8  # (H,) watts since then
-    host_joules_at: F8  # (H + S,) seconds, also of S storage hosts
+    host_joules: F8  # (H + S,) joules up to host_joules_at, also of S storage hosts
+    host_watts: F8  # (H + S,) watts since then
+    first_watts: F8  # (H + S,) those of pstate 0, in which a host is taken to be before it is first measured; then -1
+    host_joules_at: F8  # (H + S,) seconds
     target: I4  # (H,) pstate that the host switches to
     switch: I4  # (H,) request that it switches for
     switch_left: I4  # (Q,) hosts of a request that still switch
@@ -305,8 +306,8 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
         host_since=np.zeros(nb_hosts),
         in_state=np.where(np.arange(len(HostState)) == HostState.IDLE, nb_hosts, 0).astype(i8),
         time_in_state=np.zeros(len(HostState)),
-        **{n: np.zeros(nb_hosts, f8) for n in ("host_joules", "host_watts")},
-        host_joules_at=np.zeros(nb_hosts + nb_storage),
+        **{n: np.zeros(nb_hosts + nb_storage, f8) for n in ("host_joules", "host_watts", "host_joules_at")},
+        first_watts=np.full(nb_hosts + nb_storage, -1.0),
         **{n: np.full(nb_hosts, -1, i4) for n in ("target", "switch")},
         **{n: np.zeros(1024, i4) for n in ("switch_left", "switch_pstate")},
         **{n: np.zeros(1024, i8) for n in ("switch_begin", "switch_end")},

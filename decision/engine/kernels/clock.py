@@ -30,6 +30,17 @@ def put(world, code):
 
 
 @kernel
+def put_reply(world, code):
+    """Put the reply's first message into the mailbox, before those that came later than it."""
+    sim = world.sim
+    put(world, code)
+    at, mask = sim.number[a.MAIL_TAIL] - 1, len(sim.mail) - 1
+    for i in range(at, at - sim.number[a.N_LATE_MAIL], -1):
+        sim.mail[i & mask], sim.mail[(i - 1) & mask] = sim.mail[(i - 1) & mask], sim.mail[i & mask]
+    sim.number[a.N_LATE_MAIL] = 0
+
+
+@kernel
 def log(world, kind, arg, value):
     """Something happened now that the next question reports."""
     sim = world.sim
@@ -189,10 +200,11 @@ def pass_to_next_end(world):
 def _next_end(world):
     """Seconds to the next end. Where there are only sleeps, which is most often, nothing is divided by its pace."""
     sim, seconds, count = world.sim, np.inf, world.sim.number[a.N_ACTIVITIES]
-    if sim.number[a.N_INSTANT]:
-        for i in range(sim.number[a.N_INSTANT]):
-            seconds = min(seconds, sim.instant_left[i])
-    elif sim.number[a.N_TASKS] == 0:
+    for i in range(sim.number[a.N_INSTANT]):
+        seconds = min(seconds, sim.instant_left[i])
+    if seconds == 0.0:
+        return 0.0
+    if sim.number[a.N_TASKS] == 0:
         for i in range(count):
             seconds = min(seconds, sim.left[i])
     else:

@@ -14,7 +14,7 @@ from decision.state.cluster import QUEUED, RUNNING
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
 from . import arrays as a
-from .clock import begin_sleep, log, put
+from .clock import begin_sleep, log, put, six_decimals
 from .energy import total_joules
 from .jobs import begin_job, kill_job
 from .switches import request_switch
@@ -111,7 +111,9 @@ def handle_command(world, at):
     elif kind == CALL_AT:
         sim.number[a.N_CALLS] += 1
     elif kind == SET_PSTATE:
+        _as_decided(world, True)
         request_switch(world, at)
+        _as_decided(world, False)
     elif kind == REGISTER:
         sim.number[a.N_SUBMITTED] += 1
         if sim.number[a.ACKNOWLEDGE]:
@@ -132,7 +134,9 @@ def begin_command(world, at):
     state, sim, plan = world.state, world.sim, world.plan
     kind, job = plan.kind[at], plan.job[at]
     if kind == START:
+        _as_decided(world, True)
         begin_job(world, job, at)
+        _as_decided(world, False)
         if at + 1 == plan.count[0] or plan.kind[at + 1] != START:  # starts in a row leave the queue together
             transitions.drop_started(state)
     elif kind == START_ELSEWHERE:
@@ -141,9 +145,24 @@ def begin_command(world, at):
         transitions.start(state, job, plan.first, plan.last, 0, 0)
         transitions.drop_started(state)
     elif kind == CALL_AT:
-        begin_sleep(world, max(plan.time[at] - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, 0))
+        time = plan.time[at]
+        if sim.number[a.POLICY_WATCHES]:  # it is not written into a message, in which it would be short
+            time = six_decimals(time)
+        begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, 0))
     elif kind == KILL:
         put(world, a.pack(a.MSG_KILLED, sim.number[a.N_KILLS] - 1))
+
+
+@kernel
+def _as_decided(world, begin):
+    """Let a policy's state have the time of the decision, and then the present one again.
+
+    To a policy its jobs start, and its hosts switch, when it decides so: Batsim does not tell it when they do. Where
+    messages take time, that is later.
+    """
+    if world.sim.number[a.POLICY_WATCHES]:
+        time = world.sim.real[a.REPLY_NOW] if begin else world.sim.real[a.SIM_NOW]
+        transitions.tick(world.state, six_decimals(time))
 
 
 @kernel

@@ -2,6 +2,8 @@
 
 A host draws ``idle`` watts of its pstate without load and ``epsilon + load * (full - epsilon)`` under load. A delay
 puts no load on its hosts. A switch is full load in its virtual pstate, and so is anything in a pstate of speed 0.
+SimGrid takes a host to be in pstate 0 until it first looks at it, wherever the platform has it begin: when time has
+passed, when the pstate changes, or when a task begins on this host alone.
 """
 
 from decision.engine import constants
@@ -15,51 +17,70 @@ ROW_START, ROW_END, ROW_PSTATE = ord(constants.START_ROW), ord(constants.END_ROW
 
 
 @kernel
-def watts_under(world, host, load):
-    """Watts that `host` draws in its present pstate under a load from 0 to 1."""
-    facts, pstate = world.facts, world.state.pstate[host]
-    if facts.speed[host, pstate] <= 0.0:
-        load = 1.0
+def _watts_at(facts, host, pstate, flops):
+    """Watts that `host` draws in a pstate where `flops` flop/s are computed on it."""
+    speed = facts.speed[host, pstate]
+    load = min(flops / speed, 1.0) if speed > 0.0 else 1.0
     if load <= 0.0:
         return facts.idle[host, pstate]
     return facts.epsilon[host, pstate] + load * (facts.full[host, pstate] - facts.epsilon[host, pstate])
 
 
 @kernel
-def set_load(world, host, load):
-    """`host` has this load from now on."""
+def put_load(world, host, flops):
+    """`flops` flop/s are computed on `host` from when it was last measured."""
+    sim = world.sim
+    sim.host_watts[host] = _watts_at(world.facts, host, world.state.pstate[host], flops)
+    if sim.first_watts[host] >= 0.0:
+        sim.first_watts[host] = _watts_at(world.facts, host, 0, flops)
+
+
+@kernel
+def set_load(world, host, flops):
+    """`flops` flop/s are computed on `host` from now on."""
     if world.sim.number[a.ENERGY_ON] == 0:
         return
     measure_host(world, host)
-    world.sim.host_watts[host] = watts_under(world, host, load)
+    put_load(world, host, flops)
 
 
 @kernel
 def measure_host(world, host):
-    """Bring a host's joules up to now; those of storage hosts grow steadily and are not kept."""
+    """Bring a host's joules up to now."""
     sim = world.sim
     now = sim.real[a.SIM_NOW]
     if sim.host_joules_at[host] < now:
-        if host < len(sim.host_joules):
-            sim.host_joules[host] += sim.host_watts[host] * (now - sim.host_joules_at[host])
+        watts = sim.host_watts[host]
+        if sim.first_watts[host] >= 0.0:
+            watts = sim.first_watts[host]
+            sim.first_watts[host] = -1.0
+        sim.host_joules[host] += watts * (now - sim.host_joules_at[host])
         sim.host_joules_at[host] = now
 
 
 @kernel
+def look_at(world, host):
+    """SimGrid looks at a host, also where no time has passed."""
+    if world.sim.number[a.ENERGY_ON]:
+        measure_host(world, host)
+        world.sim.first_watts[host] = -1.0
+
+
+@kernel
 def note_pstate_change(world, host, old, load):
-    """Bring the totals up to a host's new pstate; `old` is the one before."""
+    """Bring the totals up to a host's new pstate, at a load of 0 or 1; `old` is the one before."""
     epsilon, pstate = world.facts.epsilon, world.state.pstate[host]
     world.sim.real[a.WATTS_MIN] += epsilon[host, pstate] - epsilon[host, old]
-    set_load(world, host, load)
+    if world.sim.number[a.ENERGY_ON]:
+        look_at(world, host)
+        put_load(world, host, load * world.facts.speed[host, pstate])
 
 
 @kernel
 def total_joules(world):
     """Joules of all hosts up to now. What does not fit into the sum is kept in TOTAL_REST: Batsim adds up in long
     double, and shows differences between rows that are nanoseconds apart."""
-    sim = world.sim
-    total, rest = sim.real[a.STORAGE_WATTS] * sim.real[a.SIM_NOW], 0.0
-    sim.host_joules_at[len(sim.host_joules) :] = sim.real[a.SIM_NOW]
+    sim, total, rest = world.sim, 0.0, 0.0
     for host in range(len(sim.host_joules)):
         measure_host(world, host)
         more = sim.host_joules[host]
@@ -148,7 +169,7 @@ def enter(world, host, new):
     """`host` is in another HostState; the policy may hear of it later."""
     sim, old = world.sim, world.sim.host_state[host]
     if old != new:
-        now = world.state.now[0]
+        now = sim.real[a.SIM_NOW]
         sim.in_state[old] -= 1
         sim.in_state[new] += 1
         sim.time_in_state[old] += now - sim.host_since[host]

@@ -10,7 +10,7 @@ from decision.state.cluster import COMPUTING, IDLE
 
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
-from .energy import ROW_END, ROW_START, energy_row, enter, host_row, joules_of, set_load, watts_under
+from .energy import ROW_END, ROW_START, energy_row, enter, host_row, joules_of, look_at, put_load, set_load
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 _FAILED = int(FinalState.COMPLETED_FAILED)
@@ -47,7 +47,7 @@ def _enter_all(world, job, old, new):
     Without such events nobody asks for the state of one host of a job, and its hosts are counted together.
     """
     state, sim = world.state, world.sim
-    now, hosts, begin = state.now[0], 0, state.alloc_first[job]
+    now, hosts, begin = sim.real[a.SIM_NOW], 0, state.alloc_first[job]
     may_be_away = len(world.truth.event_time) > 0
     for i in range(begin, begin + state.alloc_count[job]):
         first, end = state.interval_first[i], state.interval_last[i] + 1
@@ -58,7 +58,7 @@ def _enter_all(world, job, old, new):
         else:
             hosts += end - first
             if new == IDLE:
-                sim.time_in_state[old] += (end - first) * (now - state.start_time[job])
+                sim.time_in_state[old] += (end - first) * (now - sim.start_time[job])
                 for host in range(first, end):
                     sim.host_since[host] = now
     sim.in_state[old] -= hosts
@@ -91,6 +91,8 @@ def begin_computing(world, job):
     sim.leaf_start[job] = sim.real[a.SIM_NOW]
     sim.rate[job] = _task_rate(world, job, leaf)
     if sim.number[a.ENERGY_ON]:
+        if _nb_allocated(world, job) == 1:
+            look_at(world, next_host(world, job, 0))
         sim.loading[sim.number[a.N_LOADING]] = job
         sim.number[a.N_LOADING] += 1
     begin_task(world, sim.rate[job], a.pack(a.TASK_ENDS, job))
@@ -167,9 +169,7 @@ def _load_hosts(world, job, leaf):
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
             amount = _amount_on(world, job, leaf, executor)
-            speed = world.facts.speed[host, state.pstate[host]]
-            load = amount * sim.rate[job] / speed if amount > 0.0 else 0.0
-            sim.host_watts[host] = watts_under(world, host, min(load, 1.0))
+            put_load(world, host, amount * sim.rate[job] if amount > 0.0 else 0.0)
             executor += 1
 
 

@@ -111,7 +111,7 @@ def settle(world):
         elif kind == a.SWITCH_ENDS:
             measure_host(world, arg)
         elif kind == a.MESSAGE_ARRIVES:
-            if sender_of(world, arg) < len(sim.host_joules):
+            if sender_of(world, arg) < len(state.host_state):
                 measure_host(world, sender_of(world, arg))
         elif kind in (a.DELAY_ENDS, a.WALLTIME_ENDS):
             measure_host(world, state.interval_first[state.alloc_first[arg]])
@@ -211,8 +211,27 @@ def _meet_requests(world):
 def next_round(world):
     """Requests are met, and those who are awake go on to their next one; False where all wait."""
     _meet_requests(world)
+    return _act(world, 0, world.sim.number[a.N_ACTORS])
+
+
+@kernel
+def round_of_reply(world, at):
+    """The round in which the reply's first message comes: after those of the actors before `at`.
+
+    Returns:
+        Whether someone is awake after it, and the mailbox's end when the reply comes.
+    """
+    _meet_requests(world)
+    awake = _act(world, 0, at)
+    tail = world.sim.number[a.MAIL_TAIL]
+    return _act(world, at, world.sim.number[a.N_ACTORS]) or awake, tail
+
+
+@kernel
+def _act(world, begin, end):
+    """Those of the actors from `begin` to before `end` who are awake go on to their next request."""
     sim, awake = world.sim, False
-    for i in range(sim.number[a.N_ACTORS]):
+    for i in range(begin, end):
         if sim.request[i] != NO_REQUEST and sim.actor[i] != a.CANCELLED:
             _go_on(world, i)
             awake |= sim.request[i] != NO_REQUEST

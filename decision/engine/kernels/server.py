@@ -17,11 +17,12 @@ from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_
 from .commands import begin_command, handle_command, is_possible, kill_requested, note_end
 from .energy import begin_energy, enter
 from .jobs import load_hosts
-from .rounds import first_round, next_round, other_rounds, run_rounds, settle, wake
+from .rounds import first_round, next_round, other_rounds, round_of_reply, run_rounds, settle, wake
 from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over
+ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in which the reply's first message comes
 
 
 @kernel
@@ -58,6 +59,7 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.in_state[IDLE] = len(sim.host_state)
     sim.host_joules[:] = 0.0
     sim.host_watts[:] = 0.0
+    sim.first_watts[:] = -1.0
     sim.host_joules_at[:] = clock
     sim.switch[:] = -1
     sim.real[:] = 0.0
@@ -166,7 +168,7 @@ def _take_at_once(world, code):
     if instant and not slow:
         end_instant(world, True)
         awake = first_round(world)
-    return _go_on(world, kind, arg, awake, must_ask)
+    return _go_on(world, kind, arg, 0, awake, must_ask)
 
 
 @kernel
@@ -192,20 +194,27 @@ def _take_on_arrival(world, at):
     must_ask = _must_ask(world, tail)
     if not slow:
         awake = wake(world, at, number[a.N_ACTORS]) or awake
-    return _go_on(world, kind, arg, awake, must_ask)
+    return _go_on(world, kind, arg, at, awake, must_ask)
 
 
 @inlined
-def _go_on(world, kind, arg, awake, must_ask):
-    """The rounds after a message was handled, and what its command sets going."""
+def _go_on(world, kind, arg, at, awake, must_ask):
+    """The rounds after a message was handled, and what its command sets going; actor `at` is the first after the
+    server."""
     number = world.sim.number
     if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
         kill_requested(world)
+    tail = number[a.MAIL_TAIL]
+    if must_ask and awake:  # whoever takes more rounds than the reply comes after it
+        for _ in range(ROUNDS_BEFORE_REPLY):
+            awake = awake and next_round(world)
+        awake, tail = round_of_reply(world, at)
     other_rounds(world, awake)
     if kind == a.MSG_COMMAND:
         begin_command(world, arg)
     if not must_ask:
         return NOT_OVER
+    number[a.N_LATE_MAIL] = number[a.MAIL_TAIL] - tail
     number[a.DECISION_WAITS] = 0
     number[a.LOG_SENT] = 1
     return a.ASK
@@ -309,7 +318,7 @@ def _report_events(world, m):
                 enter(world, host, UNAVAILABLE)
                 transitions.leave(state, world.facts, host)
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
-            if (state.host_state[hosts] != UNAVAILABLE).any():
+            if (sim.host_state[hosts] != UNAVAILABLE).any():
                 sim.number[a.REFUSED_EVENT] = event
                 return
             for host in hosts:

@@ -64,6 +64,7 @@ def _switch(world, host, pstate):
             speed_changed(world, state.host_job[host])
         if _is_last_of_request(world, host):
             log(world, a.LOG_CHANGED, world.sim.switch[host], 0.0)
+        world.sim.switch[host] = -1
         return
     virtual = facts.switch_on[host, old] if wakes else facts.switch_off[host, pstate]
     enter(world, host, SWITCHING_ON if wakes else SWITCHING_OFF)
@@ -112,7 +113,7 @@ def report_switched(world, host):
 def _end_switches(world, request):
     """The policy hears that all hosts of a request have switched."""
     for host in range(len(world.sim.switch)):
-        if world.sim.switch[host] == request and world.state.host_state[host] in (SWITCHING_ON, SWITCHING_OFF):
+        if world.sim.switch[host] == request:  # also one that has left meanwhile: Batsim takes it to be back
             _end_switch(world, host)
 
 

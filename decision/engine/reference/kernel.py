@@ -154,11 +154,9 @@ class ParallelTask(Activity):
             machine.measure(now)
         self.set_rate()
 
-    def share_of(self, machine: Machine) -> float:
-        """Share of the machine's speed that the task uses."""
-        if not self.loads:
-            return 0.0
-        return self.rate * self.work[machine] / machine.speed
+    def flops_on(self, machine: Machine) -> float:
+        """Flop/s of the task on the machine."""
+        return self.rate * self.work[machine] if self.loads else 0.0
 
     def left(self) -> float:
         return self.remains / self.rate if self.rate else 0.0
@@ -234,6 +232,8 @@ class Kernel:
     def begin(self, task: ParallelTask) -> None:
         """Let a task begin."""
         for machine in task.work:
+            if len(task.work) == 1:
+                machine.look(self.now)
             machine.task = task
         self._fresh.append(task)
         self._begin(task)

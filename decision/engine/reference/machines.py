@@ -23,6 +23,7 @@ class Machine:
     time_in_state: list[float] = field(default_factory=lambda: [0.0] * len(HostState))  # seconds, up to `state_since`
     job: str = ""  # id of the job that is being computed here
     task: "ParallelTask | None" = None  # what puts load on it
+    metered_pstate: int = 0  # which SimGrid takes it to be in: 0 until it first looks
     joules: float = 0.0  # up to `measured_at`
     measured_at: float = 0.0  # seconds
 
@@ -54,16 +55,12 @@ class Machine:
         self.time_in_state[self.state] += now - self.state_since
         self.state, self.state_since = state, now
 
-    def load(self) -> float:
-        """Share of the host's speed in use; a pstate of speed 0 counts as fully used."""
-        if self.speed <= 0:
-            return 1.0
-        return min(1.0, self.task.share_of(self)) if self.task else 0.0
-
     def watts(self) -> float:
-        """What the host draws now."""
-        load = self.load()
-        return self.power.epsilon + load * (self.power.full - self.power.epsilon) if load > 0 else self.power.idle
+        """What the host draws now, as SimGrid has it; a pstate of speed 0 counts as fully used."""
+        power = self.facts.pstates[self.metered_pstate]
+        flops = self.task.flops_on(self) if self.task else 0.0
+        load = min(1.0, flops / power.speed) if power.speed > 0 else 1.0
+        return power.epsilon + load * (power.full - power.epsilon) if load > 0 else power.idle
 
     def needs_measure(self, now: float) -> bool:
         """Whether `joules` is not up to date."""
@@ -74,10 +71,16 @@ class Machine:
         if self.needs_measure(now):
             self.joules += self.watts() * (now - self.measured_at)
             self.measured_at = now
+            self.metered_pstate = self.pstate
+
+    def look(self, now: float) -> None:
+        """Let SimGrid look at the host, also where no time has passed."""
+        self.measure(now)
+        self.metered_pstate = self.pstate
 
     def set_pstate(self, pstate: int, now: float) -> None:
         """Change the pstate; a task that runs here goes on at the new speed."""
         self.measure(now)
-        self.pstate = pstate
+        self.pstate = self.metered_pstate = pstate
         if self.task:
             self.task.rescale(now)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from decision.draws import first_word
 from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
+from decision.room import check_memory
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 
 from .arena import gather
 from .environment import environment_at, new_environments
 from .episode import begin_episode, measure_all, see, step
 from .metrics import EPISODE_METRICS
-from .room import check_memory
 from .setup import Setup
 
 RANDOM = -1  # instead of the first row of an episode: any

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.model.errors import InputError
 from decision.model.record import (
@@ -186,9 +187,15 @@ def _jobs(path: Path) -> JobTable:
     try:
         jobs = _job_table(columns)
         ran = jobs.final_state != FinalState.REJECTED
-        untold = ran & ~(np.isfinite(jobs.submit_time) & np.isfinite(jobs.start_time) & np.isfinite(jobs.runtime))
-        if untold.any():
-            raise ValueError(f"job {jobs.id[int(untold.argmax())]} has a time that is not a finite number")
+        untold = ~(np.isfinite(jobs.submit_time) & np.isfinite(jobs.start_time) & np.isfinite(jobs.runtime))
+        faults = {
+            "a time that is not a finite number": untold,
+            "a run time below 0": jobs.runtime < 0,
+            "a number of hosts that is not 1 or more": jobs.size < 1,
+        }
+        for fault, has in faults.items():
+            if (ran & has).any():
+                raise ValueError(f"job {jobs.id[int((ran & has).argmax())]} has {fault}")
         return jobs
     except (KeyError, ValueError) as error:
         raise InputError(
@@ -203,7 +210,7 @@ def _job_table(columns: Columns) -> JobTable:
         id=[f"{workload}!{job}" for workload, job in names],
         profile=list(columns["profile"]),
         submit_time=_numbers(columns["submission_time"]),
-        size=_numbers(columns["requested_number_of_resources"]).astype(np.int64),
+        size=_whole(_numbers(columns["requested_number_of_resources"])),
         walltime=np.where(walltime < 0, math.inf, walltime),
         final_state=np.array([FinalState[name] for name in columns["final_state"]], np.int64),
         start_time=_numbers(columns["starting_time"]),
@@ -217,6 +224,11 @@ def _job_table(columns: Columns) -> JobTable:
 def _numbers(column: Sequence[str]) -> Floats:
     """Batsim leaves cells of rejected jobs empty."""
     return np.array([float(cell) if cell else math.nan for cell in column])
+
+
+def _whole(numbers: Floats) -> NDArray[np.int64]:
+    """Numbers as whole ones; those that are none become 0."""
+    return np.where(np.isfinite(numbers) & (np.abs(numbers) < 2**53), numbers, 0).astype(np.int64)
 
 
 def _host_states(path: Path, nb_hosts: int) -> HostTable:

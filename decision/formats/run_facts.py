@@ -121,6 +121,7 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
     """
     facts = read_facts(folder)
     if facts is None:
+        _check_text(folder / RUN)
         return None
     if facts.state != "finished":
         what, cure = _trouble(folder, facts), "run it again"
@@ -130,6 +131,19 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
     if any(table.name in facts.files for table in tables):
         _check_files(facts, tables)
     return facts
+
+
+def _check_text(path: Path) -> None:
+    """Refuse a file that is no JSON at all: half of what was written. A JSON file of others may have the name."""
+    if not path.is_file():
+        return
+    try:
+        msgspec.json.decode(read_bytes(path))
+    except msgspec.ValidationError:
+        return
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        cure = "run it again, or delete it to read the other files as they are"
+        raise InputError(f"{path}: damaged, so that nothing says what made this folder; {cure}") from None
 
 
 def _trouble(folder: Path, facts: RunFacts) -> str:

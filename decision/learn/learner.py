@@ -10,8 +10,8 @@ import torch
 
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
-from decision.envs.room import check_memory
 from decision.model.errors import ConfigError
+from decision.room import check_memory
 from decision.schedulers.base import ChoosingScheduler, Layout, Scheduler
 
 from .actor import NetworkActor

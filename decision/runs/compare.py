@@ -25,6 +25,7 @@ from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text
 from decision.model.workload import Workload
+from decision.room import check_memory
 
 from . import Engine
 from .engines import compiled_kernels
@@ -34,6 +35,7 @@ from .tasks import Progress, Result, file_digest, run_tasks
 
 _RUNS = "runs"  # folder of the cached results
 
+_RUN_SIZE = 2000.0  # bytes that are kept of a run
 _MOST_REPEATED = 1000  # windows, also of a workload that has fewer different ones
 
 
@@ -163,6 +165,8 @@ def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
 def runs_of(plan: ComparisonPlan) -> list[ComparedRun]:
     """All runs of a plan, those of one window together. Raises ConfigError if a file or the plan is not valid."""
     digest_of = functools.cache(file_digest)
+    count = len(plan.workloads) * max(1, plan.windows) * plan.seeds * len(plan.policies) * len(plan.engines)
+    check_memory("runs", count, _RUN_SIZE)
 
     def choice(policy: str, seed: int) -> PolicyChoice:
         return PolicyChoice(policy=policy, settings=plan.settings, seed=seed, decide_limit=plan.decide_limit)

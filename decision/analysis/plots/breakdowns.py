@@ -135,7 +135,8 @@ def slowdown_buckets(runs: Sequence[NamedRun]) -> Picture:
     every = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
     for at, (axes, (_, title)) in enumerate(zip(every, _SLOWDOWNS, strict=False)):
         for row, look in zip(range(len(runs)), looks(), strict=False):
-            axes.barh(row, shares[row, at], 0.72, color=look.color, label=runs[row].name)
+            bar = {"facecolor": look.color, "hatch": look.hatch, "edgecolor": "white", "linewidth": 0}
+            axes.barh(row, shares[row, at], 0.72, label=runs[row].name, **bar)
             axes.annotate(
                 f"{shares[row, at]:.1f}",
                 (shares[row, at], row),

@@ -109,11 +109,13 @@ class Look(NamedTuple):
 
     color: str
     line: str | tuple[int, tuple[float, ...]]  # matplotlib's line style
+    hatch: str  # of areas
     marker: str
 
 
 _COLORS = (BLUE, RED, GREEN, YELLOW, INDIGO, CYAN)
 _LINES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+_HATCHES = ("", "////", "....", "xxxx")
 _MARKERS = "os^DvPX*<>hp"
 JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#999999")  # of jobs in Gantt charts
 
@@ -121,8 +123,8 @@ JOB_COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", 
 def looks() -> Iterator[Look]:
     """The looks of runs in their order: twelve have markers of their own, 24 a colour and line pattern of their own."""
     for at in count():
-        color, line = _COLORS[at % len(_COLORS)], _LINES[at // len(_COLORS) % len(_LINES)]
-        yield Look(color, line, _MARKERS[at % len(_MARKERS)])
+        color, pattern = _COLORS[at % len(_COLORS)], at // len(_COLORS) % len(_LINES)
+        yield Look(color, _LINES[pattern], _HATCHES[pattern], _MARKERS[at % len(_MARKERS)])
 
 
 def job_color(job: str) -> int:

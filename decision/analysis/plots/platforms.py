@@ -156,7 +156,9 @@ def _columns(number: int, ratio: float) -> int:
 
 def _draw_tree(axes: Axes, platform: Platform, tree: FatTree) -> tuple[Floats, tuple[float, float]]:
     """Draw a fat-tree's switches and links; the middle of each host, (H, 2), and its width and height."""
-    axes.add_collection(LineCollection(list(tree_links(tree)), colors=_LINK, linewidths=0.4, alpha=0.5, zorder=1))
+    links = list(tree_links(tree))
+    width, alpha = (0.8, 1.0) if len(links) <= _LABELLED else (0.4, 0.5)
+    axes.add_collection(LineCollection(links, colors=_LINK, linewidths=width, alpha=alpha, zorder=1))
     for level, switches in enumerate(tree_switches(tree), 1):
         axes.scatter(switches[:, 0], switches[:, 1], marker="s", s=_marker(len(switches)), color=_SWITCH, zorder=2)
         link = tree.links[level - 1]
@@ -199,7 +201,8 @@ def _draw_power(axes: Axes, group: Sequence[Host]) -> None:
     axes.set_xlabel("pstate, and its speed in Gflop/s")
     axes.set_ylabel("watts")
     axes.set_title(_describe(group).partition("\n")[0])
-    axes.set_xlim(-1, max(len(pstates), _FEWEST))
+    middle, half = (len(pstates) - 1) / 2, max(len(pstates) + 1, _FEWEST) / 2
+    axes.set_xlim(middle - half, middle + half)
     axes.margins(y=0.12)
 
 

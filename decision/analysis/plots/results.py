@@ -123,8 +123,11 @@ def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
     if axes.get_xscale() == "linear" and low < high / 2 and min(row.score.low for row in rows) >= 0:
         axes.set_xlim(left=0)
     cut = axes.get_xscale() == "linear" and axes.get_xlim()[0] > 0
+    metric = rows[0].metric.replace("_", " ")
     axes.set_xlabel(
-        "interquartile mean" + (f" ({unit})" if unit else "") + ("\nthe axis does not begin at 0" if cut else "")
+        f"{metric}, interquartile mean"
+        + (f" ({unit})" if unit else "")
+        + ("\nthe axis does not begin at 0" if cut else "")
     )
 
 

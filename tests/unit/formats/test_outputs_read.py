@@ -113,3 +113,24 @@ def test_a_job_that_ran_at_no_time_is_refused(prefix):
     path.write_text("\n".join((header, ",".join(cells), *rest, "")))
     with pytest.raises(InputError, match=f"{THREE.id[0]} has a time that is not a finite number"):
         read_jobs(prefix)
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-1", "0", ""])
+def test_a_job_that_ran_on_no_number_of_hosts_is_refused(prefix, cell):
+    path = Path(f"{prefix}_jobs.csv")
+    head, first, *others = path.read_text().splitlines()
+    cells = first.split(",")
+    cells[head.split(",").index("requested_number_of_resources")] = cell
+    path.write_text("\n".join([head, ",".join(cells), *others]))
+    with pytest.raises(InputError, match="has a number of hosts that is not 1 or more"):
+        read_jobs(prefix)
+
+
+@pytest.mark.parametrize("text", [b"", b'{"state": ', b"\x00\xff"])
+def test_a_damaged_run_json_is_named_and_one_of_others_is_not(prefix, text):
+    facts = Path(prefix).parent / "run.json"
+    facts.write_bytes(text)
+    with pytest.raises(InputError, match=r"run\.json: damaged, so that nothing says what made this folder"):
+        read_jobs(prefix)
+    facts.write_text('{"name": "mine"}')
+    assert len(read_jobs(prefix).id) == len(THREE.id)

@@ -39,7 +39,7 @@ def test_the_engines_write_the_same_files(toy, tmp_path, policy):
         pytest.importorskip("torch", reason="a learned policy needs torch")
     files = {}
     for engine in ("embedded", "reference", "batsim"):
-        result = run(*toy, "--policy", policy, *simulated_by(engine), "-E", "-o", tmp_path / engine)
+        result = run(*toy, "--policy", policy, *simulated_by(engine), "-E", "--force", "-o", tmp_path / engine)
         assert result.exit_code == 0, result.stderr
         files[engine] = {f.name: f.read_text() for f in (tmp_path / engine).glob("out_*.csv")}
         files[engine].pop("out_schedule.csv")  # it has wall-clock times
@@ -106,14 +106,15 @@ def test_a_plot_is_drawn_where_it_is_asked_for(toy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (["--policy", "eazy"], "did you mean"),
-        (["-p", "absent.xml"], "absent.xml: cannot be read"),
-        (["-O", "depth"], "--option 'depth': write it as name=value"),
-        (["--engine", "batsim", "--batsim", "no-such-batsim"], "no-such-batsim: command not found"),
+        ({"--policy": "eazy"}, "did you mean"),
+        ({"-p": "absent.xml"}, "absent.xml: cannot be read"),
+        ({"-O": "depth"}, "--option 'depth': write it as name=value"),
+        ({"--engine": "batsim", "--batsim": "no-such-batsim"}, "no-such-batsim: command not found"),
     ],
 )
 def test_a_users_mistake_is_one_line(toy, tmp_path, change, complaint):
-    result = run(*toy, "--policy", "easy", "-o", tmp_path, *change)
+    given = dict(zip(toy[::2], toy[1::2], strict=True)) | {"--policy": "easy", "-o": tmp_path} | change
+    result = run(*(part for option in given.items() for part in option))
     assert result.exit_code == 2
     assert complaint in result.stderr
     assert len(result.stderr.splitlines()) == 1

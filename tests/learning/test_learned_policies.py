@@ -222,7 +222,7 @@ def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name
 
 
 def test_the_shipped_policies_are_those_of_the_catalogue():
-    free = {"dbf", "ranking", "rlscheduler"}
+    free = {"dbf", "learned", "ranking", "rlscheduler"}
     assert set(SHIPPED) == {*free, *FOR_256_HOSTS}
     assert {*SHIPPED, "FILE.ckpt"} <= {line.name for line in list_policies()}
 

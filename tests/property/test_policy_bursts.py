@@ -8,6 +8,7 @@ import itertools
 import os
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 from helpers.policy_toys import platform
@@ -18,6 +19,7 @@ from decision.engine.options import EngineOptions
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, JobTable
+from decision.model.topology import FatTree, Link
 from decision.model.workload import Delay, Job, Workload
 from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS
 from decision.policies.policy import Policy
@@ -41,6 +43,8 @@ def test_a_burst_of_short_jobs(case: int) -> None:
     cluster = platform(
         hosts, True, wake=float(rng.choice([0.5, 20.0, 151.5, 151.5])), doze=float(rng.choice([0.1, 6.0]))
     )
+    if "tree" in str(policy):
+        cluster = msgspec.structs.replace(cluster, topology=_tree(hosts))
     workload = _workload(rng, hosts)
     record = simulate_workloads(cluster, [workload], policy, engine_options=ENERGY, seed=case)
     _check(record.jobs, workload.jobs, hosts)
@@ -61,6 +65,12 @@ def _policy(rng: np.random.Generator, slots: Sequence[str]) -> str | Policy:
     }
     name = order if backfill == "none" else f"{order}+{backfill}"
     return f"{name},allocation={allocation},power={power}{numbers[power]}"
+
+
+def _tree(hosts: int) -> FatTree:
+    """Two hosts on each switch, where their number is even, and links that take no time."""
+    down = (2, hosts // 2) if hosts % 2 == 0 else (1, hosts)
+    return FatTree(down, (1, 1), (1, 1), (Link(1e9, 0.0),) * 2)
 
 
 def _workload(rng: np.random.Generator, hosts: int) -> Workload:

@@ -56,7 +56,7 @@ def test_dots_and_intervals_are_the_rows_and_the_baseline_is_marked():
     assert dashed == [20, 0.5]
     assert [text.get_text() for text in scores.get_yticklabels()] == ["easy", "sjf", "fcfs"]
     assert scores.get_ylim() == (2.5, -0.5)  # as in the table, the first above
-    assert scores.get_xlabel() == "interquartile mean (s)" and scores.get_xlim()[0] == 0
+    assert scores.get_xlabel() == "wait, interquartile mean (s)" and scores.get_xlim()[0] == 0
 
 
 def test_verdicts_are_marked_by_their_shape_and_named():
@@ -88,7 +88,7 @@ def test_energy_is_drawn_in_megajoules_on_an_axis_that_says_where_it_does_not_be
     shown = picture.draw_rows(rows, "J")
     axes = shown.figure.axes[0]
     shown.figure.draw_without_rendering()
-    assert axes.get_xlabel() == "interquartile mean (MJ)\nthe axis does not begin at 0"
+    assert axes.get_xlabel() == "wait, interquartile mean (MJ)\nthe axis does not begin at 0"
     assert "871.6" in [label.get_text() for label in axes.get_xticklabels()]
     assert shown.alt == "Interquartile means in J: a 871.6 M (baseline)."
 

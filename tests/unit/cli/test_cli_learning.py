@@ -69,7 +69,7 @@ def test_a_second_training_in_the_same_folder_asks_for_resume(trained):
 
 def test_more_steps_extend_a_training_and_fewer_are_refused(trained, tmp_path):
     folder = shutil.copytree(trained.parent, tmp_path / "learned")
-    again = ("train", "dbf", *TOY, *SHORT, "-o", folder, "--resume", "--steps")
+    again = ("train", "dbf", *TOY, *SHORT[2:], "-o", folder, "--resume", "--steps")
     extended = cli(*again, "128")
     assert extended.exit_code == 0
     says = "the learning rate was planned for 64 steps: going on to 128 gives another result than one training of 128"
@@ -99,7 +99,7 @@ def test_a_trainings_folder_says_what_made_it_and_is_for_no_run(trained):
 
 
 def test_an_interrupted_training_says_so_and_resumes_to_the_same_files(tmp_path, monkeypatch):
-    longer = (*SHORT, "--steps", "256")
+    longer = ("--steps", "256", *SHORT[2:])
     assert cli("train", "dbf", *TOY, *longer, "-o", tmp_path / "whole").exit_code == 0
     with monkeypatch.context() as patched:
         patched.setattr(StopRequest, "signal", signal.SIGINT, raising=False)

@@ -60,12 +60,12 @@ def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys
         show(50.0, 3, 7)
         time.sleep(0.2)
     with learning_tables.learning(100) as show:
-        show(50, 10.0, {"reward": -1.0})
+        show(50, 10.0, {"validation_waiting_time": 7.0, "validation_bounded_slowdown": 2.0})
         time.sleep(0.2)
     count = len(said)
     time.sleep(0.1)
     assert len(said) == count
     assert any(line.startswith("runs: 1 of 4, 0 s elapsed") for line in said)
     assert any(line.startswith("easy: 3 of 7 jobs, simulated 50 s, 0 s elapsed") for line in said)
-    assert any(line.startswith("training: 50 of 100 steps, 10 steps/s, reward -1.000") for line in said)
+    assert any(line.startswith("training: 50 of 100 steps, 10 steps/s, validation: wait 7") for line in said)
     assert capsys.readouterr().out == ""

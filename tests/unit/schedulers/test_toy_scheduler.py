@@ -155,7 +155,7 @@ def test_it_is_trained_shown_listed_and_run_from_the_command_line(inputs, tmp_pa
     cli("train", "night-shift", *inputs, "-o", tmp_path, "--steps", "256")
     assert "night-shift" in cli("show", tmp_path / "night-shift.ckpt")
     assert "puts hosts to sleep" in cli("policies")
-    cli("run", *inputs, "--policy", tmp_path / "night-shift.ckpt", "-o", tmp_path / "out", "--energy")
+    cli("run", *inputs, "--policy", tmp_path / "night-shift.ckpt", "-o", tmp_path / "out", "--energy", "--force")
     assert (tmp_path / "out" / "out_jobs.csv").exists()
 
 

@@ -1,10 +1,16 @@
-"""The compiled engine does what the reference engine does, whatever the world and the decision process."""
+"""The compiled engine does what the reference engine does, whatever the world and the decision process.
+
+`DECISION_CAMPAIGN` sets how many worlds of each kind are tried.
+"""
+
+import os
 
 from helpers.engine_compare import converse
 from helpers.engine_worlds import World, worlds
 from hypothesis import given, settings
 
-AGREE = settings(max_examples=100, deadline=None, derandomize=True)
+CASES = int(os.environ.get("DECISION_CAMPAIGN", "100"))
+AGREE = settings(max_examples=CASES, deadline=None, derandomize=True)
 
 
 @given(worlds(energy=False))
@@ -22,6 +28,12 @@ def test_engines_agree_with_energy(world: World) -> None:
 @given(worlds(links=True))
 @AGREE
 def test_engines_agree_where_messages_take_time(world: World) -> None:
+    assert converse(world) == []
+
+
+@given(worlds(energy=True, links=True))
+@AGREE
+def test_engines_agree_with_energy_where_messages_take_time(world: World) -> None:
     assert converse(world) == []
 
 

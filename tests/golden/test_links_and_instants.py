@@ -1,19 +1,22 @@
 """What a real Batsim 4.2.1 did where messages take time, and where several things happen at one instant."""
 
 import csv
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from decision.batsim.agent import Agent
+from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
-from decision.model.platform import Platform, Route
+from decision.model.platform import Host, Platform, PowerState, Route
 from decision.model.record import FinalState, RunRecord
-from decision.model.workload import Workload
+from decision.model.workload import Job, ParallelHomogeneous, Workload
+from decision.protocol import messages as m
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
@@ -62,6 +65,40 @@ def test_a_task_is_a_load_from_when_time_passes(simulate: Simulate) -> None:
     record = simulate(platform, load_workload(INSTANTS / "energy_workload.json"), "fcfs", True)
     joules = dict(zip(record.jobs.id, record.jobs.energy, strict=True))
     assert joules == {"w0!a": pytest.approx(1903.69, abs=1e-6), "w0!b": pytest.approx(190.0, abs=1e-6)}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "killed", "order"),
+    [
+        (2, ("a",), ["a ends", "kill", "b ends"]),
+        (3, ("a",), ["kill", "a ends", "b ends"]),
+        (5, ("a",), ["kill", "a ends", "b ends"]),
+        (2, ("a", "b"), ["a ends", "b ends", "kill"]),
+        (3, ("a", "b"), ["a ends", "b ends", "kill"]),
+        (5, ("a", "b"), ["b ends", "kill", "a ends"]),
+    ],
+)
+@pytest.mark.parametrize("engine", [EmbeddedEngine, ReferenceEngine])
+def test_a_kill_at_a_job_s_end_is_told_when_it_was(engine: type, hosts: int, killed: Sequence[str], order: list[str]):
+    """Job a ends as the kill arrives. It measures one host a round before it says so, and the killer takes rounds."""
+    host = (PowerState(2.0, 10.0, 20.0, 100.0),)
+    platform = Platform(
+        hosts=tuple(Host(id=i, name=f"node-{i}", pstates=host, has_power=True) for i in range(hosts)),
+        routes=(*(Route(1e-6, 1.25e10) for _ in range(hosts)), Route(0.0, 1e10)),
+    )
+    jobs = [Job(id=f"w0!{name}", submit_time=0.0, size=1, walltime=math.inf, profile="p") for name in "ab"]
+    workload = Workload(name="w0", jobs=jobs, profiles={"p": ParallelHomogeneous(1.0, 0.0)}, nb_res=hosts)
+    batsim = engine(platform, [workload], (), EngineOptions(energy=True))
+    batsim.ask()
+    batsim.answer(m.Message(0.0, ()))
+    start_a = m.ExecuteJob(1.0, m.ExecuteJobData("w0!a", "1"))
+    start_b = m.ExecuteJob(1.25, m.ExecuteJobData("w0!b", "0"))
+    kill = m.KillJob(1.5, m.KillJobData(tuple(f"w0!{name}" for name in killed)))
+    batsim.ask()
+    batsim.answer(m.Message(4.0, (start_a, start_b, kill)))
+    told = [event for event in batsim.ask().events if not isinstance(event, m.Notify)]
+    found = ["kill" if isinstance(event, m.JobKilled) else f"{event.data.job_id[-1]} ends" for event in told]
+    assert found == order
 
 
 def test_long_numbers_are_read_as_rapidjson_reads_them(simulate: Simulate) -> None:

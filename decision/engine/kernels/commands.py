@@ -14,9 +14,9 @@ from decision.state.cluster import QUEUED, RUNNING
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
 from . import arrays as a
-from .clock import begin_sleep, log, put, six_decimals
+from .clock import begin_sleep, log, six_decimals
 from .energy import total_joules
-from .jobs import begin_job, kill_job
+from .jobs import begin_job
 from .switches import request_switch
 
 REGISTER = 5  # `job` was registered by the decision process
@@ -149,8 +149,6 @@ def begin_command(world, at):
         if sim.number[a.POLICY_WATCHES]:  # it is not written into a message, in which it would be short
             time = six_decimals(time)
         begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, 0))
-    elif kind == KILL:
-        put(world, a.pack(a.MSG_KILLED, sim.number[a.N_KILLS] - 1))
 
 
 @kernel
@@ -199,15 +197,3 @@ def _note_kills(world, at):
         return
     number[a.N_KILLS] += 1
     number[a.N_KILLERS] += 1
-
-
-@kernel
-def kill_requested(world):
-    """The killer of the newest request ends its jobs; one that is over already stays as it ended."""
-    sim = world.sim
-    request = sim.number[a.N_KILLS] - 1
-    for i in range(sim.kill_begin[request], sim.kill_end[request]):
-        job = sim.kill_job[i]
-        if sim.over[job] == 0:
-            kill_job(world, job)
-            sim.kill_state[job] = a.KILL_DONE

@@ -10,7 +10,7 @@ from decision.state.cluster import COMPUTING, IDLE
 
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
-from .energy import ROW_END, ROW_START, energy_row, enter, host_row, joules_of, look_at, put_load, set_load
+from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 _FAILED = int(FinalState.COMPLETED_FAILED)
@@ -267,21 +267,27 @@ def _end_job(world, job, final_state, exit_code):
 
 @kernel
 def kill_job(world, job):
-    """Kill a running job, and remember how far its leaf was."""
+    """Kill a running job, and remember how far its leaf was. Its energy is written down some rounds later."""
     sim, leaf, task = world.sim, present_leaf(world, job), a.pack(a.TASK_ENDS, job)
     elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
     if world.truth.leaf_kind[leaf] == a.DELAY:
         sim.progress[job] = elapsed / world.truth.leaf_amount[leaf]
         exit_code = WALLTIME_CODE  # as Batsim leaves it where no task was cancelled
-        cancel(world, a.pack(a.DELAY_ENDS, job))
+        if sim.number[a.ENERGY_ON]:
+            measure_host(world, next_host(world, job, 0))
     else:
         at, instant = find(world, task), is_instant(world, task)
         sim.progress[job] = 1.0 - sim.left[at] if at >= 0 else 1.0 * instant
         exit_code = KILLED_CODE if at >= 0 or instant else WALLTIME_CODE
         cancel(world, task)
         unload_hosts(world, job)
+    cancel(world, a.pack(a.DELAY_ENDS, job))
     cancel(world, a.pack(a.WALLTIME_ENDS, job))
     _end_job(world, job, _KILLED, exit_code)
-    if sim.number[a.ENERGY_ON]:
-        sim.energy[job] += joules_of(world, job)
-    energy_row(world, ROW_END)
+
+
+@kernel
+def is_computing(world, job):
+    """Whether a parallel task of the job is under way."""
+    task = a.pack(a.TASK_ENDS, job)
+    return find(world, task) >= 0 or is_instant(world, task)

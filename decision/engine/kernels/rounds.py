@@ -34,6 +34,7 @@ COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
 
 from decision.engine.constants import TASK_STEPS
 from decision.jit import kernel
+from decision.model.errors import InternalError
 
 from . import arrays as a
 from .clock import put, sender_of, takes_time
@@ -44,6 +45,8 @@ from .jobs import (
     begin_limit,
     end_at_walltime,
     end_leaf,
+    is_computing,
+    kill_job,
     next_host,
     present_leaf,
     unload_hosts,
@@ -225,6 +228,47 @@ def round_of_reply(world, at):
     awake = _act(world, 0, at)
     tail = world.sim.number[a.MAIL_TAIL]
     return _act(world, at, world.sim.number[a.N_ACTORS]) or awake, tail
+
+
+@kernel
+def rounds_of_killer(world, at):
+    """The killer of the newest request, an actor before actor `at`, ends its jobs and says so to the server.
+
+    Jobs that are over already stay as they ended. Returns whether someone is awake after that.
+    """
+    sim = world.sim
+    request = sim.number[a.N_KILLS] - 1
+    next_round(world)
+    for i in range(sim.kill_begin[request], sim.kill_end[request]):
+        if sim.over[sim.kill_job[i]] == 0:
+            _rounds_of_kill(world, sim.kill_job[i])
+    _meet_requests(world)
+    awake = _act(world, 0, at)
+    put(world, a.pack(a.MSG_KILLED, request))
+    return _act(world, at, sim.number[a.N_ACTORS]) or awake
+
+
+@kernel
+def _rounds_of_kill(world, job):
+    """A job is killed and writes its energy down. The killer waits for that where no task of the job was cancelled:
+    else the job's own actor does it."""
+    sim, computes = world.sim, is_computing(world, job)
+    if computes:
+        next_round(world)
+    kill_job(world, job)
+    sim.kill_state[job] = a.KILL_DONE
+    if sim.number[a.ENERGY_ON] == 0:
+        next_round(world)
+        return
+    i = sim.number[a.N_ACTORS]
+    if i >= len(sim.actor):
+        raise InternalError("the engine has no room for another actor")
+    sim.number[a.N_ACTORS] = i + 1
+    sim.actor[i] = a.pack(a.OVERRUN_ENDS, job)
+    _ask(world, i, MEASURE_OWN, next_host(world, job, 0))
+    next_round(world)
+    while not computes and sim.request[i] in (MEASURE_OWN, MEASURE_ALL):
+        next_round(world)
 
 
 @kernel

@@ -14,10 +14,19 @@ from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_RUNN
 
 from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
-from .commands import begin_command, handle_command, is_possible, kill_requested, note_end
+from .commands import begin_command, handle_command, is_possible, note_end
 from .energy import begin_energy, enter
 from .jobs import load_hosts
-from .rounds import first_round, next_round, other_rounds, round_of_reply, run_rounds, settle, wake
+from .rounds import (
+    first_round,
+    next_round,
+    other_rounds,
+    round_of_reply,
+    rounds_of_killer,
+    run_rounds,
+    settle,
+    wake,
+)
 from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
@@ -203,7 +212,7 @@ def _go_on(world, kind, arg, at, awake, must_ask):
     server."""
     number = world.sim.number
     if kind == a.MSG_COMMAND and world.plan.kind[arg] == KILL:
-        kill_requested(world)
+        awake = rounds_of_killer(world, at)
     tail = number[a.MAIL_TAIL]
     if must_ask and awake:  # whoever takes more rounds than the reply comes after it
         for _ in range(ROUNDS_BEFORE_REPLY):

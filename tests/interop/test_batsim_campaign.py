@@ -34,6 +34,7 @@ CASES = int(os.environ.get("DECISION_CAMPAIGN", "8"))
 FIRST = int(os.environ.get("DECISION_CAMPAIGN_FIRST", "0"))
 DEATHS = ("did not complete",)  # of Batsim itself: a job is killed while it begins a task
 POWERS = ("never", "idle-timeout,idle_timeout=0", "idle-timeout,idle_timeout=5", "keep-awake,keep_awake=1")
+PLACES = [name for name in ALLOCATIONS if "tree" not in name]  # a tree of switches is none of these platforms
 SLEEPY = SleepState(pstate=1, switch_off=2, switch_on=3)
 Rng = np.random.Generator
 
@@ -94,7 +95,7 @@ def _policy(rng: Rng, energy: bool) -> str:
     order, backfill = rng.choice(list(ORDERS)), rng.choice(list(BACKFILLS))
     name = order if backfill == "none" else f"{order}+{backfill}"
     power = f",power={rng.choice(POWERS)}" if energy else ""
-    return f"{name},allocation={rng.choice(list(ALLOCATIONS))}{power}"
+    return f"{name},allocation={rng.choice(PLACES)}{power}"
 
 
 def _platform(rng: Rng, hosts: int, links: bool) -> Platform:

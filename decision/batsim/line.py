@@ -69,17 +69,23 @@ class Line(End):
     def _arrived(self) -> bytes | None:
         if self._connection is None and not self._accept():
             return None
-        while (message := self._message()) is None:
-            try:
-                data = self._connection.recv(_BUFFER)  # type: ignore[union-attr]
-            except BlockingIOError:
-                return None
-            except ConnectionError:
-                data = b""
-            if not data:
-                raise self._disconnected()
-            self._data += data
+        message = self._message()
+        if message is None:
+            self._read()
+            message = self._message()
         return message
+
+    def _read(self) -> None:
+        """Take what comes within a slice."""
+        try:
+            data = self._connection.recv(_BUFFER)  # type: ignore[union-attr]
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise self._disconnected()
+        self._data += data
 
     def _accept(self) -> bool:
         """Whether Batsim connects within a slice."""

@@ -1,7 +1,10 @@
 """A Batsim that we start, over ZeroMQ's wire protocol: what a ZeroMQ socket says, whole, in pieces, or not at all."""
 
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 import zmq
@@ -10,6 +13,7 @@ from helpers.driver_fakes import BEGINS, CALL, ENDS, Agent, ask, peer
 from decision.batsim.conversation import Recorder, answer_all
 from decision.batsim.end import DisconnectedError
 from decision.batsim.line import Line
+from decision.batsim.signals import Interrupted, StopRequest
 from decision.model.errors import PeerError, RemoteProtocolError
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
@@ -120,3 +124,36 @@ def test_what_is_watched_is_looked_at_while_nobody_speaks(line):
 
     with peer(line.endpoint, ask()), pytest.raises(StopError):
         line.receive(watch=stop)
+
+
+@contextmanager
+def one_byte_after_the_other(line: Line) -> Iterator[None]:
+    """Somebody begins a message of 4 GB."""
+    over = threading.Event()
+
+    def send() -> None:
+        with connected(line) as batsim, suppress(OSError):
+            batsim.sendall(GREETING + READY + b"\x01\0\2\0\0\0\1\0\0\0\0")
+            while not over.is_set():
+                batsim.sendall(b"x")
+                time.sleep(0.005)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    yield
+    over.set()
+    sending.join()
+
+
+def test_a_message_that_never_ends_does_not_outwait_the_timeout(line):
+    with one_byte_after_the_other(line), pytest.raises(PeerError, match=r"waited 0\.5 s"):
+        line.receive()
+
+
+def test_a_message_that_never_ends_can_be_interrupted(tmp_path):
+    stop = StopRequest()
+    asked = threading.Timer(0.2, stop.receive, args=(2, None))
+    with Line(f"{tmp_path}/s", timeout=0.0, advice="", stop=stop) as line, one_byte_after_the_other(line):
+        asked.start()
+        with pytest.raises(Interrupted):
+            line.receive()

@@ -1,6 +1,7 @@
 """Ending cleanly when the user or the system asks for it."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,31 @@ def interrupted_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def none_swallowed() -> Iterator[None]:
+    """End the block with SIGINT or SIGTERM where a function that C calls got it, from which nothing can be raised.
+
+    Those of the compiler do: it goes on for a moment and then fails of something else.
+    """
+    before, swallowed = sys.unraisablehook, []
+
+    def keep(unraisable: "sys.UnraisableHookArgs") -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt | Interrupted):
+            swallowed.append(unraisable.exc_value)
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    except Exception:
+        if swallowed:
+            raise swallowed[0] from None
+        raise
+    finally:
+        sys.unraisablehook = before
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from decision import __version__
-from decision.batsim.signals import Interrupted, interrupted_by_sigterm
+from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
@@ -41,7 +41,7 @@ class CommandLine(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            with interrupted_by_sigterm():
+            with interrupted_by_sigterm(), none_swallowed():
                 return super().invoke(ctx)
         except _UsageError as error:
             raise _in_one_line(error) from None

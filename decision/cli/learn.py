@@ -140,7 +140,7 @@ def train_command(
     from decision.learn import require_learning
     from decision.learn.config import load_config
     from decision.model.errors import ConfigError
-    from decision.runs.inputs import Inputs, load_inputs
+    from decision.runs.inputs import Inputs, input_files, load_inputs
     from decision.schedulers import find_scheduler
 
     from .learning_tables import learning, print_curve, read_curve
@@ -163,9 +163,12 @@ def train_command(
     announce_compilation()
     with stop_on_signals() as request, learning(config.steps) as show:
         checkpoint = train_to_folder(
-            case,
+            case.platform,
+            case.workloads[0],
             config,
+            input_files(case.inputs),
             output,
+            selection=selection,
             resume=resume,
             stop=lambda: bool(request.signal),
             report=lambda done: show(done.steps, done.rate, done.row),

@@ -18,8 +18,9 @@ from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.learn.config import load_config
-from decision.learn.schedulers import EpisodeComparison, train_scheduler
+from decision.learn.schedulers import EpisodeComparison
 from decision.model.workload import Workload
+from decision.runs.training import train_to_folder
 from decision.runs.workers import workers
 from decision.simulation import simulate_workloads
 
@@ -220,7 +221,7 @@ def _learn(run: TrainingRun) -> Path:
     changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
     config, inputs = load_config(run.learned.preset, changes, seed=run.seed), [hosts, file_facts(run.swf)]
     chosen = Selection(jobs=(0, half))
-    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, selection=chosen, resume=True)
+    return train_to_folder(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, selection=chosen, resume=True)
 
 
 def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:

@@ -26,9 +26,9 @@ from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts
 from decision.generate.lublin import lublin_workload
 from decision.learn.config import load_config
-from decision.learn.schedulers import train_scheduler
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
+from decision.runs.training import train_to_folder
 
 from .findings import Findings, Parts, ResultTable, markdown_table
 
@@ -101,7 +101,7 @@ def _learn(jobs: Workload, seed: int, seeds: int, steps: int | None, parts: Part
     config = load_config("ranking", [f"learn.steps={steps}"] if steps else [], seed=seed)
     name = f"Lublin and Feitelson's model, {TRAINING_JOBS:,} jobs, seed {MODEL_SEED}, load {TRAINING_LOAD}"
     facts = [InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=name, sha256="")]
-    return train_scheduler(
+    return train_to_folder(
         equal_hosts(jobs.nb_res),
         jobs,
         config,

@@ -3,7 +3,7 @@
 import datetime
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -13,29 +13,52 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.formats.files import write_files
-from decision.formats.input_facts import file_facts, printable
+from decision.formats.input_facts import InputFacts, file_facts, printable
 from decision.formats.run_facts import LOCK, RUN, RunFacts, lock_folder, read_facts
+from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, DecisionError
 
 from . import Engine
-from .inputs import LoadedInputs, PolicyChoice, policy_file, writable_folder
+from .inputs import LoadedInputs, PolicyChoice, input_files, policy_file, writable_folder
+
+
+class Stopped(BaseException):
+    """A training was asked to stop, and resumes."""
 
 
 def describe_run(case: LoadedInputs, choice: PolicyChoice, engine: Engine, command: str) -> RunFacts:
     """What is about to run, and how. Raises InputError if a file cannot be read."""
-    own, facts = policy_file(choice.policy), _describe(case, choice.policy, choice.settings, choice.seed, command)
-    return replace(facts, policy_file=None if own is None else file_facts(own), engine=engine.value)
+    own, inputs = policy_file(choice.policy), case.inputs
+    facts = _describe(choice.policy, choice.settings, choice.seed, input_files(inputs), inputs.selection, command)
+    return replace(
+        facts,
+        policy_file=None if own is None else file_facts(own),
+        engine=engine.value,
+        energy=inputs.energy,
+        events=tuple(map(file_facts, inputs.events)),
+    )
 
 
 def describe_training(
-    case: LoadedInputs, scheduler: str, settings: Mapping[str, str], seed: int, command: str
+    scheduler: str,
+    settings: Mapping[str, str],
+    seed: int,
+    files: Sequence[InputFacts],
+    selection: Selection,
+    command: str,
 ) -> RunFacts:
-    """What is about to be trained, and how. Raises InputError if a file cannot be read."""
-    return replace(_describe(case, scheduler, settings, seed, command), kind="training")
+    """What is about to be trained, and how; `files` are of the platform and the workload."""
+    return replace(_describe(scheduler, settings, seed, files, selection, command), kind="training")
 
 
-def _describe(case: LoadedInputs, policy: str, options: Mapping[str, str], seed: int, command: str) -> RunFacts:
-    inputs = case.inputs
+def _describe(
+    policy: str,
+    options: Mapping[str, str],
+    seed: int,
+    files: Sequence[InputFacts],
+    selection: Selection,
+    command: str,
+) -> RunFacts:
     return RunFacts(
         decision=__version__,
         command=printable(command),
@@ -43,11 +66,9 @@ def _describe(case: LoadedInputs, policy: str, options: Mapping[str, str], seed:
         options={name: printable(value) for name, value in options.items()},
         seed=seed,
         engine=Engine.EMBEDDED.value,
-        energy=inputs.energy,
-        platform=file_facts(inputs.platform),
-        workloads=tuple(map(file_facts, inputs.workloads)),
-        selection=inputs.selection,
-        events=tuple(map(file_facts, inputs.events)),
+        platform=files[0],
+        workloads=tuple(files[1:]),
+        selection=selection,
         host=platform.node(),
         process=os.getpid(),
         begin=_now(),
@@ -131,7 +152,8 @@ def _remove(path: Path) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    text = str(error) if isinstance(error, DecisionError) else f"{type(error).__name__}: {error}"
+    plain = isinstance(error, DecisionError | Stopped)
+    text = str(error) if plain else f"{type(error).__name__}: {error}"
     return printable(text.partition("\n")[0].rstrip(": "))
 
 

@@ -8,6 +8,7 @@ from tempfile import TemporaryFile
 import msgspec
 
 from decision.formats import load_events, load_platform, write_workload
+from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
 from decision.model.errors import ConfigError
@@ -53,6 +54,11 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
         workloads=[_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)],
         events=read_events(inputs.events),
     )
+
+
+def input_files(inputs: Inputs) -> list[InputFacts]:
+    """The platform's file and the workloads'. Raises InputError if one cannot be read."""
+    return [file_facts(path) for path in (inputs.platform, *inputs.workloads)]
 
 
 def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[MachineEvent]:

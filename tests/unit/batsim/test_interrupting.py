@@ -1,5 +1,6 @@
 """SIGINT and SIGTERM end the decision process between two messages, with a whole recording."""
 
+import ctypes
 import json
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 import zmq
 from helpers.driver_fakes import BEGINS, CALL
 
-from decision.batsim.signals import Interrupted, stop_on_signals
+from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed, stop_on_signals
 
 SERVER = """
 import sys, time
@@ -69,3 +70,25 @@ def test_handlers_are_put_back():
         with pytest.raises(Interrupted, match="SIGTERM"):
             stop.check()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Interrupted)])
+def test_a_signal_that_a_callback_of_c_gets_ends_the_block(number, error, capsys):
+    """The compiler of kernels calls Python; what it raises there is lost, and it fails of something else later."""
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))
+    with pytest.raises(error), interrupted_by_sigterm(), none_swallowed():
+        callback()
+        raise RuntimeError("no compiled object yet")
+    assert capsys.readouterr().err == ""
+
+
+def test_errors_without_a_signal_stay_what_they_are(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(unraisable.exc_type))
+    before = sys.unraisablehook
+    callback = ctypes.CFUNCTYPE(None)(lambda: 1 / 0)
+    with pytest.raises(RuntimeError, match="no compiled object yet"), none_swallowed():
+        callback()
+        raise RuntimeError("no compiled object yet")
+    assert seen == [ZeroDivisionError]
+    assert sys.unraisablehook == before

@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.model.errors import InputError
+from decision.model.errors import ConfigError, InputError
+from decision.model.hosts import MOST_HOSTS, parse_intervals
 from decision.model.record import (
     EnergyTable,
     FinalState,
@@ -34,6 +35,9 @@ Place = str | os.PathLike[str]
 Columns = dict[str, Sequence[str]]
 
 _SIX_DIGITS = 5.1e-6  # relative error of a number with six digits, and a little
+_TOLERATED = 1.0  # seconds that rounded times may be off
+_LONGEST = 1e15  # seconds: later ones are no times of a simulation
+_SHOWN = 60  # characters of a host set in an error
 _ADVICE = "give the folder or the prefix of what Batsim or decision wrote"
 
 
@@ -191,13 +195,18 @@ def _jobs(path: Path) -> JobTable:
         faults = {
             "a time that is not a finite number": untold,
             "a run time below 0": jobs.runtime < 0,
+            "a start before its submission": jobs.start_time < jobs.submit_time - _TOLERATED,
+            "a time of 1e15 s or more": np.maximum(jobs.start_time, jobs.runtime) >= _LONGEST,
             "a number of hosts that is not 1 or more": jobs.size < 1,
         }
         for fault, has in faults.items():
             if (ran & has).any():
                 raise ValueError(f"job {jobs.id[int((ran & has).argmax())]} has {fault}")
+        for hosts in set(jobs.allocation):
+            if max((last for _, last in parse_intervals(hosts)), default=0) >= MOST_HOSTS:
+                raise ValueError(f"a job ran on the hosts {hosts[:_SHOWN]}, and no platform has so many")
         return jobs
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, ConfigError) as error:
         raise InputError(
             f"{path}: not the jobs of a run ({_in_words(error)}); was it written by Batsim 3, 4 or 5?"
         ) from None

@@ -16,6 +16,7 @@ from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
 from decision.model.platform import Platform
 from decision.model.workload import Workload
+from decision.room import check_memory
 from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
 
 from . import find_checkpoint
@@ -24,6 +25,8 @@ from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
 from .training import Report, Training, run_training
 from .validation import Validation
+
+_EPISODE = 500  # bytes that the metrics of an episode take
 
 
 def train_scheduler(
@@ -108,7 +111,7 @@ class EpisodeComparison:
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Raises:
-        ConfigError: if platform and workload do not fit together.
+        ConfigError: if platform and workload do not fit together, or their metrics not into memory.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class EpisodeComparison:
     ) -> None:
         self._setup = partial(make_setup, workload, platform, episodes=Episodes(jobs=placed, online=online))
         self._seed, self._decide_limit = seed, decide_limit
+        check_memory("episodes", episodes, _EPISODE)
         self._plain = self._setup()
         self.first, self.jobs = random_rows(self._plain, episodes, seed), len(workload.jobs)
 

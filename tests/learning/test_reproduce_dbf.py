@@ -9,6 +9,7 @@ import pytest
 from helpers.learning_runs import write_log
 
 from decision.envs import EPISODE_METRICS, PlacedJobs
+from decision.formats.run_facts import read_facts
 from decision.reproduce.dbf_results import read_types, types_csv
 from decision.reproduce.dbf_runs import BUDGETS, BudgetName
 
@@ -55,6 +56,8 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
     assert "| wait, s: 100 jobs | wait, s: 200 jobs | wait, s: whole |" in table
     assert [row["horizon"] for row in read(folder / "9-1-0" / "horizons.csv")] == ["100", "200", "0"]
+    facts = read_facts(folder / "9-1-0")
+    assert (facts.kind, facts.state, facts.workloads[0].name) == ("training", "finished", "log.swf")
 
 
 def test_budgets_that_share_runs_do_them_alike():

@@ -121,6 +121,12 @@ def test_more_environments_than_fit_are_refused_before_they_are_made(tmp_path):
     assert re.search(r"GiB are free: at most [\d,]+ fit$", refused.stderr.strip())
 
 
+def test_more_episodes_than_fit_are_refused_before_they_are_drawn():
+    refused = cli("evaluate", "easy", *TOY, "--episodes", "1000000000")
+    assert refused.exit_code == 2
+    assert re.search(r"1,000,000,000 episodes need .* GiB are free: at most [\d,]+ fit$", refused.stderr.strip())
+
+
 def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
     other = tmp_path / "other.json"
     other.write_bytes(Path("workloads/toy.json").read_bytes() + b"\n")

@@ -105,13 +105,25 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         read_joules(tmp_path)
 
 
-def test_a_job_that_ran_at_no_time_is_refused(prefix):
+@pytest.mark.parametrize(
+    ("column", "cell", "fault"),
+    [
+        ("starting_time", "nan", "has a time that is not a finite number"),
+        ("starting_time", "-5", "has a start before its submission"),
+        ("submission_time", "1e9", "has a start before its submission"),
+        ("starting_time", "1e308", "has a time of 1e15 s or more"),
+        ("execution_time", "1e300", "has a time of 1e15 s or more"),
+        ("allocated_resources", "0-99999999", "a job ran on the hosts 0-99999999, and no platform has so many"),
+        ("allocated_resources", "x", "'x' is neither a host id nor an interval"),
+    ],
+)
+def test_a_job_that_ran_at_no_time_or_nowhere_is_refused(prefix, column, cell, fault):
     path = Path(f"{prefix}_jobs.csv")
     header, first, *rest = path.read_text().splitlines()
     cells = first.split(",")
-    cells[header.split(",").index("starting_time")] = "nan"
+    cells[header.split(",").index(column)] = cell
     path.write_text("\n".join((header, ",".join(cells), *rest, "")))
-    with pytest.raises(InputError, match=f"{THREE.id[0]} has a time that is not a finite number"):
+    with pytest.raises(InputError, match=rf"out_jobs\.csv: not the jobs of a run \(.*{fault}"):
         read_jobs(prefix)
 
 

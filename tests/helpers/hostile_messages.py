@@ -47,7 +47,7 @@ PLACEHOLDER = '"\u2020"'  # where the deep one goes
 def mutant(message: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     """One of a message's mutants; `others` are messages from which parts may come."""
     if rng.random() < 0.25:
-        return _mutate_bytes(message, rng, others)
+        return mutate_bytes(message, rng, others)
     value = json.loads(message)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
         value = _mutate_value(value, rng, others)
@@ -59,7 +59,8 @@ def frames(message: bytes, rng: random.Random) -> list[bytes]:
     return rng.choice([[message], [b"x", message], [], [b"", message, b""], [b"", b"", message], [b"x", b"", message]])
 
 
-def _mutate_bytes(message: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+def mutate_bytes(message: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """Bytes of which some are missing, others, doubled or from elsewhere."""
     data = bytearray(message)
     at, until = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
     match rng.randrange(6):

@@ -7,18 +7,21 @@ import gc
 import os
 import random
 import re
+import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import zmq
 from helpers.engine_worlds import Capricious, World, worlds
-from helpers.hostile_messages import frames, mutant
+from helpers.hostile_messages import frames, mutant, mutate_bytes
 from hypothesis import given, settings
 
 from decision.batsim.agent import make_agent
 from decision.batsim.conversation import Recorder, answer_all
+from decision.batsim.line import Line
 from decision.batsim.wire import Wire
 from decision.batsim.zmq_loop import ask_all
 from decision.engine.embedded import EmbeddedEngine
@@ -129,6 +132,47 @@ def test_the_decision_process_blames_batsim(asked, tmp_path):
         batsim.close()
         watched.look(number)
     context.term()
+
+
+def on_the_wire(data: bytes) -> bytes:
+    """A message as ZeroMQ sends it."""
+    size = len(data)
+    return b"\x01\0" + (bytes((0, size)) if size < 256 else b"\2" + size.to_bytes(8, "big")) + data
+
+
+def test_the_line_to_a_batsim_that_we_start_blames_it(asked, tmp_path):
+    rng, watched, others = random.Random(SEED), Watched(), [data for _, questions in asked for data in questions]
+    hello = b"\xff" + bytes(8) + b"\x7f\3\1NULL" + bytes(48) + b"\4\x19\5READY\x0bSocket-Type\0\0\0\3REQ"
+    for number in range(COUNT):
+        policy, questions = rng.choice(asked)
+        turn = rng.randrange(len(questions))
+        bad = mutant(questions[turn], rng, others)
+        said = [hello, *map(on_the_wire, (*questions[:turn], bad, *questions[turn + 1 :]))]
+        if rng.random() < 0.5:
+            at = rng.randrange(len(said))
+            said[at] = mutate_bytes(said[at], rng, others)
+        path = f"{tmp_path}/line{number}"
+        with Line(path, timeout=10, advice="") as line, socket.socket(socket.AF_UNIX) as batsim:
+            batsim.connect(path)
+            sending = threading.Thread(target=send_and_go, args=(batsim, b"".join(said)))
+            sending.start()
+            try:
+                answer_all(make_agent(policy, {}), line, Recorder(None))
+            except BaseException as error:
+                judge(error, f"case {number}, {policy}, after {turn} messages, {bad!r:.3000}", USERS_OWN)
+            line.close(0)
+            sending.join()
+        Path(path).unlink()
+        watched.look(number)
+
+
+def send_and_go(batsim: socket.socket, data: bytes) -> None:
+    """Say all at once, and hear no more."""
+    with suppress(OSError):
+        batsim.sendall(data)
+        batsim.shutdown(socket.SHUT_WR)
+        while batsim.recv(1 << 16):
+            pass
 
 
 # --- Batsim's end hears --------------------------------------------------------------------------------------

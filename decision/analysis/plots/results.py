@@ -42,6 +42,7 @@ _WIDE = 30.0  # the largest bound over the smallest, from which on a scale is lo
 _BESIDE = 40.0  # ems: the width from which on there are two panels in a row
 _LONGEST = 20  # ems of a policy's name in a line
 _MEGA = 1e6
+_IN_THOUSANDS = "{x:,.10g}"  # a format of ticks: 12,000
 
 
 @styled
@@ -118,7 +119,7 @@ def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
         unit = "MJ"
         axes.xaxis.set_major_formatter(FuncFormatter(lambda joules, _: f"{joules / _MEGA:,.10g}"))
     else:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axes.xaxis.set_major_formatter(_IN_THOUSANDS)
     low, high = axes.get_xlim()
     if axes.get_xscale() == "linear" and low < high / 2 and min(row.score.low for row in rows) >= 0:
         axes.set_xlim(left=0)
@@ -215,6 +216,7 @@ def _draw_panel(axes: Axes, panel: _Panel, trainings: Sequence[LearningCurve]) -
             axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=look.color, alpha=0.2, linewidth=0)
     axes.set_title(panel.title)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_major_formatter(_IN_THOUSANDS)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.margins(x=0.02)
 

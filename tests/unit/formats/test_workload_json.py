@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,12 @@ def test_a_written_job_whose_name_contains_that_of_the_workload_is_read_again(tm
 
 def test_a_workload_without_jobs_is_read(tmp_path: Path) -> None:
     assert load(tmp_path, []).jobs == ()
+
+
+def test_numbers_are_written_with_at_most_15_digits_which_batsim_reads_as_we_do(tmp_path: Path) -> None:
+    jobs = [Job(id="w0!a", submit_time=1 / 3, size=1, walltime=0.1 * 3 * 36, profile="p")]
+    profiles = {"p": Delay(10.799999999999999), "q": ParallelHomogeneous(263250999999.99997, 0.0)}
+    write_workload(tmp_path / "w0.json", Workload(name="w0", jobs=jobs, profiles=profiles, nb_res=1))
+    numbers = re.findall(r"\d+\.?\d*", (tmp_path / "w0.json").read_text())
+    assert {"0.333333333333333", "10.8"} <= set(numbers)
+    assert max(len(number.replace(".", "").lstrip("0")) for number in numbers) == 15

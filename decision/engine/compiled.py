@@ -33,6 +33,7 @@ from decision.state.cluster import (
 from . import refusals
 from .kernels import arrays as a
 from .kernels import commands as c
+from .kernels import links
 from .kernels.server import advance, begin, load_reply
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
@@ -70,7 +71,7 @@ class CompiledEngine:
         check_inputs(platform, workloads, events, options)
         self.platform, self.options, self.events = platform, options, events_in_order(events)
         check_events(self.events, len(platform.hosts))
-        truth, self.names = build_truth(workloads, [self.events] if events else [])
+        truth, self.names = build_truth(workloads, [self.events] if events else [], links.refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
@@ -150,9 +151,13 @@ class CompiledEngine:
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
             self.allocations.put_aside(self.world)
             intervals = 2 * count[N_INTERVALS] + room  # half of them, or they are put aside all the time
+        network = self.world.network
+        if network.number[links.CHANGED] and network.number[links.N_FLOWS]:
+            network = links.grow_network(network)
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
+            network=network,
             rows=a.grow_rows(rows, number, 2 * room),
             state=with_room(state, 0, int(intervals), running),
         )
@@ -287,4 +292,6 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
             sim.real[a.WATTS_MIN] += power.epsilon
     nb_rows = 2 * nb_jobs + 16 * hosts + 1024
     rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if options.energy else 0)
-    return a.World(state, facts, truth, sim, rows, p.new_plan(state))
+    communicates = bool(truth.leaf_bytes.any()) or options.dynamic_jobs
+    network = links.new_network(platform if communicates else None)
+    return a.World(state, facts, truth, sim, network, rows, p.new_plan(state))

@@ -3,6 +3,8 @@
 TIME_PRECISION = 1e-9  # seconds: with less than this left, a sleep is over
 WORK_PRECISION = 1e-14  # share: with less than this left, a parallel task is over
 LAST_INSTANT = 1e15  # seconds: from then on numbers of 53 bits do not tell tenths of a second apart
+SHARE_PRECISION = 1e-5  # bytes/s or flop/s: with less than this left, a link or host is full
+TCP_WINDOW = 4194304.0  # bytes: what bounds a flow, with the latency of its way
 TASK_STEPS = 3  # requests to SimGrid's kernel before a parallel task begins: flops, bytes, hosts
 
 SHORTEST_CALL = 1e-5  # seconds: Batsim's waiter never sleeps for less

@@ -41,10 +41,14 @@ class LeafTask(msgspec.Struct, frozen=True):
     flops: tuple[float, ...] = ()  # (n,) flop per executor, with FLOPS_VECTOR only
     exit_code: int = 0  # once the leaf is over: 0 goes on to the next leaf, anything else ends the job
     path: tuple[tuple[str, int], ...] = ()  # enclosing composed profiles, outermost first, and which of their tasks
+    sent: float = 0.0  # byte from each executor to each other; in all with FLOPS_TOTAL; the most with FLOPS_VECTOR
+    matrix: tuple[float, ...] = ()  # (n * n,) byte from each executor to each, with FLOPS_VECTOR that sends only
 
 
-def flatten(name: str, workload: Workload) -> tuple[LeafTask, ...]:
+def flatten(name: str, workload: Workload, no_network: str = "") -> tuple[LeafTask, ...]:
     """The leaf tasks of a profile in the order in which they run.
+
+    `no_network` says why they cannot communicate, where they cannot (`decision.engine.kernels.links.refusal`).
 
     A composed profile ends with its first task whose exit code is not 0, so the leaves after such a task are
     left out, and the last leaf has the exit code of the whole.
@@ -54,6 +58,9 @@ def flatten(name: str, workload: Workload) -> tuple[LeafTask, ...]:
     """
     leaves: list[LeafTask] = []
     for leaf in _leaves(name, workload, ()):
+        if leaf.sent > 0 and no_network:
+            reason = f"communication (com = {leaf.sent:g} bytes), but {no_network}; {ADVICE}"
+            raise _refusal(leaf.profile, workload, reason)
         leaves.append(leaf)
         if len(leaves) > MAX_LEAVES:
             raise _refusal(name, workload, f"more than {MAX_LEAVES:,} tasks once unrolled; lower 'repeat'")
@@ -92,10 +99,8 @@ def _leaf(name: str, profile: Profile, workload: Workload, path: tuple[tuple[str
         reason = f"type {profile.type!r}, which the embedded engine cannot simulate; {ADVICE}"
         raise _refusal(name, workload, reason)
     kind, amount, flops, sent = _work(profile)
-    if sent > 0:
-        reason = f"communication (com = {sent:g} bytes), and the embedded engine has no network; {ADVICE}"
-        raise _refusal(name, workload, reason)
-    return LeafTask(name, kind, amount, flops, profile.exit_code, path)
+    matrix = profile.bytes if isinstance(profile, Parallel) and sent > 0 else ()
+    return LeafTask(name, kind, amount, flops, profile.exit_code, path, sent, matrix)
 
 
 def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
@@ -155,10 +160,19 @@ def on_hosts(leaf: LeafTask, places: Sequence[int], nb_hosts: int) -> LeafTask:
     """
     if leaf.kind is LeafKind.DELAY:
         return leaf
-    flops = [0.0] * nb_hosts
+    flops, matrix = [0.0] * nb_hosts, [0.0] * nb_hosts**2
     for place, amount in zip(places, amounts(leaf, len(places)), strict=True):
         flops[place] += amount
-    return msgspec.structs.replace(leaf, kind=LeafKind.FLOPS_VECTOR, amount=0.0, flops=tuple(flops))
+    for sender, receiver, sent in sendings(leaf, len(places)):
+        matrix[places[sender] * nb_hosts + places[receiver]] += sent
+    return msgspec.structs.replace(
+        leaf,
+        kind=LeafKind.FLOPS_VECTOR,
+        amount=0.0,
+        flops=tuple(flops),
+        sent=max(matrix),
+        matrix=tuple(matrix) if max(matrix) > 0 else (),
+    )
 
 
 def amounts(leaf: LeafTask, executors: int) -> Sequence[float]:
@@ -166,3 +180,13 @@ def amounts(leaf: LeafTask, executors: int) -> Sequence[float]:
     if leaf.kind is LeafKind.FLOPS_VECTOR:
         return leaf.flops
     return [leaf.amount / executors if leaf.kind is LeafKind.FLOPS_TOTAL else leaf.amount] * executors
+
+
+def sendings(leaf: LeafTask, executors: int) -> Iterator[tuple[int, int, float]]:
+    """Who sends to whom how many bytes, where there are any: sender by sender, as SimGrid adds them up."""
+    if leaf.kind is LeafKind.FLOPS_VECTOR:
+        pairs = ((*divmod(at, executors), sent) for at, sent in enumerate(leaf.matrix))
+    else:
+        sent = leaf.sent / executors if leaf.kind is LeafKind.FLOPS_TOTAL else leaf.sent
+        pairs = ((i, j, sent) for i in range(executors) for j in range(executors) if i != j)
+    return (pair for pair in pairs if pair[2] > 0)

@@ -24,7 +24,8 @@ _TIES = 16384  # instants at which several jobs are submitted, sorted at once
 class Names:
     """What the numbers of `Truth` mean to people: jobs by truth, growing with dynamic jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, no_network: str = "") -> None:
+        self.no_network = no_network  # why jobs cannot communicate, where they cannot
         self.users: dict[str, int] = {}
         self._parts: list[tuple[Workload, Sequence[Job]]] = []  # in order of submission
         self._added: list[Job] = []
@@ -76,7 +77,7 @@ class Names:
         """The leaves of a profile; errors as `flatten`."""
         key = (workload.name, profile)
         if key not in self._flat:
-            self._flat[key] = flatten(profile, workload)
+            self._flat[key] = flatten(profile, workload, self.no_network)
         return self._flat[key]
 
     def set_leaves(self, truth: int, leaves: tuple[LeafTask, ...]) -> None:
@@ -141,13 +142,15 @@ def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
             away -= hosts
 
 
-def build_truth(workloads: Sequence[Workload], events: Sequence[Sequence[MachineEvent]]) -> tuple[Truth, Names]:
-    """Arrays and names of static workloads and event lists.
+def build_truth(
+    workloads: Sequence[Workload], events: Sequence[Sequence[MachineEvent]], no_network: str = ""
+) -> tuple[Truth, Names]:
+    """Arrays and names of static workloads and event lists; `no_network` as for `flatten`.
 
     Raises:
         ConfigError: if two jobs share an id, a job asks for no host, or a profile cannot be simulated here.
     """
-    names, profiles = Names(), _Profiles()
+    names, profiles = Names(no_network), _Profiles()
     parts = [_static_jobs(names, profiles, workload) for workload in workloads]
     columns = {name: _joined([part[name] for part in parts], dtype) for name, dtype in _BY_JOB.items()}
     ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
@@ -167,7 +170,7 @@ def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...],
 
 def with_leaves(truth: Truth, at: int, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
     """The same truth in which job `at` does `leaves`."""
-    table = _Profiles(len(truth.leaf_first), len(truth.leaf_kind), len(truth.vector))
+    table = _Profiles(len(truth.leaf_first), len(truth.leaf_kind), len(truth.vector), len(truth.matrix))
     number = table.add(leaves, moldable)
     arrays = {n: np.append(getattr(truth, n), new) for n, new in table.arrays().items()}
     arrays["profile"] = truth.profile.copy()
@@ -239,11 +242,15 @@ def _refuse(names: Names, jobs: Sequence[Job], workload: Workload) -> NoReturn:
 class _Profiles:
     """Profiles and their leaves, after so many that there are already."""
 
-    def __init__(self, first_profile: int = 0, first_leaf: int = 0, first_flop: int = 0) -> None:
-        self._first_profile, self._first_leaf, self._first_flop = first_profile, first_leaf, first_flop
+    def __init__(
+        self, first_profile: int = 0, first_leaf: int = 0, first_flop: int = 0, first_byte: int = 0
+    ) -> None:
+        self._first_profile, self._first_leaf = first_profile, first_leaf
+        self._first_flop, self._first_byte = first_flop, first_byte
         self._moldable, self._leaf_first, self._leaf_count = array("b"), array("q"), array("i")
         self._kind, self._amount, self._exit_code = array("b"), array("d"), array("i")
         self._vector, self._flops = array("q"), array("d")
+        self._sent, self._matrix, self._bytes = array("d"), array("q"), array("d")
 
     def of_jobs(self, jobs: JobColumns, workload: Workload, names: Names) -> NDArray[np.int32]:
         """The profile of each job. Raises ConfigError where one cannot be simulated."""
@@ -272,6 +279,9 @@ class _Profiles:
             self._exit_code.append(leaf.exit_code)
             self._vector.append(self._first_flop + len(self._flops))
             self._flops.extend(leaf.flops)
+            self._sent.append(leaf.sent)
+            self._matrix.append(self._first_byte + len(self._bytes))
+            self._bytes.extend(leaf.matrix)
         return number
 
     def _add_delays(self, durations: NDArray[np.float64]) -> int:
@@ -285,6 +295,8 @@ class _Profiles:
         self._amount.frombytes(durations.tobytes())
         self._exit_code.extend(array("i", [0]) * count)
         self._vector.extend(array("q", [self._first_flop + len(self._flops)]) * count)
+        self._sent.extend(array("d", [0.0]) * count)
+        self._matrix.extend(array("q", [self._first_byte + len(self._bytes)]) * count)
         return number
 
     def arrays(self) -> Mapping[str, np.ndarray]:
@@ -297,7 +309,10 @@ class _Profiles:
             "leaf_amount": np.array(self._amount, np.float64),
             "leaf_vector": np.array(self._vector, np.int64),
             "leaf_exit": np.array(self._exit_code, np.int32),
+            "leaf_bytes": np.array(self._sent, np.float64),
+            "leaf_matrix": np.array(self._matrix, np.int64),
             "vector": np.array(self._flops, np.float64),
+            "matrix": np.array(self._bytes, np.float64),
         }
 
 

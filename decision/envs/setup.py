@@ -185,7 +185,7 @@ def make_episodes(
     Raises:
         ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
     """
-    truth, names = build_truth([workload], [])
+    truth, names = build_truth([workload], [], "training environments have no network")
     count, submit = len(names), truth.submit_time
     rows = np.arange(count) if episodes.rows is None else np.array(episodes.rows, np.int64)
     if not len(rows) or rows.min() < 0 or rows.max() >= count or (np.diff(rows) <= 0).any():

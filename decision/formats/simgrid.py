@@ -5,6 +5,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from decision.model.errors import ConfigError
 from decision.model.platform import PowerState, SleepState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
@@ -266,7 +268,8 @@ def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> Topology:
     """The topology of a <zone> with the properties of `zone_properties`; errors as `topology_of_cluster`."""
     kind, _, parameters = properties[TOPOLOGY].partition(" ")
     links = [_link(*text.strip().split(" ", 1)) for text in properties.get(LINKS, "").split(",")]
-    return _topology(kind, parameters, links, nb_hosts)
+    topology = _topology(kind, parameters, links, nb_hosts)
+    return msgspec.structs.replace(topology, pooled=True) if isinstance(topology, FatTree) else topology
 
 
 def zone_properties(topology: Flat | FatTree) -> dict[str, str]:

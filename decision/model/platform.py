@@ -91,6 +91,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""  # the file it came from
     topology: Topology | None = None  # None where the network is unknown
     places: tuple[int, ...] = ()  # each host's place in the topology; empty where it is the host's id
+    unmodelled: str = ""  # what else its network has that a topology does not say, such as a loopback
     routes: tuple[Route, ...] = ()  # of messages to the master: from each compute host, and then its own to itself;
     # empty where all messages arrive at once
 

@@ -70,6 +70,7 @@ class FatTree(msgspec.Struct, frozen=True):
     up: tuple[int, ...]  # switches above each device of a level
     cables: tuple[int, ...]  # parallel links between two connected devices of a level
     links: tuple[Link, ...]  # one cable of each level
+    pooled: bool = False  # True: the cables from a subtree to the level above are one link, even where all are equal
 
     def __post_init__(self) -> None:
         _check_counts("devices below, switches above and cables", *self.down, *self.up, *self.cables)
@@ -80,6 +81,11 @@ class FatTree(msgspec.Struct, frozen=True):
     def nb_hosts(self) -> int:
         """Hosts in all."""
         return prod(self.down)
+
+    @property
+    def has_pooled_links(self) -> bool:
+        """Whether a platform file has pooled links for it: SimGrid's own fat-trees have equal links only."""
+        return self.pooled or len(set(self.links)) > 1
 
     @property
     def hosts_per_switch(self) -> int:

@@ -19,6 +19,8 @@ from decision.model.record import HostState
 from decision.policies.plan_arrays import PlanArrays
 from decision.state.cluster import ClusterState, PlatformFacts
 
+from .links import Network
+
 # Kinds of leaf task
 DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
 
@@ -35,7 +37,8 @@ DELAY, FLOPS_EACH, FLOPS_TOTAL, FLOPS_VECTOR = range(4)
     LATENCY_ENDS,  # message on its way to the server: its byte follows
     MESSAGE_ARRIVES,  # message that the server takes now, and whose sender goes on
     OVERRUN_ENDS,  # job that is over: its task computes until the server hears of it
-) = range(11)
+    FLOW_BEGINS,  # job: its task communicates once the latency is over
+) = range(12)
 
 # Messages in the server's mailbox
 (
@@ -171,7 +174,10 @@ class Truth(Bundle):
     leaf_amount: F8  # (L,) seconds or flop
     leaf_vector: I8  # (L,) where the amounts per executor begin in `vector`
     leaf_exit: I4  # (L,) exit code once the leaf is over; not 0 ends the job
+    leaf_bytes: F8  # (L,) bytes per pair of hosts, in all with FLOPS_TOTAL, the largest with FLOPS_VECTOR
+    leaf_matrix: I8  # (L,) where its bytes from each executor to each other begin in `matrix`
     vector: F8  # (V,) flop per executor
+    matrix: F8  # (B,) bytes
     workload_end: I8  # (K,) one past the workload's last job
     event_time: F8  # (E,) seconds, ascending in each list
     event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, or 0
@@ -264,6 +270,7 @@ class World(NamedTuple):
     facts: PlatformFacts
     truth: Truth
     sim: Sim
+    network: Network
     rows: Rows
     plan: PlanArrays
 

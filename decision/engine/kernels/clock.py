@@ -16,6 +16,7 @@ from decision.model.errors import InternalError
 from decision.state import transitions
 
 from . import arrays as a
+from .network import begin_flow
 
 
 @kernel
@@ -248,9 +249,15 @@ def _wake_actors(world):
 
 @kernel
 def _is_over(world, at):
-    """Whether an activity with next to nothing left is over. A message's byte follows its latency, in its place."""
+    """Whether an activity with next to nothing left is over. What follows a latency takes its
+    place: a message's byte, or a task that communicates."""
     sim, code = world.sim, world.sim.code[at]
     if sim.left[at] >= WORK_PRECISION and _is_task(code):
+        return False
+    if a.code_kind(code) == a.FLOW_BEGINS:
+        begin_flow(world, a.code_arg(code))
+        sim.left[at], sim.pace[at], sim.code[at] = 1.0, 0.0, a.pack(a.TASK_ENDS, a.code_arg(code))
+        sim.number[a.N_TASKS] += 1
         return False
     if a.code_kind(code) != a.LATENCY_ENDS:
         return True

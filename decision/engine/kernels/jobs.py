@@ -11,11 +11,14 @@ from decision.state.cluster import COMPUTING, IDLE
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
+from .links import CHANGED, N_FLOWS
+from .network import begin_flow, end_flow, flops_of, is_flow, latency_of, note_parts, note_speeds, sends, set_rates
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 _FAILED = int(FinalState.COMPLETED_FAILED)
 _WALLTIME_REACHED = int(FinalState.COMPLETED_WALLTIME_REACHED)
 _KILLED = int(FinalState.COMPLETED_KILLED)
+_TASKS_OF_JOBS = (a.TASK_ENDS, a.OVERRUN_ENDS)
 
 
 @kernel
@@ -95,7 +98,39 @@ def begin_computing(world, job):
             look_at(world, next_host(world, job, 0))
         sim.loading[sim.number[a.N_LOADING]] = job
         sim.number[a.N_LOADING] += 1
+    if sends(world, leaf, _nb_allocated(world, job)):
+        sim.rate[job] = 0.0
+        latency = latency_of(world, job, leaf)
+        if latency > 0.0:
+            begin_sleep(world, latency, a.pack(a.FLOW_BEGINS, job))
+            return
+        begin_flow(world, job)
     begin_task(world, sim.rate[job], a.pack(a.TASK_ENDS, job))
+
+
+@kernel
+def share_network(world):
+    """Tasks that communicate have new rates, which SimGrid computes when it lets time pass.
+
+    False where arrays must grow first.
+    """
+    sim, network = world.sim, world.network
+    if network.number[CHANGED] == 0:
+        return True
+    for flow in range(network.number[N_FLOWS]):
+        known = network.flow_first[flow] >= 0
+        if not known and not note_parts(world, flow, present_leaf(world, network.flow_job[flow])):
+            return False
+    set_rates(world)
+    for flow in range(network.number[N_FLOWS]):
+        job = network.flow_job[flow]
+        sim.rate[job] = network.flow_rate[flow]
+        _load_hosts(world, job, present_leaf(world, job))
+    for i in range(sim.number[a.N_ACTIVITIES]):
+        rate = sim.rate[a.code_arg(sim.code[i])] if a.code_kind(sim.code[i]) in _TASKS_OF_JOBS else np.inf
+        if rate < np.inf:  # those that do not communicate have theirs already
+            sim.pace[i] = rate
+    return True
 
 
 @kernel
@@ -120,18 +155,6 @@ def begin_limit(world, job):
 
 
 @kernel
-def _amount_on(world, job, leaf, executor):
-    """Flop that the job's host number `executor` computes in this leaf."""
-    truth = world.truth
-    kind = truth.leaf_kind[leaf]
-    if kind == a.FLOPS_EACH:
-        return truth.leaf_amount[leaf]
-    if kind == a.FLOPS_TOTAL:
-        return truth.leaf_amount[leaf] / _nb_allocated(world, job)
-    return truth.vector[truth.leaf_vector[leaf] + executor]
-
-
-@kernel
 def _nb_allocated(world, job):
     """Number of hosts that the job has."""
     state = world.state
@@ -146,9 +169,10 @@ def _task_rate(world, job, leaf):
     """Fraction of the task done per second: the slowest host sets the pace; inf with nothing to compute."""
     state = world.state
     begin, executor, rate = state.alloc_first[job], 0, np.inf
+    hosts = _nb_allocated(world, job)
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            amount = _amount_on(world, job, leaf, executor)
+            amount = flops_of(world.truth, leaf, hosts, executor)
             if amount > 0.0:
                 rate = min(rate, world.facts.speed[host, state.pstate[host]] / amount)
             executor += 1
@@ -165,10 +189,10 @@ def _load_hosts(world, job, leaf):
     state, sim = world.state, world.sim
     if sim.number[a.ENERGY_ON] == 0:
         return
-    begin, executor = state.alloc_first[job], 0
+    begin, executor, hosts = state.alloc_first[job], 0, _nb_allocated(world, job)
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            amount = _amount_on(world, job, leaf, executor)
+            amount = flops_of(world.truth, leaf, hosts, executor)
             put_load(world, host, amount * sim.rate[job] if amount > 0.0 else 0.0)
             executor += 1
 
@@ -205,6 +229,10 @@ def speed_changed(world, job):
     at = find(world, a.pack(a.TASK_ENDS, job))
     if at < 0:
         return
+    if is_flow(world, job):
+        note_speeds(world, job, leaf)
+        joules_of(world, job)
+        return
     sim.rate[job] = _task_rate(world, job, leaf)
     sim.pace[at] = sim.rate[job]
     joules_of(world, job)  # measures its hosts, at the load that they have had
@@ -219,6 +247,7 @@ def end_leaf(world, job):
     if truth.leaf_kind[leaf] == a.DELAY:
         elapsed = truth.leaf_amount[leaf]
     else:
+        end_flow(world, job)
         cancel(world, a.pack(a.WALLTIME_ENDS, job))
     if sim.walltime_left[job] >= 0.0:
         sim.walltime_left[job] -= elapsed
@@ -240,6 +269,8 @@ def end_at_walltime(world, job):
         world.sim.code[at] = a.pack(a.OVERRUN_ENDS, job)
     else:
         cancel(world, a.pack(a.TASK_ENDS, job))
+        cancel(world, a.pack(a.FLOW_BEGINS, job))
+        end_flow(world, job)
     _end_job(world, job, _WALLTIME_REACHED, WALLTIME_CODE)
 
 
@@ -249,6 +280,7 @@ def end_overrun(world, job):
     task = a.pack(a.OVERRUN_ENDS, job)
     if find(world, task) >= 0:
         cancel(world, task)
+        end_flow(world, job)
         unload_hosts(world, job)
 
 
@@ -276,10 +308,12 @@ def kill_job(world, job):
         if sim.number[a.ENERGY_ON]:
             measure_host(world, next_host(world, job, 0))
     else:
-        at, instant = find(world, task), is_instant(world, task)
+        at, instant, waits = find(world, task), is_instant(world, task), find(world, a.pack(a.FLOW_BEGINS, job)) >= 0
         sim.progress[job] = 1.0 - sim.left[at] if at >= 0 else 1.0 * instant
-        exit_code = KILLED_CODE if at >= 0 or instant else WALLTIME_CODE
+        exit_code = KILLED_CODE if at >= 0 or instant or waits else WALLTIME_CODE
         cancel(world, task)
+        cancel(world, a.pack(a.FLOW_BEGINS, job))
+        end_flow(world, job)
         unload_hosts(world, job)
     cancel(world, a.pack(a.DELAY_ENDS, job))
     cancel(world, a.pack(a.WALLTIME_ENDS, job))
@@ -290,4 +324,4 @@ def kill_job(world, job):
 def is_computing(world, job):
     """Whether a parallel task of the job is under way."""
     task = a.pack(a.TASK_ENDS, job)
-    return find(world, task) >= 0 or is_instant(world, task)
+    return find(world, task) >= 0 or find(world, a.pack(a.FLOW_BEGINS, job)) >= 0 or is_instant(world, task)

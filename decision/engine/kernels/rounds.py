@@ -51,6 +51,7 @@ from .jobs import (
     present_leaf,
     unload_hosts,
 )
+from .network import end_flow
 from .senders import continue_sender, send_due_events, submit_due
 from .switches import reach_pstate, set_target_pstate
 
@@ -131,6 +132,8 @@ def _ask(world, i, request, arg):
 def _wake(world, i):
     """The first round of one actor."""
     sim, kind = world.sim, a.code_kind(world.sim.actor[i])
+    if kind == a.OVERRUN_ENDS:
+        end_flow(world, a.code_arg(sim.actor[i]))
     if kind in (a.DELAY_ENDS, a.TASK_ENDS, a.WALLTIME_ENDS):
         _wake_job(world, i)
     elif sim.number[a.ENERGY_ON] == 0:

@@ -16,7 +16,7 @@ from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
 from .commands import begin_command, handle_command, is_possible, note_end
 from .energy import begin_energy, enter
-from .jobs import load_hosts
+from .jobs import load_hosts, share_network
 from .rounds import (
     first_round,
     next_round,
@@ -116,7 +116,7 @@ def advance(world):
             if result != NOT_OVER:
                 return result
         number[a.MAIL_HEAD] = number[a.MAIL_TAIL] = 0  # the next message takes the memory of the first
-        if not _has_room(world):
+        if not (_has_room(world) and share_network(world)):
             return a.GROW
         load_hosts(world)
         if not pass_to_next_end(world):
@@ -131,7 +131,7 @@ def _advance_over_network(world):
     while True:
         if number[a.IN_TRANSIT] == 0 and number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
             begin_transfer(world)
-        if not _has_room(world):
+        if not (_has_room(world) and share_network(world)):
             return a.GROW
         load_hosts(world)
         if not pass_to_next_end(world):

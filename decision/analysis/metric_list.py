@@ -48,6 +48,7 @@ METRICS: dict[str, Metric] = {
         Metric("throughput", "jobs/h", "higher", "jobs that ran per hour"),
         Metric("fairness", "", "higher", "Jain's index of users' mean bounded slowdowns"),
         Metric("hops", "hops", "lower", "mean communication-hop cost of a job, where the topology is known"),
+        Metric("stretch", "", "lower", "mean run time of a job over its recorded one, without communication"),
         Metric("energy", _JOULES, "lower", "energy of all hosts"),
         Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
@@ -77,6 +78,7 @@ _DEFINED_IN: dict[str, object] = {
     "throughput": m.throughput,
     "fairness": m.fairness,
     "hops": m.communication_hops,
+    "stretch": m.stretches,
     "energy": EnergySplit,
     "idle_energy": EnergySplit,
     "switching_energy": EnergySplit,
@@ -105,18 +107,23 @@ def find_metric(name: str) -> Metric:
     return METRICS[name]
 
 
-def measure_run(record: RunRecord, platform: Platform, users: Mapping[str, str]) -> dict[str, float]:
+def measure_run(
+    record: RunRecord, platform: Platform, users: Mapping[str, str], recorded: Mapping[str, float] | None = None
+) -> dict[str, float]:
     """All metrics of a run by name; nan where they have no value.
 
     Args:
         record: the run.
         platform: its hosts.
         users: who submitted each job, by id; may be incomplete.
+        recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
     """
-    return _of_jobs(record, platform, users) | _of_energy(record, platform)
+    return _of_jobs(record, platform, users, recorded or {}) | _of_energy(record, platform)
 
 
-def _of_jobs(record: RunRecord, platform: Platform, users: Mapping[str, str]) -> dict[str, float]:
+def _of_jobs(
+    record: RunRecord, platform: Platform, users: Mapping[str, str], recorded: Mapping[str, float]
+) -> dict[str, float]:
     jobs = m.only_ran(record.jobs)
     return {
         "bounded_slowdown": m.mean(m.bounded_slowdowns(jobs)),
@@ -137,6 +144,7 @@ def _of_jobs(record: RunRecord, platform: Platform, users: Mapping[str, str]) ->
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
         "hops": m.mean(_hops(jobs, platform)) if platform.topology else math.nan,
+        "stretch": m.mean(m.stretches(jobs, recorded)),
         "rejected": float(len(record.jobs.id) - len(jobs.id)),
     }
 

@@ -103,6 +103,13 @@ def bounded_slowdowns(jobs: JobTable, bound: float = SHORTEST_RUNTIME) -> Floats
     return np.maximum(1.0, (waiting_times(jobs) + jobs.runtime) / np.maximum(jobs.runtime, bound))
 
 
+def stretches(jobs: JobTable, recorded: Mapping[str, float]) -> Floats:
+    """Run times over the recorded ones (seconds by id), of the jobs that have one above 0."""
+    wanted = np.array([recorded.get(job, 0.0) for job in jobs.id])
+    known = wanted > 0
+    return jobs.runtime[known] / wanted[known]
+
+
 def per_processor_slowdowns(jobs: JobTable) -> Floats:
     """``max(1, (w + p) / (q * p))`` of each job (Zotkin and Keleher 1999, without a bound)."""
     return np.maximum(1.0, turnaround_times(jobs) / (jobs.size * jobs.runtime))

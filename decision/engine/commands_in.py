@@ -24,7 +24,7 @@ from decision.protocol.messages import DecisionEvent, JobDescription
 
 from .options import EngineOptions
 from .profiles import LeafTask, check_width, flatten, is_moldable
-from .refusals import ADVICE, size_refusal
+from .refusals import ADVICE, network_refusal, size_refusal
 
 J = TypeVar("J")
 
@@ -152,6 +152,7 @@ class CommandReader(Generic[J]):
         self._nb_compute = len(platform.hosts)
         self._nb_hosts = len(platform.hosts) + len(platform.storage)
         self._options, self._ids, self._job_of, self._refuse = options, ids, job_of, refuse
+        self._no_network = network_refusal(platform)
         self._registration_open = options.dynamic_jobs
         self._submitted: dict[str, J] = {}
         self._forgotten: set[str] = set()  # ids of jobs whose end was reported
@@ -320,7 +321,7 @@ class CommandReader(Generic[J]):
         try:
             if job.id in self._ids:
                 raise ConfigError(f"job {job.id} exists already; give it another id")
-            leaves = flatten(job.profile, workload)
+            leaves = flatten(job.profile, workload, self._no_network)
             check_width(job, leaves, workload)
         except ConfigError as error:
             raise self._refuse(f"{job.id}: {error}") from None

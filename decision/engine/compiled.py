@@ -71,7 +71,7 @@ class CompiledEngine:
         check_inputs(platform, workloads, events, options)
         self.platform, self.options, self.events = platform, options, events_in_order(events)
         check_events(self.events, len(platform.hosts))
-        truth, self.names = build_truth(workloads, [self.events] if events else [], links.refusal(platform))
+        truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False

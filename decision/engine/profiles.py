@@ -48,7 +48,7 @@ class LeafTask(msgspec.Struct, frozen=True):
 def flatten(name: str, workload: Workload, no_network: str = "") -> tuple[LeafTask, ...]:
     """The leaf tasks of a profile in the order in which they run.
 
-    `no_network` says why they cannot communicate, where they cannot (`decision.engine.kernels.links.refusal`).
+    `no_network` says why they cannot communicate, where they cannot (`decision.engine.refusals.network_refusal`).
 
     A composed profile ends with its first task whose exit code is not 0, so the leaves after such a task are
     left out, and the last leaf has the exit code of the whole.
@@ -113,7 +113,8 @@ def _work(profile: Profile) -> tuple[LeafKind, float, tuple[float, ...], float]:
         case ParallelHomogeneousTotal():
             return LeafKind.FLOPS_TOTAL, profile.flops, (), profile.bytes
         case Parallel():
-            return LeafKind.FLOPS_VECTOR, 0.0, profile.flops, max(profile.bytes, default=0.0)
+            alone = len(profile.flops) == 1  # SimGrid computes on one host without looking at what it sends
+            return LeafKind.FLOPS_VECTOR, 0.0, profile.flops, 0.0 if alone else max(profile.bytes, default=0.0)
     raise TypeError(f"{type(profile).__name__} has parts")
 
 

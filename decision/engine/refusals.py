@@ -10,8 +10,9 @@ from typing import NamedTuple, Protocol
 
 from decision.engine.constants import LAST_INSTANT
 from decision.model.errors import ConfigError, DeadlockError, DecisionError
-from decision.model.platform import Host
+from decision.model.platform import Host, Platform
 from decision.model.record import HostState
+from decision.model.topology import FatTree, Flat
 from decision.model.workload import MachineEvent
 
 ADVICE = "run this workload with Batsim"
@@ -49,6 +50,18 @@ class HostNow(NamedTuple):
     state: HostState
     job: str
     pstate: int
+
+
+def network_refusal(platform: Platform) -> str:
+    """Why jobs that communicate cannot be simulated on this platform; empty if they can."""
+    topology = platform.topology
+    if topology is None:
+        return "the platform's topology is unknown"
+    if not isinstance(topology, Flat | FatTree):
+        return f"the embedded engine has no network of the kind {type(topology).__name__.lower()}"
+    if platform.unmodelled:
+        return f"the embedded engine has no network with {platform.unmodelled}"
+    return ""
 
 
 # --- Commands ------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from .xml_nodes import Node, read_xml
 _ROLES = ("", "compute_node", "storage", "master")
 _PROFILE_FILES = ("speed_file", "availability_file", "state_file")
 _NETWORK = ("sharing_policy", "bb_bw", "bb_lat", "bb_sharing_policy", "limiter_link", "loopback_bw", "loopback_lat")
+_MODELLED = {"sharing_policy": "SPLITDUPLEX", "bb_sharing_policy": "SHARED"}  # also where they are not given
 # element: attributes that it must have, attributes that it may have
 _ATTRIBUTES = {
     "zone": (("id", "routing"), ()),
@@ -97,7 +98,7 @@ def load_platform(
     compute = _first(by_role["compute_node"], mmax, path)
     hosts = [_host(number, f, energy, True) for number, f in enumerate(compute)]
     storage = [_host(number, f, energy, False) for number, f in enumerate(by_role["storage"], len(hosts))]
-    topology, places = _network(in_order, compute)
+    topology, places, unmodelled = _network(in_order, compute)
     master_host = by_role["master"][0]
     return Platform(
         hosts=tuple(hosts),
@@ -106,6 +107,7 @@ def load_platform(
         path=str(path),
         topology=topology,
         places=places,
+        unmodelled=unmodelled,
         routes=_routes(root, in_order, compute, master_host),
     )
 
@@ -160,14 +162,26 @@ def _first(hosts: list[_FileHost], mmax: int | None, path: str | os.PathLike[str
 # ----------------------------------------------------------------------------------------------- network
 
 
-def _network(in_order: Sequence[_FileHost], compute: Sequence[_FileHost]) -> tuple[Topology | None, tuple[int, ...]]:
-    """The topology that holds all compute hosts, if there is one, and their places in it unless these are their ids."""
+def _network(
+    in_order: Sequence[_FileHost], compute: Sequence[_FileHost]
+) -> tuple[Topology | None, tuple[int, ...], str]:
+    """The topology that holds all compute hosts, if there is one, their places in it unless these are their ids, and
+    what else it has."""
     network = compute[0].network
     if network is None or any(host.network is not network for host in compute):
-        return None, ()
+        return None, (), ""
     members = {host.name: place for place, host in enumerate(host for host in in_order if host.network is network)}
     places = tuple(members[host.name] for host in compute)
-    return _topology(network, len(members)), () if places == tuple(range(len(places))) else places
+    in_place = places == tuple(range(len(places)))
+    return _topology(network, len(members)), () if in_place else places, _unmodelled(network.attributes)
+
+
+def _unmodelled(attributes: Mapping[str, str]) -> str:
+    """What a <cluster> has that its topology does not say."""
+    for name in ("sharing_policy", "bb_sharing_policy", "limiter_link", "loopback_bw"):
+        if attributes.get(name, _MODELLED.get(name, "")) not in (_MODELLED.get(name, ""), ""):
+            return f"{name} {attributes[name]!r}"
+    return ""
 
 
 def _topology(node: Node, nb_hosts: int) -> Topology:

@@ -15,6 +15,7 @@ import decision.protocol.messages as p
 from decision.engine.options import EngineOptions
 from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import Host, Platform, PowerState, Route, SleepState
+from decision.model.topology import FatTree, Flat, Link
 from decision.model.workload import (
     Composed,
     Delay,
@@ -69,16 +70,39 @@ def _host(
     return Host(id=number, name=name, pstates=pstates, sleep=sleep, initial_pstate=initial, has_power=True)
 
 
+@st.composite
+def connected(draw: st.DrawFn, platform: Platform) -> Platform:
+    """The platform with a network of few bytes per second, its hosts somewhere in it."""
+    hosts = len(platform.hosts)
+    seconds = draw(st.sampled_from([0.0, 1e-6, 0.25]))
+    links = st.builds(Link, st.sampled_from([1.0, 2.0, 4.0]), st.just(seconds))
+    if draw(st.booleans()):
+        return msgspec.structs.replace(platform, topology=Flat(hosts, draw(links), draw(st.none() | links)))
+    few = st.integers(1, 3)
+    down = [draw(few)]
+    while math.prod(down) < hosts:
+        down.append(draw(few) + 1)
+    numbers = st.lists(few, min_size=len(down), max_size=len(down)).map(tuple)
+    equal = (draw(links),) * len(down)
+    cables = draw(st.lists(links, min_size=len(down), max_size=len(down)).map(tuple) | st.just(equal))
+    tree = FatTree(tuple(down), draw(numbers), draw(numbers), cables, draw(st.booleans()))
+    places = draw(st.permutations(range(tree.nb_hosts)))[:hosts]
+    return msgspec.structs.replace(platform, topology=tree, places=tuple(places))
+
+
 # --- Workloads -----------------------------------------------------------------------------------------------
 
+BYTES = (0.0, 1.0, 2.0, 0.5, 3.0)
 AMOUNTS = (1.0, 2.0, 0.0, 4.0, 8.0, 3.0)
 CODES = st.sampled_from([0, 0, 0, 0, 1, -1])
 WALLTIMES = st.sampled_from([math.inf, math.inf, 2.0, 1.0, 4.0, 4.5, 8.0, 20.0, 1 / 3])
 
 
 @st.composite
-def tasks(draw: st.DrawFn, width: int, brief: bool) -> Profile:
-    """A profile without parts for a job of `width` hosts; where `brief`, perhaps a task with nothing to do."""
+def tasks(draw: st.DrawFn, width: int, brief: bool, sends: bool) -> Profile:
+    """A profile without parts for a job of `width` hosts; perhaps a task with nothing to do (`brief`), or one that
+    communicates (`sends`)."""
+    sent = st.sampled_from(BYTES) if sends else st.just(0.0)
     amounts = st.sampled_from(AMOUNTS)
     amount = draw(amounts.filter(bool) if not brief else amounts)
     kind = draw(st.integers(0, 3))
@@ -86,17 +110,18 @@ def tasks(draw: st.DrawFn, width: int, brief: bool) -> Profile:
     if kind == 0:
         return Delay(draw(st.sampled_from([2.0, 0.5, 1.0, 4.0, 7.0, 1 / 3])), code)
     if kind == 1:
-        return ParallelHomogeneous(amount, 0.0, code)
+        return ParallelHomogeneous(amount, draw(sent), code)
     if kind == 2:
-        return ParallelHomogeneousTotal(amount, 0.0, code)
+        return ParallelHomogeneousTotal(amount, draw(sent), code)
     flops = (amount, *draw(st.lists(amounts, min_size=width - 1, max_size=width - 1)))
-    return Parallel(flops, (0.0,) * width**2, code)
+    some = draw(st.lists(sent, min_size=1, max_size=7))
+    return Parallel(flops, tuple(some[at % len(some)] for at in range(width**2)), code)
 
 
 @st.composite
-def profile_sets(draw: st.DrawFn, width: int, brief: bool) -> dict[str, Profile]:
+def profile_sets(draw: st.DrawFn, width: int, brief: bool, sends: bool) -> dict[str, Profile]:
     """Some profiles for jobs of `width` hosts; parts of a composed one may be composed."""
-    plain = draw(st.lists(tasks(width, brief), min_size=1, max_size=4))
+    plain = draw(st.lists(tasks(width, brief, sends), min_size=1, max_size=4))
     profiles: dict[str, Profile] = {f"p{width}-{number}": profile for number, profile in enumerate(plain)}
     for number in range(draw(st.integers(0, 2))):
         parts = draw(st.lists(st.sampled_from(sorted(profiles)), min_size=1, max_size=3))
@@ -105,10 +130,10 @@ def profile_sets(draw: st.DrawFn, width: int, brief: bool) -> dict[str, Profile]
 
 
 @st.composite
-def workloads(draw: st.DrawFn, name: str, nb_hosts: int, jobs: int, brief: bool) -> Workload:
+def workloads(draw: st.DrawFn, name: str, nb_hosts: int, jobs: int, brief: bool, sends: bool = False) -> Workload:
     """Up to `jobs` jobs of one or two widths."""
     widths = draw(st.lists(st.integers(1, nb_hosts), min_size=1, max_size=2, unique=True))
-    sets = {width: draw(profile_sets(width, brief)) for width in widths}
+    sets = {width: draw(profile_sets(width, brief, sends)) for width in widths}
     profiles = {key: profile for own in sets.values() for key, profile in own.items()}
     made = []
     for number in range(draw(st.integers(0, jobs))):
@@ -198,11 +223,15 @@ def worlds(
     switching: bool = True,
     mischief: bool = False,
     links: bool = False,
+    network: bool = False,
 ) -> World:
-    """Worlds with or without energy, tasks with nothing to do, changes of pstate, impossible commands, and links."""
+    """Worlds with or without energy, tasks with nothing to do, changes of pstate, impossible commands, links, and a
+    network for jobs that communicate."""
     platform = draw(platforms(switching, links))
-    hosts = len(platform.hosts)
-    works = tuple(draw(workloads(f"w{k}", hosts, 8, brief)) for k in range(draw(st.sampled_from([1, 1, 1, 2, 3]))))
+    if network:
+        platform = draw(connected(platform))
+    hosts, number = len(platform.hosts), draw(st.sampled_from([1, 1, 1, 2, 3]))
+    works = tuple(draw(workloads(f"w{k}", hosts, 8, brief, sends=network)) for k in range(number))
     dynamic = draw(st.booleans())
     options = EngineOptions(
         energy=energy,

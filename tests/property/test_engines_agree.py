@@ -37,6 +37,18 @@ def test_engines_agree_with_energy_where_messages_take_time(world: World) -> Non
     assert converse(world) == []
 
 
+@given(worlds(energy=True, network=True))
+@AGREE
+def test_engines_agree_where_jobs_communicate(world: World) -> None:
+    assert converse(world) == []
+
+
+@given(worlds(links=True, network=True))
+@AGREE
+def test_engines_agree_where_jobs_communicate_and_messages_take_time(world: World) -> None:
+    assert converse(world) == []
+
+
 @given(worlds(mischief=True))
 @AGREE
 def test_engines_refuse_the_same(world: World) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from decision.bundle import F8, I1, I4, I8, Bundle, I4x2
 from decision.jit import kernel
-from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.topology import FatTree, Flat
 
@@ -75,29 +74,15 @@ class Network(Bundle):
 ) = range(5)
 
 
-def refusal(platform: Platform) -> str:
-    """Why jobs that communicate cannot be simulated on this platform; empty if they can."""
-    topology = platform.topology
-    if topology is None:
-        return "the platform's topology is unknown"
-    if not isinstance(topology, Flat | FatTree):
-        return f"the embedded engine has no network of the kind {type(topology).__name__.lower()}"
-    if platform.unmodelled:
-        return f"the embedded engine has no network with {platform.unmodelled}"
-    return ""
-
-
 def new_network(platform: Platform | None) -> Network:
-    """The network of a platform without any flow; without a platform, or where it is refused, one of no links."""
-    if platform is None or refusal(platform):
+    """The network of a platform without any flow; without a platform, or where it has none, one of no links."""
+    topology = platform.topology if platform else None
+    if platform is None or not isinstance(topology, Flat | FatTree) or platform.unmodelled:
         return _network(np.zeros(0), np.zeros(1), *(np.zeros((0, 0), np.int32) for _ in range(4)))
-    topology, hosts = platform.topology, np.arange(len(platform.hosts))
-    place = np.asarray(platform.places, np.int64) if platform.places else hosts
     if isinstance(topology, Flat):
         return _flat_network(topology, platform)
-    if isinstance(topology, FatTree):
-        return _pooled_tree(topology, place) if topology.has_pooled_links else _fat_tree(topology, place)
-    raise ConfigError(refusal(platform))
+    place = np.asarray(platform.places or range(len(platform.hosts)), np.int64)
+    return _pooled_tree(topology, place) if topology.has_pooled_links else _fat_tree(topology, place)
 
 
 def _flat_network(topology: Flat, platform: Platform) -> Network:

@@ -143,7 +143,7 @@ def _compute(sim: Simulation, job: SimJob, leaf: LeafTask, left: float) -> Steps
     begin = sim.now
     for _ in range(TASK_STEPS):
         yield STEP
-    job.task = ParallelTask(work=job.work(leaf))
+    job.task = ParallelTask(work=job.work(leaf), sent=job.sent(leaf))
     yield Call(partial(sim.kernel.begin, job.task))
     outcome = yield Wait(job.task, left if left >= 0 else None)
     code = {WaitResult.DONE: leaf.exit_code, WaitResult.LATE: WALLTIME_CODE, WaitResult.CANCELLED: KILLED_CODE}[outcome]

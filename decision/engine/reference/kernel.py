@@ -24,6 +24,7 @@ from decision.engine.constants import LAST_INSTANT, TIME_PRECISION, WORK_PRECISI
 from decision.model.platform import Route
 
 from .machines import Machine
+from .network import Flow, Network
 
 _T = TypeVar("_T")
 
@@ -132,15 +133,23 @@ class Pause(Activity):
 
 @dataclass(slots=True, eq=False)
 class ParallelTask(Activity):
-    """A parallel task without communication. Its machines advance together, so the slowest one sets the pace."""
+    """A parallel task. Its machines advance together, so the slowest one sets the pace.
+
+    One that communicates waits for its latency, and then takes its share of machines and links.
+    """
 
     work: dict[Machine, float] = field(default_factory=dict)  # flop on each machine
+    sent: dict[tuple[Machine, Machine], float] = field(default_factory=dict)  # bytes, of pairs that have any
+    latency: float = 0.0  # seconds that are left of it
+    flow: Flow | None = None  # once it communicates
     remains: float = 1.0  # share that is left
     rate: float = 0.0  # share per second
     limit: Pause | None = None
     loads: bool = False  # whether its machines are loaded: from the next pass of time on
 
     def __post_init__(self) -> None:
+        if self.sent:
+            return  # the network says
         self.set_rate()
         if not self.rate:
             self.remains = 0.0
@@ -152,16 +161,28 @@ class ParallelTask(Activity):
         """A machine has changed its speed."""
         for machine in self.work:
             machine.measure(now)
-        self.set_rate()
+        if self.flow:
+            self.flow.network.note_speeds(self)
+        elif not self.sent:
+            self.set_rate()
 
     def flops_on(self, machine: Machine) -> float:
         """Flop/s of the task on the machine."""
         return self.rate * self.work[machine] if self.loads else 0.0
 
     def left(self) -> float:
+        if self.latency > 0:
+            return self.latency
+        if self.sent and not self.rate:
+            return math.inf  # until rates are set
         return self.remains / self.rate if self.rate else 0.0
 
     def spend(self, seconds: float) -> bool:
+        if self.latency > 0:
+            self.latency -= seconds
+            if self.latency < TIME_PRECISION:
+                self.latency = 0.0
+            return False
         self.remains -= self.rate * seconds
         if self.remains < WORK_PRECISION:
             self.remains = 0.0
@@ -199,8 +220,9 @@ class Transfer(Activity):
 class Kernel:
     """Runs actors over simulated time. `now` is in seconds; `home` is the route of the master's messages to itself."""
 
-    def __init__(self, home: Route = Route()) -> None:  # noqa: B008 - immutable
+    def __init__(self, network: Network, home: Route = Route()) -> None:  # noqa: B008 - immutable
         self.now = 0.0
+        self.network = network
         self._home = home
         self._ready: list[SimActor] = []
         self._running: dict[Activity, None] = {}  # in the order in which they began
@@ -236,6 +258,12 @@ class Kernel:
                 machine.look(self.now)
             machine.task = task
         self._fresh.append(task)
+        if task.sent:
+            latency = self.network.latency(task)
+            if latency >= TIME_PRECISION:
+                task.latency = latency
+            else:
+                self.network.begin(task)
         self._begin(task)
 
     def cancel(self, task: ParallelTask) -> None:
@@ -335,16 +363,26 @@ class Kernel:
         for task in self._fresh:
             task.loads = True
         self._fresh = []
+        self.network.share()
         seconds = self._next_end()
         self.now += seconds
         if self.now > LAST_INSTANT:
             return False
-        over = [activity for activity in (self._running if seconds > 0 else self._brief) if activity.spend(seconds)]
+        over = [activity for activity in (self._running if seconds > 0 else self._brief) if self._spend(activity, seconds)]
         for activity in over:
             self._end(activity)
         for activity in over:
             self._wake(activity)
         return True
+
+    def _spend(self, activity: Activity, seconds: float) -> bool:
+        """Let time pass for an activity; whether it is over then."""
+        if not isinstance(activity, ParallelTask) or activity.latency == 0:
+            return activity.spend(seconds)
+        activity.spend(seconds)
+        if activity.latency == 0:
+            self.network.begin(activity)
+        return False
 
     def _next_end(self) -> float:
         """Seconds to the next end; where something takes none, nothing but the brief activities can be over."""
@@ -357,6 +395,7 @@ class Kernel:
         for machine in activity.machines():
             machine.measure(self.now)
         if isinstance(activity, ParallelTask):
+            self.network.end(activity)
             for machine in activity.work:
                 if machine.task is activity:
                     machine.task = None

@@ -11,8 +11,8 @@ import numpy as np
 from decision.engine.commands_in import CommandReader
 from decision.engine.constants import DECIMALS
 from decision.engine.options import EngineOptions
-from decision.engine.profiles import LeafKind, LeafTask, amounts, check_width, flatten, is_moldable
-from decision.engine.refusals import JobPhase
+from decision.engine.profiles import LeafKind, LeafTask, amounts, check_width, flatten, is_moldable, sendings
+from decision.engine.refusals import JobPhase, network_refusal
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.platform import Platform, Route
@@ -30,6 +30,7 @@ from decision.model.workload import Job, Workload
 
 from .kernel import STEP, Call, Kernel, ParallelTask, Put, SimActor, Steps
 from .machines import Machine
+from .network import Network
 
 if TYPE_CHECKING:
     from .server import Handler, Server
@@ -78,6 +79,15 @@ class SimJob:
         for machine, flops in zip(self.executors, amounts(leaf, len(self.executors)), strict=True):
             work[machine] += flops
         return work
+
+    def sent(self, leaf: LeafTask) -> dict[tuple[Machine, Machine], float]:
+        """Bytes of the leaf from machine to machine; those of executors on the same machines add up."""
+        sent: dict[tuple[Machine, Machine], float] = {}
+        if leaf.sent > 0:
+            for i, j, amount in sendings(leaf, len(self.executors)):
+                pair = self.executors[i], self.executors[j]
+                sent[pair] = sent.get(pair, 0.0) + amount
+        return sent
 
     def progress(self, now: float) -> float:
         """Share of the present leaf that is done."""
@@ -166,7 +176,7 @@ class Simulation:
 
     def __init__(self, platform: Platform, workloads: Sequence[Workload], options: EngineOptions) -> None:
         *routes, home = platform.routes or (Route(),) * (len(platform.hosts) + 1)
-        self.kernel = Kernel(home)
+        self.kernel = Kernel(Network(platform), home)
         self.options = options
         pairs = zip(platform.hosts, routes, strict=True)
         self.machines = [Machine(host, options.energy, route) for host, route in pairs]
@@ -178,6 +188,7 @@ class Simulation:
         self.reader = CommandReader[SimJob](platform, workloads, options, self.jobs, lambda job: job.facts, self.refuse)
         self.tables = RunTables()
         self._leaves: dict[tuple[str, str], tuple[LeafTask, ...]] = {}  # of each profile of a workload
+        self._no_network = network_refusal(platform)
         for workload in workloads:
             for job in workload.jobs:
                 self._add_static_job(job)
@@ -192,7 +203,7 @@ class Simulation:
         workload = self.reader.workloads[job.workload]
         key = (job.workload, job.profile)
         if key not in self._leaves:
-            self._leaves[key] = flatten(job.profile, workload)
+            self._leaves[key] = flatten(job.profile, workload, self._no_network)
         check_width(job, self._leaves[key], workload)
         self.add_job(job, self._leaves[key], is_moldable(job.profile, workload))
 

@@ -7,12 +7,13 @@ from helpers.reference_toys import host
 
 from decision.engine.reference.kernel import STEP, Ask, Call, Get, Kernel, ParallelTask, Put, Sleep, Wait, WaitResult
 from decision.engine.reference.machines import Machine
-from decision.model.platform import PowerState
+from decision.engine.reference.network import Network
+from decision.model.platform import Platform, PowerState
 
 
 @pytest.fixture
 def kernel():
-    return Kernel()
+    return Kernel(Network(Platform(hosts=())))
 
 
 @pytest.fixture

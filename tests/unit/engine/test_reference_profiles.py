@@ -70,7 +70,7 @@ def test_a_composed_profile_has_the_leaves_of_its_parts_so_often(sequence, repea
 )
 def test_what_cannot_be_simulated_is_refused_by_name(profile, says):
     with pytest.raises(ConfigError, match=says):
-        flatten("p", workload(p=profile, x=Delay(1.0)))
+        flatten("p", workload(p=profile, x=Delay(1.0)), "the platform's topology is unknown")
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def compare_command(
     Metrics: bounded_slowdown, wait, p95_wait, p99_wait, max_wait, late_starts,
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
-    hops, rejected; with --energy also energy, idle_energy, switching_energy,
+    hops, stretch, rejected; with --energy also energy, idle_energy, switching_energy,
     energy_waste, switches.
 
     Examples:

@@ -163,8 +163,8 @@ def check_platform_command(
     from .platform_tables import print_platform_findings
 
     findings = check_platform(platform, simgrid or BATSIM_SIMGRID, master)
-    routes = () if findings else load_platform(platform, master=master).routes
-    print_platform_findings(platform, findings, routes, as_json)
+    read = None if findings else load_platform(platform, master=master)
+    print_platform_findings(platform, findings, read, as_json)
     if findings:
         raise typer.Exit(2)
 

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from decision.analysis.descriptions import PstateUse, host_groups, pstate_uses
+from decision.engine.refusals import network_refusal
 from decision.generate.grid5000 import Grid5000Cluster
 from decision.generate.topologies import describe_topology
 from decision.model.hosts import format_hosts
 from decision.model.names import fold_names
-from decision.model.platform import Host, Platform, Route
+from decision.model.platform import Host, Platform
 from decision.platform_check import Finding, grouped
 from decision.platform_check.structure import Links
 
@@ -150,12 +151,15 @@ def print_written(path: Path, platform: Platform, as_json: bool, description: st
         say(description)
 
 
-def print_platform_findings(path: Path, findings: Sequence[Finding], routes: Sequence[Route], as_json: bool) -> None:
-    """One line and its fix for each finding; equal ones of many elements once; and what links do to messages."""
-    delays = [route.latency for route in routes[:-1]]
+def print_platform_findings(path: Path, findings: Sequence[Finding], platform: Platform | None, as_json: bool) -> None:
+    """One line and its fix for each finding; equal ones of many elements once; and what links do to messages and to
+    jobs that communicate, where there is a `platform` without findings."""
+    delays = [route.latency for route in platform.routes[:-1]] if platform else []
+    refusal = network_refusal(platform) if platform else ""
     if as_json:
         delay = {"least": min(delays), "most": max(delays)} if delays else None
-        print_json({"path": path, "findings": findings, "message_delay": delay})
+        told = {"path": path, "findings": findings, "message_delay": delay}
+        print_json(told | {"only_batsim_communicates": refusal or None})
         return
     lines = []
     for finding, number in grouped(findings):
@@ -167,4 +171,8 @@ def print_platform_findings(path: Path, findings: Sequence[Finding], routes: Seq
         late = f"{most} us" if least == most else f"{least} to {most} us"
         lines.append(f"messages cross the links: Batsim hears of the end of a job {late} late, one after the other;")
         lines.append("    without links (flat and grid5000: --no-network) it hears of it at once")
+    if refusal:
+        lines.append(f"jobs that communicate need a Batsim: {refusal}")
+    elif platform:
+        lines.append("jobs that communicate share its links, in the embedded engine as in Batsim")
     say("\n".join([*lines, f"{path}: {total}"]))

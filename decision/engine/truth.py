@@ -242,9 +242,7 @@ def _refuse(names: Names, jobs: Sequence[Job], workload: Workload) -> NoReturn:
 class _Profiles:
     """Profiles and their leaves, after so many that there are already."""
 
-    def __init__(
-        self, first_profile: int = 0, first_leaf: int = 0, first_flop: int = 0, first_byte: int = 0
-    ) -> None:
+    def __init__(self, first_profile: int = 0, first_leaf: int = 0, first_flop: int = 0, first_byte: int = 0) -> None:
         self._first_profile, self._first_leaf = first_profile, first_leaf
         self._first_flop, self._first_byte = first_flop, first_byte
         self._moldable, self._leaf_first, self._leaf_count = array("b"), array("q"), array("i")

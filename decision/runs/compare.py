@@ -21,6 +21,7 @@ from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
 from decision.jit import is_warm
+from decision.model.demand import runtimes
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text

@@ -149,7 +149,7 @@ def _latencies(topology: FatTree) -> np.ndarray:
     return np.array([sum([*each[:top], *reversed(each[:top])]) for top in range(len(each) + 1)])
 
 
-def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **more) -> Network:  # type: ignore[no-untyped-def]
+def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **more) -> Network:
     f8, i8, i4 = np.float64, np.int64, np.int32
     links, (levels, hosts) = len(bandwidth), subtree.shape
     flows = _FLOWS_PER_HOST * hosts + 1

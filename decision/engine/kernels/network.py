@@ -65,8 +65,7 @@ def _list_hosts(world, job):
 
 @kernel
 def latency_of(world, job, leaf):
-    """Seconds before the job's bytes flow: the longest latency of a way that any take. One too short to wait for is 0.
-    """
+    """Seconds before the job's bytes flow: the longest latency of a way that any take; 0 if too short to wait for."""
     network, truth = world.network, world.truth
     count, top = _list_hosts(world, job), 0
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
@@ -160,7 +159,7 @@ def _speed(world, i):
 
 @kernel
 def _bound(world, leaf, hosts):
-    """Share per second that SimGrid lets the listed hosts have at most: of speeds, and of TCP's window and latencies."""
+    """Share per second that the listed hosts have at most, by their speeds and by TCP's window over latencies."""
     network, truth, delay, bound = world.network, world.truth, 0.0, _LARGEST
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
         for i in range(hosts):

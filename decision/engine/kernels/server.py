@@ -110,6 +110,8 @@ def advance(world):
     sim, number = world.sim, world.sim.number
     while True:
         while number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
+            if not share_network(world):
+                return a.GROW
             code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
             number[a.MAIL_HEAD] += 1
             result = _take_at_once(world, code)

@@ -368,7 +368,9 @@ class Kernel:
         self.now += seconds
         if self.now > LAST_INSTANT:
             return False
-        over = [activity for activity in (self._running if seconds > 0 else self._brief) if self._spend(activity, seconds)]
+        over = [
+            activity for activity in (self._running if seconds > 0 else self._brief) if self._spend(activity, seconds)
+        ]
         for activity in over:
             self._end(activity)
         for activity in over:

@@ -106,6 +106,11 @@ def test_communication_hops_are_summed_over_pairs_in_both_directions_and_divided
     assert m.communication_hops(jobs, distance).tolist() == [0.0, 2 * 2 / 2, 2 * (2 + 6 + 6) / 3]
 
 
+def test_stretch_is_run_time_over_recorded_run_time_of_jobs_that_have_one():
+    jobs = job_table((0.0, 1, 0.0, 3.0, "3"), (0.0, 2, 0.0, 1.0, "0-1"), (0.0, 1, 0.0, 1.0, "4"))
+    assert m.stretches(jobs, {"w0!0": 2.0, "w0!1": 1.0, "w0!2": 0.0}).tolist() == [1.5, 1.0]
+
+
 def test_every_metric_of_the_catalogue_is_measured():
     host_states = HostTable(time=np.zeros(0), counts=np.zeros((0, 6), np.int64))
     record = RunRecord(nb_hosts=4, jobs=THREE, host_states=host_states, time_in_state=np.zeros(6))

@@ -161,6 +161,39 @@ def ranking_command(
     )
 
 
+def learned_command(
+    data: Data = Path(),
+    output: PartsFolder = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
+    generations: Annotated[
+        int | None, typer.Option("--generations", help="Number of generations of ten candidates.", min=1)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evolve the policy learned, on first halves of public logs and made jobs.
+
+    FOLDER has lublin_256.swf, lublin_256_2.swf, NASA-iPSC-1993-3.1-cln.swf,
+    theta_argonne.swf and curie_25days.swf. A second run goes on where the first
+    was stopped.
+
+    Example:
+
+      decision reproduce learned --data traces -o out/learned
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.learned_order import GENERATIONS, reproduce_learned
+
+    _reproduce(
+        "candidates",
+        lambda progress: reproduce_learned(
+            data, _parts(output, "learned", 1, progress), seed=seed, generations=generations or GENERATIONS
+        ),
+        as_json,
+    )
+
+
 def coverage_command(
     output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
 ) -> None:
@@ -218,4 +251,5 @@ add_command(app, "rlscheduler-table", rlscheduler_table_command)
 add_command(app, "hpcschedule", hpcschedule_command)
 add_command(app, "dbf", dbf_command)
 add_command(app, "ranking", ranking_command)
+add_command(app, "learned", learned_command)
 add_command(app, "coverage", coverage_command)

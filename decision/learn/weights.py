@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from decision.model.errors import InputError
 
@@ -29,6 +31,11 @@ def dump(state: Mapping[str, Any]) -> bytes:
     data = BytesIO()
     torch.save(state, data)
     return data.getvalue()
+
+
+def dump_numbers(weights: NDArray[np.float64]) -> bytes:
+    """The numbers of a `ParametricScheduler`, as bytes."""
+    return dump({"weights": torch.from_numpy(weights.copy())})
 
 
 def load(where: str, data: bytes) -> dict[str, Any]:

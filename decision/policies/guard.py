@@ -74,6 +74,12 @@ def follow_guard(state, config, memory):
         queue[count] < memory.counts[GUARDED] or state.now[0] - state.submit_time[queue[count]] >= limit - TOLERANCE
     ):
         count += 1
+    return note_guarded(memory, queue, count)
+
+
+@kernel
+def note_guarded(memory, queue, count):
+    """Let the first so many jobs of the queue be guarded from now on; returns how many."""
     if count > 0:
         memory.counts[GUARDED] = max(memory.counts[GUARDED], queue[count - 1] + 1)
     else:

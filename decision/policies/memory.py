@@ -30,8 +30,7 @@ N_FREED = 11  # freed regions
 KNOWN = 12  # jobs numbered below this have a reservation, if they are of those that get one
 GUARDED = 13  # jobs numbered below this are guarded, if they wait
 KEPT = 14  # the profile was kept up to date by the last decision, for guarded jobs
-N_OVER = 15  # jobs that have ended, where an order that was learned counts them
-N_COUNTS = 16
+N_COUNTS = 15
 
 # Memory.times
 SHADOW = 0  # seconds: when the head's reservation begins
@@ -39,8 +38,7 @@ NEXT_START = 1  # seconds: no reservation begins earlier
 NEXT_CALL = 2  # seconds: when the policy will be called on its own request, inf if it will not
 LAST_NOW = 3  # seconds: time of the last decision
 LIMIT = 4  # seconds: a job that has waited for so long is guarded
-DOUBT = 5  # sum over these jobs of the logarithm of walltime over run time
-N_TIMES = 6
+N_TIMES = 5
 
 FREED_ROOM = 64  # bits of a word
 LEVELS = 32  # powers of two up to the largest size of a job
@@ -63,7 +61,6 @@ class Memory(Profile, Shadow):
     spare: I4  # (J,) scratch
     key: F8  # (J,) rank of each job, the lowest first
     reserved: F8  # (J,) seconds: when each job's reservation begins, inf before it has one
-    weights: F8  # (P,) numbers of an order that was learned; empty for all others
     examined: I8  # (J,) serial at which a job's reservation was last known to be as early as possible
     freed_begin: F8  # (FREED_ROOM,) seconds: regions of the profile in which hosts came free
     freed_end: F8  # (FREED_ROOM,) seconds
@@ -141,7 +138,6 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         step_free=np.zeros(0, np.int32),
         reserved=np.zeros(0),
         examined=np.zeros(0, np.int64),
-        weights=np.zeros(0),
         freed_begin=np.zeros(FREED_ROOM),
         freed_end=np.zeros(FREED_ROOM),
         freed_most=np.zeros(FREED_ROOM, np.int32),

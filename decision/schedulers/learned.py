@@ -1,57 +1,49 @@
 """Learned order: list scheduling by a score, for any number of hosts, whose few numbers were learned by evolution.
 
 Waiting jobs are looked at from the highest score to the lowest, and what fits starts. Hosts are kept, as EASY keeps
-them for the first job of the queue, for the first job that does not fit and whose begin is near the longest wait that
-FCFS with EASY would have had so far (`decision.policies.shadow`); a job that would then still run on hosts it needs
-does not start. Behind this stands a guard (`decision.policies.guard`): a job that has waited for so many times that
-longest wait gets a reservation that nothing delays. Nothing else is ever held back, and a short queue
-is served as FCFS with EASY serves it: so on a machine that is nearly idle nobody waits who would not wait there.
+them for the first job of the queue, for the first job that does not fit and would have waited for long when it begins,
+by the walltimes of the jobs that run; a job that would then still run on hosts it needs does not start. What is long is
+measured by the longest wait so far that the same jobs would have under FCFS with EASY (`decision.policies.shadow`); it
+is later where users ask for too much time, because such a reservation keeps hosts idle. A job that has waited for so
+many times that longest wait comes first, with all that were submitted before it, in order of submission, and hosts are
+kept for the first that does not fit: they are served as FCFS with EASY serves a queue. A short queue is looked at in
+order of submission. Nothing else is ever held back.
 
 The score of a job is
 
-    3 log(wait / walltime + e^OFFSET) - RUNTIME log(walltime) - SIZE log(hosts) + AGE a + URGENCY max(a + d - 1, 0)
+    3 log(wait / p + e^OFFSET) - RUNTIME log(p) - WALLTIME log(walltime) - SIZE log(hosts)
+        + AGE a + URGENCY max(a + d - 1, 0)
 
-where a is its wait and d the time until its hosts are free at the latest, both in units of that longest wait (an hour
-at least). WFP3 (Tang et al., Cluster 2009) is among these orders, and SJF, SAF and slowdown first are nearly. RUNTIME
-and RESERVE are linear in how much users ask for too much: the mean logarithm of walltime over run time of the jobs that
-have ended.
+where p is its run time as predicted when it came (`decision.estimates.regression`), a is its wait and d the time until
+its hosts are free at the latest, both in units of that longest wait (an hour at least). WFP3 (Tang et al., Cluster
+2009) is nearly among these orders, and so are SJF and SAF. Where AGE is large, jobs are in order of a deadline: that of
+a job which takes e times as long is later by a fixed share of the longest wait.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.bundle import F8, I4, bundle_at
+from decision.estimates.regression import RegressionMemory, new_regression, observe, predict
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
 from decision.policies.backfill import take
-from decision.policies.config import Backfill, Order, PolicyConfig
-from decision.policies.conservative import take_due
-from decision.policies.guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded
-from decision.policies.memory import (
-    DOUBT,
-    GUARDED,
-    KEPT,
-    LIMIT,
-    N_OVER,
-    N_SORTED,
-    ORDERED,
-    Memory,
-    config_in,
-    grown_memory,
-    memory_at,
-    new_memory,
-    note_decision,
-)
+from decision.policies.capacity import TOLERANCE
+from decision.policies.config import AUTO, Backfill, Order, PolicyConfig
+from decision.policies.guard import note_guarded
+from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory, grown_memory, new_memory
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.plan_arrays import START, add, clear
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
-from decision.policies.profile import add_free, earliest
+from decision.policies.shadow import longest_wait
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, QUEUED, ClusterState
 
 from .base import Episodes, ParametricScheduler
@@ -61,27 +53,52 @@ from .window import Count
 # The weights
 (
     RUNTIME,
-    RUNTIME_DOUBT,  # what each unit of doubt adds to RUNTIME
+    WALLTIME,
     SIZE,
     OFFSET,
     AGE,
     URGENCY,
     RESERVE,  # hosts are kept for a job that would have waited for so long, in units of the longest wait
     RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE
-    GUARD,  # a job that has waited for so long, in the same units, is guarded
+    GUARD,  # a job that would have waited for so long, in the same units, is guarded
+    FORESIGHT,  # share of the time until a job's hosts are free that counts for that
+    SHORT,  # jobs: a queue that is no longer is served in order of arrival
     NB_WEIGHTS,
-) = range(10)
+) = range(12)
 
+_FIRST = {  # where learning begins; all others are 0
+    **{RUNTIME: 1.5, WALLTIME: 1.0, OFFSET: 1.0, AGE: 8.0, URGENCY: 1.0},
+    **{RESERVE: 0.6, RESERVE_DOUBT: 0.2, GUARD: 1.25, FORESIGHT: 0.1, SHORT: 3.0},
+}
+_ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
+# by what evolution multiplies each weight's changes
+SCALE = np.array([1.0, 1.0, 1.0, 2.0, 5.0, 3.0, 0.5, 0.3, 0.1, 0.3, 2.0])
 _SLOWDOWN = 3.0  # the scale of all scores
 _LEAST_UNIT = 3600.0  # seconds
-_LEAST_GUARD, _MOST_GUARD = 1.0, 1.42  # the longest wait is to stay below 1.5 units
-_SHORT = 8  # jobs: a queue that is no longer is served as FCFS with EASY serves it
+_LEAST_GUARD, _MOST_GUARD = 1.0, 1.45  # the longest wait is to stay below 1.5 units
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
+
+# LearnedMemory.doubt
+_SUM = 0  # over the jobs that have ended, of the logarithm of walltime over run time
+_ENDED = 1  # jobs
+
+
+class LearnedMemory(Memory, RegressionMemory):
+    """The guard's and the predictor's memory, and what is known of each job."""
+
+    weights: F8  # (P,)
+    doubt: F8  # (2,)
+    predicted: F8  # (J,) seconds: run times
+    fixed: F8  # (J,) what of a score does not change
+    freed: I4  # (2H + 1,) hosts that are free from each expected end on
+
+
+_memory_at = bundle_at(LearnedMemory)
 
 
 @DECIDE.entry
 def _decide_learned(state, facts, memory, plan):
-    _decide(state, facts, memory_at(memory), plan)
+    _decide(state, facts, _memory_at(memory), plan)
     return DECIDED
 
 
@@ -99,15 +116,28 @@ class LearnedOrderPolicy(CompiledPolicy):
     def __init__(self, weights: NDArray[np.float64], name: str = "learned") -> None:
         self.weights, self.name = np.array(weights, np.float64), name
         self.weights[GUARD] = np.clip(self.weights[GUARD], _LEAST_GUARD, _MOST_GUARD)
-        self._config = PolicyConfig(
-            order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=-float(self.weights[GUARD])
-        )  # for the room that such a policy needs
+        self.weights[FORESIGHT] = np.clip(self.weights[FORESIGHT], 0.0, 1.0)
 
-    def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
+    def memory_for(self, state: ClusterState, memory: LearnedMemory | None = None) -> LearnedMemory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
-        if memory is not None:
-            return grown_memory(memory, state, self._config)
-        return new_memory(state, self._config)._replace(weights=self.weights)
+        if memory is None:
+            parts = new_memory(state, _ROOM), new_regression()
+            memory = LearnedMemory(
+                **{name: getattr(part, name) for part in parts for name in part._fields},
+                weights=self.weights,
+                doubt=np.zeros(2),
+                predicted=np.zeros(0),
+                fixed=np.zeros(0),
+                freed=np.zeros_like(parts[0].release_hosts),
+            )
+        grown = cast(LearnedMemory, grown_memory(memory, state, _ROOM))
+        jobs, known = len(state.size), len(grown.fixed)
+        if known >= jobs:
+            return grown
+        columns = {"predicted": np.zeros(jobs), "fixed": np.zeros(jobs)}
+        for name, column in columns.items():
+            column[:known] = getattr(grown, name)
+        return grown._replace(**columns)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -115,27 +145,19 @@ class LearnedOrderPolicy(CompiledPolicy):
 
 @kernel
 def _decide(state, facts, memory, plan):
-    config = config_in(memory)
     clear(plan, state)
-    guarded = follow_guard(state, config, memory)
     _note_ends(state, memory)
-    if guarded == 0 and state.count[N_FREE] < _smallest(state):
+    _note_arrivals(state, memory)
+    longest = longest_wait(state, memory)
+    if state.count[N_FREE] < _smallest(state):
         return
-    running, unit = _list_running(state, memory), max(memory.times[LIMIT] / -config.guard, _LEAST_UNIT)
-    length = _sort(state, memory, running, unit)
-    if guarded > 0:
-        chosen = _choose_guarded(state, facts, config, memory, length, guarded, running, unit)
-    else:
-        chosen = _choose(state, memory, length, running, unit)
-    free = state.count[N_FREE]
-    for i in range(chosen):
+    running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
+    drained = _add_up_releases(state, memory, running)
+    guarded = _count_guarded(state, memory, running, drained, longest)
+    length = _sort(state, memory, running, drained, guarded, unit)
+    for i in range(_choose(state, memory, length, running, guarded, unit)):
         job = memory.chosen[i]
-        memory.reserved[job] = state.now[0]
         take_lowest(plan, add(plan, START, job), state.size[job])
-        free -= state.size[job]
-    call = guard_call(state, memory, guarded, chosen, free)
-    if call < np.inf:
-        ask_for_call(state, memory, plan, call)
 
 
 # --- What the score is made of -------------------------------------------------------------------------------------
@@ -143,17 +165,55 @@ def _decide(state, facts, memory, plan):
 
 @kernel
 def _note_ends(state, memory):
-    """Learn from the jobs that have ended how much users ask for too much."""
+    """Learn from the jobs that have ended how long jobs run, and how much users ask for too much."""
     for i in range(state.count[N_ENDED]):
         job = state.ended[i]
-        runtime = max(state.end_time[job] - state.start_time[job], SHORTEST_RUNTIME)
-        memory.times[DOUBT] += max(math.log(state.walltime[job] / runtime), 0.0)
-        memory.counts[N_OVER] += 1
+        walltime, runtime = state.walltime[job], state.end_time[job] - state.start_time[job]
+        observe(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
+        memory.doubt[_SUM] += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
+        memory.doubt[_ENDED] += 1.0
+
+
+@kernel
+def _note_arrivals(state, memory):
+    """Predict the run times of the jobs that have come."""
+    weights, length = memory.weights, memory.counts[N_SORTED]
+    for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
+        if state.job_state[job] != QUEUED:
+            continue
+        size, walltime = state.size[job], max(state.walltime[job], SHORTEST_RUNTIME)
+        runtime = predict(memory, state.user[job], size, state.walltime[job], state.submit_time[job])
+        memory.predicted[job] = max(runtime, SHORTEST_RUNTIME)
+        memory.fixed[job] = (
+            weights[RUNTIME] * math.log(memory.predicted[job])
+            + weights[WALLTIME] * math.log(walltime)
+            + weights[SIZE] * math.log(size)
+        )
+        memory.sorted[length] = job
+        length += 1
+    memory.counts[ORDERED] = state.count[N_JOBS]
+    memory.counts[N_SORTED] = length
+
+
+@kernel
+def _count_guarded(state, memory, running, drained, longest):
+    """How many jobs are guarded, which are the first of the queue."""
+    share, count, now, queue = memory.weights[FORESIGHT], 0, state.now[0], state.queue
+    limit = memory.weights[GUARD] * longest
+    for i in range(state.count[N_QUEUED]):
+        job = queue[i]
+        wait = now - state.submit_time[job]
+        if job >= memory.counts[GUARDED] and wait + share * drained < limit - TOLERANCE:
+            break
+        delay = min(_delay(state, memory, running, state.size[job]), drained)
+        if job < memory.counts[GUARDED] or wait + share * delay >= limit - TOLERANCE:
+            count = i + 1
+    return note_guarded(memory, queue, count)
 
 
 @kernel
 def _doubt(memory):
-    return memory.times[DOUBT] / (memory.counts[N_OVER] + _FEW)
+    return memory.doubt[_SUM] / (memory.doubt[_ENDED] + _FEW)
 
 
 @kernel
@@ -166,46 +226,41 @@ def _smallest(state):
 
 
 @kernel
-def _sort(state, memory, running, unit):
-    """Bring ``memory.sorted`` up to date, the highest score first, ties by arrival; returns its length."""
+def _sort(state, memory, running, drained, guarded, unit):
+    """Bring ``memory.sorted`` up to date, guarded jobs first, then the highest score, ties by arrival; its length."""
     length = drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
-    for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
-        if state.job_state[job] == QUEUED:
-            memory.sorted[length] = job
-            length += 1
-    memory.counts[ORDERED] = state.count[N_JOBS]
     memory.counts[N_SORTED] = length
-    _score_all(state, memory, length, running, unit)
+    _score_all(state, memory, length, running, drained, unit)
+    for i in range(guarded):
+        memory.key[state.queue[i]] = -np.inf
     sort_by_key(memory.sorted, memory.spare, memory.key, 1, length)
     return length
 
 
 @kernel
-def _score_all(state, memory, length, running, unit):
+def _score_all(state, memory, length, running, drained, unit):
     """Minus the score of each waiting job into ``memory.key``."""
     now, weights = state.now[0], memory.weights
-    by_runtime = weights[RUNTIME] + weights[RUNTIME_DOUBT] * _doubt(memory)
-    offset, drained = math.exp(weights[OFFSET]), _add_up_releases(state, memory, running)
+    offset = math.exp(weights[OFFSET])
     for i in range(length):
         job = memory.sorted[i]
-        wait, size = now - state.submit_time[job], state.size[job]
-        walltime = max(state.walltime[job], SHORTEST_RUNTIME)
-        score = _SLOWDOWN * math.log(wait / walltime + offset) + weights[AGE] * wait / unit
-        score -= by_runtime * math.log(walltime) + weights[SIZE] * math.log(size)
+        wait = now - state.submit_time[job]
+        score = _SLOWDOWN * math.log(wait / memory.predicted[job] + offset) + weights[AGE] * wait / unit
+        score -= memory.fixed[job]
         if wait + drained > unit:
-            begin = _delay(state, memory, running, size)
+            begin = _delay(state, memory, running, state.size[job])
             score += weights[URGENCY] * max((wait + min(begin, drained)) / unit - 1.0, 0.0)
-        memory.key[job] = -score if length > _SHORT else job
+        memory.key[job] = -score if length > weights[SHORT] else job
 
 
 @kernel
 def _add_up_releases(state, memory, running):
-    """How many hosts are free from each expected end on, into ``memory.spare``; seconds until the last of them."""
+    """How many hosts are free from each expected end on, into ``memory.freed``; seconds until the last of them."""
     free = state.count[N_FREE]
     for i in range(running):
         free += memory.release_hosts[i]
-        memory.spare[i] = free
-    return memory.release_time[running - 1] - state.now[0] if running > 0 else 0.0
+        memory.freed[i] = free
+    return max(memory.release_time[running - 1] - state.now[0], 0.0) if running > 0 else 0.0
 
 
 @kernel
@@ -216,7 +271,7 @@ def _delay(state, memory, running, size):
     low, high = 0, running
     while low < high:
         middle = (low + high) >> 1
-        if memory.spare[middle] >= size:
+        if memory.freed[middle] >= size:
             high = middle
         else:
             low = middle + 1
@@ -227,8 +282,8 @@ def _delay(state, memory, running, size):
 
 
 @kernel
-def _choose(state, memory, length, running, unit):
-    """Put the jobs that start now into ``memory.chosen``, no job being guarded; returns how many."""
+def _choose(state, memory, length, running, guarded, unit):
+    """Put the jobs that start now into ``memory.chosen``; returns how many."""
     now, free, chosen = state.now[0], state.count[N_FREE], 0
     kept, shadow, extra = False, np.inf, 0
     for i in range(length):
@@ -236,7 +291,7 @@ def _choose(state, memory, length, running, unit):
         size, end = state.size[job], now + state.walltime[job]
         if size > free:
             begin = np.inf if kept else _begin(memory, running, free, size, now)
-            if not kept and _is_reserved(state, memory, job, begin, unit):
+            if not kept and (i < guarded or _is_reserved(state, memory, job, begin, unit)):
                 kept, shadow = True, begin
                 extra = _free_at(memory, running, free, shadow) - size
             continue
@@ -253,39 +308,8 @@ def _choose(state, memory, length, running, unit):
 
 
 @kernel
-def _choose_guarded(state, facts, config, memory, length, guarded, running, unit):
-    """As `_choose`, where the first so many jobs of the state's queue are guarded; where one waits, it is the first."""
-    reserve_guarded(state, facts, config, memory, guarded)
-    chosen = take_due(state, memory, state.queue, guarded)
-    kept = chosen < guarded
-    memory.counts[KEPT] = kept
-    now, free = state.now[0], state.count[N_FREE]
-    for i in range(chosen):
-        free -= state.size[memory.chosen[i]]
-    for i in range(length):
-        job = memory.sorted[i]
-        if free == 0:
-            break
-        if job < memory.counts[GUARDED]:
-            continue
-        size, walltime = state.size[job], state.walltime[job]
-        if size <= free and is_harmless(state, memory, job):
-            chosen = take(memory.chosen, chosen, job)
-            add_free(memory, now, now + walltime, -size)
-            free -= size
-        elif not kept and _is_reserved(state, memory, job, _begin(memory, running, free, size, now), unit):
-            begin = earliest(memory, size, walltime)
-            add_free(memory, begin, begin + walltime, -size)
-            kept = True
-    note_decision(state, memory, chosen)
-    return chosen
-
-
-@kernel
 def _is_reserved(state, memory, job, begin, unit):
     """Whether hosts are kept for a job that could begin at `begin` (seconds)."""
-    if state.count[N_QUEUED] <= _SHORT:
-        return True
     least = memory.weights[RESERVE] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
     return begin - state.submit_time[job] >= least * unit
 
@@ -355,7 +379,7 @@ class Learned(ParametricScheduler):
     summary = "list scheduling by a score, with late reservations and a guard, for any number of hosts"
     Settings = LearnedSettings
     presets = ("learned",)
-    sees = {"name": "learned", "version": 1}  # raised whenever a number changes its meaning
+    sees = {"name": "learned", "version": 2}  # raised whenever a number changes its meaning
     weights = (NB_WEIGHTS,)
     model_summary = "learned order, late reservations, guarded; for any number of hosts"
 
@@ -364,9 +388,10 @@ class Learned(ParametricScheduler):
         return Episodes(jobs=min(settings.jobs, len(workload.jobs)), online=False)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """WFP3 with EASY, but that age and urgency count a little."""
+        """An order by age and the logarithms of predicted run time and size."""
         weights = np.zeros(NB_WEIGHTS)
-        weights[[SIZE, OFFSET, URGENCY, RESERVE, RESERVE_DOUBT, GUARD]] = -0.6, -2.5, 3.0, -0.4, 0.4, 1.25
+        for weight, value in _FIRST.items():
+            weights[weight] = value
         return weights
 
     def policy(self, weights: NDArray[np.float64], name: str = "learned") -> LearnedOrderPolicy:

@@ -1,0 +1,232 @@
+"""How the policy `learned` was made: evolution on whole schedules of many logs at once.
+
+The logs are first halves of public traces and jobs of Lublin and Feitelson's model, of 14 to 6,000 hosts, of several
+loads, with exact and with modal estimates. What is minimised is, over the logs, the mean of the logarithms of mean wait
+and mean bounded slowdown over those of the best heuristic there: of all orders with EASY and first-fit, with
+``guard=auto``, those that pass the gates on that log. What is worse than that counts three times, and so does a longest
+wait near the limit of the gates. What is learned is the mean of the last generation, of the seed of least cost.
+"""
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from decision import __version__
+from decision.analysis.metrics import bounded_slowdowns, only_ran
+from decision.envs import equal_hosts
+from decision.estimates import apply_estimates
+from decision.formats import load_workload
+from decision.formats.input_facts import InputFacts, file_facts
+from decision.generate.lublin import lublin_workload
+from decision.learn.checkpoint import Manifest, write_checkpoint
+from decision.learn.config import load_config
+from decision.learn.evolution import CmaEs
+from decision.learn.weights import dump_numbers
+from decision.model.reshape import at_load
+from decision.model.workload import Workload
+from decision.policies import find_policy
+from decision.policies.policy import Policy
+from decision.runs.inputs import writable_folder
+from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
+from decision.shipped import find_workload
+from decision.simulation import simulate_workloads
+
+from .findings import Findings, Parts, ResultTable, markdown_table
+from .ranking_comparison import ALL_ORDERS
+
+LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of the requested time
+    "lublin_256.swf": (slice(5000), 9),
+    "lublin_256_2.swf": (slice(5000), 9),
+    "NASA-iPSC-1993-3.1-cln.swf": (slice(9033), 9),
+    "theta_argonne.swf": (slice(11693), 6),
+    "curie_25days.swf": (slice(5000), 9),
+}
+GENERATIONS = 40
+_POPULATION, _SPREAD = 10, 0.5
+_LONGEST = 1.4  # times FCFS with EASY's longest wait, from where on it costs
+_LEAST_WAIT = 60.0  # seconds: added to both waits, so that logs where nobody waits do not count
+
+
+class Log(NamedTuple):
+    """What candidates schedule."""
+
+    name: str
+    workload: Workload
+
+
+class Candidate(NamedTuple):
+    """Weights, and where the logs are."""
+
+    weights: tuple[float, ...]
+    data: Path
+
+    def definition(self) -> dict[str, Any]:
+        """For the cache of results."""
+        return {"weights": self.weights, "logs": [file_digest(self.data / name) for name in LOGS]}
+
+
+class Reference(NamedTuple):
+    """The least that a heuristic reaches on each log."""
+
+    data: Path
+
+    def definition(self) -> dict[str, Any]:
+        """For the cache of results."""
+        return {"reference": [file_digest(self.data / name) for name in LOGS]}
+
+
+def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: int = GENERATIONS) -> Findings:
+    """Learn what is missing, write ``learned.ckpt`` and ``table.md``.
+
+    Args:
+        data: folder of `LOGS`.
+        parts: where what is finished is kept; progress counts candidates.
+        seed: of the evolution.
+        generations: of ten candidates each.
+
+    Raises:
+        InputError: if a log cannot be read.
+        Interrupted: if a signal asked for the end; what is finished is kept.
+    """
+    folder, of = writable_folder(parts.folder), generations * _POPULATION
+    (best,) = run_tasks(find_references, [Reference(data)], folder)
+    evolution = CmaEs(np.zeros(NB_WEIGHTS), _SPREAD, _POPULATION)
+    least, learned, result = math.inf, Candidate((), data), Result()
+    for generation in range(generations):
+        tried = evolution.ask(np.random.default_rng([seed, generation]))
+        candidates = [Candidate(tuple(_weights(row).tolist()), data) for row in tried]
+        results = run_tasks(schedule, candidates, folder)
+        costs = np.array([_cost(each, best) for each in results])
+        evolution.tell(costs)
+        if costs.min() < least:
+            first = int(costs.argmin())
+            least, learned, result = float(costs[first]), candidates[first], results[first]
+        parts.progress((generation + 1) * _POPULATION, of)
+    _write(folder / "learned.ckpt", learned, of, least)
+    table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), list(_rows(result, best)))
+    (folder / "table.md").write_text("\n".join(markdown_table(table.columns, table.rows)) + "\n")
+    over = "wait and slowdown over those of the best heuristic, longest wait over FCFS with EASY's"
+    return Findings((table,), f"{over}; cost {least:.4f}; {folder}: learned.ckpt, table.md")
+
+
+def _weights(genes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(P,) weights from what evolves."""
+    return Learned().first_weights(np.random.default_rng(0)) + SCALE * genes
+
+
+def _cost(result: Result, best: Result) -> float:
+    costs = []
+    for name, (wait, slowdown, longest) in result.items():
+        least = best[name]
+        ratios = ((wait + _LEAST_WAIT) / (least["wait"] + _LEAST_WAIT), slowdown / least["slowdown"])
+        logs = [math.log(ratio) for ratio in ratios]
+        over = math.log(max((longest + _LEAST_WAIT) / (least["longest"] + _LEAST_WAIT) / _LONGEST, 1.0))
+        costs.append(sum(3 * x if x > 0 else x for x in logs) / 2 + 3 * over)
+    return float(np.mean(costs))
+
+
+def _rows(result: Result, best: Result) -> Iterator[tuple[str, ...]]:
+    for name, (wait, slowdown, longest) in result.items():
+        least = best[name]
+        waits = (wait + _LEAST_WAIT) / (least["wait"] + _LEAST_WAIT), (longest + 1e-9) / (least["longest"] + 1e-9)
+        yield name, f"{waits[0]:.3f}", f"{slowdown / least['slowdown']:.3f}", f"{waits[1]:.2f}"
+
+
+# --- The logs -------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def training_logs(data: Path) -> tuple[Log, ...]:
+    """All that are learned from. Raises InputError if one cannot be read."""
+    halves = {
+        name: load_workload(data / name, "w0", jobs=jobs, time_field=field) for name, (jobs, field) in LOGS.items()
+    }
+    first, second, nasa, theta, curie = halves.values()
+    middle = len(theta.jobs) // 2
+    taurus = load_workload(find_workload("taurus_week"), "w0")
+    return (
+        Log("lublin_256", first),
+        Log("lublin_256_2", second),
+        Log("nasa, load 0.9", at_load(nasa, 0.9)),
+        Log("theta, first part", _part(theta, slice(middle))),
+        Log("theta, second part", _part(theta, slice(middle, None))),
+        Log("curie, a sixteenth, load 0.7", at_load(_narrow(curie, 5832), 0.7)),
+        Log("taurus_week", taurus),
+        Log("model, 100 hosts", _made(100, 6000, 1, 0.8, "tsafrir")),
+        Log("model, 128 hosts", _made(128, 6000, 2, 0.65, "tsafrir")),
+        Log("model, 256 hosts", _made(256, 6000, 3, 0.9, "exact")),
+        Log("model, 1024 hosts", _made(1024, 6000, 4, 0.75, "tsafrir")),
+    )
+
+
+def _part(workload: Workload, jobs: slice) -> Workload:
+    return replace(workload, jobs=workload.jobs[jobs])
+
+
+def _narrow(workload: Workload, hosts: int) -> Workload:
+    """The same jobs on fewer hosts, each on its share of them."""
+    jobs = [replace(job, size=math.ceil(job.size * hosts / workload.nb_res)) for job in workload.jobs]
+    return replace(workload, jobs=jobs, nb_res=hosts)
+
+
+def _made(hosts: int, jobs: int, seed: int, load: float, estimates: str) -> Workload:
+    rng = np.random.default_rng(seed)
+    return at_load(apply_estimates(lublin_workload(rng, jobs, hosts), estimates, rng), load)
+
+
+# --- Schedules ------------------------------------------------------------------------------------------------------
+
+
+def schedule(candidate: Candidate) -> Result:
+    """Mean wait (s), mean bounded slowdown and longest wait (s) on each log."""
+    policy = Learned().policy(np.array(candidate.weights))
+    return {log.name: _measure(log.workload, policy) for log in training_logs(candidate.data)}
+
+
+def find_references(reference: Reference) -> Result:
+    """The least wait and slowdown of a heuristic that passes the gates, and FCFS with EASY's longest wait."""
+    return {log.name: _find_reference(log.workload) for log in training_logs(reference.data)}
+
+
+def _find_reference(workload: Workload) -> Mapping[str, float]:
+    wait, slowdown, longest = _measure(workload, find_policy("easy"))
+    least = {"wait": wait, "slowdown": slowdown, "longest": longest}
+    for order in ALL_ORDERS:
+        for backfill in ("easy", "first-fit"):
+            found = _measure(workload, find_policy(f"{order}+{backfill}", {"guard": "auto"}))
+            if found[0] <= wait and found[1] <= slowdown and found[2] <= 1.5 * longest:
+                least["wait"], least["slowdown"] = min(least["wait"], found[0]), min(least["slowdown"], found[1])
+    return least
+
+
+def _measure(workload: Workload, policy: Policy) -> tuple[float, float, float]:
+    table = only_ran(simulate_workloads(equal_hosts(workload.nb_res), [workload], policy).jobs)
+    waits = table.start_time - table.submit_time
+    return float(waits.mean()), float(bounded_slowdowns(table).mean()), float(waits.max())
+
+
+def _write(path: Path, learned: Candidate, tried: int, cost: float) -> None:
+    facts = [file_facts(learned.data / name) for name in LOGS]
+    logs, record = training_logs(learned.data), Learned()
+    steps = tried * sum(len(log.workload.jobs) for log in logs)
+    settings = {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(logs)}
+    config = load_config("learned", [f"learn.{name}={value}" for name, value in settings.items()])
+    manifest = Manifest(
+        decision=__version__,
+        algorithm=config.algorithm,
+        config=config,
+        encoder=dict(record.sees),
+        nb_hosts=max(log.workload.nb_res for log in logs),
+        platform=InputFacts(name="equal hosts", sha256=""),
+        workloads=tuple(facts),
+        steps=steps,
+        scores={"cost on the training logs": cost},
+    )
+    write_checkpoint(path, manifest, dump_numbers(np.array(learned.weights)))

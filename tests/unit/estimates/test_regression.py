@@ -1,0 +1,33 @@
+"""The regression as kernels predicts as the one in Python does."""
+
+import numpy as np
+import pytest
+
+from decision.estimates.predictors import Regression
+from decision.estimates.regression import new_regression, observe, predict
+
+
+def test_kernels_predict_what_the_predictor_in_python_predicts():
+    rng, memory, twin = np.random.default_rng(5), new_regression(), Regression()
+    waiting: list[tuple[int, int, float, float]] = []
+    predicted = []
+    for i in range(600):
+        user, size = int(rng.integers(0, 3)), int(2 ** rng.integers(0, 3))  # few: none share a row
+        job = (user, size, float(rng.choice([600.0, 3600.0, np.inf, 86400.0])), 500.0 * i)
+        predicted.append((predict(memory, *job), twin.predict(str(user), *job[1:])))
+        waiting.append(job)
+        if rng.random() < 0.8:
+            over = waiting.pop(int(rng.integers(len(waiting))))
+            runtime = min(float(rng.lognormal(4 + over[0] / 2, 1)), over[2])
+            observe(memory, *over, runtime)
+            twin.observe(str(over[0]), *over[1:], runtime)
+    own, other = np.array(predicted).T
+    assert np.isfinite(own).sum() > 500
+    assert own == pytest.approx(other, rel=1e-6)
+
+
+def test_what_a_user_runs_again_is_predicted():
+    memory = new_regression()
+    for i in range(600):
+        observe(memory, i % 3, 4, 3600.0, 1000.0 * i, (30.0, 300.0, 3000.0)[i % 3])
+    assert [predict(memory, user, 4, 3600.0, 601000.0) for user in range(3)] == pytest.approx([30, 300, 3000], rel=0.15)

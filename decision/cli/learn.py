@@ -32,7 +32,9 @@ _EPISODES = "Episodes"
 
 Learned = Annotated[
     str,
-    typer.Argument(help="Scheduler to train: dbf, rlscheduler, inspector, ranking or your own.", metavar="SCHEDULER"),
+    typer.Argument(
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair or your own.", metavar="SCHEDULER"
+    ),
 ]
 Preset = Annotated[
     str | None,
@@ -114,7 +116,8 @@ def train_command(
     dbf is split-window deep backfilling, which starts jobs from a window of the
     queue; rlscheduler gives jobs priorities, and the others are backfilled by
     rule; inspector (SchedInspector) accepts or rejects the next job of an order;
-    ranking is list scheduling with evolved priorities and reservations.
+    ranking is list scheduling with evolved priorities and reservations; repair
+    places the jobs of windows on a fat-tree.
 
     Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for

@@ -123,7 +123,7 @@ def make_setup(
     if isinstance(encoder, str):
         _refuse_unknown(scheduler, rest)
         encoder = scheduler.make_encoder(settings, cores, [workload], **rest)
-    encoder.check_cores(cores, platform.path or "the platform")
+    encoder.check_platform(platform)
     if episodes is None:
         episodes = scheduler.episodes(settings, workload)
         episodes = msgspec.structs.replace(episodes, jobs=None) if jobs is None else episodes

@@ -39,12 +39,13 @@ from pathlib import Path
 from typing import Any
 
 from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
+from decision.placement.repair import Repair
 from decision.policies.catalogue import PolicyLine
 from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
 from decision.policies.registry import PolicySource
 
-__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "require_learning"]
+__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "read_repair", "require_learning"]
 
 _MODELS = Path(__file__).parent / "models"
 SHIPPED = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with the package
@@ -64,6 +65,23 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
     checkpoint = find_checkpoint(name)
     assert checkpoint is not None
     return learned_policy(checkpoint)
+
+
+def read_repair(name: str) -> tuple[Repair, int]:
+    """The network of a checkpoint, or of a shipped one, for the windows' ``repair``; and the levels of its trees.
+
+    Raises:
+        ConfigError: if torch is not installed, or the checkpoint is not for such windows.
+        InputError: if the file is not a checkpoint that this package can use.
+    """
+    checkpoint = find_checkpoint(name)
+    if checkpoint is None:
+        raise ConfigError(f"policy window: repair={name} is neither best nor a checkpoint (FILE.ckpt)")
+    require_learning()
+    from .deploy import repair_of
+
+    network, encoder = repair_of(checkpoint)
+    return network, encoder.levels
 
 
 def require_learning() -> None:

@@ -28,8 +28,8 @@ Widths = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=8192)], ...], msgs
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An actor and a critic; `decision.learn.networks` has the kinds."""
 
-    kind: Literal["mlp", "jobs", "priority"] = "jobs"
-    hidden: Widths = (32,)  # widths of the layers of mlp and priority; the one width of jobs
+    kind: Literal["mlp", "jobs", "priority", "fcn", "cnn"] = "jobs"
+    hidden: Widths = (32,)  # widths of the layers; the one width of jobs; with cnn, channels of its two convolutions
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):
@@ -79,7 +79,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class CmaEsConfig(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="cma-es", tag_field=ALGORITHM
 ):
-    """Evolution by whole schedules (Hansen, arXiv 1604.00772); `decision.learn.evolution` follows it."""
+    """Evolution by whole schedules or episodes (Hansen, arXiv 1604.00772); `decision.learn.evolution` follows it."""
 
     learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
     validated_every: ClassVar[int] = 2_000_000  # steps
@@ -159,7 +159,8 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
 
     Args:
         preset: a preset's name, or a TOML file ``mine.toml``.
-        changes: ``section.key=value``, like ``learn.lr=1e-4``, in order.
+        changes: ``section.key=value``, like ``learn.lr=1e-4``, in order; ``learn.method=evolution`` or ``ppo`` first,
+            with which the section learn begins anew.
         more: top-level values, last: ``seed=3``.
 
     Raises:
@@ -171,7 +172,7 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
     learn = tree.setdefault("learn", {})
     if isinstance(learn, dict):
         learn.setdefault(ALGORITHM, record.algorithms[0])
-    for change in changes:
+    for change in sorted(changes, key=lambda change: not change.startswith(_METHOD)):  # it replaces the section
         _apply(tree, change)
     return _convert(tree | more, preset)
 
@@ -245,6 +246,12 @@ def _parse(name: str, text: str) -> dict[str, Any]:
 
 def _apply(tree: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
+    if change.startswith(_METHOD):
+        if text not in _METHODS:
+            raise ConfigError(f"{change!r}: there is no such way of learning (there are {', '.join(_METHODS)})")
+        if tree["learn"].get(ALGORITHM) != _METHODS[text]:
+            tree["learn"] = {ALGORITHM: _METHODS[text]}
+        return
     section, dot, name = key.partition(".")
     if not (equals and dot and section and name):
         raise ConfigError(f"{change!r}: write it as section.key=value, like learn.lr=1e-4", field="changes")
@@ -256,6 +263,7 @@ def _apply(tree: dict[str, Any], change: str) -> None:
 
 
 _LEARN: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in typing.get_args(LearnConfig)}
+_METHOD, _METHODS = "learn.method=", {"ppo": "ppo", "evolution": "cma-es"}  # another algorithm, with its own defaults
 _SECTIONS: dict[str, Any] = {"network": NetworkConfig, "env": TrainConfig}
 
 
@@ -291,6 +299,8 @@ def check_network(config: TrainConfig, where: str) -> None:
         raise ConfigError(f"{where}: network.kind is {network.kind}: {config.scheduler} is learned with {kinds}")
     if network.kind == "jobs" and len(network.hidden) != 1:
         raise ConfigError(f"{where}: network.hidden is {list(network.hidden)}: the network jobs has one width")
+    if network.kind == "cnn" and len(network.hidden) != 2:
+        raise ConfigError(f"{where}: network.hidden is {list(network.hidden)}: the network cnn has two convolutions")
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -6,6 +6,7 @@ import torch
 
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
+from decision.placement.repair import SEEN, Repair
 from decision.policies.policy import Policy
 from decision.schedulers import (
     ChoosingPolicy,
@@ -15,11 +16,12 @@ from decision.schedulers import (
     find_scheduler,
     read_encoder,
 )
+from decision.schedulers.repair import RepairEncoder
 
 from .actor import NetworkActor
 from .checkpoint import MANIFEST, REMEDY, Manifest, read_checkpoint, shown
 from .config import check_network
-from .networks import make_network
+from .networks import Mlp, Network, as_repair, make_network
 from .weights import load_network, load_tensors
 
 
@@ -55,14 +57,41 @@ def learned_policy(path: Path) -> Policy:
     return scheduler.policy(tensors["weights"].numpy(), path.name)
 
 
+def repair_of(path: Path) -> tuple[Repair, RepairEncoder]:
+    """The network of a checkpoint for the search over windows, and what it sees.
+
+    Raises:
+        InputError: if the file is not a checkpoint, or damaged.
+        ConfigError: if it is of another scheduler, or for another number of entries.
+    """
+    manifest, weights = read_checkpoint(path)
+    scheduler = find_scheduler(manifest.config.scheduler)
+    if scheduler.name != "repair":
+        raise ConfigError(f"{path}: it is a checkpoint of {scheduler.name}; repair needs one of decision train repair")
+    assert isinstance(scheduler, ChoosingScheduler)
+    encoder = _encoder(path, manifest, scheduler)
+    assert isinstance(encoder, RepairEncoder)
+    if encoder.q != SEEN:
+        raise ConfigError(f"{path}: its network sees the first {encoder.q} hosts (q), and solver=nsa shows {SEEN}")
+    network = _network(path, manifest, scheduler, encoder, weights)
+    assert isinstance(network, Mlp)
+    return as_repair(network.policy), encoder
+
+
 def _with_network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, weights: bytes) -> LearnedPolicy:
     torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
-    encoder, config = _encoder(path, manifest, scheduler), manifest.config.network
+    encoder = _encoder(path, manifest, scheduler)
+    network = _network(path, manifest, scheduler, encoder, weights)
+    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name)
+
+
+def _network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, encoder: Encoder, weights: bytes) -> Network:
+    config = manifest.config.network
     assert config is not None
     with torch.device("meta"):  # which allocates nothing
         network = make_network(config, encoder.shape[0], encoder.actions, scheduler.layout(encoder))
     load_network(str(path), network, weights)
-    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name)
+    return network
 
 
 def _encoder(path: Path, manifest: Manifest, scheduler: ChoosingScheduler) -> Encoder:

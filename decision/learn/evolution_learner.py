@@ -2,7 +2,7 @@
 
 A schedule of a thousand jobs takes some milliseconds, and there are hundreds of numbers to learn, not thousands. So
 hundreds of schedules for one step are affordable, no gradient is needed, and what is minimised is what is wanted: means
-over all jobs when all are done, without discount.
+over all jobs when all are done, without discount. Networks may be learned so, too: `NetworkEvolution`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,19 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from decision.cores import available_cores
-from decision.envs import Setup
+from decision.envs import Setup, evaluate
 from decision.envs.batch import Batch
-from decision.envs.evaluation import play_episode
+from decision.envs.evaluation import ChooseAll, play_episode
 from decision.policies.policy import Policy
-from decision.schedulers.base import ParametricScheduler, Scheduler
+from decision.schedulers.base import ChoosingScheduler, ParametricScheduler, Scheduler
 
+from .actor import NetworkActor
 from .config import CmaEsConfig, TrainConfig
 from .evolution import CmaEs
+from .networks import make_network
 
 _AVERAGED = 0.05  # share of the newest mean in what is learned: single means are noisy
 
@@ -36,21 +39,29 @@ class EvolutionLearner:
     """
 
     def __init__(self, config: TrainConfig, scheduler: ParametricScheduler, setup: Setup) -> None:
-        assert isinstance(config.learn, CmaEsConfig)
-        self._config, self._evolve, self._scheduler = config, config.learn, scheduler
-        self.columns: tuple[str, ...] = ("episodes", "reward", *scheduler.curves, "best_reward", "spread")
-        self._rng = np.random.default_rng(config.seed)
-        first = scheduler.first_weights(self._rng)
-        self._evolution = CmaEs(first.ravel(), self._evolve.spread, self._evolve.population)
-        self._average = first.ravel()
+        self._begin(config, scheduler.curves, setup)
+        self._scheduler = scheduler
+        self._go_from(scheduler.first_weights(self._rng).ravel())
         threads = self._evolve.threads or available_cores()
         self._batch = Batch(setup, threads, 1)
         self._pool = ThreadPoolExecutor(threads)
         self._references = scheduler.references()
 
+    def _begin(self, config: TrainConfig, curves: tuple[str, ...], setup: Setup) -> None:
+        assert isinstance(config.learn, CmaEsConfig)
+        self._config, self._evolve, self._setup, self._curves = config, config.learn, setup, curves
+        self.columns: tuple[str, ...] = ("episodes", "reward", *curves, "best_reward", "spread")
+        self._rng = np.random.default_rng(config.seed)
+
+    def _go_from(self, first: NDArray[np.float64]) -> None:
+        self._evolution = CmaEs(first, self._evolve.spread, self._evolve.population)
+        self._average = first
+
     @classmethod
     def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup) -> "EvolutionLearner":
-        """For a scheduler's schedules."""
+        """For a scheduler's schedules, or a network's episodes."""
+        if isinstance(scheduler, ChoosingScheduler):
+            return NetworkEvolution(config, scheduler, setup)
         assert isinstance(scheduler, ParametricScheduler)
         return cls(config, scheduler, setup)
 
@@ -62,7 +73,7 @@ class EvolutionLearner:
     @property
     def steps(self) -> int:
         """Jobs that candidates have placed."""
-        return self.iteration * self._evolve.population * self._evolve.sequences * self._batch.setup.rules.jobs
+        return self.iteration * self._evolve.population * self._evolve.sequences * self._setup.rules.jobs
 
     @property
     def finished(self) -> bool:
@@ -71,25 +82,32 @@ class EvolutionLearner:
 
     def iterate(self) -> dict[str, float]:
         """A generation."""
-        rows = self._batch.setup.beginnings.row
+        rows = self._setup.beginnings.row
         first = rows[self._rng.integers(len(rows), size=self._evolve.sequences)]
-        candidates = self._evolution.ask(self._rng).reshape(-1, *self._scheduler.weights)
-        played = self._play([*self._references, *candidates], first)
+        candidates = self._evolution.ask(self._rng)
+        costs, means = self._judge(candidates, first)
+        self._evolution.tell(costs)
+        self._average += _AVERAGED * (self._evolution.mean - self._average)
+        return {
+            "episodes": len(candidates) * len(first),
+            "reward": -float(costs.mean()),
+            **{name: means[name] for name in self._curves},
+            "best_reward": -float(costs.min()),
+            "spread": self._evolution.spread,
+        }
+
+    def _judge(
+        self, candidates: NDArray[np.float64], first: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
+        """What each of (n, P) candidates costs over sequences from these rows on, and means of the metrics."""
+        weights = candidates.reshape(-1, *self._scheduler.weights)
+        played = self._play([*self._references, *weights], first)
         references, own = played[: len(self._references)], played[len(self._references) :]
         done = min(self.steps / self._evolve.steps, 1.0)
         compared = [self._by_name(table) for table in references]
         env = self._config.env
         costs = np.array([self._scheduler.cost(env, self._by_name(table), compared, done) for table in own])
-        self._evolution.tell(costs)
-        self._average += _AVERAGED * (self._evolution.mean - self._average)
-        means = dict(zip(self._batch.metric_names, np.mean(own, axis=(0, 1)).tolist(), strict=True))
-        return {
-            "episodes": len(candidates) * len(first),
-            "reward": -float(costs.mean()),
-            **{name: means[name] for name in self._scheduler.curves},
-            "best_reward": -float(costs.min()),
-            "spread": self._evolution.spread,
-        }
+        return costs, dict(zip(self._batch.metric_names, np.mean(own, axis=(0, 1)).tolist(), strict=True))
 
     def _by_name(self, table: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Each metric of (sequences, metrics)."""
@@ -112,7 +130,7 @@ class EvolutionLearner:
         list(self._pool.map(play, range(threads)))
         return metrics
 
-    def policy(self) -> Policy:
+    def policy(self) -> Policy | ChooseAll:
         """That of the average over the last generations' means."""
         return self._scheduler.policy(self._average.reshape(self._scheduler.weights), self._scheduler.name)
 
@@ -138,3 +156,48 @@ class EvolutionLearner:
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown()
+
+
+class NetworkEvolution(EvolutionLearner):
+    """Networks as candidates, and the episodes that they play; what is minimised is minus the mean return.
+
+    Args:
+        config: how it learns.
+        scheduler: what learns.
+        setup: of the environments.
+    """
+
+    def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup) -> None:
+        self._begin(config, (*scheduler.curves, *scheduler.metrics), setup)
+        assert config.network is not None
+        with torch.random.fork_rng(devices=[]):  # the weights are drawn from torch's only generator
+            torch.manual_seed(config.seed)
+            encoder, layout = setup.encoder, scheduler.layout(setup.encoder)
+            self._network = make_network(config.network, encoder.shape[0], encoder.actions, layout)
+        self._draws = scheduler.draws
+        self._go_from(parameters_to_vector(self._network.parameters()).detach().numpy().astype(float))
+
+    def _judge(
+        self, candidates: NDArray[np.float64], first: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
+        """All candidates play the same episodes."""
+        rows = np.unique(first).tolist()
+        played = [evaluate(self._actor(each), self._setup, first=rows) for each in candidates]
+        costs = np.array([-each["return"].mean() for each in played])
+        return costs, {name: float(np.mean([each[name].mean() for each in played])) for name in self._curves}
+
+    def _actor(self, weights: NDArray[np.float64]) -> ChooseAll:
+        vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), self._network.parameters())
+        return NetworkActor(self._network, self._draws).together
+
+    def policy(self) -> ChooseAll:
+        """The choices of the average over the last generations' means."""
+        return self._actor(self._average)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Those of the average over the last generations' means."""
+        self._actor(self._average)
+        return self._network.state_dict()
+
+    def close(self) -> None:
+        """There are no threads."""

@@ -3,9 +3,11 @@
 `JobsNetwork` sees DBF's observation as what it is, a set of jobs next to a cluster: one small network is shared by all
 jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
 grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
-sees. `Mlp` takes any observation as one vector: DBF's paper has it, and SchedInspector's.
+sees. `Mlp` takes any observation as one vector: DBF's paper has it, SchedInspector's, and with tanh that of neural
+annealing, whose `Convolutions` slide along the hosts of a sequence.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from decision.placement.repair import NETWORK, Repair
 from decision.schedulers.base import Layout
 from decision.schedulers.window import JOB_FEATURES
 
@@ -57,12 +60,15 @@ class Mlp(Network):
         inputs: numbers in an observation.
         actions: how many there are.
         hidden: widths of the layers.
+        bend: what comes between them.
     """
 
-    def __init__(self, inputs: int, actions: int, hidden: tuple[int, ...]) -> None:
+    def __init__(
+        self, inputs: int, actions: int, hidden: tuple[int, ...], bend: Callable[[], nn.Module] = nn.ReLU
+    ) -> None:
         super().__init__()
-        self.policy = _perceptron((inputs, *hidden, actions), last_gain=0.01)
-        self.critic = _perceptron((inputs, *hidden, 1), last_gain=1.0)
+        self.policy = _perceptron((inputs, *hidden, actions), last_gain=0.01, bend=bend)
+        self.critic = _perceptron((inputs, *hidden, 1), last_gain=1.0, bend=bend)
 
     def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and values."""
@@ -75,6 +81,44 @@ class Mlp(Network):
     def value(self, features: Tensor) -> Tensor:
         """The values alone."""
         return self.critic(features).squeeze(-1)
+
+
+class Convolutions(Mlp):
+    """CNN-1 to CNN-3 of Lan et al., over the entries of a sequence (`decision.placement.repair`).
+
+    As printed: convolutions of widths 10 and 5, the second one with stride 2, tanh between them, and 256 units. The
+    layer from these to the actions, and tanh before it, are ours. The printed ones have no input for the feature that
+    says which entries there are.
+
+    Args:
+        inputs: numbers in an observation: features, one after the other, each of all entries.
+        entries: q, and actions.
+        channels: of the two convolutions.
+    """
+
+    def __init__(self, inputs: int, entries: int, channels: tuple[int, int]) -> None:
+        nn.Module.__init__(self)
+        self.features, self.entries = inputs // entries, entries
+        self.policy = self._sequence(channels, entries, last_gain=0.01)
+        self.critic = self._sequence(channels, 1, last_gain=1.0)
+
+    def _sequence(self, channels: tuple[int, int], outputs: int, last_gain: float) -> nn.Sequential:
+        steps = ((self.entries - 9) - 5) // 2 + 1
+        return nn.Sequential(
+            nn.Unflatten(1, (self.features - 1, self.entries)),
+            nn.Conv1d(self.features - 1, channels[0], 10),
+            nn.Tanh(),
+            nn.Conv1d(channels[0], channels[1], 5, stride=2),
+            nn.Flatten(),
+            _linear(channels[1] * steps, 256),
+            nn.Tanh(),
+            _linear(256, outputs, last_gain),
+        )
+
+    def prepare(self, observation: Floats) -> Floats:
+        """All but the feature that says which entries there are."""
+        idle = (self.features - 3) * self.entries
+        return np.delete(observation, slice(idle, idle + self.entries), axis=1)
 
 
 class JobsNetwork(Network):
@@ -195,11 +239,34 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
     """
     if config.kind == "mlp":
         return Mlp(inputs, actions, config.hidden)
+    if config.kind == "fcn":
+        return Mlp(inputs, actions, config.hidden, nn.Tanh)
+    if config.kind == "cnn":
+        return Convolutions(inputs, actions, (config.hidden[0], config.hidden[1]))
     if config.kind == "priority":
         return PriorityNetwork(actions, config.hidden)
     if layout is None:
         raise ValueError("the network jobs needs observations of a cluster and a window of jobs")
     return JobsNetwork(layout, config.hidden[0])
+
+
+def as_repair(policy: nn.Sequential) -> Repair:
+    """The layers of a policy of `Mlp` with tanh, or of `Convolutions`, for kernels."""
+    layers: list[tuple[int, int, int, int, bool]] = []
+    weights: list[Tensor] = []
+    for layer in policy:
+        if isinstance(layer, nn.Linear):
+            layers.append((layer.in_features, layer.out_features, 0, 0, False))
+            weights += [layer.weight.T, layer.bias]
+        elif isinstance(layer, nn.Conv1d):
+            shape = layer.in_channels, layer.out_channels, layer.kernel_size[0], layer.stride[0]
+            layers.append((*shape, False))
+            assert layer.bias is not None
+            weights += [layer.weight, layer.bias]
+        elif isinstance(layer, nn.Tanh):
+            layers[-1] = (*layers[-1][:4], True)
+    flat = torch.cat([each.detach().reshape(-1) for each in weights])
+    return Repair(NETWORK, np.array(layers, np.int64), flat.numpy().copy())
 
 
 def _by_core(remaining: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:
@@ -231,10 +298,10 @@ def _log_scale(share: Floats) -> Floats:
     return np.log1p(_SHARPNESS * share) * _LOG_UNIT
 
 
-def _perceptron(widths: tuple[int, ...], last_gain: float) -> nn.Sequential:
+def _perceptron(widths: tuple[int, ...], last_gain: float, bend: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths[:-1]):
-        layers += [_linear(inputs, outputs), nn.ReLU()]
+        layers += [_linear(inputs, outputs), bend()]
     return nn.Sequential(*layers, _linear(widths[-2], widths[-1], last_gain))
 
 

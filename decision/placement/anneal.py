@@ -1,8 +1,9 @@
 """Simulated annealing over windows: Algorithm 1 of Lan et al., and the walk that their program takes.
 
-A move removes one or two jobs, all where there are no more, and puts them back at random: by the dynamic strategy from
-an entry among those that the others leave, by the static one on the first place that is free from a random entry on,
-and with FREE in random order on the best entries. A move that makes the window worth more is taken, another one with
+A move removes one or two jobs, all where there are no more, and puts them back: by the dynamic strategy from an entry
+among those that the others leave, by the static one on the first place that is free from a random entry on, and with
+FREE in random order on the best entries. The dynamic strategy's entry is a random one, or in neural annealing one that
+`decision.placement.repair` chooses. A move that makes the window worth more is taken, another one with
 probability exp(-loss / temperature); temperatures fall from `hot` to `cold` as a geometric series. What is searched
 ends after so many moves, never by the clock.
 
@@ -19,6 +20,7 @@ import numpy as np
 from decision.draws import next_word, uniform
 from decision.jit import kernel
 
+from .repair import AT_RANDOM, SEEN, Repair, choose_start, nb_features, take_from
 from .windows import DYNAMIC, FREE, place_in_turn, take_best, worth
 
 _CLOSE = 1e-9  # of Q / n: less is rounding
@@ -35,6 +37,7 @@ class Search(NamedTuple):
     scale: float  # what a window loses, for a temperature, where it is worth one less
     hot: float  # temperature at first
     cold: float  # and at last
+    repair: Repair = AT_RANDOM  # with DYNAMIC: how the entry is chosen where a job begins
 
 
 @kernel
@@ -61,6 +64,7 @@ def anneal(down, groups, switches, sizes, search, word, held):
         values[job] = worth(groups, on, now[job, : sizes[job]])
     total = best = values.sum()
     removed, before, old = np.zeros(2, np.int64), now.copy(), values.copy()
+    sight = np.zeros(nb_features(down) * SEEN, np.float32)
     cooling = math.log(search.hot / search.cold) / max(search.steps, 1)
     for step in range(1, search.steps + 1):
         word, number = _choose(word, sizes, search, removed)
@@ -69,10 +73,12 @@ def anneal(down, groups, switches, sizes, search, word, held):
             old[job] = values[job]
             _mark(taken, now[job, : sizes[job]], False)
         fits, gain = True, 0.0
+        others = sizes[removed[:number]].sum()
         for job in removed[:number]:
             word = next_word(word)
             entries = now[job, : sizes[job]]
-            fits = fits and _put_back(down, groups, taken, search, uniform(word), entries)
+            others -= sizes[job]
+            fits = fits and _put_back(down, groups, taken, search, others, uniform(word), entries, sight)
             if fits:
                 values[job] = worth(groups, on, entries)
                 gain += values[job] - old[job]
@@ -123,36 +129,20 @@ def _choose(word, sizes, search, removed):
 
 
 @kernel
-def _put_back(down, groups, taken, search, share, entries):
+def _put_back(down, groups, taken, search, others, share, entries, sight):
     """Give a job entries that are not taken, and mark them as taken; False where the strategy finds none.
 
-    `share` in [0, 1) says where to begin.
+    `share` in [0, 1) says where to begin, and `others` is as `decision.placement.repair.choose_start` has it.
     """
     if search.strategy == FREE:
         take_best(down, groups, taken, entries)
         return True
     if search.strategy == DYNAMIC:
-        _take_left_over(taken, search.first, share, entries)
+        size = len(entries)
+        start = choose_start(search.repair, down, groups, taken, size, others, search.first, share, sight)
+        take_from(taken, start, entries)
         return True
     return _take_run(taken, share, entries)
-
-
-@kernel
-def _take_left_over(taken, first, share, entries):
-    """Consecutive ones of those that are left, with wrap-around."""
-    length, left = len(taken), 0
-    for entry in range(length):
-        left += not taken[entry]
-    skipped = int(share * (min(first, left) if first > 0 else left))
-    entry = -1
-    while skipped >= 0:
-        entry += 1
-        skipped -= not taken[entry]
-    for i in range(len(entries)):
-        while taken[entry]:
-            entry = entry + 1 if entry + 1 < length else 0
-        entries[i] = entry
-        taken[entry] = True
 
 
 @kernel

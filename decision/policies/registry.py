@@ -105,9 +105,16 @@ _CLASS_OPTIONS = {
         OptionLine(
             "strategy", "dcas", "", "which hosts a job may get: scas, dcas or free; with exact scas", "Lan et al."
         ),
-        OptionLine("solver", "sa", "", "sequential, sa or exact", "Lan et al."),
-        OptionLine("steps", "500", "", "with solver=sa: moves of the search", "Lan et al."),
-        OptionLine("undo", "true", "", "with solver=sa: undo rejected moves; false as Lan et al.'s program"),
+        OptionLine("solver", "sa", "", "sequential, sa, nsa or exact", "Lan et al."),
+        OptionLine("steps", "500", "", "with solver=sa and nsa: moves of the search", "Lan et al."),
+        OptionLine("undo", "true", "", "with solver=sa and nsa: undo rejected moves; false as Lan et al.'s program"),
+        OptionLine(
+            "repair",
+            "best",
+            "",
+            "with solver=nsa: FILE.ckpt chooses where jobs go back; best needs no network",
+            "Lan et al.",
+        ),
     ],
 }
 

@@ -14,11 +14,12 @@ and nothing need be remembered but which windows were decided and called for. On
 that waits would fit: while it does not, nothing changes before something happens that wakes the policy anyway.
 """
 
+import importlib
 import math
 
 import numpy as np
 
-from decision.bundle import F8, I8, Bundle, bundle_at
+from decision.bundle import F4, F8, I8, Bundle, I8x2, bundle_at
 from decision.draws import first_word
 from decision.jit import kernel
 from decision.model.errors import ConfigError
@@ -26,6 +27,7 @@ from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
 from decision.placement.exact import MOST_JOBS, place_exactly
+from decision.placement.repair import AT_BEST, AT_RANDOM, Repair
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, next_in, remove_interval
 from decision.state.cluster import N_QUEUED, ClusterState
@@ -36,8 +38,10 @@ from .plan_arrays import CALL_AT, START, add, add_interval, clear
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
-_SEQUENTIAL, _SA, _EXACT = range(3)
-SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "exact": _EXACT}
+_SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
+SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
+BEST = "best"  # in place of a network
+_NETWORKS = "decision.learn:read_repair"  # module of a package above this one: what reads a network
 
 # WindowMemory.counts
 _JOBS = 0  # on more than one host, at most in a window; 0 for all
@@ -48,6 +52,7 @@ _UNDO = 4
 _SEED = 5
 _LAST = 6  # number of the last window that was decided, -1 for none
 _DUE = 7  # number of the window that was called for, -1 for none
+_REPAIR = 8  # `decision.placement.repair.Repair.kind`
 
 _HOP = 1000.0  # cost of a hop, Table I of the paper
 _HOT, _COLD = 2500.0, 2.5  # temperatures, Table I
@@ -57,7 +62,9 @@ class WindowMemory(Bundle):
     """What the policy is and remembers from call to call."""
 
     period: F8  # (1,) seconds
-    counts: I8  # (8,)
+    counts: I8  # (9,)
+    layers: I8x2  # (n, 5) of the network of nsa
+    weights: F4  # (P,) of the network
 
 
 _memory_at = bundle_at(WindowMemory)
@@ -77,12 +84,12 @@ def _decide(state, facts, memory, plan):
     head = -1
     if index > counts[_LAST] and (called or now <= index * period + TOLERANCE):
         counts[_LAST] = index
-        order = _in_order(state, period, index)
+        order = in_order(state, state.queue[: state.count[N_QUEUED]], period, index)
         taken = _decide_window(state, facts, memory, plan, order, index)
         if taken < len(order):
             head = order[taken]
     elif counts[_DUE] < 0:
-        head = _first(state, period, index + 1)
+        head = first_of(state, state.queue[: state.count[N_QUEUED]], period, index + 1)
     if head >= 0 and counts[_DUE] < 0 and state.size[head] <= count_hosts(plan.free):
         counts[_DUE] = index + 1
         plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
@@ -96,9 +103,8 @@ def _rank(state, period, index, job):
 
 
 @kernel
-def _in_order(state, period, index):
-    """The waiting jobs in the order in which a window takes them."""
-    queue = state.queue[: state.count[N_QUEUED]]
+def in_order(state, queue, period, index):
+    """The waiting jobs of `queue` in the order in which the window of this number takes them."""
     ranks = np.empty(len(queue))
     for i in range(len(queue)):
         ranks[i] = _rank(state, period, index, queue[i])
@@ -106,32 +112,47 @@ def _in_order(state, period, index):
 
 
 @kernel
-def _first(state, period, index):
-    """The waiting job that a window takes first."""
-    best = state.queue[0]
-    for i in range(1, state.count[N_QUEUED]):
-        if _rank(state, period, index, state.queue[i]) < _rank(state, period, index, best):
-            best = state.queue[i]
+def first_of(state, queue, period, index):
+    """The waiting job of `queue` that the window of this number takes first."""
+    best = queue[0]
+    for i in range(1, len(queue)):
+        if _rank(state, period, index, queue[i]) < _rank(state, period, index, best):
+            best = queue[i]
     return best
 
 
 @kernel
-def _decide_window(state, facts, memory, plan, order, index):
-    """Plan the starts of a window; how many jobs it takes from the front of `order`."""
-    free, limit = count_hosts(plan.free), memory.counts[_JOBS]
-    jobs = np.empty(len(order), np.int64)
+def taken_from(state, order, free, limit):
+    """How many jobs a window takes from the front of `order`, and how many of them are on more than one host.
+
+    Args:
+        order: as `in_order` returns it.
+        free: hosts.
+        limit: jobs on more than one host, at most; 0 for all.
+    """
     taken, wide = 0, 0
     for job in order:
         size = state.size[job]
         if size > free or (size > 1 and wide == limit and limit > 0):
             break
-        if size > 1:
-            jobs[wide] = job
-            wide += 1
+        wide += size > 1
         free -= size
         taken += 1
+    return taken, wide
+
+
+@kernel
+def _decide_window(state, facts, memory, plan, order, index):
+    """Plan the starts of a window; how many jobs it takes from the front of `order`."""
+    taken, wide = taken_from(state, order, count_hosts(plan.free), memory.counts[_JOBS])
     if wide > 0:
-        _start_together(state, facts, memory, plan, jobs[:wide], index)
+        jobs = np.empty(wide, np.int64)
+        i = 0
+        for job in order[:taken]:
+            if state.size[job] > 1:
+                jobs[i] = job
+                i += 1
+        _start_together(state, facts, memory, plan, jobs, index)
     for job in order[:taken]:
         if state.size[job] == 1:
             take_lowest(plan, add(plan, START, job), 1)
@@ -140,39 +161,46 @@ def _decide_window(state, facts, memory, plan, order, index):
 
 @kernel
 def _start_together(state, facts, memory, plan, jobs, index):
-    hosts = _sequence(facts, plan.free)
-    switches = np.empty(len(hosts), np.int64)
-    for entry in range(len(hosts)):
-        switches[entry] = facts.switch[hosts[entry]]
+    hosts = sequence_of(facts, plan.free)
+    groups = groups_of(facts.down, facts.switch[hosts])
     sizes = np.empty(len(jobs), np.int64)
     for i in range(len(jobs)):
         sizes[i] = state.size[jobs[i]]
     held = np.zeros((len(jobs), sizes.max()), np.int64)
-    _solve(facts.down, groups_of(facts.down, switches), sizes, memory.counts, index, held)
+    _solve(facts.down, groups, sizes, memory, index, held)
     for i in range(len(jobs)):
-        action = add(plan, START, jobs[i])
-        for host in np.sort(hosts[held[i, : sizes[i]]]):
-            add_interval(plan, action, host, host)
-            remove_interval(plan.free, host, host)
+        take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
 
 
 @kernel
-def _sequence(facts, free):
+def take_hosts(plan, action, hosts):
+    """Give the action these free hosts."""
+    ascending, first = np.sort(hosts), 0
+    for i in range(len(ascending)):
+        if i + 1 == len(ascending) or ascending[i + 1] != ascending[i] + 1:
+            add_interval(plan, action, ascending[first], ascending[i])
+            remove_interval(plan.free, ascending[first], ascending[i])
+            first = i + 1
+
+
+@kernel
+def sequence_of(facts, free):
     """The free hosts from left to right in the tree; those of one switch by id."""
     hosts = np.empty(count_hosts(free), np.int64)
-    switches = np.empty(len(hosts), np.int64)
+    switches, ascends = np.empty(len(hosts), np.int64), True
     host = next_in(free, 0)
     for entry in range(len(hosts)):
         hosts[entry] = host
         switches[entry] = facts.switch[host]
+        ascends &= entry == 0 or switches[entry] >= switches[entry - 1]
         host = next_in(free, host + 1)
-    return hosts[np.argsort(switches, kind="mergesort")]
+    return hosts if ascends else hosts[np.argsort(switches, kind="mergesort")]
 
 
 @kernel
-def _solve(down, groups, sizes, counts, index, held):
+def _solve(down, groups, sizes, memory, index, held):
     """Write the entries of each job."""
-    switches = 1
+    counts, switches = memory.counts, 1
     for level in range(1, len(down)):
         switches *= down[level]
     if counts[_SOLVER] == _SEQUENTIAL:
@@ -182,7 +210,8 @@ def _solve(down, groups, sizes, counts, index, held):
     else:
         undo = counts[_UNDO] == 1
         first = 0 if undo else PROGRAM_FIRST
-        search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD)
+        repair = Repair(counts[_REPAIR], memory.layers, memory.weights)
+        search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
         anneal(down, groups, switches, sizes, search, first_word(counts[_SEED], index), held)
 
 
@@ -200,12 +229,15 @@ class Window(CompiledPolicy):
         jobs: on more than one host, at most in a window; 0 for all.
         strategy: scas or dcas, as in the paper, or free for any hosts; scas with the solver exact, and else dcas, by
             default.
-        solver: sequential, sa, or exact (with scas).
-        steps: moves of sa.
-        undo: whether sa undoes a move that it rejects; false is the walk of the published program.
+        solver: sequential, sa, nsa (with dcas), or exact (with scas).
+        steps: moves of sa and nsa.
+        undo: whether they undo a move that they reject; false is the walk of the published program.
+        repair: how nsa puts jobs back: a checkpoint that ``decision train repair`` made, or the name of a shipped one;
+            or best, the start on which a job alone costs least, which needs no network, and is the default.
 
     Raises:
-        ConfigError: for a name or number that makes no sense.
+        ConfigError: for a name or number that makes no sense, or a checkpoint that is not for windows.
+        InputError: if the checkpoint cannot be read.
     """
 
     entry = _decide_by_window
@@ -219,6 +251,7 @@ class Window(CompiledPolicy):
         solver: str = "sa",
         steps: int = 500,
         undo: bool = True,
+        repair: str = "",
     ) -> None:
         if not 0 < period < math.inf:
             raise ConfigError(f"policy window: option period={period:g} must be finite and above 0")
@@ -231,8 +264,16 @@ class Window(CompiledPolicy):
             raise ConfigError(f"policy window: solver=exact is for strategy=scas; found strategy={strategy}")
         if solving == _EXACT and not 1 <= jobs <= MOST_JOBS:
             raise ConfigError(f"policy window: solver=exact takes jobs=1 to {MOST_JOBS} to a window; found jobs={jobs}")
+        if solving == _NSA and placing != DYNAMIC:
+            raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
+        if repair and solving != _NSA:
+            raise ConfigError(f"policy window: option repair is for solver=nsa; found solver={solver}")
+        self._repair, self._levels = AT_RANDOM, 0
+        if solving == _NSA:
+            self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else _read_network(repair)
+        self._name = repair
         self._period = float(period)
-        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1], np.int64)
+        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind], np.int64)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform.
@@ -242,11 +283,26 @@ class Window(CompiledPolicy):
         """
         super().reset(platform, seed)
         check_tree("policy window", platform)
+        if self._levels not in (0, len(platform.down)):
+            given = f"{platform.path or 'the platform'} has {len(platform.down)}"
+            raise ConfigError(f"policy window: repair={self._name} is for trees of {self._levels} levels, and {given}")
         self._counts[_SEED] = seed % 2**63
 
     def memory_for(self, state: ClusterState, memory: WindowMemory | None = None) -> WindowMemory:
         """`memory`, which has room for any state; a new one where there is none yet."""
-        return memory or WindowMemory(period=np.array([self._period]), counts=self._counts.copy())
+        return memory or WindowMemory(
+            period=np.array([self._period]),
+            counts=self._counts.copy(),
+            layers=self._repair.layers,
+            weights=self._repair.weights,
+        )
+
+
+def _read_network(name: str) -> tuple[Repair, int]:
+    """The network, and the levels of the trees that it is for."""
+    module, _, function = _NETWORKS.partition(":")
+    network: tuple[Repair, int] = getattr(importlib.import_module(module), function)(name)
+    return network
 
 
 def _code(option: str, value: str, known: dict[str, int]) -> int:

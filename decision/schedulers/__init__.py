@@ -26,7 +26,7 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 (Batsim reports them at once, and the second would see what the first saw).
 """
 
-from . import dbf, inspector, learned, ranking, rlscheduler  # each registers its record
+from . import dbf, inspector, learned, ranking, repair, rlscheduler  # each registers its record
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
@@ -48,5 +48,6 @@ __all__ = [
     "read_encoder",
     "records",
     "register",
+    "repair",
     "rlscheduler",
 ]

@@ -16,6 +16,7 @@ from decision.bundle import F4, F8, I1, Bundle
 from decision.entry import Entry, Interface
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
+from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.prepared import CompiledPolicy
@@ -137,6 +138,14 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             ConfigError: naming both sizes.
         """
 
+    def check_platform(self, platform: Platform) -> None:
+        """Refuse a platform that the observation is not for.
+
+        Raises:
+            ConfigError: naming what does not fit.
+        """
+        self.check_cores(len(platform.hosts), platform.path or "the platform")
+
     def width_on(self, cores: int) -> int:
         """Numbers that the kernel `observe` writes on so many cores: D, unless the encoder is for another number."""
         return self.shape[0]
@@ -216,7 +225,7 @@ class Scheduler:
 class ChoosingScheduler(Scheduler):
     """One that looks at the cluster and chooses an action, again and again: it learns in a Gymnasium environment."""
 
-    algorithms = ("ppo",)
+    algorithms: ClassVar[tuple[str, ...]] = ("ppo",)
     networks: ClassVar[tuple[str, ...]] = ("mlp",)
     env_id: ClassVar[str]  # the environment is decision/ID-v0
     env_options: ClassVar[Mapping[str, Any]] = {}  # of the environment, where they are not the defaults of Settings

@@ -116,9 +116,16 @@ def show_arrival(state, cycles):
 @kernel
 def start_at(state, cycles, plan, at):
     """Plan to start the job at a place of the queue, which fits, on the free hosts with the lowest ids."""
-    number, job = cycles.number, cycles.queue[at]
+    job = cycles.queue[at]
     action = add(plan, START, job)
     take_lowest(plan, action, state.size[job])
+    note_start(state, cycles, plan, at, action)
+
+
+@kernel
+def note_start(state, cycles, plan, at, action):
+    """The job at a place of the queue leaves it: this action of the plan starts it on hosts."""
+    number, job = cycles.number, cycles.queue[at]
     end = state.now[0] + state.walltime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end

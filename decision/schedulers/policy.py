@@ -47,9 +47,9 @@ class ChoosingPolicy:
         """A run begins.
 
         Raises:
-            ConfigError: if the platform is of another size than the encoder.
+            ConfigError: if the platform is another than the encoder is for.
         """
-        self.encoder.check_cores(len(platform.hosts), platform.path or "the platform")
+        self.encoder.check_platform(platform)
         self._kept = None
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:

@@ -68,7 +68,7 @@ def test_a_preset_can_be_a_file(tmp_path):
         ("learn.lr=fast", "learn.lr: expected `float`, got `str`"),
         ("learn.envs=0", "learn.envs: expected `int` >= 1"),
         ("learn.discount=2", "learn.discount: expected `float` <= 1"),
-        ("network.kind=cnn", "network.kind: invalid enum value 'cnn'"),
+        ("network.kind=rnn", "network.kind: invalid enum value 'rnn'"),
         ("network.hidden=[8,8]", "the network jobs has one width"),
     ],
 )

@@ -6,7 +6,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from decision.learn.config import NetworkConfig  # noqa: E402 - after the skip
-from decision.learn.networks import JobsNetwork, PriorityNetwork, make_network  # noqa: E402
+from decision.learn.networks import JobsNetwork, PriorityNetwork, as_repair, make_network  # noqa: E402
+from decision.placement.repair import logits  # noqa: E402
 from decision.schedulers.base import Layout  # noqa: E402
 
 CORES = Layout(cluster=8, window=3, by_core=True, endless=True)
@@ -115,3 +116,27 @@ def test_what_is_masked_changes_no_other_logit():
     seen = torch.from_numpy(network.prepare(np.random.default_rng(0).random((6, 20), np.float32)))
     mask = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)) < 0.5
     assert torch.allclose(network(seen, mask)[0][mask], network(seen, EVERYTHING)[0][mask], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hidden", "parameters"),
+    [
+        ("fcn", (64, 64), 42_724),
+        ("fcn", (64, 64, 64), 46_884),
+        ("fcn", (96, 64), 60_804),
+        ("cnn", (4, 4), 71_260),
+        ("cnn", (8, 4), 71_504),
+        ("cnn", (16, 8), 117_372),
+    ],
+)
+def test_networks_of_neural_annealing_are_the_same_in_kernels(kind, hidden, parameters):
+    network = make_network(NetworkConfig(kind=kind, hidden=hidden), 500, 100, None)
+    assert sum(weight.numel() for weight in network.policy.parameters()) == parameters
+    states = np.random.default_rng(0).random((5, 500), np.float32)
+    states[:, 200:300] = 1.0
+    with torch.no_grad():
+        wanted = network.actor(torch.from_numpy(network.prepare(states))).numpy()
+    repair = as_repair(network.policy)
+    assert len(repair.weights) == parameters
+    for state, scores in zip(states, wanted, strict=True):
+        assert logits(repair, state, 100) == pytest.approx(scores, abs=1e-5)

@@ -5,6 +5,9 @@ import pytest
 from helpers.policy_toys import Toy
 from helpers.window_reference import PlainWindow
 
+from decision.batsim.agent import Agent
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform
 from decision.generate.jobs import workload_of
 from decision.generate.topologies import full_tree, networked
@@ -16,6 +19,7 @@ from decision.policies import ClusterView, Plan, find_policy
 from decision.policies.config import PolicyConfig
 from decision.policies.plan_arrays import CALL_AT
 from decision.policies.window import Window
+from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 from decision.state.cluster import platform_facts
 
@@ -140,7 +144,11 @@ def test_the_same_seed_gives_the_same_windows_and_another_one_others():
         ("solver=exact,strategy=dcas", "solver=exact is for strategy=scas; found strategy=dcas"),
         ("solver=exact,jobs=0", "solver=exact takes jobs=1 to 12"),
         ("solver=exact,jobs=13", "solver=exact takes jobs=1 to 12"),
-        ("repair=x.ckpt", "has no option 'repair'"),
+        ("repair=x.ckpt", "option repair is for solver=nsa; found solver=sa"),
+        ("solver=exact,repair=best", "option repair is for solver=nsa; found solver=exact"),
+        ("solver=nsa,strategy=free", "solver=nsa is for strategy=dcas; found strategy=free"),
+        ("solver=nsa,repair=worst", "repair=worst is neither best nor a checkpoint"),
+        ("solver=nas", "there is no solver 'nas'; did you mean nsa?"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_one_line(options, why):
@@ -158,3 +166,50 @@ def test_what_is_no_tree_is_refused_by_its_name(request, name, why):
     platform = load_platform(request.config.rootpath / "platforms" / f"{name}.xml")
     with pytest.raises(ConfigError, match=f"policy window needs a fat-tree, and .*{why}"):
         find_policy("window").reset(platform, 0)
+
+
+@pytest.mark.parametrize("solver", ["sa", "nsa", "exact", "sequential", "nsa,undo=false"])
+def test_windows_are_the_same_in_both_engines_and_behind_messages(solver):
+    rng, platform, policy = np.random.default_rng(5), tree(4, 2, 3), f"window,period=10,steps=30,solver={solver}"
+    submit = np.sort(rng.integers(0, 300, 60)).astype(float)
+    jobs = workload_of(submit, rng.integers(1, 9, 60), rng.integers(5, 60, 60).astype(float), 24)
+    simulated = simulate_workloads(platform, [jobs], find_policy(policy))
+    for engine in (EmbeddedEngine, ReferenceEngine):
+        told = simulate_by_messages(
+            engine(platform, [jobs], ()), Agent("window", options_of(policy), platform=platform)
+        )
+        assert rows_of(told) == rows_of(simulated)
+
+
+def options_of(policy: str) -> dict[str, str]:
+    return dict(option.split("=") for option in policy.split(",")[1:])
+
+
+def rows_of(record: RunRecord) -> list[tuple[str, float, str]]:
+    return sorted(zip(record.jobs.id, record.jobs.start_time.tolist(), record.jobs.allocation, strict=True))
+
+
+def test_no_window_is_called_for_while_nothing_waits():
+    asked: list[float] = []
+
+    class Listening(Window):
+        def decide(self, cluster: ClusterView, plan: Plan) -> None:
+            super().decide(cluster, plan)
+            asked.append(cluster.now)
+
+    class Wrapped:
+        def reset(self, platform, seed):
+            self.policy = Listening(period=10.0, solver="nsa")
+            self.policy.reset(platform, seed)
+
+        def decide(self, cluster, plan):
+            self.policy.decide(cluster, plan)
+
+    run(tree(4, 2, 2), Wrapped(), [1.0, 5000.0], [3, 3], [2.0, 2.0])
+    assert sorted(set(asked)) == [0, 1, 10, 12, 5000, 5002], "the second window is at the job's arrival itself"
+
+
+@pytest.mark.parametrize("policy", ["window", "window,solver=nsa", "fcfs,allocation=tree"])
+def test_a_job_wider_than_the_platform_is_rejected(policy):
+    record = run(tree(2, 2, 2), find_policy(policy), [1.0, 2.0], [9, 2], [5.0, 5.0])
+    assert [job for job, start, _ in rows_of(record) if np.isfinite(start)] == ["w0!1"]

@@ -1,0 +1,313 @@
+"""Repair: a network says where in the sequence of free hosts the jobs of a window begin.
+
+What Lan et al. train as the repair operator of neural simulated annealing ("Optimization of Topology-Aware Job
+Allocation on a High-Performance Computing Cluster by Neural Simulated Annealing"): the jobs of a window, the one on
+most hosts first, are placed by the dynamic strategy, each from the entry on that the network chooses. As a policy it
+places windows without any search; in ``window,solver=nsa`` it chooses where removed jobs go back.
+
+`decision.policies.window` says which jobs a window takes, `decision.placement.repair` what the network sees. As in the
+published program a window of the training has two jobs on more than one host at most, and begins where the windows
+before it have left the cluster.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from decision.bundle import F8, I8, Bundle, I8x2
+from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import Workload
+from decision.placement.cost import text_cost
+from decision.placement.repair import see_entries, take_from
+from decision.placement.windows import groups_of, worth
+from decision.policies.allocation import check_tree
+from decision.policies.capacity import TOLERANCE
+from decision.policies.plan_arrays import START, add
+from decision.policies.window import first_of, in_order, sequence_of, take_hosts, taken_from
+from decision.state.cluster import ClusterState, nb_hosts
+
+from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
+from .cycles import FREE, LENGTH, call_at, note_start, start_at
+from .registry import register
+from .window import Count
+
+LEAST_ENTRIES = 14  # that the convolutions need
+MOST_LEVELS = 8
+
+# RepairMemory.number
+_Q = 0  # entries that are seen
+_JOBS = 1  # on more than one host, at most in a window
+_LAST = 2  # number of the last window that was decided, -1 for none
+_ENTRIES = 3  # of the sequence
+_WIDE = 4  # jobs on more than one host of this window
+_AT = 5  # which of them is next
+_SINGLE = 6  # jobs on one host
+_N_NUMBERS = 7
+
+# RepairMemory.total
+_PERIOD = 0  # seconds
+_OWED = 1  # hops of the windows that were not paid for yet
+_COST = 2  # hops of this window so far
+_WINDOWS = 3  # with a job on more than one host
+_COSTS = 4  # hops of them all
+_N_TOTALS = 5
+
+
+class RepairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The windows."""
+
+    period: Annotated[float, msgspec.Meta(gt=0)] = 60.0  # seconds
+    window: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2  # jobs on more than one host, at most in a window
+    q: Annotated[int, msgspec.Meta(ge=LEAST_ENTRIES, le=8192)] = 100  # free hosts that are seen
+    levels: Annotated[int, msgspec.Meta(ge=1, le=MOST_LEVELS)] = 3  # of the tree
+    jobs: Count = 200  # placed jobs that end an episode
+    online: bool = True  # whether other jobs arrive after those
+
+
+class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first free hosts of the sequence, and the jobs of the window."""
+
+    name: str = "repair"
+    q: int
+    levels: int
+    period: float
+    jobs: int  # in a window
+
+    @property
+    def actions(self) -> int:
+        """A: where to begin."""
+        return self.q
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D,)"""
+        return ((self.levels + 2) * self.q,)
+
+    def check_platform(self, platform: Platform) -> None:
+        """Refuse a platform that is no tree of so many levels. Raises ConfigError."""
+        check_tree("a network for windows", platform)
+        if len(platform.down) != self.levels:
+            given = f"{platform.path or 'the platform'} has {len(platform.down)}"
+            raise ConfigError(f"the network for windows is for trees of {self.levels} levels, and {given}")
+
+    def new_memory(self, state: ClusterState) -> "RepairMemory":
+        """The encoder as numbers for the kernels; no window was decided."""
+        hosts, number, total = nb_hosts(state), np.zeros(_N_NUMBERS, np.int64), np.zeros(_N_TOTALS)
+        number[[_Q, _JOBS, _LAST]] = self.q, self.jobs, -1
+        total[_PERIOD] = self.period
+        return RepairMemory(
+            number=number,
+            total=total,
+            jobs=np.zeros(self.jobs, np.int64),
+            hosts=np.zeros(hosts, np.int64),
+            groups=np.zeros((self.levels - 1, hosts), np.int64),
+            taken=np.zeros(hosts, np.int64),
+            on=np.zeros(hosts, np.int64),
+        )
+
+
+class RepairMemory(Bundle):
+    """The encoder as numbers, and the present window. H hosts."""
+
+    number: I8  # (_N_NUMBERS,)
+    total: F8  # (_N_TOTALS,)
+    jobs: I8  # (jobs,) of the window, on more than one host, most first
+    hosts: I8  # (H,) of the sequence
+    groups: I8x2  # (L - 1, H) the switches above each entry
+    taken: I8  # (H,) 1 where another job of the window has the entry
+    on: I8  # (H,) zeros, scratch
+
+
+@BEGIN.entry_with(RepairMemory)
+def _begin(state, facts, memory):
+    """No window was decided."""
+    memory.number[_LAST] = -1
+    memory.total[_OWED:] = 0.0
+    return 0
+
+
+@OPEN.entry_with(RepairMemory)
+def _open(state, facts, cycles, plan, memory):
+    """Take the jobs of a window, if one is due; else ask for the next one, if a job could be in it."""
+    number, period, now = memory.number, memory.total[_PERIOD], state.now[0]
+    if cycles.number[LENGTH] == 0:
+        return 0
+    index = int((now + TOLERANCE) / period)
+    if index <= number[_LAST] or now > index * period + TOLERANCE:
+        _ask_for_next(state, cycles, plan, period, index)
+        return 0
+    number[_LAST] = index
+    order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
+    taken, wide = taken_from(state, order, cycles.number[FREE], number[_JOBS])
+    number[_SINGLE] = taken - wide
+    if wide == 0:
+        _end_window(state, cycles, plan, memory)
+        return 0
+    _prepare(state, facts, plan, memory, order[:taken], wide)
+    return 1
+
+
+@kernel
+def _ask_for_next(state, cycles, plan, period, index):
+    """Ask for the next window, unless that was done, if the first job that waits would fit now."""
+    if cycles.number[LENGTH] == 0 or cycles.call[0] < np.inf:
+        return
+    head = first_of(state, cycles.queue[: cycles.number[LENGTH]], period, index + 1)
+    if state.size[head] <= cycles.number[FREE]:
+        call_at(cycles, plan, (index + 1) * period)
+
+
+@kernel
+def _prepare(state, facts, plan, memory, order, wide):
+    """The window's jobs, and the sequence."""
+    number, sizes = memory.number, np.empty(wide, np.int64)
+    number[_WIDE], number[_AT] = wide, 0
+    hosts = sequence_of(facts, plan.free)
+    number[_ENTRIES] = len(hosts)
+    memory.hosts[: len(hosts)] = hosts
+    memory.groups[:, : len(hosts)] = groups_of(facts.down, facts.switch[hosts])
+    memory.taken[: len(hosts)] = 0
+    memory.total[_COST] = 0.0
+    jobs, i = np.empty(wide, np.int64), 0
+    for job in order:
+        if state.size[job] > 1:
+            jobs[i], sizes[i] = job, state.size[job]
+            i += 1
+    memory.jobs[:wide] = jobs[np.argsort(-sizes, kind="mergesort")]
+
+
+@ACT.entry_with(RepairMemory)
+def _act(state, facts, cycles, plan, memory, action):
+    """Place the next job of the window from an entry on."""
+    number, total, entries = memory.number, memory.total, memory.number[_ENTRIES]
+    job, taken = memory.jobs[number[_AT]], memory.taken[:entries]
+    left = entries - taken.sum()
+    own = np.empty(state.size[job], np.int64)
+    take_from(taken, min(max(action, 0), min(left, number[_Q]) - 1), own)
+    start = add(plan, START, job)
+    take_hosts(plan, start, memory.hosts[own])
+    note_start(state, cycles, plan, _place_of(cycles, job), start)
+    squares = worth(memory.groups, memory.on, own) * len(own)
+    total[_COST] += text_cost(len(facts.down), len(own), squares)
+    number[_AT] += 1
+    if number[_AT] < number[_WIDE]:
+        return 1
+    total[_OWED] += total[_COST]
+    total[_COSTS] += total[_COST]
+    total[_WINDOWS] += 1
+    _end_window(state, cycles, plan, memory)
+    return 0
+
+
+@kernel
+def _end_window(state, cycles, plan, memory):
+    """Jobs on one host get the lowest ones that are left; they are the first of those that the window has left."""
+    period, index = memory.total[_PERIOD], memory.number[_LAST]
+    order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
+    for job in order[: memory.number[_SINGLE]]:
+        start_at(state, cycles, plan, _place_of(cycles, job))
+    _ask_for_next(state, cycles, plan, period, index)
+
+
+@kernel
+def _place_of(cycles, job):
+    at = 0
+    while cycles.queue[at] != job:
+        at += 1
+    return at
+
+
+@OBSERVE.entry_with(RepairMemory)
+def _observe(state, facts, cycles, plan, memory, observation, mask):
+    """What `decision.placement.repair` lets a network see; nothing where no window is open."""
+    number, shown = memory.number, 0
+    observation[:] = 0.0
+    if number[_AT] < number[_WIDE]:
+        others = 0
+        for job in memory.jobs[number[_AT] + 1 : number[_WIDE]]:
+            others += state.size[job]
+        size = state.size[memory.jobs[number[_AT]]]
+        taken = memory.taken[: number[_ENTRIES]]
+        shown = see_entries(facts.down, memory.groups, taken, size, others, observation)
+    for action in range(len(mask)):
+        mask[action] = action < max(shown, 1)
+    return 0
+
+
+@REWARD.entry_with(RepairMemory)
+def _reward(state, facts, cycles, progress, memory, moment):
+    """Minus the hops of a window, when its last job is placed."""
+    owed = memory.total[_OWED]
+    memory.total[_OWED] = 0.0
+    return -owed
+
+
+@MEASURE.entry_with(RepairMemory)
+def _measure(state, facts, cycles, progress, memory, out):
+    """Hops of a window."""
+    out[0] = memory.total[_COSTS] / max(memory.total[_WINDOWS], 1.0)
+    return 0
+
+
+class Repair(ChoosingScheduler):
+    """The repair operator of neural simulated annealing: where each job of a window begins (Lan et al. 2023).
+
+    The platform must be a fat-tree. The free hosts, from left to right in the tree, are a sequence; each job takes
+    consecutive ones of those that the jobs before it have left, from the chosen one on, with wrap-around.
+
+    Observation, version 1, f32 ((levels + 2) * q,), feature by feature, of the first q hosts that are left; zeros where
+    there are fewer. With the three levels of the paper::
+
+        0            number of its switch / number of the last switch; then the same of its pod
+        levels - 1   1
+        levels       hosts of the job / 40
+        levels + 1   hosts of the window's jobs that are placed after it / 40
+
+    Actions: 0 to q - 1, the host at which the job begins; where there are fewer hosts, the rest is masked.
+
+    Reward: when the last job of a window is placed, minus the hops that the window costs (`decision.placement.cost`);
+    else 0.
+
+    Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
+    been placed.
+
+    Masks: ``info["action_mask"]`` i8 (q,), `action_masks()`, and in the observation with `dict_observation`.
+
+    At the end ``info["metrics"]`` has what `decision.envs.METRICS` names, and ``window_cost``, the mean hops of a
+    window.
+    """
+
+    name = "repair"
+    summary = "neural annealing: a network chooses where the jobs of a window begin on a fat-tree"
+    paper = "Lan et al. 2023"
+    Settings = RepairSettings
+    presets = ("repair",)
+    algorithms = ("ppo", "cma-es")
+    networks = ("cnn", "fcn")
+    curves = ("waiting_time", "utilization")
+    env_id = "Repair"
+    observations = {"repair": {}}
+    encoder_type = RepairEncoder
+    metrics = ("window_cost",)
+    choices_per_job = 1
+    calls = True
+    begin, open, act, observe, reward, measure = _begin, _open, _act, _observe, _reward, _measure
+    model_summary = "windows of {period:g} s on a fat-tree of {levels} levels; with window,solver=nsa,repair=repair"
+
+    def encoder_fields(self, settings: RepairSettings, cores: int) -> dict[str, Any]:
+        """Fields of the encoder that follow from the settings."""
+        fields = {"q": settings.q, "levels": settings.levels, "period": settings.period, "jobs": settings.window}
+        return {"name": self.name, **fields}
+
+    def make_encoder(  # type: ignore[override]  # it has no options but the settings
+        self, settings: RepairSettings, cores: int, workloads: Sequence[Workload]
+    ) -> RepairEncoder:
+        """The encoder for the settings."""
+        return RepairEncoder(**self.encoder_fields(settings, cores))
+
+
+register(Repair())

@@ -90,6 +90,8 @@ BENCHMARKS = {
         placements.window_exact, "ms", "median at most 1, worst at most 20", "Lan et al., SCIP: 18,960"
     ),
     "anneal": Benchmark(placements.anneal_moves, "moves/s", "at least 500,000", "Lan et al.'s program: 660"),
+    "nsa": Benchmark(placements.neural_moves, "moves/s", "at least 5,000", "Lan et al.'s program: 325"),
+    "env-repair": Benchmark(environments.repair, "steps/s", "at least 300,000", ""),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

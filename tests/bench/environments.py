@@ -6,7 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from decision.generate.jobs import workload_of
+from decision.generate.topologies import full_tree, networked
 from decision.jit import kernel
+from decision.model.platform import PowerState
+from decision.model.topology import Link
 
 from .inputs import workload
 
@@ -21,15 +25,30 @@ def dbf(window: int, tail: int) -> Callable[[Path | None], list[float]]:
     def measure(swf: Path | None) -> list[float]:
         from decision.envs import DbfVectorEnv
 
-        envs = DbfVectorEnv(ENVS, workload=workload(swf), head=window - tail, tail=tail)
-        out, actions, words = envs.new_outputs(), np.zeros(ENVS, np.int64), np.arange(ENVS, dtype=np.uint64)
-        envs.reset(seed=0, out=out)
-        _steps_per_second(envs, out, actions, words)
-        rates = [_steps_per_second(envs, out, actions, words) for _ in range(REPEAT)]
-        envs.close()
-        return rates
+        return _rates(DbfVectorEnv(ENVS, workload=workload(swf), head=window - tail, tail=tail), ENVS)
 
     return measure
+
+
+def repair(swf: Path | None) -> list[float]:
+    """Steps per second of 64 environments of 1,000 hosts in one thread, on jobs as the paper's."""
+    from decision.envs import RepairVectorEnv
+
+    platform = networked(full_tree((10, 4, 25), [Link(1e9, 0.0)] * 3), (PowerState(1e9),))
+    rng = np.random.default_rng(0)
+    submit, run = np.cumsum(rng.integers(5, 31, 5000)), rng.integers(10, 1801, 5000)
+    columns = submit.astype(float), rng.integers(1, 41, 5000), run.astype(float)
+    jobs = workload_of(*columns, 1000, walltimes=run.astype(float))
+    return _rates(RepairVectorEnv(64, workload=jobs, platform=platform, period=30.0, threads=1), 64)
+
+
+def _rates(envs, number: int) -> list[float]:
+    out, actions, words = envs.new_outputs(), np.zeros(number, np.int64), np.arange(number, dtype=np.uint64)
+    envs.reset(seed=0, out=out)
+    _steps_per_second(envs, out, actions, words)
+    rates = [_steps_per_second(envs, out, actions, words) for _ in range(REPEAT)]
+    envs.close()
+    return rates
 
 
 def _steps_per_second(envs, out, actions: np.ndarray, words: np.ndarray) -> float:
@@ -38,7 +57,7 @@ def _steps_per_second(envs, out, actions: np.ndarray, words: np.ndarray) -> floa
         for _ in range(50):
             _choose(out.mask, actions, words)
             envs.step(actions, out=out)
-        steps += 50 * ENVS
+        steps += 50 * len(actions)
     return steps / spent
 
 

@@ -73,6 +73,10 @@ class CompiledEngine:
         check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
+        self._network = links.NO_NETWORK
+        if options.dynamic_jobs or truth.leaf_bytes.any():
+            self._network = links.new_network(platform)
+            self.world.sim.network[0] = self._network.address
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
         begin(self.world)
@@ -151,13 +155,12 @@ class CompiledEngine:
         if self.allocations.unasked and INTERVALS <= len(state.interval_first) < intervals:
             self.allocations.put_aside(self.world)
             intervals = 2 * count[N_INTERVALS] + room  # half of them, or they are put aside all the time
-        network = self.world.network
-        if network.number[links.CHANGED] and network.number[links.N_FLOWS]:
-            network = links.grow_network(network)
+        if number[a.RATES_CHANGED] and self._network.number[links.N_FLOWS]:
+            self._network = links.grow_network(self._network)
+            sim.network[0] = self._network.address
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
-            network=network,
             rows=a.grow_rows(rows, number, 2 * room),
             state=with_room(state, 0, int(intervals), running),
         )
@@ -292,6 +295,4 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
             sim.real[a.WATTS_MIN] += power.epsilon
     nb_rows = 2 * nb_jobs + 16 * hosts + 1024
     rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if options.energy else 0)
-    communicates = bool(truth.leaf_bytes.any()) or options.dynamic_jobs
-    network = links.new_network(platform if communicates else None)
-    return a.World(state, facts, truth, sim, network, rows, p.new_plan(state))
+    return a.World(state, facts, truth, sim, rows, p.new_plan(state))

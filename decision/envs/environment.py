@@ -6,7 +6,6 @@ import numpy as np
 
 from decision.bundle import bundle_at
 from decision.engine.kernels.arrays import Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
-from decision.engine.kernels.links import Network, new_network
 from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.plan_arrays import PlanArrays, new_plan
@@ -24,7 +23,6 @@ class Environment(NamedTuple):
     facts: PlatformFacts
     truth: Truth
     sim: Sim
-    network: Network  # without links: tasks of environments do not communicate
     rows: Rows
     plan: PlanArrays
     cycles: Cycles
@@ -34,7 +32,7 @@ class Environment(NamedTuple):
 
 
 _state_at, _facts_at, _truth_at, _sim_at = (bundle_at(kind) for kind in (ClusterState, PlatformFacts, Truth, Sim))
-_network_at, _rows_at, _plan_at, _cycles_at = (bundle_at(kind) for kind in (Network, Rows, PlanArrays, Cycles))
+_rows_at, _plan_at, _cycles_at = (bundle_at(kind) for kind in (Rows, PlanArrays, Cycles))
 _progress_at, _beginnings_at = bundle_at(EpisodeProgress), bundle_at(Beginnings)
 
 
@@ -46,20 +44,19 @@ def environment_at(addresses):
         _facts_at(addresses[1]),
         _truth_at(addresses[2]),
         _sim_at(addresses[3]),
-        _network_at(addresses[4]),
-        _rows_at(addresses[5]),
-        _plan_at(addresses[6]),
-        _cycles_at(addresses[7]),
-        _progress_at(addresses[8]),
-        _beginnings_at(addresses[9]),
-        addresses[10],
+        _rows_at(addresses[4]),
+        _plan_at(addresses[5]),
+        _cycles_at(addresses[6]),
+        _progress_at(addresses[7]),
+        _beginnings_at(addresses[8]),
+        addresses[9],
     )
 
 
 @kernel
 def world_of(env):
     """The part of an environment that the engine simulates."""
-    return World(env.state, env.facts, env.truth, env.sim, env.network, env.rows, env.plan)
+    return World(env.state, env.facts, env.truth, env.sim, env.rows, env.plan)
 
 
 def new_environments(setup: Setup, number: int) -> list[Environment]:
@@ -81,7 +78,6 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
         facts=facts,
         truth=own,
         sim=_roomy_sim(own, setup.platform, setup.rules.arrivals, room),
-        network=new_network(None),
         rows=rows,
         plan=new_plan(state),
         cycles=new_cycles(state),

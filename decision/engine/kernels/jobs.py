@@ -11,8 +11,19 @@ from decision.state.cluster import COMPUTING, IDLE
 from . import arrays as a
 from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
-from .links import CHANGED, N_FLOWS
-from .network import begin_flow, end_flow, flops_of, is_flow, latency_of, note_parts, note_speeds, sends, set_rates
+from .links import N_FLOWS
+from .network import (
+    begin_flow,
+    end_flow,
+    flops_of,
+    is_flow,
+    latency_of,
+    network_of,
+    note_parts,
+    note_speeds,
+    sends,
+    set_rates,
+)
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
 _FAILED = int(FinalState.COMPLETED_FAILED)
@@ -114,9 +125,7 @@ def share_network(world):
 
     False where arrays must grow first.
     """
-    sim, network = world.sim, world.network
-    if network.number[CHANGED] == 0:
-        return True
+    sim, network = world.sim, network_of(world)
     for flow in range(network.number[N_FLOWS]):
         known = network.flow_first[flow] >= 0
         if not known and not note_parts(world, flow, present_leaf(world, network.flow_job[flow])):

@@ -68,10 +68,9 @@ class Network(Bundle):
 (
     N_FLOWS,
     N_PARTS,
-    CHANGED,  # 1 where flows began or ended, or a host changed its speed, since rates were last set
     HAS_CABLES,  # 1 where a device has several cables to one switch
     N_NETWORK_NUMBERS,
-) = range(5)
+) = range(4)
 
 
 def new_network(platform: Platform | None) -> Network:
@@ -189,6 +188,9 @@ def _parts(room: int) -> dict[str, np.ndarray]:
     f8 = ("part_width", "part_amount", "slot_amount", "slot_left", "slot_share")
     arrays = {name: np.zeros(room) for name in f8}
     return arrays | {name: np.zeros(room, np.int32) for name in ("part_link", "slot_of", "slot_users")}
+
+
+NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 
 
 def grow_network(network: Network) -> Network:

@@ -12,16 +12,25 @@ Links that a single flow uses, and hosts, all go the same way where they are equ
 each: they are one slot.
 """
 
+from decision.bundle import bundle_at
 from decision.engine.constants import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
 from decision.jit import kernel
 from decision.model.errors import InternalError
 
 from . import arrays as a
-from .links import CHANGED, N_FLOWS, N_PARTS, find_way, top_of_way
+from .links import N_FLOWS, N_PARTS, Network, find_way, top_of_way
 
 _LARGEST = 1.7976931348623157e308
 _LOOK_BACK = 32  # slots of a flow that are compared with a new one
 _RISES, _STOPS, _FROZEN = range(3)
+
+_network_at = bundle_at(Network)
+
+
+@kernel
+def network_of(world):
+    """The links of a world, and what goes through them."""
+    return _network_at(world.sim.network[0])
 
 
 @kernel
@@ -54,7 +63,7 @@ def flops_of(truth, leaf, hosts, i):
 @kernel
 def _list_hosts(world, job):
     """Put the job's hosts into `network.hosts`; returns how many they are."""
-    state, hosts, count = world.state, world.network.hosts, 0
+    state, hosts, count = world.state, network_of(world).hosts, 0
     begin = state.alloc_first[job]
     for i in range(begin, begin + state.alloc_count[job]):
         for host in range(state.interval_first[i], state.interval_last[i] + 1):
@@ -66,7 +75,7 @@ def _list_hosts(world, job):
 @kernel
 def latency_of(world, job, leaf):
     """Seconds before the job's bytes flow: the longest latency of a way that any take; 0 if too short to wait for."""
-    network, truth = world.network, world.truth
+    network, truth = network_of(world), world.truth
     count, top = _list_hosts(world, job), 0
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
         for i in range(count):
@@ -83,12 +92,12 @@ def latency_of(world, job, leaf):
 @kernel
 def begin_flow(world, job):
     """The job's task takes its share of links from now on."""
-    network = world.network
+    network = network_of(world)
     at = network.number[N_FLOWS]
     if at + 1 >= len(network.flow_job):
         raise InternalError("the engine has no room for another task that communicates")
     network.number[N_FLOWS] = at + 1
-    network.number[CHANGED] = 1
+    world.sim.number[a.RATES_CHANGED] = 1
     network.flow_job[at] = job
     network.flow_first[at] = network.flow_end[at] = -1
 
@@ -99,7 +108,7 @@ def end_flow(world, job):
     at = _find_flow(world, job)
     if at < 0:
         return
-    network = world.network
+    network = network_of(world)
     first, end = network.flow_first[at], network.flow_end[at]
     for part in range(first, end):
         if network.part_link[part] >= 0:
@@ -111,7 +120,7 @@ def end_flow(world, job):
         network.part_amount[to] = network.part_amount[part]
     network.number[N_PARTS] -= end - first
     network.number[N_FLOWS] -= 1
-    network.number[CHANGED] = 1
+    world.sim.number[a.RATES_CHANGED] = 1
     for flow in range(at, network.number[N_FLOWS]):
         known = network.flow_first[flow + 1] >= 0
         network.flow_job[flow] = network.flow_job[flow + 1]
@@ -122,7 +131,7 @@ def end_flow(world, job):
 
 @kernel
 def _find_flow(world, job):
-    network = world.network
+    network = network_of(world)
     for flow in range(network.number[N_FLOWS]):
         if network.flow_job[flow] == job:
             return flow
@@ -138,8 +147,8 @@ def is_flow(world, job):
 @kernel
 def note_speeds(world, job, leaf):
     """A host of a flow has changed its speed."""
-    network, flow = world.network, _find_flow(world, job)
-    network.number[CHANGED] = 1
+    network, flow = network_of(world), _find_flow(world, job)
+    world.sim.number[a.RATES_CHANGED] = 1
     if network.flow_first[flow] < 0:
         return
     hosts, part = _list_hosts(world, job), network.flow_first[flow]
@@ -153,14 +162,14 @@ def note_speeds(world, job, leaf):
 @kernel
 def _speed(world, i):
     """Flop/s of host number i of those listed."""
-    host = world.network.hosts[i]
+    host = network_of(world).hosts[i]
     return world.facts.speed[host, world.state.pstate[host]]
 
 
 @kernel
 def _bound(world, leaf, hosts):
     """Share per second that the listed hosts have at most, by their speeds and by TCP's window over latencies."""
-    network, truth, delay, bound = world.network, world.truth, 0.0, _LARGEST
+    network, truth, delay, bound = network_of(world), world.truth, 0.0, _LARGEST
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
         for i in range(hosts):
             for j in range(hosts):
@@ -184,7 +193,7 @@ def _bound(world, leaf, hosts):
 @kernel
 def note_parts(world, flow, leaf):
     """List what a flow needs of hosts and links. False where arrays must grow first."""
-    network, truth, number = world.network, world.truth, world.network.number
+    network, truth, number = network_of(world), world.truth, network_of(world).number
     hosts = _list_hosts(world, network.flow_job[flow])
     touched = _count_bytes(world, leaf, hosts)
     fits = number[N_PARTS] + hosts + touched <= len(network.part_link)
@@ -216,7 +225,7 @@ def note_parts(world, flow, leaf):
 @kernel
 def _count_bytes(world, leaf, hosts):
     """Add up in `amount` what goes through each link, pair after pair; returns how many links are `touched`."""
-    network, truth, touched = world.network, world.truth, 0
+    network, truth, touched = network_of(world), world.truth, 0
     for i in range(hosts):
         for j in range(hosts):
             sent = bytes_between(truth, leaf, hosts, i, j)
@@ -233,7 +242,7 @@ def _count_bytes(world, leaf, hosts):
 @kernel
 def set_rates(world):
     """The rates of all flows, from links and hosts."""
-    network = world.network
+    network = network_of(world)
     flows, slots = network.number[N_FLOWS], _fill_slots(network)
     for flow in range(flows):
         network.flow_rate[flow] = 0.0
@@ -243,7 +252,7 @@ def set_rates(world):
         _raise(network, slots)
         _use_up(network)
         rising -= _freeze(network)
-    network.number[CHANGED] = 0
+    world.sim.number[a.RATES_CHANGED] = 0
 
 
 @kernel

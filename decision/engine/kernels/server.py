@@ -17,7 +17,6 @@ from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_
 from .commands import begin_command, handle_command, is_possible, note_end
 from .energy import begin_energy, enter
 from .jobs import load_hosts, share_network
-from .links import CHANGED
 from .rounds import (
     first_round,
     next_round,
@@ -111,7 +110,7 @@ def advance(world):
     sim, number = world.sim, world.sim.number
     while True:
         while number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
-            if world.network.number[CHANGED] and not share_network(world):
+            if number[a.RATES_CHANGED] and not share_network(world):
                 return a.GROW
             code = sim.mail[number[a.MAIL_HEAD] & (len(sim.mail) - 1)]
             number[a.MAIL_HEAD] += 1
@@ -119,7 +118,7 @@ def advance(world):
             if result != NOT_OVER:
                 return result
         number[a.MAIL_HEAD] = number[a.MAIL_TAIL] = 0  # the next message takes the memory of the first
-        if not _has_room(world) or (world.network.number[CHANGED] and not share_network(world)):
+        if not _has_room(world) or (number[a.RATES_CHANGED] and not share_network(world)):
             return a.GROW
         load_hosts(world)
         if not pass_to_next_end(world):
@@ -134,7 +133,7 @@ def _advance_over_network(world):
     while True:
         if number[a.IN_TRANSIT] == 0 and number[a.MAIL_HEAD] < number[a.MAIL_TAIL]:
             begin_transfer(world)
-        if not _has_room(world) or (world.network.number[CHANGED] and not share_network(world)):
+        if not _has_room(world) or (number[a.RATES_CHANGED] and not share_network(world)):
             return a.GROW
         load_hosts(world)
         if not pass_to_next_end(world):

@@ -18,6 +18,10 @@ Reality is no closer to itself: real runs of seed 1 differ by 2 s of mean waitin
 and 95 % of the starts by up to 13 to 35 s; two real runs of seed 4 by 2.7 s, 0.03 and 52 s. Who ends first within a
 second decides who gets a hole, and then who comes after. The mean waiting times of seeds 1 and 2 stay 1.2 s below.
 
+Over eight seeds the waits are too short by 2 s in the mean. Much of it is the reaction to ends of jobs: 1.66 s in the
+records and 1.31 s here, where what happens meanwhile shares a decision. ``docs/design/grid5000.md`` has the figures,
+and what the records, in whole seconds, cannot tell.
+
 The error without delays is the reaction, not the rules: reserving hosts (`kamelot`) instead of counting them
 (`conservative`) moves mean waiting times by up to 1.1 s, of which 0.1 s by the security time. The rules hold host by
 host: in the order of real starts, the first 42, 14, 5, 45 and 33 jobs of the five seeds get exactly the hosts that OAR

@@ -72,8 +72,16 @@ def test_handlers_are_put_back():
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+@pytest.fixture
+def as_in_a_terminal():
+    """A job in the background begins with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Interrupted)])
-def test_a_signal_that_a_callback_of_c_gets_ends_the_block(number, error, capsys):
+def test_a_signal_that_a_callback_of_c_gets_ends_the_block(number, error, capsys, as_in_a_terminal):
     """The compiler of kernels calls Python; what it raises there is lost, and it fails of something else later."""
     callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(number))
     with pytest.raises(error), interrupted_by_sigterm(), none_swallowed():

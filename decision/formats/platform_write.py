@@ -214,7 +214,7 @@ def cluster_zone(
 ) -> Iterator[str]:
     """The lines of a zone of equal hosts, and of Batsim's own; `old` SimGrid is that before 3.28."""
     link = links_of(topology)[0]
-    if isinstance(topology, FatTree) and (old or topology.has_pooled_links):
+    if isinstance(topology, FatTree) and (old or topology.pooled):
         return _beside(_Tree(topology, members).zone(), _router(_NETWORK), link, head)
     return _beside(members.cluster(_NETWORK, topology), members.name(0), link, head)
 

@@ -70,22 +70,19 @@ class FatTree(msgspec.Struct, frozen=True):
     up: tuple[int, ...]  # switches above each device of a level
     cables: tuple[int, ...]  # parallel links between two connected devices of a level
     links: tuple[Link, ...]  # one cable of each level
-    pooled: bool = False  # True: the cables from a subtree to the level above are one link, even where all are equal
+    pooled: bool = False  # True: the cables from a subtree to the level above are one link; so where levels differ
 
     def __post_init__(self) -> None:
         _check_counts("devices below, switches above and cables", *self.down, *self.up, *self.cables)
         if not 0 < len(self.down) == len(self.up) == len(self.cables) == len(self.links):
             raise ConfigError("a fat-tree needs as many numbers below, above, of cables and of links as it has levels")
+        if len(set(self.links)) > 1:  # SimGrid's own fat-trees have equal links only: a platform file pools them
+            msgspec.structs.force_setattr(self, "pooled", True)
 
     @property
     def nb_hosts(self) -> int:
         """Hosts in all."""
         return prod(self.down)
-
-    @property
-    def has_pooled_links(self) -> bool:
-        """Whether a platform file has pooled links for it: SimGrid's own fat-trees have equal links only."""
-        return self.pooled or len(set(self.links)) > 1
 
     @property
     def hosts_per_switch(self) -> int:

@@ -81,7 +81,7 @@ def new_network(platform: Platform | None) -> Network:
     if isinstance(topology, Flat):
         return _flat_network(topology, platform)
     place = np.asarray(platform.places or range(len(platform.hosts)), np.int64)
-    return _pooled_tree(topology, place) if topology.has_pooled_links else _fat_tree(topology, place)
+    return _pooled_tree(topology, place) if topology.pooled else _fat_tree(topology, place)
 
 
 def _flat_network(topology: Flat, platform: Platform) -> Network:

@@ -65,7 +65,7 @@ class Network:
             down = self._link(("down", self._servers[receiver]), link.bandwidth, link.latency)
             return [up, self._link(("bb",), backbone.bandwidth, backbone.latency), down] if backbone else [up, down]
         assert isinstance(topology, FatTree)
-        if topology.has_pooled_links:
+        if topology.pooled:
             return self._pooled_way(topology, self._places[sender], self._places[receiver])
         return self._fat_tree_way(topology, self._places[sender], self._places[receiver])
 

@@ -78,19 +78,17 @@ def test_a_topology_is_described(topology, words) -> None:
 # ---------------------------------------------------------------------------------------------- commands
 
 
-def pooled(tree: FatTree) -> FatTree:
-    """A tree that SimGrid's own fat-trees cannot say is written as zones, in which the links of a switch are one."""
-    return replace(tree, pooled=True)
-
-
 @pytest.mark.parametrize(
     ("arguments", "topology"),
     [
         (["fat-tree", "--radix", 4], fat_tree(4, 4, [LINK] * 3)),
-        (["fat-tree", "--radix", 6, "--pods", 2, "--simgrid", "3.24"], pooled(fat_tree(6, 2, [LINK] * 3))),
+        (
+            ["fat-tree", "--radix", 6, "--pods", 2, "--simgrid", "3.24"],
+            replace(fat_tree(6, 2, [LINK] * 3), pooled=True),
+        ),
         (
             ["fat-tree", "--radix", 4, "--bandwidth", "10Gbps,10Gbps,40Gbps", "--latency", "1us,2us,3us"],
-            pooled(fat_tree(4, 4, [Link(1.25e9, 1e-6), Link(1.25e9, 2e-6), Link(5e9, 3e-6)])),
+            fat_tree(4, 4, [Link(1.25e9, 1e-6), Link(1.25e9, 2e-6), Link(5e9, 3e-6)]),
         ),
         (["torus", "--dims", "4x3"], Torus((4, 3), LINK)),
         (

@@ -2,14 +2,20 @@
 
 Marks select: ``-m "not slow"`` leaves out what takes more than some seconds, ``-m interop`` runs what needs other
 programs (SimGrid, Chromium, pybatsim, Docker's checker; each is skipped where its program is missing).
+
+Property tests draw the same cases in each run, so that a change is judged by what it changes;
+``--hypothesis-profile=default`` draws new ones.
 """
 
 from pathlib import Path
 
 import pytest
 from helpers.golden import ROOT
+from hypothesis import settings
 
 SHARED = ROOT.parent / "shared"
+settings.register_profile("same-cases", derandomize=True)
+settings.load_profile("same-cases")
 SLOW = ("learning", "property")  # folders
 
 

@@ -7,7 +7,7 @@ before it.
 
 The network's state is the paper's, with the feature that the published program adds: for each of the first entries that
 are left, the number of its switch on each level but the highest (as a share of the last one's), that it is there, the
-job's hosts, and those of the other removed jobs (as shares of MOST_HOSTS); zeros where there are fewer entries.
+job's hosts, and those of the other removed jobs (as shares of WIDEST_JOB); zeros where there are fewer entries.
 
 A network is a table of layers and one array of weights, which `decision.learn` makes of what was trained: dense layers
 have weights of shape (inputs, outputs), convolutions (outputs, inputs, width), and each has its biases behind them. The
@@ -22,7 +22,7 @@ import numpy as np
 from decision.jit import kernel
 
 SEEN = 100  # entries that a network of the paper sees (q)
-MOST_HOSTS = 40.0  # of a job in the paper's workload
+WIDEST_JOB = 40.0  # of a job in the paper's workload
 RANDOM, BEST_START, NETWORK = range(3)
 INPUTS, OUTPUTS, WIDTH, STRIDE, BENT = range(5)  # columns of `Repair.layers`
 
@@ -86,7 +86,7 @@ def see_entries(down, groups, taken, size, others, out):
     for level in range(levels - 1, 0, -1):
         switches *= down[level]
         shares[level - 1] = 1.0 / max(switches - 1, 1)
-    own, rest = np.float32(size / MOST_HOSTS), np.float32(others / MOST_HOSTS)
+    own, rest = np.float32(size / WIDEST_JOB), np.float32(others / WIDEST_JOB)
     for entry in range(entries):
         if taken[entry]:
             continue

@@ -13,7 +13,7 @@ from decision.analysis.statistics import bootstrap_mean
 from decision.model.record import Floats
 
 from .findings import Findings, ResultTable
-from .hpcschedule_rules import EPOCHS, Epoch, Place, best_of_tree, contiguous, lowest, read_jobs, simulate_epoch
+from .hpcschedule_rules import EPOCHS, Epoch, Place, best_of_tree, contiguous, lowest, read_job_list, simulate_epoch
 from .hpcschedule_windows import NSA, SOLVERS, window_costs
 
 JOBS = "hpcschedule_jobs.txt"
@@ -56,7 +56,7 @@ def reproduce_hpcschedule(
     Raises:
         InputError: if the list is not there or is another one.
     """
-    jobs = read_jobs(data / JOBS)
+    jobs = read_job_list(data / JOBS)
     epochs = {name: [simulate_epoch(jobs, epoch, name == "BF") for epoch in range(EPOCHS)] for name in PUBLISHED}
     placed = {
         name: epochs["FCFS"] if place is lowest else [simulate_epoch(jobs, e, False, place) for e in range(EPOCHS)]

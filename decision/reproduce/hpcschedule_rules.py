@@ -39,7 +39,7 @@ class Epoch(NamedTuple):
     wait: float  # seconds
 
 
-def read_jobs(path: Path) -> Sequence:
+def read_job_list(path: Path) -> Sequence:
     """The authors' list: number, submission, run time and hosts of each job, in order of submission.
 
     Raises:

@@ -21,8 +21,8 @@ _Key = tuple[object, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Resource:
-    """A link in one direction, or the processor of a host."""
+class Constraint:
+    """What tasks share, as SimGrid's solver calls it: a link in one direction, or the processor of a host."""
 
     width: float  # bytes/s, flop/s
     latency: float = 0.0  # seconds
@@ -36,7 +36,7 @@ class Flow:
 
     network: "Network"
     task: "ParallelTask"
-    needs: dict[Resource, float] = field(default_factory=dict)  # bytes, flop
+    needs: dict[Constraint, float] = field(default_factory=dict)  # bytes, flop
     bound: float = inf  # share per second
     rate: float = 0.0
     rise: float = 0.0  # of the last round
@@ -49,14 +49,14 @@ class Network:
         self._topology = platform.topology
         self._places = platform.places or tuple(range(len(platform.hosts)))
         self._servers = [host.properties.get("server", host.name) for host in platform.hosts]
-        self._links: dict[_Key, Resource] = {}
-        self._processors: dict[Machine, Resource] = {}
+        self._links: dict[_Key, Constraint] = {}
+        self._processors: dict[Machine, Constraint] = {}
         self._flows: list[Flow] = []  # in the order in which they began
         self.changed = False
 
     # --- Ways ---------------------------------------------------------------------------------------------
 
-    def way(self, sender: int, receiver: int) -> list[Resource]:
+    def way(self, sender: int, receiver: int) -> list[Constraint]:
         """The links from one host to another, by id."""
         topology = self._topology
         if isinstance(topology, Flat):
@@ -69,12 +69,12 @@ class Network:
             return self._pooled_way(topology, self._places[sender], self._places[receiver])
         return self._fat_tree_way(topology, self._places[sender], self._places[receiver])
 
-    def _link(self, key: _Key, bandwidth: float, latency: float) -> Resource:
-        return self._links.setdefault(key, Resource(bandwidth, latency))
+    def _link(self, key: _Key, bandwidth: float, latency: float) -> Constraint:
+        return self._links.setdefault(key, Constraint(bandwidth, latency))
 
-    def _pooled_way(self, tree: FatTree, sender: int, receiver: int) -> list[Resource]:
-        up: list[Resource] = []
-        down: list[Resource] = []
+    def _pooled_way(self, tree: FatTree, sender: int, receiver: int) -> list[Constraint]:
+        up: list[Constraint] = []
+        down: list[Constraint] = []
         for level, link in enumerate(tree.links):
             width = link.bandwidth * (prod(tree.up[: level + 1]) * tree.cables[level])
             up.append(self._link(("up", level, sender), width, link.latency))
@@ -84,7 +84,7 @@ class Network:
                 break
         return up + down
 
-    def _fat_tree_way(self, tree: FatTree, sender: int, receiver: int) -> list[Resource]:
+    def _fat_tree_way(self, tree: FatTree, sender: int, receiver: int) -> list[Constraint]:
         """Up by d-mod-k to the first switch above the receiver, and down by the receiver's labels.
 
         A device's label has a digit for each level; below its own level digits count switches, above it subtrees.
@@ -116,7 +116,7 @@ class Network:
                 port = later[0]
         return way
 
-    def _cable(self, tree: FatTree, way: str, level: int, label: Sequence[int], port: int) -> Resource:
+    def _cable(self, tree: FatTree, way: str, level: int, label: Sequence[int], port: int) -> Constraint:
         """The cable from a device below, of this label, to a port above it."""
         return self._link((way, level, *label, port), tree.links[level].bandwidth, tree.links[level].latency)
 
@@ -134,7 +134,7 @@ class Network:
         flow = Flow(self, task)
         for machine, flops in task.work.items():
             if flops > 0:
-                flow.needs[self._processors.setdefault(machine, Resource(machine.speed))] = flops
+                flow.needs[self._processors.setdefault(machine, Constraint(machine.speed))] = flops
         for pair, sent in task.sent.items():
             for link in self.way(pair[0].id, pair[1].id):
                 flow.needs[link] = flow.needs.get(link, 0.0) + sent
@@ -175,7 +175,7 @@ class Network:
         for flow in self._flows:
             flow.task.rate = flow.rate
 
-    def _round(self, live: set[Resource], rising: list[Flow]) -> list[Flow]:
+    def _round(self, live: set[Constraint], rising: list[Flow]) -> list[Flow]:
         """All flows that may rise do; returns those that still may."""
         users = dict.fromkeys(live, 0)
         for flow in rising:

@@ -5,7 +5,7 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.reproduce.hpcschedule import PUBLISHED, reproduce_hpcschedule
-from decision.reproduce.hpcschedule_rules import best_of_tree, contiguous, lowest, read_jobs, simulate_epoch
+from decision.reproduce.hpcschedule_rules import best_of_tree, contiguous, lowest, read_job_list, simulate_epoch
 
 
 def test_which_hosts_a_job_gets():
@@ -18,7 +18,7 @@ def test_which_hosts_a_job_gets():
 
 
 def test_all_forty_figures_come_out_to_the_digit(shared):
-    jobs = read_jobs(shared / "data" / "hpcschedule_jobs.txt")
+    jobs = read_job_list(shared / "data" / "hpcschedule_jobs.txt")
     for name, (costs, waits) in PUBLISHED.items():
         epochs = [simulate_epoch(jobs, epoch, name == "BF") for epoch in range(10)]
         assert tuple(int(epoch.cost) for epoch in epochs) == costs
@@ -41,4 +41,4 @@ def test_what_is_no_list_of_jobs_is_refused(tmp_path, text):
     if text is not None:
         path.write_text(text)
     with pytest.raises(InputError, match=r"hpcschedule_jobs\.txt: no list of jobs"):
-        read_jobs(path)
+        read_job_list(path)

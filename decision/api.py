@@ -359,7 +359,7 @@ def train(
 
     require_learning()
     from decision.learn.config import load_config
-    from decision.runs.inputs import Inputs, input_files, load_inputs
+    from decision.runs.inputs import Inputs, first_log, load_inputs
     from decision.runs.training import train_to_folder
     from decision.schedulers import find_scheduler
     from decision.shipped import find_platform, find_workload
@@ -372,16 +372,7 @@ def train(
     files = [find_platform(_source(platform, "platform")), find_workload(_source(workload, "workload"))]
     selection = _selection(jobs, nodes, walltime, time_field)
     case = load_inputs(Inputs(platform=files[0], workloads=(files[1],), selection=selection))
-    return train_to_folder(
-        case.platform,
-        case.workloads[0],
-        config,
-        input_files(case.inputs),
-        Path(folder),
-        selection=selection,
-        resume=resume,
-        report=report,
-    )
+    return train_to_folder(first_log(case), config, Path(folder), resume=resume, report=report)
 
 
 def make_env(

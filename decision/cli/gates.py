@@ -19,11 +19,13 @@ from .options import (
     read_selection,
 )
 
-CheckpointFile = Annotated[Path, typer.Argument(help="Made by decision train.", metavar="CHECKPOINT.ckpt")]
+Checkpoint = Annotated[
+    str, typer.Argument(help="Made by decision train; or the name of a learned policy that is shipped.")
+]
 
 
 def gates_command(
-    checkpoint: CheckpointFile,
+    checkpoint: Checkpoint,
     platform: PlatformOption,
     workload: WorkloadOption,
     jobs: SelectOption = None,
@@ -40,31 +42,34 @@ def gates_command(
     through Batsim's messages, and on the engine in plain Python.
 
     Writes what it finds into the checkpoint's manifest, with the hashes of
-    platform and log. decision run and serve refuse a checkpoint that was not
+    platform and log; a shipped checkpoint stays as it is. decision run and serve refuse a checkpoint that was not
     checked or fails on one of its logs, unless told --force. Exit codes: 0 if
     all gates are passed, 2 if not.
 
-    Example:
+    Examples:
 
       decision gates learned/ranking.ckpt -p cluster.xml -w log.swf
+
+      decision gates learned -p cluster.xml -w log.swf
     """
-    from decision.formats.input_facts import file_facts
-    from decision.learn import require_learning
-    from decision.runs.gates import check_gates
-    from decision.runs.inputs import Inputs, load_inputs
+    from decision.learn import SHIPPED, find_checkpoint, require_learning
+    from decision.runs.gates import check_gates, keep_check
+    from decision.runs.inputs import Inputs, first_log, load_inputs
 
     from .learning_tables import print_gates
     from .progress import announce_compilation, working
     from .tables import print_dropped, print_json
 
     require_learning()
+    file = find_checkpoint(checkpoint) or Path(checkpoint)
     selection = read_selection(jobs, nodes, walltime, time_field)
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
     print_dropped(case.workloads)
     announce_compilation()
-    files = file_facts(platform), file_facts(workload)
-    with working(checkpoint.name):
-        check = check_gates(checkpoint, case.platform, case.workloads[0], files, selection)
+    with working(file.name):
+        check = check_gates(file, first_log(case))
+    if checkpoint not in SHIPPED:
+        keep_check(file, check)
     if as_json:
         rows = [{"gate": g.name, "found": g.found, "most": g.most, "passed": g.passed} for g in check.gates]
         print_json({"checkpoint": checkpoint, "jobs": check.jobs, "gates": rows})

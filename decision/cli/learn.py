@@ -143,7 +143,7 @@ def train_command(
     from decision.learn import require_learning
     from decision.learn.config import load_config
     from decision.model.errors import ConfigError
-    from decision.runs.inputs import Inputs, input_files, load_inputs
+    from decision.runs.inputs import Inputs, first_log, load_inputs
     from decision.schedulers import find_scheduler
 
     from .learning_tables import learning, print_curve, read_curve
@@ -166,12 +166,9 @@ def train_command(
     announce_compilation()
     with stop_on_signals() as request, learning(config.steps) as show:
         checkpoint = train_to_folder(
-            case.platform,
-            case.workloads[0],
+            first_log(case),
             config,
-            input_files(case.inputs),
             output,
-            selection=selection,
             resume=resume,
             stop=lambda: bool(request.signal),
             report=lambda done: show(done.steps, done.rate, done.row),

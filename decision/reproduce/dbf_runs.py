@@ -20,6 +20,7 @@ from decision.formats.selection import Selection
 from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison
 from decision.model.workload import Workload
+from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 from decision.runs.workers import workers
 from decision.simulation import simulate_workloads
@@ -219,9 +220,9 @@ def _learn(run: TrainingRun) -> Path:
     jobs = load_swf(run.swf, jobs=slice(half), name="w0")
     hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
     changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
-    config, inputs = load_config(run.learned.preset, changes, seed=run.seed), [hosts, file_facts(run.swf)]
-    chosen = Selection(jobs=(0, half))
-    return train_to_folder(equal_hosts(jobs.nb_res), jobs, config, inputs, run.folder, selection=chosen, resume=True)
+    config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
+    log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, files, Selection(jobs=(0, half)))
+    return train_to_folder(log, config, run.folder, resume=True)
 
 
 def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:

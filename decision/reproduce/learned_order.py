@@ -4,12 +4,12 @@ The logs are first halves of public traces and jobs of Lublin and Feitelson's mo
 loads, with exact and with modal estimates. What is minimised is, over the logs, the mean of the logarithms of mean wait
 and mean bounded slowdown over those of the best heuristic there: of all orders with EASY and first-fit, with
 ``guard=auto``, those that pass the gates on that log. What is worse than that counts three times, and so does a longest
-wait near the limit of the gates. What is learned is the mean of the last generation, of the seed of least cost.
+wait near the limit of the gates. What is learned is the candidate of least cost.
 """
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.analysis.metrics import bounded_slowdowns, only_ran
 from decision.envs import equal_hosts
 from decision.estimates import apply_estimates
 from decision.formats import load_workload
@@ -30,8 +29,7 @@ from decision.learn.evolution import CmaEs
 from decision.learn.weights import dump_numbers
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
-from decision.policies import find_policy
-from decision.policies.policy import Policy
+from decision.runs.gates import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.tasks import Result, file_digest, run_tasks
 from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
@@ -49,6 +47,8 @@ LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of
     "curie_25days.swf": (slice(5000), 9),
 }
 GENERATIONS = 40
+BACKFILLS = ("easy", "first-fit")  # of the heuristics that are the measure, each with every order
+MADE_JOBS = 6000  # of each log of the model
 _POPULATION, _SPREAD = 10, 0.5
 _LONGEST = 1.4  # times FCFS with EASY's longest wait, from where on it costs
 _LEAST_WAIT = 60.0  # seconds: added to both waits, so that logs where nobody waits do not count
@@ -61,25 +61,18 @@ class Log(NamedTuple):
     workload: Workload
 
 
-class Candidate(NamedTuple):
-    """Weights, and where the logs are."""
+class Trial(NamedTuple):
+    """A policy that schedules all logs."""
 
-    weights: tuple[float, ...]
     data: Path
+    policy: str | tuple[float, ...]  # a heuristic's name, or weights
 
     def definition(self) -> dict[str, Any]:
         """For the cache of results."""
-        return {"weights": self.weights, "logs": [file_digest(self.data / name) for name in LOGS]}
+        return {"policy": self.policy, "logs": [file_digest(self.data / name) for name in LOGS]}
 
 
-class Reference(NamedTuple):
-    """The least that a heuristic reaches on each log."""
-
-    data: Path
-
-    def definition(self) -> dict[str, Any]:
-        """For the cache of results."""
-        return {"reference": [file_digest(self.data / name) for name in LOGS]}
+ByLog = dict[str, Measures]
 
 
 def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: int = GENERATIONS) -> Findings:
@@ -87,7 +80,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
 
     Args:
         data: folder of `LOGS`.
-        parts: where what is finished is kept; progress counts candidates.
+        parts: where what is finished is kept; progress counts policies that have scheduled all logs.
         seed: of the evolution.
         generations: of ten candidates each.
 
@@ -95,22 +88,32 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         InputError: if a log cannot be read.
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
-    folder, of = writable_folder(parts.folder), generations * _POPULATION
-    (best,) = run_tasks(find_references, [Reference(data)], folder)
+    folder = writable_folder(parts.folder)
+    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ALL_ORDERS for backfill in BACKFILLS)]
+    done, of = 0, len(names) + generations * _POPULATION
+
+    def run(policies: Sequence[str | tuple[float, ...]]) -> list[ByLog]:
+        nonlocal done
+        tasks = [Trial(data, policy) for policy in policies]
+        results = run_tasks(schedule, tasks, folder, progress=lambda part, _: parts.progress(done + part, of))
+        done += len(tasks)
+        return [{log: Measures(*values) for log, values in result.items()} for result in results]
+
+    easy, *heuristics = run(names)
+    best = {log: _least(easy[log], [found[log] for found in heuristics]) for log in easy}
     evolution = CmaEs(np.zeros(NB_WEIGHTS), _SPREAD, _POPULATION)
-    least, learned, result = math.inf, Candidate((), data), Result()
+    least, learned, found = math.inf, (), ByLog()
     for generation in range(generations):
-        tried = evolution.ask(np.random.default_rng([seed, generation]))
-        candidates = [Candidate(tuple(_weights(row).tolist()), data) for row in tried]
-        results = run_tasks(schedule, candidates, folder)
+        genes = evolution.ask(np.random.default_rng([seed, generation]))
+        candidates = [tuple(_weights(row).tolist()) for row in genes]
+        results = run(candidates)
         costs = np.array([_cost(each, best) for each in results])
         evolution.tell(costs)
         if costs.min() < least:
             first = int(costs.argmin())
-            least, learned, result = float(costs[first]), candidates[first], results[first]
-        parts.progress((generation + 1) * _POPULATION, of)
-    _write(folder / "learned.ckpt", learned, of, least)
-    table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), list(_rows(result, best)))
+            least, learned, found = float(costs[first]), candidates[first], results[first]
+    _write(folder / "learned.ckpt", data, learned, generations * _POPULATION, least)
+    table = ResultTable("", ("log", "wait", "slowdown", "longest wait"), list(_rows(found, best)))
     (folder / "table.md").write_text("\n".join(markdown_table(table.columns, table.rows)) + "\n")
     over = "wait and slowdown over those of the best heuristic, longest wait over FCFS with EASY's"
     return Findings((table,), f"{over}; cost {least:.4f}; {folder}: learned.ckpt, table.md")
@@ -121,22 +124,31 @@ def _weights(genes: NDArray[np.float64]) -> NDArray[np.float64]:
     return Learned().first_weights(np.random.default_rng(0)) + SCALE * genes
 
 
-def _cost(result: Result, best: Result) -> float:
+def _least(easy: Measures, heuristics: Sequence[Measures]) -> Measures:
+    """The least wait and slowdown of those that pass the gates, and FCFS with EASY's longest wait."""
+    passing = [easy, *(each for each in heuristics if all(gate.passed for gate in gates_beside(each, easy)))]
+    return Measures(min(each.wait for each in passing), min(each.slowdown for each in passing), easy.longest)
+
+
+def _ratios(own: Measures, best: Measures) -> Measures:
+    waits = [(a + _LEAST_WAIT) / (b + _LEAST_WAIT) for a, b in ((own.wait, best.wait), (own.longest, best.longest))]
+    return Measures(waits[0], own.slowdown / best.slowdown, waits[1])
+
+
+def _cost(found: ByLog, best: ByLog) -> float:
     costs = []
-    for name, (wait, slowdown, longest) in result.items():
-        least = best[name]
-        ratios = ((wait + _LEAST_WAIT) / (least["wait"] + _LEAST_WAIT), slowdown / least["slowdown"])
-        logs = [math.log(ratio) for ratio in ratios]
-        over = math.log(max((longest + _LEAST_WAIT) / (least["longest"] + _LEAST_WAIT) / _LONGEST, 1.0))
+    for log, own in found.items():
+        ratios = _ratios(own, best[log])
+        logs = [math.log(ratio) for ratio in (ratios.wait, ratios.slowdown)]
+        over = math.log(max(ratios.longest / _LONGEST, 1.0))
         costs.append(sum(3 * x if x > 0 else x for x in logs) / 2 + 3 * over)
     return float(np.mean(costs))
 
 
-def _rows(result: Result, best: Result) -> Iterator[tuple[str, ...]]:
-    for name, (wait, slowdown, longest) in result.items():
-        least = best[name]
-        waits = (wait + _LEAST_WAIT) / (least["wait"] + _LEAST_WAIT), (longest + 1e-9) / (least["longest"] + 1e-9)
-        yield name, f"{waits[0]:.3f}", f"{slowdown / least['slowdown']:.3f}", f"{waits[1]:.2f}"
+def _rows(found: ByLog, best: ByLog) -> Iterator[tuple[str, ...]]:
+    for log, own in found.items():
+        ratios = _ratios(own, best[log])
+        yield log, f"{ratios.wait:.3f}", f"{ratios.slowdown:.3f}", f"{ratios.longest:.2f}"
 
 
 # --- The logs -------------------------------------------------------------------------------------------------------
@@ -159,10 +171,10 @@ def training_logs(data: Path) -> tuple[Log, ...]:
         Log("theta, second part", _part(theta, slice(middle, None))),
         Log("curie, a sixteenth, load 0.7", at_load(_narrow(curie, 5832), 0.7)),
         Log("taurus_week", taurus),
-        Log("model, 100 hosts", _made(100, 6000, 1, 0.8, "tsafrir")),
-        Log("model, 128 hosts", _made(128, 6000, 2, 0.65, "tsafrir")),
-        Log("model, 256 hosts", _made(256, 6000, 3, 0.9, "exact")),
-        Log("model, 1024 hosts", _made(1024, 6000, 4, 0.75, "tsafrir")),
+        Log("model, 100 hosts", _made(100, 1, 0.8, "tsafrir")),
+        Log("model, 128 hosts", _made(128, 2, 0.65, "tsafrir")),
+        Log("model, 256 hosts", _made(256, 3, 0.9, "exact")),
+        Log("model, 1024 hosts", _made(1024, 4, 0.75, "tsafrir")),
     )
 
 
@@ -176,45 +188,26 @@ def _narrow(workload: Workload, hosts: int) -> Workload:
     return replace(workload, jobs=jobs, nb_res=hosts)
 
 
-def _made(hosts: int, jobs: int, seed: int, load: float, estimates: str) -> Workload:
+def _made(hosts: int, seed: int, load: float, estimates: str) -> Workload:
     rng = np.random.default_rng(seed)
-    return at_load(apply_estimates(lublin_workload(rng, jobs, hosts), estimates, rng), load)
+    return at_load(apply_estimates(lublin_workload(rng, MADE_JOBS, hosts), estimates, rng), load)
 
 
 # --- Schedules ------------------------------------------------------------------------------------------------------
 
 
-def schedule(candidate: Candidate) -> Result:
-    """Mean wait (s), mean bounded slowdown and longest wait (s) on each log."""
-    policy = Learned().policy(np.array(candidate.weights))
-    return {log.name: _measure(log.workload, policy) for log in training_logs(candidate.data)}
+def schedule(trial: Trial) -> Result:
+    """The `Measures` of the policy on each log."""
+    policy = trial.policy if isinstance(trial.policy, str) else Learned().policy(np.array(trial.policy))
+    return {
+        log.name: measure(simulate_workloads(equal_hosts(log.workload.nb_res), [log.workload], policy).jobs)
+        for log in training_logs(trial.data)
+    }
 
 
-def find_references(reference: Reference) -> Result:
-    """The least wait and slowdown of a heuristic that passes the gates, and FCFS with EASY's longest wait."""
-    return {log.name: _find_reference(log.workload) for log in training_logs(reference.data)}
-
-
-def _find_reference(workload: Workload) -> Mapping[str, float]:
-    wait, slowdown, longest = _measure(workload, find_policy("easy"))
-    least = {"wait": wait, "slowdown": slowdown, "longest": longest}
-    for order in ALL_ORDERS:
-        for backfill in ("easy", "first-fit"):
-            found = _measure(workload, find_policy(f"{order}+{backfill}", {"guard": "auto"}))
-            if found[0] <= wait and found[1] <= slowdown and found[2] <= 1.5 * longest:
-                least["wait"], least["slowdown"] = min(least["wait"], found[0]), min(least["slowdown"], found[1])
-    return least
-
-
-def _measure(workload: Workload, policy: Policy) -> tuple[float, float, float]:
-    table = only_ran(simulate_workloads(equal_hosts(workload.nb_res), [workload], policy).jobs)
-    waits = table.start_time - table.submit_time
-    return float(waits.mean()), float(bounded_slowdowns(table).mean()), float(waits.max())
-
-
-def _write(path: Path, learned: Candidate, tried: int, cost: float) -> None:
-    facts = [file_facts(learned.data / name) for name in LOGS]
-    logs, record = training_logs(learned.data), Learned()
+def _write(path: Path, data: Path, weights: tuple[float, ...], tried: int, cost: float) -> None:
+    facts = [file_facts(data / name) for name in LOGS]
+    logs, record = training_logs(data), Learned()
     steps = tried * sum(len(log.workload.jobs) for log in logs)
     settings = {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(logs)}
     config = load_config("learned", [f"learn.{name}={value}" for name, value in settings.items()])
@@ -229,4 +222,4 @@ def _write(path: Path, learned: Candidate, tried: int, cost: float) -> None:
         steps=steps,
         scores={"cost on the training logs": cost},
     )
-    write_checkpoint(path, manifest, dump_numbers(np.array(learned.weights)))
+    write_checkpoint(path, manifest, dump_numbers(np.array(weights)))

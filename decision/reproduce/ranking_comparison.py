@@ -28,6 +28,7 @@ from decision.generate.lublin import lublin_workload
 from decision.learn.config import load_config
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
+from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 
 from .findings import Findings, Parts, ResultTable, markdown_table
@@ -100,12 +101,10 @@ def _learn(jobs: Workload, seed: int, seeds: int, steps: int | None, parts: Part
     """The checkpoint of a seed."""
     config = load_config("ranking", [f"learn.steps={steps}"] if steps else [], seed=seed)
     name = f"Lublin and Feitelson's model, {TRAINING_JOBS:,} jobs, seed {MODEL_SEED}, load {TRAINING_LOAD}"
-    facts = [InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=name, sha256="")]
+    facts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=name, sha256="")
     return train_to_folder(
-        equal_hosts(jobs.nb_res),
-        jobs,
+        LogOnHosts(equal_hosts(jobs.nb_res), jobs, facts),
         config,
-        facts,
         parts.folder / str(seed),
         resume=True,
         report=lambda done: parts.progress(seed * config.steps + done.steps, seeds * config.steps),

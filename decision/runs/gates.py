@@ -6,17 +6,16 @@ idle, no job waits that would not wait under FCFS with EASY. And the schedule is
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision import __version__
-from decision.analysis.metrics import bounded_slowdowns, only_ran
+from decision.analysis.metrics import bounded_slowdowns, only_ran, waiting_times
 from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
-from decision.formats.input_facts import InputFacts
-from decision.formats.selection import Selection
 from decision.learn.checkpoint import Gate, GateCheck, read_checkpoint, write_checkpoint
 from decision.model.demand import offered_load, runtimes
 from decision.model.platform import Platform
@@ -26,6 +25,7 @@ from decision.model.workload import Workload
 from decision.simulation import simulate_workloads
 
 from .engines import simulate_by_messages
+from .inputs import LogOnHosts
 
 LONGEST_WAIT = 1.5  # times that of FCFS with EASY
 _IDLE = 0.01  # offered load of a nearly idle machine
@@ -34,52 +34,74 @@ _REFERENCE_JOBS = 300  # that the engine in plain Python simulates
 _ROUNDING = 1e-6  # share
 
 
-def check_gates(
-    checkpoint: Path,
-    platform: Platform,
-    workload: Workload,
-    files: tuple[InputFacts, InputFacts],
-    selection: Selection = Selection(),  # noqa: B008 - immutable
-) -> GateCheck:
-    """Check the gates of a checkpoint on a log, and write what was found into its manifest.
+class Measures(NamedTuple):
+    """What a schedule of a whole log comes to."""
+
+    wait: float  # seconds, mean
+    slowdown: float  # bounded, mean
+    longest: float  # seconds
+
+
+def measure(table: JobTable) -> Measures:
+    """Of the jobs that ran."""
+    ran = only_ran(table)
+    waits = waiting_times(ran)
+    return Measures(float(waits.mean()), float(bounded_slowdowns(ran).mean()), float(waits.max()))
+
+
+def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
+    """The gates on a log as it is, of a policy's measures there beside those of FCFS with EASY."""
+    return (
+        _gate("mean wait", own.wait, easy.wait),
+        _gate("mean bounded slowdown", own.slowdown, easy.slowdown),
+        _gate("longest wait", own.longest, LONGEST_WAIT * easy.longest),
+    )
+
+
+def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
+    """Check the gates of a checkpoint on a log.
 
     Args:
         checkpoint: the file.
-        platform: the hosts.
-        workload: the jobs, all with a walltime.
-        files: of platform and workload.
-        selection: which jobs of its file the workload has.
+        log: hosts and jobs, all with a walltime.
 
     Raises:
         InputError: if the checkpoint cannot be used.
-        ConfigError: if the inputs do not fit together, or the checkpoint cannot be written.
+        ConfigError: if the inputs do not fit together.
     """
-    gates = (*_gates_on(str(checkpoint), platform, workload), _same_everywhere(str(checkpoint), platform, workload))
-    found = GateCheck(
+    policy, platform, workload = str(checkpoint), log.platform, log.workload
+    own, easy = (measure(simulate_workloads(platform, [workload], name).jobs) for name in (policy, "easy"))
+    return GateCheck(
         decision=__version__,
-        platform=files[0],
-        workload=files[1],
-        selection=selection,
+        platform=log.files[0],
+        workload=log.files[1],
+        selection=log.selection,
         jobs=len(workload.jobs),
-        gates=gates,
+        gates=(
+            *gates_beside(own, easy),
+            idle_gate(policy, platform, workload),
+            _same_everywhere(policy, platform, workload),
+        ),
     )
+
+
+def keep_check(checkpoint: Path, found: GateCheck) -> None:
+    """Write a check into the manifest of its checkpoint, in place of an older one on the same jobs.
+
+    Raises:
+        InputError: if the checkpoint cannot be read.
+        ConfigError: if it cannot be written.
+    """
     manifest, weights = read_checkpoint(checkpoint)
     others = tuple(c for c in manifest.gates if (c.workload, c.selection) != (found.workload, found.selection))
     write_checkpoint(checkpoint, replace(manifest, gates=(*others, found)), weights)
-    return found
 
 
-def _gates_on(policy: str, platform: Platform, workload: Workload) -> tuple[Gate, ...]:
-    own, easy = (simulate_workloads(platform, [workload], name).jobs for name in (policy, "easy"))
+def idle_gate(policy: str, platform: Platform, workload: Workload) -> Gate:
+    """The gate on a nearly idle machine with the same jobs."""
     idle = _nearly_idle(platform, workload)
-    own_idle, easy_idle = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
-    slowdowns = [float(bounded_slowdowns(only_ran(table)).mean()) for table in (own, easy)]
-    return (
-        _gate("mean wait", _waits(own).mean(), _waits(easy).mean()),
-        _gate("mean bounded slowdown", *slowdowns),
-        _gate("longest wait", _waits(own).max(), LONGEST_WAIT * _waits(easy).max()),
-        _gate("jobs that wait on a nearly idle machine", ((own_idle > _NO_WAIT) & (easy_idle <= _NO_WAIT)).sum(), 0),
-    )
+    own, easy = (_waits(simulate_workloads(platform, [idle], name).jobs) for name in (policy, "easy"))
+    return _gate("jobs that wait on a nearly idle machine", ((own > _NO_WAIT) & (easy <= _NO_WAIT)).sum(), 0)
 
 
 def _nearly_idle(platform: Platform, workload: Workload) -> Workload:

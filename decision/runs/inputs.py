@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,6 +36,15 @@ class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
     events: list[MachineEvent]
 
 
+class LogOnHosts(NamedTuple):
+    """One workload on a platform, and what a manifest says of them."""
+
+    platform: Platform
+    workload: Workload
+    files: tuple[InputFacts, ...]  # of the platform and of the workload
+    selection: Selection = Selection()  # which jobs of its file the workload has
+
+
 class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The policy, its options and its seed, as the user names them."""
 
@@ -59,6 +69,12 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
 def input_files(inputs: Inputs) -> list[InputFacts]:
     """The platform's file and the workloads'. Raises InputError if one cannot be read."""
     return [file_facts(path) for path in (inputs.platform, *inputs.workloads)]
+
+
+def first_log(case: LoadedInputs) -> LogOnHosts:
+    """The first workload on the platform. Raises InputError if a file cannot be read."""
+    files = input_files(case.inputs)
+    return LogOnHosts(case.platform, case.workloads[0], tuple(files[:2]), case.inputs.selection)
 
 
 def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[MachineEvent]:

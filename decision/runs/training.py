@@ -1,29 +1,23 @@
 """A whole training, from files to a folder that is locked meanwhile and says what made its files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from decision.formats.input_facts import InputFacts
-from decision.formats.selection import Selection
 from decision.learn.checkpoint import read_manifest
 from decision.learn.config import TrainConfig, all_settings
 from decision.learn.schedulers import train_scheduler
 from decision.learn.training import Report, training_files
-from decision.model.platform import Platform
-from decision.model.workload import Workload
 
 from .folder import Stopped, describe_training, run_folder
+from .inputs import LogOnHosts
 
 
 def train_to_folder(
-    platform: Platform,
-    workload: Workload,
+    log: LogOnHosts,
     config: TrainConfig,
-    files: Sequence[InputFacts],
     output: Path,
     *,
-    selection: Selection = Selection(),  # noqa: B008 - immutable
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
@@ -33,12 +27,9 @@ def train_to_folder(
     """Train a scheduler; ``output/run.json`` says how, and whether it finished, failed or was interrupted.
 
     Args:
-        platform: the hosts.
-        workload: what is learned from.
+        log: what is learned from.
         config: what is learned and how.
-        files: of the platform and the workload.
         output: gets the checkpoint, the curves and the state.
-        selection: which jobs of its file the workload has.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
         note: is told in a line if more steps give another result than one training of so many.
         command: what the user typed, for ``run.json``.
@@ -51,17 +42,17 @@ def train_to_folder(
             there.
         InputError: if the state in the folder is damaged.
     """
-    facts = describe_training(config.scheduler, all_settings(config), config.seed, files, selection, command)
+    facts = describe_training(config.scheduler, all_settings(config), config.seed, log.files, log.selection, command)
     with suppress(Stopped), run_folder(output, facts) as written:
         if resume and (line := _difference(output, config)):
             note(line)
         checkpoint = train_scheduler(
-            platform,
-            workload,
+            log.platform,
+            log.workload,
             config,
-            files,
+            log.files,
             output,
-            selection=selection,
+            selection=log.selection,
             resume=resume,
             stop=stop,
             report=report,

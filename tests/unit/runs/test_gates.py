@@ -1,6 +1,6 @@
 """The gates of a learned policy, and that nothing is deployed that has not passed them."""
 
-import shutil
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.envs import equal_hosts
-from decision.formats import load_platform, load_workload
 from decision.formats.input_facts import InputFacts
 from decision.learn import find_checkpoint
-from decision.learn.checkpoint import Manifest, read_manifest, write_checkpoint
+from decision.learn.checkpoint import GateCheck, Manifest, read_manifest, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.gates import require_gates
 from decision.learn.weights import dump
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import check_gates
+from decision.runs.gates import check_gates, keep_check
+from decision.runs.inputs import LogOnHosts
 from decision.schedulers.learned import GUARD, RUNTIME, Learned
 
 FILES = (InputFacts(name="platform.xml", sha256="1"), InputFacts(name="log.swf", sha256="2"))
@@ -53,11 +53,18 @@ def busy() -> Workload:
     return Workload(name="w0", jobs=jobs, profiles={f"{w}": Delay(duration=w) for *_, w in rows}, nb_res=4)
 
 
+def check(checkpoint: Path, files: tuple[InputFacts, InputFacts] = FILES) -> GateCheck:
+    """The gates on the busy log, kept in the manifest."""
+    found = check_gates(checkpoint, LogOnHosts(equal_hosts(4), busy(), files))
+    keep_check(checkpoint, found)
+    return found
+
+
 def test_what_passes_is_deployed_and_its_manifest_says_on_what_it_was_checked(tmp_path):
     checkpoint = save(tmp_path)
-    check = check_gates(checkpoint, equal_hosts(4), busy(), FILES)
-    assert [gate.name for gate in check.gates if not gate.passed] == []
-    assert len(check.gates) == 5
+    found = check(checkpoint)
+    assert [gate.name for gate in found.gates if not gate.passed] == []
+    assert len(found.gates) == 5
     (kept,) = read_manifest(checkpoint).gates
     assert (kept.platform, kept.workload, kept.jobs, kept.decision) == (*FILES, 120, __version__)
     require_gates(str(checkpoint))
@@ -66,15 +73,14 @@ def test_what_passes_is_deployed_and_its_manifest_says_on_what_it_was_checked(tm
 def test_a_second_check_on_the_same_log_replaces_the_first(tmp_path):
     checkpoint = save(tmp_path)
     for _ in range(2):
-        check_gates(checkpoint, equal_hosts(4), busy(), FILES)
-    check_gates(checkpoint, equal_hosts(4), busy(), (FILES[0], replace(FILES[1], sha256="3")))
+        check(checkpoint)
+    check(checkpoint, (FILES[0], replace(FILES[1], sha256="3")))
     assert [check.workload.sha256 for check in read_manifest(checkpoint).gates] == ["2", "3"]
 
 
 def test_the_longest_jobs_first_fail_and_are_not_deployed(tmp_path):
     checkpoint = save(tmp_path, by_runtime=-50.0)
-    check = check_gates(checkpoint, equal_hosts(4), busy(), FILES)
-    assert not check.gates[0].passed, "mean wait"
+    assert not check(checkpoint).gates[0].passed, "mean wait"
     with pytest.raises(ConfigError, match=r"it fails mean wait on log\.swf"):
         require_gates(f"{checkpoint},guard=auto")
 
@@ -98,10 +104,12 @@ def test_what_was_not_checked_is_refused_unless_forced(tmp_path, command):
         assert invoke(command, "--policy", str(checkpoint), "--force", *inputs).returncode == 0
 
 
-def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data(tmp_path):
+def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data():
     require_gates("learned")
-    checkpoint = tmp_path / "learned.ckpt"
-    shutil.copy(find_checkpoint("learned"), checkpoint)
-    platform, workload = load_platform("taurus"), load_workload("taurus_week_flops")
-    check = check_gates(checkpoint, platform, workload, FILES)
-    assert [gate.name for gate in check.gates if not gate.passed] == []
+    shipped = find_checkpoint("learned")
+    before = shipped.read_bytes()
+    done = invoke("gates", "learned", "-p", "taurus", "-w", "taurus_week_flops", "--json")
+    gates = json.loads(done.stdout)["gates"]
+    assert [gate["gate"] for gate in gates if not gate["passed"]] == []
+    assert (done.returncode, len(gates)) == (0, 5)
+    assert shipped.read_bytes() == before

@@ -1,7 +1,8 @@
 """Placement on trees of switches: what a set of hosts costs, and which free hosts cost a job least.
 
 `cost` has the cost of Lan et al. in closed form, `tree` the best hosts for one job, `windows` the strategies by which
-several jobs are placed together, `exact` the best window, `anneal` the search for a good one.
+several jobs are placed together, `exact` the best window, by a dynamic program, `highs` by a solver where that would be
+too large, `anneal` the search for a good one.
 
 Design
 ------

@@ -13,13 +13,14 @@ import numpy as np
 
 from decision.jit import kernel
 
-MOST_JOBS = 12  # of different sizes: there are 4,096 subsets of them
+MOST_JOBS = 12  # of different sizes
+MOST_SUBSETS = 1 << MOST_JOBS
 _NONE = -1
 _CLOSE = 1e-9  # of Q / n: less is rounding
 
 
-class _Kinds(NamedTuple):
-    """The jobs by size: K sizes, and a number for each subset of them."""
+class Kinds(NamedTuple):
+    """The jobs of a window by size: K sizes, and a number for each subset of them."""
 
     size: np.ndarray  # (K,) hosts
     number: np.ndarray  # (K,) jobs of that size
@@ -34,13 +35,13 @@ def place_exactly(groups, switches, sizes, held):
     Args:
         groups: (L - 1, N) of the sequence.
         switches: lowest switches of the tree.
-        sizes: (n,) hosts of each job, in all no more than there are entries; of n jobs up to 2 ** n subsets are kept.
+        sizes: (n,) hosts of each job, in all no more than there are entries; they have MOST_SUBSETS at most.
         held: (n, at least the largest size) receives the entries of each job.
 
     Returns:
         What it is worth: the sum of Q / n.
     """
-    kinds = _kinds_of(groups, switches, sizes)
+    kinds = kinds_of(groups, switches, sizes)
     length, full = groups.shape[1], kinds.step[-1] - 1
     most, choice = _tables(length, kinds)
     _fill(kinds, 0, length, most, choice)
@@ -66,7 +67,19 @@ def place_exactly(groups, switches, sizes, held):
 
 
 @kernel
-def _kinds_of(groups, switches, sizes):
+def nb_subsets(sizes):
+    """Different subsets of the jobs, those of one size being interchangeable; MOST_SUBSETS + 1 for any more."""
+    subsets = 1
+    for size in np.unique(sizes):
+        subsets *= (sizes == size).sum() + 1
+        if subsets > MOST_SUBSETS:
+            return MOST_SUBSETS + 1
+    return subsets
+
+
+@kernel
+def kinds_of(groups, switches, sizes):
+    """The jobs by size, with what each is worth from each entry on; arguments are those of `place_exactly`."""
     size = np.unique(sizes)
     number, step = np.zeros(len(size), np.int64), np.ones(len(size) + 1, np.int64)
     values = np.zeros((len(size), groups.shape[1]))
@@ -74,7 +87,7 @@ def _kinds_of(groups, switches, sizes):
         number[kind] = (sizes == size[kind]).sum()
         step[kind + 1] = step[kind] * (number[kind] + 1)
         _slide(groups, switches, size[kind], values[kind])
-    return _Kinds(size, number, step, values)
+    return Kinds(size, number, step, values)
 
 
 @kernel

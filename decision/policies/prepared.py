@@ -67,11 +67,12 @@ class CompiledPolicy:
     """
 
     entry: Entry  # of DECIDE
+    raised: BaseException | None = None  # by what a compiled decision called in Python; its outcome is NO_PLAN
     _memory: Bundle | None = None
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform; whatever was remembered of an earlier one is forgotten."""
-        self._memory = None
+        self._memory, self.raised = None, None
 
     def memory_for(self, state: ClusterState, memory: Any = None) -> Bundle:
         """`memory` with room for all of `state`: the same bundle where it has; an empty one where there is none yet."""
@@ -81,6 +82,8 @@ class CompiledPolicy:
         """Fill the plan, for callers that have a `ClusterView`; such as policies made of others."""
         self._memory = self.memory_for(cluster.arrays, self._memory)
         ask(self.entry.address, cluster.arrays, cluster.facts, self._memory.address, plan.arrays)
+        if self.raised:
+            raise self.raised
 
 
 class PreparedPolicy(Protocol):
@@ -151,6 +154,9 @@ class _Compiled(_Prepared):
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._use(state, plan)
         return self._policy.memory_for(state, memory)
+
+    def error(self) -> BaseException:
+        return self._policy.raised or super().error()
 
 
 class _GuardedMemory(Bundle):

@@ -21,21 +21,23 @@ import numpy as np
 
 from decision.bundle import F4, F8, I8, Bundle, I8x2, bundle_at
 from decision.draws import first_word
+from decision.entry import Interface
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
-from decision.placement.exact import MOST_JOBS, place_exactly
+from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
+from decision.placement.highs import need_of_highs, place_by_highs
 from decision.placement.repair import AT_BEST, AT_RANDOM, Repair
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, next_in, remove_interval
-from decision.state.cluster import N_QUEUED, ClusterState
+from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
 from .allocation import check_tree, take_lowest
 from .capacity import TOLERANCE
 from .plan_arrays import CALL_AT, START, add, add_interval, clear
-from .prepared import DECIDE, DECIDED, CompiledPolicy
+from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
@@ -53,6 +55,8 @@ _SEED = 5
 _LAST = 6  # number of the last window that was decided, -1 for none
 _DUE = 7  # number of the window that was called for, -1 for none
 _REPAIR = 8  # `decision.placement.repair.Repair.kind`
+_LARGE = 9  # address of what solves windows exactly that have too many subsets
+_N_COUNTS = 10
 
 _HOP = 1000.0  # cost of a hop, Table I of the paper
 _HOT, _COLD = 2500.0, 2.5  # temperatures, Table I
@@ -62,17 +66,25 @@ class WindowMemory(Bundle):
     """What the policy is and remembers from call to call."""
 
     period: F8  # (1,) seconds
-    counts: I8  # (9,)
+    counts: I8  # (_N_COUNTS,)
     layers: I8x2  # (n, 5) of the network of nsa
     weights: F4  # (P,) of the network
+    switches: I8  # (H,) of a window that has too many subsets: the lowest switch of each entry,
+    sizes: I8  # (H,) the hosts of each job,
+    starts: I8  # (H,) and the entry at which each job begins
 
 
 _memory_at = bundle_at(WindowMemory)
+_SOLVE_LARGE = Interface(int, int, int)  # from entries and jobs of such a window; 0: it failed
+_solve_large = _SOLVE_LARGE.caller()
 
 
 @kernel
 def _decide(state, facts, memory, plan):
-    """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
+    """Fill `plan` for this instant, after all transitions of it, and say whether that is done.
+
+    It reads `state` and never writes it.
+    """
     clear(plan, state)
     now, period, counts = state.now[0], memory.period[0], memory.counts
     index = int((now + TOLERANCE) / period)
@@ -80,12 +92,14 @@ def _decide(state, facts, memory, plan):
     if called:
         counts[_DUE] = -1
     if state.count[N_QUEUED] == 0:
-        return
+        return True
     head = -1
     if index > counts[_LAST] and (called or now <= index * period + TOLERANCE):
         counts[_LAST] = index
         order = in_order(state, state.queue[: state.count[N_QUEUED]], period, index)
         taken = _decide_window(state, facts, memory, plan, order, index)
+        if taken < 0:
+            return False
         if taken < len(order):
             head = order[taken]
     elif counts[_DUE] < 0:
@@ -93,6 +107,7 @@ def _decide(state, facts, memory, plan):
     if head >= 0 and counts[_DUE] < 0 and state.size[head] <= count_hosts(plan.free):
         counts[_DUE] = index + 1
         plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
+    return True
 
 
 @kernel
@@ -143,7 +158,7 @@ def taken_from(state, order, free, limit):
 
 @kernel
 def _decide_window(state, facts, memory, plan, order, index):
-    """Plan the starts of a window; how many jobs it takes from the front of `order`."""
+    """Plan the starts of a window; how many jobs it takes from the front of `order`, -1 where it has failed."""
     taken, wide = taken_from(state, order, count_hosts(plan.free), memory.counts[_JOBS])
     if wide > 0:
         jobs = np.empty(wide, np.int64)
@@ -152,7 +167,8 @@ def _decide_window(state, facts, memory, plan, order, index):
             if state.size[job] > 1:
                 jobs[i] = job
                 i += 1
-        _start_together(state, facts, memory, plan, jobs, index)
+        if not _start_together(state, facts, memory, plan, jobs, index):
+            return -1
     for job in order[:taken]:
         if state.size[job] == 1:
             take_lowest(plan, add(plan, START, job), 1)
@@ -167,9 +183,11 @@ def _start_together(state, facts, memory, plan, jobs, index):
     for i in range(len(jobs)):
         sizes[i] = state.size[jobs[i]]
     held = np.zeros((len(jobs), sizes.max()), np.int64)
-    _solve(facts.down, groups, sizes, memory, index, held)
+    if not _solve(facts.down, groups, sizes, memory, index, held):
+        return False
     for i in range(len(jobs)):
         take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
+    return True
 
 
 @kernel
@@ -199,12 +217,14 @@ def sequence_of(facts, free):
 
 @kernel
 def _solve(down, groups, sizes, memory, index, held):
-    """Write the entries of each job."""
+    """Write the entries of each job; whether there are some."""
     counts, switches = memory.counts, 1
     for level in range(1, len(down)):
         switches *= down[level]
     if counts[_SOLVER] == _SEQUENTIAL:
         place_in_turn(down, groups, sizes, counts[_STRATEGY], held)
+    elif counts[_SOLVER] == _EXACT and nb_subsets(sizes) > MOST_SUBSETS:
+        return _solve_outside(groups, sizes, memory, held)
     elif counts[_SOLVER] == _EXACT:
         place_exactly(groups, switches, sizes, held)
     else:
@@ -213,12 +233,27 @@ def _solve(down, groups, sizes, memory, index, held):
         repair = Repair(counts[_REPAIR], memory.layers, memory.weights)
         search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
         anneal(down, groups, switches, sizes, search, first_word(counts[_SEED], index), held)
+    return True
+
+
+@kernel
+def _solve_outside(groups, sizes, memory, held):
+    """As `_solve`, by `Window._solve_large`."""
+    length, jobs = groups.shape[1], len(sizes)
+    memory.sizes[:jobs] = sizes
+    for entry in range(length):
+        memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
+    if _solve_large(memory.counts[_LARGE], (length, jobs)) == 0:
+        return False
+    for job in range(jobs):
+        for i in range(sizes[job]):
+            held[job, i] = (memory.starts[job] + i) % length
+    return True
 
 
 @DECIDE.entry
 def _decide_by_window(state, facts, memory, plan):
-    _decide(state, facts, _memory_at(memory), plan)
-    return DECIDED
+    return DECIDED if _decide(state, facts, _memory_at(memory), plan) else NO_PLAN
 
 
 class Window(CompiledPolicy):
@@ -262,8 +297,8 @@ class Window(CompiledPolicy):
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
         if solving == _EXACT and placing != STATIC:
             raise ConfigError(f"policy window: solver=exact is for strategy=scas; found strategy={strategy}")
-        if solving == _EXACT and not 1 <= jobs <= MOST_JOBS:
-            raise ConfigError(f"policy window: solver=exact takes jobs=1 to {MOST_JOBS} to a window; found jobs={jobs}")
+        if solving == _EXACT and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
+            raise ConfigError(f"policy window: solver=exact with jobs={jobs} (above {MOST_JOBS}, or 0: all) {need}")
         if solving == _NSA and placing != DYNAMIC:
             raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
         if repair and solving != _NSA:
@@ -273,7 +308,7 @@ class Window(CompiledPolicy):
             self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else _read_network(repair)
         self._name = repair
         self._period = float(period)
-        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind], np.int64)
+        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0], np.int64)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform.
@@ -287,15 +322,36 @@ class Window(CompiledPolicy):
             given = f"{platform.path or 'the platform'} has {len(platform.down)}"
             raise ConfigError(f"policy window: repair={self._name} is for trees of {self._levels} levels, and {given}")
         self._counts[_SEED] = seed % 2**63
+        self._down = np.array(platform.down)
 
     def memory_for(self, state: ClusterState, memory: WindowMemory | None = None) -> WindowMemory:
         """`memory`, which has room for any state; a new one where there is none yet."""
-        return memory or WindowMemory(
+        if memory is not None:
+            return memory
+        hosts = nb_hosts(state)
+        self._callback = _SOLVE_LARGE.callback(self._solve_large)
+        self._counts[_LARGE] = self._callback.address
+        self._used = WindowMemory(
             period=np.array([self._period]),
             counts=self._counts.copy(),
             layers=self._repair.layers,
             weights=self._repair.weights,
+            switches=np.zeros(hosts, np.int64),
+            sizes=np.zeros(hosts, np.int64),
+            starts=np.zeros(hosts, np.int64),
         )
+        return self._used
+
+    def _solve_large(self, length: int, jobs: int) -> int:
+        """Solve the window that the memory has, and write where its jobs start."""
+        used = self._used
+        try:
+            groups = groups_of(self._down, used.switches[:length])
+            place_by_highs(groups, int(np.prod(self._down[1:])), used.sizes[:jobs], used.starts[:jobs])
+        except BaseException as error:  # nothing can be raised through the kernel
+            self.raised = error
+            return 0
+        return 1
 
 
 def _read_network(name: str) -> tuple[Repair, int]:

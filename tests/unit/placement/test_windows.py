@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from decision.placement.anneal import Search, anneal
-from decision.placement.exact import place_exactly
+from decision.placement.exact import MOST_SUBSETS, nb_subsets, place_exactly
+from decision.placement.highs import place_by_highs
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn, worth
 
 TREES = [(12,), (3, 4), (2, 2, 3), (2, 3, 2), (2, 2, 2, 2)]
@@ -63,6 +64,35 @@ def test_jobs_of_one_size_are_interchangeable():
     groups = groups_of(np.array([4, 8]), np.arange(32) // 4)
     assert place_exactly(groups, 8, sizes, held) == 20
     assert held[:, 0].tolist() == list(range(20))
+
+
+def test_a_program_for_highs_finds_what_the_subsets_find():
+    pytest.importorskip("highspy")
+    for seed in range(15):
+        case = Case(seed)
+        starts = np.full(len(case.sizes), -1)
+        best = place_by_highs(case.groups, case.switches, case.sizes, starts)
+        assert best == pytest.approx(case.best_static())
+        for job, size in enumerate(case.sizes):
+            case.held[job, :size] = (starts[job] + np.arange(size)) % case.length
+        assert case.worth(case.placed()) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("jobs", [4, 8, 12])
+def test_both_exact_solvers_agree_on_windows_of_the_paper(jobs):
+    pytest.importorskip("highspy")
+    rng, down = np.random.default_rng(jobs), np.array([10, 4, 25])
+    sizes = rng.integers(2, 21, jobs)
+    free = np.sort(rng.choice(1000, sizes.sum() + 10, replace=False))
+    groups, held = groups_of(down, free // 10), np.zeros((jobs, 20), np.int64)
+    by_subsets = place_exactly(groups, 100, sizes, held)
+    assert place_by_highs(groups, 100, sizes, np.zeros(jobs, np.int64)) == pytest.approx(by_subsets)
+
+
+def test_subsets_of_equal_jobs_are_counted_once():
+    assert [nb_subsets(np.array(sizes)) for sizes in ([5], [5, 5], [5, 3, 5])] == [2, 3, 6]
+    assert nb_subsets(np.arange(2, 14)) == MOST_SUBSETS
+    assert nb_subsets(np.arange(2, 60)) == MOST_SUBSETS + 1
 
 
 def search_for(strategy: int, undo: bool = True, steps: int = 60) -> Search:

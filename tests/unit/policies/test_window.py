@@ -5,13 +5,14 @@ import pytest
 from helpers.policy_toys import Toy
 from helpers.window_reference import PlainWindow
 
+from decision.analysis.metrics import communication_hops
 from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform
 from decision.generate.jobs import workload_of
 from decision.generate.topologies import full_tree, networked
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, InternalError
 from decision.model.platform import Platform, PowerState
 from decision.model.record import RunRecord
 from decision.model.topology import Link
@@ -142,8 +143,6 @@ def test_the_same_seed_gives_the_same_windows_and_another_one_others():
         ("solver=exat", "there is no solver 'exat'; did you mean exact?"),
         ("strategy=dca", "there is no strategy 'dca'"),
         ("solver=exact,strategy=dcas", "solver=exact is for strategy=scas; found strategy=dcas"),
-        ("solver=exact,jobs=0", "solver=exact takes jobs=1 to 12"),
-        ("solver=exact,jobs=13", "solver=exact takes jobs=1 to 12"),
         ("repair=x.ckpt", "option repair is for solver=nsa; found solver=sa"),
         ("solver=exact,repair=best", "option repair is for solver=nsa; found solver=exact"),
         ("solver=nsa,strategy=free", "solver=nsa is for strategy=dcas; found strategy=free"),
@@ -157,6 +156,46 @@ def test_options_that_make_no_sense_are_refused_in_one_line(options, why):
     assert str(refused.value).startswith("policy window")
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("jobs", [0, 13])
+def test_large_exact_windows_are_refused_without_what_solves_them(monkeypatch, jobs):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    find_policy("window,solver=exact,jobs=12")
+    why = rf"solver=exact with jobs={jobs} .* needs highspy: pip install 'batsim-decision\[exact\]'$"
+    with pytest.raises(ConfigError, match=why):
+        find_policy(f"window,solver=exact,jobs={jobs}")
+
+
+def large_window() -> tuple[list[float], list[int], list[float]]:
+    """Sixteen jobs on 2 to 17 hosts that come within a period."""
+    return list(range(1, 17)), list(range(17, 1, -1)), [50.0] * 16
+
+
+def test_no_search_finds_a_better_window_of_more_than_twelve_sizes():
+    pytest.importorskip("highspy")
+    hops = []
+    for solver in ("exact", "sa,strategy=scas,steps=20000", "sa,strategy=scas,steps=20"):
+        record = run(tree(5, 4, 10), find_policy(f"window,jobs=0,solver={solver}"), *large_window())
+        assert set(record.jobs.start_time) == {60}
+        hops.append(communication_hops(record.jobs, tree(5, 4, 10).distance).sum())
+    assert hops[0] <= hops[1] + 1e-9
+    assert hops[0] < hops[2]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), InternalError("no optimum")])
+def test_what_happens_while_a_large_window_is_solved_ends_the_run(monkeypatch, error):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr("decision.policies.window.place_by_highs", fail)
+    with pytest.raises(type(error)):
+        run(tree(5, 4, 10), find_policy("window,jobs=0,solver=exact"), *large_window())
+    platform, jobs = tree(5, 4, 10), workload_of(*map(np.array, large_window()), 200)
+    agent = Agent("window", {"jobs": "0", "solver": "exact"}, platform=platform)
+    with pytest.raises(type(error)):
+        simulate_by_messages(EmbeddedEngine(platform, [jobs], ()), agent)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 from decision.engine.constants import DECIMALS
 from decision.entry import Entry
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
+from decision.model.demand import read_estimate, told
 from decision.model.errors import ConfigError, RemoteProtocolError
 from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
@@ -195,9 +196,10 @@ class Agent:
             self._grow()
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
+        estimate = read_estimate(job.fields.get("estimate"))
         check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
-            self._state.address, event.timestamp, job.res, job.walltime, number
+            self._state.address, event.timestamp, job.res, job.walltime, number, float(told(estimate))
         )
         self._names.append(job_id)
         self._number[job_id] = job_number

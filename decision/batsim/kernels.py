@@ -14,11 +14,11 @@ from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
 FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 
 
-@Interface(int, ClusterState, float, int, float, int).entry
-def job_arrives(state, now, size, walltime, user):
-    """A job arrives at `now` seconds; its number."""
+@Interface(int, ClusterState, float, int, float, int, float).entry
+def job_arrives(state, now, size, walltime, user, told):
+    """A job arrives at `now` seconds, as `transitions.submit`; its number."""
     transitions.tick(state, now)
-    return transitions.submit(state, size, walltime, user)
+    return transitions.submit(state, size, walltime, user, told)
 
 
 @Interface(int, ClusterState, PlatformFacts, float, int, int).entry

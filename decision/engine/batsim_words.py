@@ -1,5 +1,6 @@
 """The one writer of Batsim's words: the events of its questions, from what either engine knows."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -111,6 +112,8 @@ def _description(job: Job) -> JobDescription:
         fields["walltime"] = job.walltime
     if job.user:
         fields["user"] = job.user
+    if not math.isnan(job.estimate):
+        fields["estimate"] = job.estimate
     return JobDescription(**fields)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.model.columns import DelayProfiles, JobColumns, columns_of
+from decision.model.demand import told
 from decision.model.errors import ConfigError, InternalError
 from decision.model.workload import Job, MachineEvent, Workload
 
@@ -161,6 +162,7 @@ def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...],
     """The same truth with one more job, which no submitter sends and no other has the id of."""
     at = names.add_job(job, leaves)
     more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
+    more["told"] = float(told(job.estimate))
     columns = {
         name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
         for name, value in {**more, "profile": -1}.items()
@@ -183,6 +185,7 @@ _BY_JOB = {
     "size": np.int32,
     "walltime": np.float64,
     "user": np.int32,
+    "told": np.float64,
     "profile": np.int32,
 }
 
@@ -212,6 +215,7 @@ def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Map
         "size": columns.size,
         "walltime": columns.walltime,
         "user": numbers[columns.user.codes],
+        "told": np.zeros(len(columns)) if columns.estimate is None else told(columns.estimate),
         "profile": profile,
     }
 

@@ -15,18 +15,24 @@ E = TypeVar("E", bound=tuple[Any, ...])
 
 
 def gather(envs: Sequence[E], fields: Sequence[str], lazy: Sequence[str]) -> list[E]:
-    """The same environments with all arrays of these fields side by side, except `lazy` (rarely touched) ones."""
+    """The same environments with all arrays of these fields side by side, except `lazy` (rarely touched) ones.
+
+    An array that has two names keeps both.
+    """
     room = sum(_aligned(array.nbytes) for env in envs for _, _, array in _arrays(env, fields, lazy))
     block, at, moved = np.zeros(room + _LINE, np.uint8), 0, []
     at = -block.ctypes.data % _LINE
     for env in envs:
         changed: dict[str, dict[str, np.ndarray]] = {field: {} for field in fields}
+        places: dict[int, np.ndarray] = {}
         for field, name, array in sorted(_arrays(env, fields, lazy), key=lambda entry: entry[2].nbytes):
-            place = block[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
-            if array.any():  # a page that was never written costs nothing
-                place[...] = array
-            changed[field][name] = place
-            at += _aligned(array.nbytes)
+            if id(array) not in places:
+                place = block[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
+                if array.any():  # a page that was never written costs nothing
+                    place[...] = array
+                places[id(array)] = place
+                at += _aligned(array.nbytes)
+            changed[field][name] = places[id(array)]
         moved.append(env._replace(**{f: getattr(env, f)._replace(**new) for f, new in changed.items()}))  # type: ignore[attr-defined]
     return moved
 

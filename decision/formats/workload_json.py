@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small
 from decision.model.dates import DAY, LAST_DATE
+from decision.model.demand import read_estimate
 from decision.model.errors import InputError
 from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
 
@@ -43,6 +44,7 @@ class _Job(msgspec.Struct, gc=False):
     profile: str
     walltime: float = -1.0
     user: Any = ""
+    estimate: Any = None
 
 
 class _File(msgspec.Struct):
@@ -224,6 +226,7 @@ def _jobs(
                 walltime=_walltime(job, full, path),
                 profile=names[job.profile],
                 user=label(job.user),
+                estimate=read_estimate(job.estimate),
                 extra=extras[index] if extras else None,
                 source=sources[index] if sources else None,
             )
@@ -273,6 +276,7 @@ def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
     extras: list[dict[str, Any] | None] = []
     for fields in msgspec.json.decode(data)["jobs"]:
         known = _KNOWN_FIELDS | {"user"} if label(fields.get("user")) else _KNOWN_FIELDS
+        known |= set() if math.isnan(read_estimate(fields.get("estimate"))) else {"estimate"}
         extras.append({key: value for key, value in fields.items() if key not in known} or None)
     return extras
 
@@ -309,7 +313,7 @@ class _Columns:
     def __init__(self, name: str, path: str) -> None:
         self._name, self._path = name, path
         self._ids, self._size = array("q"), array("i")
-        self._submit, self._walltime = array("d"), array("d")
+        self._submit, self._walltime, self._estimate = array("d"), array("d"), array("d")
         self._profile, self._user = array("i"), array("i")
         self._profiles: dict[str, int] = {}
         self._users: dict[str, int] = {}
@@ -325,6 +329,7 @@ class _Columns:
         self._submit.extend([job.subtime for job in jobs])
         self._size.extend([job.res for job in jobs])
         self._walltime.extend([_walltime(job, i, self._path) for job, i in zip(jobs, full, strict=True)])
+        self._estimate.extend([read_estimate(job.estimate) for job in jobs])
         self._profile.extend([self._profiles.setdefault(job.profile, len(self._profiles)) for job in jobs])
         self._user.extend([self._users.setdefault(label(job.user), len(self._users)) for job in jobs])
         at = 0
@@ -341,6 +346,7 @@ class _Columns:
             raise NotInPartsError
         ids = numbered(self._name, numbers)
         places = np.array(self._begin), np.array(self._length)
+        estimate = np.array(self._estimate)
         return JobColumns(
             id=ids,
             submit_time=np.array(self._submit),
@@ -348,6 +354,7 @@ class _Columns:
             walltime=np.array(self._walltime),
             profile=Labelled(list(self._profiles), small(np.array(self._profile))),
             user=Labelled(list(self._users), small(np.array(self._user))),
+            estimate=None if np.isnan(estimate).all() else estimate,
             source=_SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
         )
 

@@ -65,4 +65,6 @@ def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
         fields["walltime"] = job.walltime
     if job.user:
         fields["user"] = job.user
+    if not math.isnan(job.estimate):
+        fields["estimate"] = job.estimate
     return {**fields, **job.extra} if job.extra else fields

@@ -4,6 +4,7 @@ Ten million jobs fit into memory as arrays, and not as objects. `Texts`, `Labell
 lists that they stand for, and are equal to them.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
@@ -139,11 +140,13 @@ class JobColumns(Column[Job]):
         walltime: NDArray[np.float64],
         profile: Labelled[str],
         user: Labelled[str],
+        estimate: NDArray[np.float64] | None = None,
         extra: Column[Mapping[str, Any] | None] | None = None,
         source: Column[bytes] | None = None,
     ) -> None:
         self.id, self.submit_time, self.size, self.walltime = id, submit_time, size, walltime
         self.profile, self.user, self.extra, self.source = profile, user, extra, source
+        self.estimate = estimate  # None: no job has one
 
     def __len__(self) -> int:
         return len(self.size)
@@ -157,6 +160,7 @@ class JobColumns(Column[Job]):
             walltime=float(self.walltime[row]),
             profile=self.profile.item(row),
             user=self.user.item(row),
+            estimate=math.nan if self.estimate is None else float(self.estimate[row]),
             extra=self.extra.item(row) if self.extra else None,
             source=self.source.item(row) if self.source else None,
         )
@@ -171,13 +175,24 @@ class JobColumns(Column[Job]):
             self.walltime.tolist(),
             self.profile.made(),
             self.user.made(),
+            [math.nan] * len(self) if self.estimate is None else self.estimate.tolist(),
             self.source.made() if self.source else nothing,
             self.extra.made() if self.extra else nothing,
             strict=True,
         )
         return [
-            Job(id=i, submit_time=at, size=n, walltime=w, profile=profile, user=user, source=source, extra=extra)
-            for i, at, n, w, profile, user, source, extra in columns
+            Job(
+                id=i,
+                submit_time=at,
+                size=n,
+                walltime=w,
+                profile=profile,
+                user=user,
+                estimate=estimate,
+                source=source,
+                extra=extra,
+            )
+            for i, at, n, w, profile, user, estimate, source, extra in columns
         ]
 
     def take(self, rows: Rows) -> "JobColumns":
@@ -189,6 +204,7 @@ class JobColumns(Column[Job]):
             walltime=self.walltime[rows],
             profile=self.profile.take(rows),
             user=self.user.take(rows),
+            estimate=None if self.estimate is None else self.estimate[rows],
             extra=self.extra.take(rows) if self.extra else None,
             source=self.source.take(rows) if self.source else None,
         )
@@ -209,7 +225,13 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
         walltime=np.array([job.walltime for job in jobs], np.float64),
         profile=labelled([job.profile for job in jobs]),
         user=labelled([job.user for job in jobs]),
+        estimate=_estimates([job.estimate for job in jobs]),
     )
+
+
+def _estimates(seconds: Sequence[float]) -> NDArray[np.float64] | None:
+    estimates = np.array(seconds, np.float64)
+    return None if np.isnan(estimates).all() else estimates
 
 
 def labelled(items: Sequence[str]) -> Labelled[str]:

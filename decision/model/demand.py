@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,16 @@ def runtimes(workload: Workload, speed: float | None = None) -> Floats:
         return np.array([delays[job.profile] for job in workload.jobs], np.float64)
     seconds = (others.get((job.profile, job.size)) or delays.get(job.profile, 0.0) for job in workload.jobs)
     return np.fromiter(seconds, np.float64, len(workload.jobs))
+
+
+def read_estimate(value: Any) -> float:
+    """Seconds that a job's field `estimate` says, which Batsim only forwards; nan where that is no number."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+
+
+def told(estimate: Floats | float) -> Floats:
+    """Estimates as arrays of jobs have them: 0 where there is none, or one that no run time can be."""
+    return np.where(np.greater(estimate, 0.0), estimate, 0.0)
 
 
 class _Seconds:

@@ -33,6 +33,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     walltime: float = math.inf  # seconds; inf where the job has none
     profile: str = ""  # name of a profile of the same workload
     user: str = ""
+    estimate: float = math.nan  # seconds that the job itself says it will run; nan where it does not
     source: bytes | None = None  # the job's JSON object as the file has it, where the reader was asked to keep it
     extra: Mapping[str, Any] | None = None  # further fields to write, which Batsim only forwards: {"value": 3}
 

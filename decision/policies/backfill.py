@@ -83,7 +83,7 @@ def _take_fitting(chosen, taken, queue, begin, end, size, free):
 @kernel
 def _take_harmless(state, memory, taken, queue, begin, end, free):
     """The jobs of queue[begin:end] that fit and leave the head's reservation alone, in order."""
-    size, walltime, chosen = state.size, state.walltime, memory.chosen
+    size, walltime, chosen = state.size, state.expected_runtime, memory.chosen
     time_left = memory.times[SHADOW]
     now, extra = state.now[0], memory.counts[EXTRA]
     for i in range(begin, end):
@@ -109,7 +109,7 @@ def _reserve_head(state, facts, config, memory, head, taken, free):
     released = 0
     for i in range(taken):
         job = memory.chosen[i]
-        released = _add_release(memory, released, state.now[0] + state.walltime[job], state.size[job])
+        released = _add_release(memory, released, state.now[0] + state.expected_runtime[job], state.size[job])
     if has_sleepers(state, config):
         for host in range(len(state.host_state)):
             due = awake_at(state, facts, config, host)

@@ -66,8 +66,8 @@ def hosts_given_back(state, job):
 def booked_end(state, memory, job):
     """When (seconds) a running job's hosts are planned to be free again, whether or not it started late."""
     if len(memory.reserved) > 0 and memory.reserved[job] < np.inf:
-        return memory.reserved[job] + state.walltime[job]
-    return state.start_time[job] + state.walltime[job]
+        return memory.reserved[job] + state.expected_runtime[job]
+    return state.start_time[job] + state.expected_runtime[job]
 
 
 @kernel

@@ -52,7 +52,7 @@ def keep_reservations(state, facts, config, memory, queue, length, end, in_order
     if troubled:
         compresses = _put_back_all(state, facts, config, memory, queue, length)
     if compresses:
-        compress(memory, queue, length, state.size, state.walltime)
+        compress(memory, queue, length, state.size, state.expected_runtime)
     _reserve_new(state, memory, queue, length, end, in_order)
     counts[TROUBLED] = troubled
     times[LAST_NOW] = now
@@ -63,7 +63,7 @@ def next_call(state, memory, chosen):
     """When (seconds) to be called for a start: when the next reservation begins before any job is expected to end."""
     first_end = state.expected_end[0] if state.count[N_RUNNING] > 0 else np.inf
     for i in range(chosen):
-        first_end = min(first_end, state.now[0] + state.walltime[memory.chosen[i]])
+        first_end = min(first_end, state.now[0] + state.expected_runtime[memory.chosen[i]])
     begin = memory.times[NEXT_START]
     return begin if state.now[0] < begin < first_end else np.inf
 
@@ -124,7 +124,7 @@ def _reserve_new(state, memory, queue, length, end, in_order):
     known = memory.counts[KNOWN]
     for i in range(max(length - (end - known), 0) if in_order else 0, length):
         if queue[i] >= known:
-            _reserve(memory, queue[i], state.size[queue[i]], state.walltime[queue[i]])
+            _reserve(memory, queue[i], state.size[queue[i]], state.expected_runtime[queue[i]])
     memory.counts[KNOWN] = end
 
 
@@ -157,12 +157,12 @@ def _put_back_all(state, facts, config, memory, queue, length):
                 begin = now
             memory.reserved[job] = begin
             memory.times[NEXT_START] = min(memory.times[NEXT_START], begin)
-            add_free(memory, max(begin, now), begin + state.walltime[job], -state.size[job])
+            add_free(memory, max(begin, now), begin + state.expected_runtime[job], -state.size[job])
     if least_free(memory, now, np.inf) >= 0:
         note_freed(memory, now, np.inf)
         return True
     fill_capacity(state, facts, config, memory)
     for i in range(length):
         if queue[i] < known:
-            _reserve(memory, queue[i], state.size[queue[i]], state.walltime[queue[i]])
+            _reserve(memory, queue[i], state.size[queue[i]], state.expected_runtime[queue[i]])
     return False

@@ -117,7 +117,7 @@ def reserve_guarded(state, facts, config, memory, guarded):
 def is_harmless(state, memory, job):
     """Whether the reservations leave a job hosts if it starts now."""
     now = state.now[0]
-    return least_free(memory, now, now + max(state.walltime[job], TOLERANCE)) >= state.size[job]
+    return least_free(memory, now, now + max(state.expected_runtime[job], TOLERANCE)) >= state.size[job]
 
 
 @kernel
@@ -132,7 +132,7 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
             break
         if job < memory.counts[GUARDED]:
             continue
-        size, walltime = state.size[job], state.walltime[job]
+        size, walltime = state.size[job], state.expected_runtime[job]
         if size <= free and is_harmless(state, memory, job):
             chosen = take(memory.chosen, chosen, job)
             add_free(memory, now, now + walltime, -size)

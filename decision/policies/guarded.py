@@ -105,12 +105,12 @@ def _may_stay(state, facts, memory, plan, at):
         return facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
     if kind != START or memory.reserved[job] <= now:  # what is due is in the profile already
         return True
-    begin, end, size = memory.reserved[job], memory.reserved[job] + state.walltime[job], state.size[job]
+    begin, end, size = memory.reserved[job], memory.reserved[job] + state.expected_runtime[job], state.size[job]
     if begin < np.inf:
         add_free(memory, begin, end, size)
     stays = is_harmless(state, memory, job)
     if stays:
-        add_free(memory, now, now + state.walltime[job], -size)
+        add_free(memory, now, now + state.expected_runtime[job], -size)
         memory.reserved[job] = now
     elif begin < np.inf:
         add_free(memory, begin, end, -size)

@@ -157,7 +157,7 @@ def _reserve_waiting(state, memory, plan, candidate):
         if candidate == length:
             break
         job = queue[at]
-        duration = state.walltime[job] + memory.numbers[_SECURITY]
+        duration = state.expected_runtime[job] + memory.numbers[_SECURITY]
         begin = reserve(memory, state.size[job], duration)
         if begin == now:
             memory.kept_until[job] = now + duration
@@ -174,7 +174,7 @@ def _reserve_waiting(state, memory, plan, candidate):
 @kernel
 def _could_start(state, memory, job):
     """Whether the reservations so far let a job start now."""
-    size, duration = state.size[job], state.walltime[job] + memory.numbers[_SECURITY]
+    size, duration = state.size[job], state.expected_runtime[job] + memory.numbers[_SECURITY]
     return size < len(memory.free_until) and state.now[0] + duration <= memory.free_until[size]
 
 

@@ -55,7 +55,7 @@ def drop_gone(jobs, length, job_state):
 def rank_of(state, config, job):
     """The job's number in the order; nan (0 / 0) counts as last."""
     order = config.order
-    size, walltime, submit = np.float64(state.size[job]), state.walltime[job], state.submit_time[job]
+    size, walltime, submit = np.float64(state.size[job]), state.expected_runtime[job], state.submit_time[job]
     if order < Order.F1:
         rank = _rank_by_request(order, size, walltime, submit)
     elif order <= Order.F4:

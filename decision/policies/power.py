@@ -52,7 +52,7 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen, gu
 
     The first `guarded` jobs of the state's queue have reservations; where one of them waits, it is the first that does.
     """
-    walltime, size = state.walltime, state.size
+    walltime, size = state.expected_runtime, state.size
     now, soon = state.now[0], _awake_from(state, config)
     fill_capacity(state, facts, config, memory)
     for i in range(chosen):
@@ -92,7 +92,7 @@ def _reserve_guarded(state, memory, chosen, guarded):
         if begin > state.now[0]:
             waits = True
             if begin < np.inf:
-                add_free(memory, begin, begin + state.walltime[job], -state.size[job])
+                add_free(memory, begin, begin + state.expected_runtime[job], -state.size[job])
     passed = 0
     while passed < chosen and memory.chosen[passed] < memory.counts[GUARDED]:
         passed += 1

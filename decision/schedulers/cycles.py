@@ -36,7 +36,8 @@ NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
 FREE = 3  # hosts that this decision leaves free so far
 SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
 RUNNING = 5  # jobs that run once the last decision is carried out, -1 before the first one
-N_CYCLE_NUMBERS = 6
+_REVISIONS_SEEN = 6  # revisions of the state when `until` was last computed for all hosts
+N_CYCLE_NUMBERS = 7
 
 
 class Cycles(Bundle):
@@ -126,7 +127,7 @@ def start_at(state, cycles, plan, at):
 def note_start(state, cycles, plan, at, action):
     """The job at a place of the queue leaves it: this action of the plan starts it on hosts."""
     number, job = cycles.number, cycles.queue[at]
-    end = state.now[0] + state.walltime[job]
+    end = state.now[0] + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
     number[FREE] -= state.size[job]
@@ -170,10 +171,15 @@ def _plan_switch(plan, host, pstate):
 
 @kernel
 def _follow_hosts(state, cycles):
-    """Bring `until` up to date: where jobs ended; everywhere, if hosts came or went or a start was not carried out."""
+    """Bring `until` up to date: where jobs ended; everywhere, if more than ends changed it.
+
+    That is where hosts came or went, a start was not carried out, or an outlook was corrected.
+    """
     as_planned = cycles.number[RUNNING] in (-1, state.count[N_RUNNING] + state.count[N_ENDED])
+    as_planned = as_planned and cycles.number[_REVISIONS_SEEN] == state.revisions[0]
     if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES] or not as_planned:
         cycles.number[SWITCHES_SEEN] = state.count[N_CAPACITY_CHANGES]
+        cycles.number[_REVISIONS_SEEN] = state.revisions[0]
         for host in range(len(cycles.until)):
             cycles.until[host] = _until(state, host)
         return
@@ -188,6 +194,6 @@ def _follow_hosts(state, cycles):
 def _until(state, host):
     job = state.host_job[host]
     if job >= 0:
-        return state.start_time[job] + state.walltime[job]
+        return state.start_time[job] + state.expected_runtime[job]
     free = state.free[host >> 6] >> np.uint64(host & 63) & np.uint64(1)
     return -np.inf if free else np.inf

@@ -185,7 +185,7 @@ def _see_pools(state, cycles, plan, pools, max_runtime, out):
     for at in range(plan.count[0]):
         if plan.kind[at] == START:
             size = state.size[plan.job[at]]
-            out[_pool(pools, state.walltime[plan.job[at]] * scale)] += size
+            out[_pool(pools, state.expected_runtime[plan.job[at]] * scale)] += size
             away -= size
     out[pools - 1] += away
     for k in range(pools):

@@ -140,9 +140,9 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
         return 0
     job, delay = cycles.queue[first_in_order(state, cycles, memory)], 0.0
     for i in range(cycles.number[LENGTH]):
-        delay += RETRY / max(state.walltime[cycles.queue[i]], SHORTEST_RUNTIME)
+        delay += RETRY / max(state.expected_runtime[cycles.queue[i]], SHORTEST_RUNTIME)
     observation[0] = min((state.now[0] - state.submit_time[job]) / memory.seconds[1], 1.0)
-    observation[1] = min(state.walltime[job] / memory.seconds[0], 1.0)
+    observation[1] = min(state.expected_runtime[job] / memory.seconds[0], 1.0)
     observation[2] = state.size[job] / len(cycles.until)
     observation[4] = state.size[job] <= cycles.number[FREE]
     observation[5] = memory.refused[job] / MOST_REFUSALS

@@ -166,7 +166,7 @@ def plan_by_rank(state, plan, memory):
     _rank(state, memory, running)
     for i in range(queued):
         job = memory.ranked[i]
-        size, end = state.size[job], now + state.walltime[job]
+        size, end = state.size[job], now + state.expected_runtime[job]
         if size > free:
             if kept:
                 continue
@@ -179,7 +179,9 @@ def plan_by_rank(state, plan, memory):
             continue
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)
-        seen[_BLOCKED] = _long(min(_until_share(state, ends, sizes, running, free - size), state.walltime[job])) - 0.5
+        seen[_BLOCKED] = (
+            _long(min(_until_share(state, ends, sizes, running, free - size), state.expected_runtime[job])) - 0.5
+        )
         if not idle and not calm and _answer(weights[HOLD], seen) > 0.0:
             continue
         spare -= size if late else 0
@@ -286,7 +288,7 @@ def _rank(state, memory, running):
 def _see(state, job, begin, end, free, out):
     """The numbers that are a job's own: it could begin at one time, and uses what others need up to the other."""
     now = state.now[0]
-    wait, runtime = now - state.submit_time[job], max(state.walltime[job], SHORTEST_RUNTIME)
+    wait, runtime = now - state.submit_time[job], max(state.expected_runtime[job], SHORTEST_RUNTIME)
     out[_RUNTIME] = math.log(runtime) / 5.0 - 1.0
     out[_SIZE] = math.log(state.size[job]) / 3.0 - 0.5
     out[_WAIT] = _long(wait) - 0.5

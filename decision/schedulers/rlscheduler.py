@@ -98,7 +98,7 @@ def _backfill(state, cycles, plan, committed):
     while at < cycles.number[LENGTH]:
         job = cycles.queue[at]
         fits = state.size[job] <= cycles.number[FREE]
-        if fits and job != committed and state.now[0] + state.walltime[job] < begins:
+        if fits and job != committed and state.now[0] + state.expected_runtime[job] < begins:
             start_at(state, cycles, plan, at)
         else:
             at += 1

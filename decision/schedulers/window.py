@@ -140,7 +140,7 @@ def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, 
     begin, size = JOB_FEATURES * slot, state.size[job]
     can = size <= cycles.number[FREE]
     out[begin] = size / len(cycles.until)
-    out[begin + 1] = min(state.walltime[job] / max_runtime, 1.0)
+    out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
     wait = state.now[0] - state.submit_time[job]
     out[begin + 2] = wait / (wait + max_wait) if endless else min(wait / max_wait, 1.0)
     out[begin + 3] = can or only_fitting

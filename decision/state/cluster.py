@@ -64,7 +64,9 @@ class PlatformFacts(Bundle):
 class ClusterState(Bundle):
     """All that a scheduler may know, at one instant. J jobs and H hosts of capacity; W = ceil(H / 64).
 
-    Policies read it and never write it; `decision.state.transitions` are its only writers.
+    Policies read it and never write it; `decision.state.transitions` are its only writers. A policy with an `estimate`
+    sees the same arrays but for `expected_runtime`, `running`, `expected_end` and `revisions`, which are those of its
+    outlook (`decision.policies.outlook`).
     """
 
     now: F8  # (1,) seconds
@@ -72,6 +74,8 @@ class ClusterState(Bundle):
     # jobs, by number: the order of submission
     submit_time: F8  # (J,) seconds
     walltime: F8  # (J,) seconds, inf where the job has none
+    expected_runtime: F8  # (J,) seconds that policies expect it to run: the same array as `walltime`, but in an outlook
+    told: F8  # (J,) seconds that the job itself says it will run (its field `estimate`), 0 where it does not
     size: I4  # (J,) requested hosts
     user: I4  # (J,) number of the user, -1 where unknown
     job_state: I1  # (J,) QUEUED, RUNNING, or ENDED + FinalState
@@ -85,7 +89,8 @@ class ClusterState(Bundle):
     # who waits and who runs
     queue: I4  # (J,) numbers of the jobs that wait, in order of submission; queue[: count[N_QUEUED]]
     running: I4  # (R,) numbers of the jobs that run, by expected end; R >= H, because jobs may run elsewhere
-    expected_end: F8  # (R,) seconds, ascending: start + walltime of running[i]; inf without walltime
+    expected_end: F8  # (R,) seconds, ascending: start + expected_runtime of running[i]; inf without walltime
+    revisions: I8  # (1,) how often the expected run time of a running job has changed: only outlooks do that
     ended: I4  # (R,) numbers of the jobs that ended since the last decision
     # hosts
     host_state: I1  # (H,) HostState
@@ -108,11 +113,14 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
     count = np.zeros(N_COUNTERS, np.int64)
     count[N_FREE] = computing.sum()
     count[N_IDLE] = hosts
+    walltime = np.zeros(nb_jobs)
     return ClusterState(
         now=np.zeros(1),
         count=count,
         submit_time=np.zeros(nb_jobs),
-        walltime=np.zeros(nb_jobs),
+        walltime=walltime,
+        expected_runtime=walltime,
+        told=np.zeros(nb_jobs),
         size=np.zeros(nb_jobs, np.int32),
         user=np.full(nb_jobs, -1, np.int32),
         job_state=np.zeros(nb_jobs, np.int8),
@@ -125,6 +133,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         queue=np.zeros(nb_jobs, np.int32),
         running=np.zeros(hosts, np.int32),
         expected_end=np.zeros(hosts),
+        revisions=np.zeros(1, np.int64),
         ended=np.zeros(hosts, np.int32),
         host_state=np.full(hosts, IDLE, np.int8),
         host_job=np.full(hosts, -1, np.int32),
@@ -141,7 +150,7 @@ def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
     return np.packbits(words, bitorder="little").view(np.uint64)
 
 
-_BY_JOB = ("submit_time", "walltime", "size", "user", "job_state", "start_time", "end_time", "alloc_first")
+_BY_JOB = ("submit_time", "walltime", "told", "size", "user", "job_state", "start_time", "end_time", "alloc_first")
 _FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 
 
@@ -153,6 +162,7 @@ def with_room(state: ClusterState, nb_jobs: int, nb_intervals: int, nb_running: 
         room = max(nb_jobs, 2 * len(state.size))
         for name in (*_BY_JOB, "alloc_count", "queue"):
             changed[name] = _longer(getattr(state, name), room, _FILL.get(name, 0))
+        changed["expected_runtime"] = changed["walltime"]
     if nb_intervals > len(state.interval_first):
         room = max(nb_intervals, 2 * len(state.interval_first))
         for name in ("interval_first", "interval_last"):

@@ -65,8 +65,8 @@ def take_ends(state):
 
 
 @kernel
-def submit(state, size, walltime, user):
-    """A job arrives; returns its number."""
+def submit(state, size, walltime, user, told=0.0):
+    """A job arrives, which says that it will run `told` seconds (0: it does not say it); returns its number."""
     count = state.count
     job = count[N_JOBS]
     if job >= len(state.size):
@@ -76,6 +76,8 @@ def submit(state, size, walltime, user):
     state.size[job] = size
     state.walltime[job] = walltime
     state.user[job] = user
+    if state.told[job] != told:  # pages that nobody writes cost no memory
+        state.told[job] = told
     state.job_state[job] = QUEUED
     state.start_time[job] = np.nan
     state.end_time[job] = np.nan

@@ -47,6 +47,11 @@ class JobView:
         return float(self._state.walltime[self.number])
 
     @property
+    def expected_runtime(self) -> float:
+        """Seconds that it is expected to run: the walltime, or what the policy's `estimate` says."""
+        return float(self._state.expected_runtime[self.number])
+
+    @property
     def submit_time(self) -> float:
         """Seconds."""
         return float(self._state.submit_time[self.number])
@@ -63,8 +68,8 @@ class JobView:
 
     @property
     def expected_end(self) -> float:
-        """Start and walltime together, in seconds; nan before the start, inf without walltime."""
-        return self.start_time + self.walltime
+        """Start and expected run time together, in seconds; nan before the start, inf without walltime."""
+        return self.start_time + self.expected_runtime
 
     @property
     def waiting_time(self) -> float:

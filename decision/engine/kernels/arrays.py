@@ -167,6 +167,7 @@ class Truth(Bundle):
     size: I4  # (T,) requested hosts
     walltime: F8  # (T,) seconds, inf where there is none
     user: I4  # (T,)
+    told: F8  # (T,) seconds that the job itself says it will run, 0 where it does not
     profile: I4  # (T,) the job's profile
     moldable: I1  # (P,) 1 where a job of it may run on another number of hosts than it asked for
     leaf_first: I8  # (P,) the profile's first leaf

@@ -312,7 +312,7 @@ def _is_finished(world):
 def _report_submissions(world, w):
     state, sim, truth = world.state, world.sim, world.truth
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
-        job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t])
+        job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t], truth.told[t])
         sim.truth_of[job] = t
         sim.number[a.N_SUBMITTED] += 1
         log(world, a.LOG_SUBMITTED, job, 0.0)

@@ -93,8 +93,9 @@ def _curve_cells(rows: list[dict[str, float]]) -> Iterator[str]:
     episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
     yield f"{sum(episodes):,}"
     for name, scale in (("waiting_time", 1), ("queue_length", 1), ("utilization", 100)):
-        total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n)
-        yield number(scale * total / sum(episodes)) if sum(episodes) else "-"
+        measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
+        total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
+        yield number(scale * total / measured) if measured else "-"
     for name, digits in (("reward", 4), ("entropy", 3)):
         if name in rows[0]:
             mean = sum(row[name] for row in rows) / len(rows)

@@ -194,6 +194,43 @@ def learned_command(
     )
 
 
+def topology_command(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", help="Folder of the authors' hpcschedule_jobs.txt, which is not shipped.", metavar="FOLDER"
+        ),
+    ] = None,
+    budget: Annotated[
+        Literal["smoke", "standard", "full"], typer.Option("--budget", help="Number of runs: seconds, an hour or days.")
+    ] = "smoke",
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Claims on topology-aware allocation: networks, searches, exact windows, run times.
+
+    Each is held or refuted on two trees, that of the authors' program and that
+    of their text. A second run goes on where the first was stopped. Without
+    --data, jobs of the authors' generator take the place of their list. A
+    program named batsim, where there is one, runs jobs that communicate, too.
+
+    Example:
+
+      decision reproduce topology --data data --budget standard -o out/topology
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.topology import BudgetName, reproduce_topology
+
+    _reproduce(
+        "parts",
+        lambda progress: reproduce_topology(_parts(output, "topology", processes, progress), BudgetName(budget), data),
+        as_json,
+    )
+
+
 def coverage_command(
     output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
 ) -> None:
@@ -252,4 +289,5 @@ add_command(app, "hpcschedule", hpcschedule_command)
 add_command(app, "dbf", dbf_command)
 add_command(app, "ranking", ranking_command)
 add_command(app, "learned", learned_command)
+add_command(app, "topology", topology_command)
 add_command(app, "coverage", coverage_command)

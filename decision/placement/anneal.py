@@ -56,6 +56,12 @@ def anneal(down, groups, switches, sizes, search, word, held):
     Returns:
         What it is worth: the sum of Q / n.
     """
+    return anneal_along(down, groups, switches, sizes, search, word, held, np.empty(search.steps))
+
+
+@kernel
+def anneal_along(down, groups, switches, sizes, search, word, held, along):
+    """As `anneal`; `along` (steps,) receives what the best window is worth after each move."""
     place_in_turn(down, groups, sizes, search.strategy, held)
     now, on = held.copy(), np.zeros(switches, np.int64)
     taken, values = np.zeros(groups.shape[1], np.bool_), np.zeros(len(sizes))
@@ -91,11 +97,12 @@ def anneal(down, groups, switches, sizes, search, word, held):
                 now[job, : sizes[job]] = before[job, : sizes[job]]
                 values[job] = old[job]
                 _mark(taken, now[job, : sizes[job]], True)
-            continue
-        total += gain
+        else:
+            total += gain
         if total > best + _CLOSE:
             best = total
             held[:] = now
+        along[step - 1] = best
     return best
 
 

@@ -5,7 +5,6 @@ Next to the folders of the runs are ``table.md``, ``results.csv`` (a row for eac
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +21,6 @@ from decision.learn.schedulers import EpisodeComparison
 from decision.model.workload import Workload
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
-from decision.runs.workers import workers
 from decision.simulation import simulate_workloads
 
 from .dbf_results import (
@@ -40,7 +38,7 @@ from .dbf_results import (
     table_markdown,
     types_csv,
 )
-from .findings import Findings, Parts
+from .findings import Findings, Parts, finish
 
 HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
 EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
@@ -163,7 +161,7 @@ def reproduce_dbf(
     parent = parts.folder / chosen.runs
     wanted = [TrainingRun(swf, chosen, each, seed, parent) for seed in range(chosen.seeds) for each in chosen.learned]
     runs = [run for run in wanted if run.metrics.exists()] if only_finished else wanted
-    _finish([run for run in runs if not (run.types.exists() and run.horizons.exists())], parts)
+    finish(learn_and_compare, [run for run in runs if not (run.types.exists() and run.horizons.exists())], parts)
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
     results = by_policy([*heuristics, *learned])
     kept = {name: [folder / f"{name}-horizons.csv"] for name in HEURISTICS}
@@ -181,15 +179,6 @@ def reproduce_dbf(
     if missing:
         notes += f"\nnot finished: {missing.total()} of {len(wanted)} runs; table.md says of which policies"
     return Findings((summary(results), by_horizon), notes)
-
-
-def _finish(runs: Sequence[TrainingRun], parts: Parts) -> None:
-    """Do the runs, so many at a time; one that fails, or Ctrl-C, ends all."""
-    with workers(parts.processes) as pool:
-        futures = [pool.submit(learn_and_compare, run) for run in runs]
-        for done, future in enumerate(as_completed(futures), 1):
-            future.result()
-            parts.progress(done, len(runs))
 
 
 def learn_and_compare(run: TrainingRun) -> None:

@@ -1,8 +1,13 @@
 """What a reproduction returns, and how one of many parts does them."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import as_completed
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+from decision.runs.workers import workers
+
+_T = TypeVar("_T")
 
 
 class ResultTable(NamedTuple):
@@ -33,3 +38,18 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
     """The lines of a table in Markdown."""
     header, *body = (f"| {' | '.join(row)} |" for row in (columns, *rows))
     return [header, f"|{'---|' * len(columns)}", *body]
+
+
+def finish(work: Callable[[_T], None], runs: Sequence[_T], parts: Parts) -> None:
+    """Do the runs, so many at a time; one that fails, or Ctrl-C, ends all.
+
+    Args:
+        work: what does a run; a function that another process can import.
+        runs: that are missing.
+        parts: how.
+    """
+    with workers(parts.processes) as pool:
+        futures = [pool.submit(work, run) for run in runs]
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            parts.progress(done, len(runs))

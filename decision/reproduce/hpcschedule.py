@@ -14,7 +14,7 @@ from decision.model.record import Floats
 
 from .findings import Findings, ResultTable
 from .hpcschedule_rules import EPOCHS, Epoch, Place, best_of_tree, contiguous, lowest, read_job_list, simulate_epoch
-from .hpcschedule_windows import NSA, SOLVERS, window_costs
+from .hpcschedule_windows import NSA, SOLVERS, solve_epoch
 
 JOBS = "hpcschedule_jobs.txt"
 PUBLISHED = {  # cost in thousandths of a hop and wait in seconds, by epoch
@@ -64,7 +64,7 @@ def reproduce_hpcschedule(
     }
     costs = np.empty((window_epochs, len(SOLVERS)))
     for epoch in range(window_epochs):
-        costs[epoch] = window_costs(jobs, epoch)
+        costs[epoch] = solve_epoch(jobs, epoch, SOLVERS).costs
         progress(epoch + 1, window_epochs)
     tree = float(np.mean([epoch.cost for epoch in placed["tree"]]))
     notes = NOTES.format(

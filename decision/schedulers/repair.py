@@ -11,7 +11,7 @@ before it have left the cluster.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -46,7 +46,8 @@ _ENTRIES = 3  # of the sequence
 _WIDE = 4  # jobs on more than one host of this window
 _AT = 5  # which of them is next
 _SINGLE = 6  # jobs on one host
-_N_NUMBERS = 7
+_EACH = 7  # 1 where each job is paid for when it is placed
+_N_NUMBERS = 8
 
 # RepairMemory.total
 _PERIOD = 0  # seconds
@@ -65,6 +66,7 @@ class RepairSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     q: Annotated[int, msgspec.Meta(ge=LEAST_ENTRIES, le=8192)] = 100  # free hosts that are seen
     levels: Annotated[int, msgspec.Meta(ge=1, le=MOST_LEVELS)] = 3  # of the tree
     jobs: Count = 200  # placed jobs that end an episode
+    pay: Literal["window", "job"] = "window"  # a window's hops when its last job is placed, or each job's with the job
     online: bool = True  # whether other jobs arrive after those
 
 
@@ -76,6 +78,7 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     levels: int
     period: float
     jobs: int  # in a window
+    pay: str = "window"
 
     @property
     def actions(self) -> int:
@@ -97,7 +100,7 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def new_memory(self, state: ClusterState) -> "RepairMemory":
         """The encoder as numbers for the kernels; no window was decided."""
         hosts, number, total = nb_hosts(state), np.zeros(_N_NUMBERS, np.int64), np.zeros(_N_TOTALS)
-        number[[_Q, _JOBS, _LAST]] = self.q, self.jobs, -1
+        number[[_Q, _JOBS, _LAST, _EACH]] = self.q, self.jobs, -1, self.pay == "job"
         total[_PERIOD] = self.period
         return RepairMemory(
             number=number,
@@ -192,11 +195,15 @@ def _act(state, facts, cycles, plan, memory, action):
     take_hosts(plan, start, memory.hosts[own])
     note_start(state, cycles, plan, _place_of(cycles, job), start)
     squares = worth(memory.groups, memory.on, own) * len(own)
-    total[_COST] += text_cost(len(facts.down), len(own), squares)
+    cost = text_cost(len(facts.down), len(own), squares)
+    total[_COST] += cost
     number[_AT] += 1
+    if number[_EACH]:
+        total[_OWED] += cost
     if number[_AT] < number[_WIDE]:
         return 1
-    total[_OWED] += total[_COST]
+    if not number[_EACH]:
+        total[_OWED] += total[_COST]
     total[_COSTS] += total[_COST]
     total[_WINDOWS] += 1
     _end_window(state, cycles, plan, memory)
@@ -270,7 +277,7 @@ class Repair(ChoosingScheduler):
     Actions: 0 to q - 1, the host at which the job begins; where there are fewer hosts, the rest is masked.
 
     Reward: when the last job of a window is placed, minus the hops that the window costs (`decision.placement.cost`);
-    else 0.
+    else 0. With ``pay=job``, for each job minus its own hops.
 
     Episode: begins on an idle cluster with the arrival of a random job of the trace, and ends when `jobs` jobs have
     been placed.
@@ -301,7 +308,7 @@ class Repair(ChoosingScheduler):
     def encoder_fields(self, settings: RepairSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings."""
         fields = {"q": settings.q, "levels": settings.levels, "period": settings.period, "jobs": settings.window}
-        return {"name": self.name, **fields}
+        return {"name": self.name, "pay": settings.pay, **fields}
 
     def make_encoder(  # type: ignore[override]  # it has no options but the settings
         self, settings: RepairSettings, cores: int, workloads: Sequence[Workload]

@@ -1,5 +1,6 @@
 """What long commands say where there is no terminal."""
 
+import re
 import time
 
 import pytest
@@ -69,3 +70,10 @@ def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys
     assert any(line.startswith("easy: 3 of 7 jobs, simulated 50 s, 0 s elapsed") for line in said)
     assert any(line.startswith("training: 50 of 100 steps, 10 steps/s, validation: wait 7") for line in said)
     assert capsys.readouterr().out == ""
+
+
+def test_a_curve_without_some_figures_is_shown(capsys):
+    row = {"steps": 10.0, "episodes": 2.0, "waiting_time": 30.0, "utilization": 0.5, "reward": -1.0}
+    validation = {"validation_waiting_time": 12.0, "validation_bounded_slowdown": 1.5}
+    learning_tables.print_curve([row | validation])
+    assert re.search(r"10\s+12\S*\s+1\.5\S*\s+2\s+30\S*\s+-\s+50\S*\s+-1\.0000", capsys.readouterr().out)

@@ -68,6 +68,13 @@ def test_a_window_is_placed_job_by_job_the_largest_first_and_paid_for_at_its_end
     assert info["metrics"]["window_cost"] == pytest.approx((56 / 5 + 6 + 6) / 2)
 
 
+def test_each_job_may_be_paid_for_when_it_is_placed():
+    env = make_env(jobs((1, 2, 100), (2, 5, 100), (35, 2, 100)), jobs=3, online=False, pay="job")
+    env.reset(options={"first": 0})
+    rewards = [env.step(action)[1] for action in (3, 2)]
+    assert rewards == pytest.approx([-(12 * 2 + 8 * 4) / 5, -6])
+
+
 def test_fewer_free_hosts_than_are_seen_mask_the_rest():
     env = make_env(jobs((1, 20, 100), (12, 3, 5), (13, 2, 5)), jobs=3, online=False)
     env.reset(options={"first": 0})

@@ -1,0 +1,85 @@
+"""The claims of Lan et al., with the smoke budget as it is; the authors' list is not needed."""
+
+import csv
+import shutil
+
+import numpy as np
+import pytest
+
+from decision.placement.exact import place_exactly
+from decision.reproduce import Parts
+from decision.reproduce.hpcschedule_windows import EXACT, IN_TURN, PROGRAM, TEXT, annealing, solve_epoch
+from decision.reproduce.topology import LOOKS, reproduce_topology
+from decision.reproduce.topology_models import _by_rows
+from decision.reproduce.topology_parts import list_of_jobs
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """The folder, and what was found."""
+    folder = tmp_path_factory.mktemp("topology")
+    findings = reproduce_topology(Parts(folder))
+    return folder / "smoke", findings
+
+
+def rows(folder):
+    with (folder / "results.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_each_claim_is_judged_on_both_trees(reproduced):
+    folder, findings = reproduced
+    claims, table = findings.tables[0].rows, (folder / "table.md").read_text()
+    assert len(claims) == 22
+    for tree in ("program", "text"):
+        assert sum(claim[1] == tree for claim in claims) == 11
+    assert {claim[3] for claim in claims} <= {"held", "refuted", "open", "less", "more"}
+    assert all(claim[0] in table for claim in claims)
+
+
+def test_figures_are_those_of_the_searches(reproduced):
+    folder, _ = reproduced
+    found = {}
+    for row in rows(folder):
+        if row["part"] == "WindowEpoch":
+            found.setdefault((row["tree"], row["seed or epoch"]), {})[row["figure"]] = float(row["value"])
+    assert len(found) == 4
+    for costs in found.values():
+        for name in ("SA, walk", "FCN-1, walk", "CNN-3, walk"):
+            seen = [costs[f"{name} {2 * steps if name.startswith('SA') else steps}"] for steps in LOOKS]
+            assert seen == sorted(seen, reverse=True), "what was best is remembered"
+        assert costs["exact"] <= costs["in turn"]
+
+
+def test_what_was_interrupted_gives_the_same_result(reproduced):
+    folder, findings = reproduced
+    before = (folder / "results.csv").read_bytes()
+    for path in sorted(folder.glob("*.json"))[::3]:
+        path.unlink()
+    shutil.rmtree(folder / "text-FCN-1-1")
+    again = reproduce_topology(Parts(folder.parent))
+    assert (folder / "results.csv").read_bytes() == before
+    assert again.tables[0] == findings.tables[0]
+
+
+def test_a_walk_is_the_beginning_of_a_longer_one():
+    jobs = list_of_jobs(None)
+    walks = [annealing("long", (30, 60), False, first=100), annealing("short", (30,), False, first=100)]
+    costs = solve_epoch(jobs, 0, [IN_TURN, *walks, EXACT], PROGRAM, 4).costs
+    assert costs[1] == costs[3] >= costs[2] > costs[4]
+
+
+def test_costs_are_those_of_the_formulas_of_program_and_text():
+    sizes = np.array([3, 5])
+    assert PROGRAM.cost(sizes, 18 / 3 + 50 / 5) == 1000 * (1 + 2)  # on one switch all pairs are a hop apart
+    assert TEXT.cost(sizes, 18 / 3 + 50 / 5) == 1000 * (2 * 2 + 2 * 4)
+
+
+def test_the_papers_rows_have_the_optimum_of_the_dynamic_program():
+    pytest.importorskip("highspy")
+    windows = solve_epoch(list_of_jobs(None), 0, [EXACT], PROGRAM, 3).windows
+    for window in windows:
+        small = window._replace(sizes=window.sizes[:2] // 4 + 2, groups=window.groups[:, :40])
+        held = np.zeros((2, 12), np.int64)
+        best = place_exactly(small.groups, small.tree.switches, small.sizes, held)
+        assert _by_rows(small, 60.0) == pytest.approx(best)

@@ -170,11 +170,16 @@ def _row(
         workload=workload,
         contender=name,
         runs=own.size,
-        score=interquartile_mean(own, np.random.default_rng(seed), where),
+        score=interquartile_mean(own, np.random.default_rng(seed), where).within(*_range(metric, workload)),
         improvement=improvement,
         verdict=verdict or _verdict(improvement, len(own) if blocks is None else blocks),
         blocks=blocks,
     )
+
+
+def _range(metric: Metric, workload: str) -> tuple[float, float]:
+    """What a score can be; over all workloads it is a multiple."""
+    return (0.0, math.inf) if workload == ALL else (metric.least, metric.most)
 
 
 def _verdict(improvement: Estimate, runs: float) -> Verdict:

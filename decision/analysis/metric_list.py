@@ -23,6 +23,8 @@ class Metric(NamedTuple):
     unit: str
     better: Literal["lower", "higher"]
     summary: str
+    least: float = 0.0  # that it can be
+    most: float = math.inf
 
 
 _SECONDS, _JOULES = "s", "J"
@@ -30,9 +32,9 @@ _BOUNDED = f"mean bounded slowdown; runtimes under {SHORTEST_RUNTIME:g} s count 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("bounded_slowdown", "", "lower", _BOUNDED),
-        Metric("slowdown", "", "lower", "mean slowdown, without a bound"),
-        Metric("per_processor_slowdown", "", "lower", "mean per-processor slowdown"),
+        Metric("bounded_slowdown", "", "lower", _BOUNDED, least=1.0),
+        Metric("slowdown", "", "lower", "mean slowdown, without a bound", least=1.0),
+        Metric("per_processor_slowdown", "", "lower", "mean per-processor slowdown", least=1.0),
         Metric("wait", _SECONDS, "lower", "mean waiting time"),
         Metric("p95_wait", _SECONDS, "lower", "95th percentile of the waiting times"),
         Metric("p99_wait", _SECONDS, "lower", "99th percentile of the waiting times"),
@@ -41,12 +43,18 @@ METRICS: dict[str, Metric] = {
         Metric("turnaround", _SECONDS, "lower", "mean turnaround time"),
         Metric("makespan", _SECONDS, "lower", "first submission to last end (Batsim 5's makespan)"),
         Metric("end", _SECONDS, "lower", "last end since the simulation began (Batsim 3 and 4's makespan)"),
-        Metric("utilization", "", "higher", "share of host time in use between first submission and last end"),
-        Metric("arrival_utilization", "", "higher", "share of host time in use from the first to the last arrival"),
+        Metric("utilization", "", "higher", "share of host time in use between first submission and last end", most=1),
+        Metric(
+            "arrival_utilization",
+            "",
+            "higher",
+            "share of host time in use from the first to the last arrival",
+            most=1.0,
+        ),
         Metric("queue_length", "jobs", "lower", "waiting jobs, time average"),
         Metric("job_load", "host-seconds", "lower", "size x walltime of waiting jobs, time average"),
         Metric("throughput", "jobs/h", "higher", "jobs that ran per hour"),
-        Metric("fairness", "", "higher", "Jain's index of users' mean bounded slowdowns"),
+        Metric("fairness", "", "higher", "Jain's index of users' mean bounded slowdowns", most=1),
         Metric("hops", "hops", "lower", "mean communication-hop cost of a job, where the topology is known"),
         Metric("stretch", "", "lower", "mean run time of a job over its recorded one, without communication"),
         Metric("energy", _JOULES, "lower", "energy of all hosts"),

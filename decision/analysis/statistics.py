@@ -41,6 +41,10 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
+    def within(self, least: float, most: float) -> "Estimate":
+        """The interval without what the statistic cannot be, so that it holds the truth as often as before."""
+        return Estimate(self.value, min(max(self.low, least), self.value), max(min(self.high, most), self.value))
+
 
 def interquartile_mean(scores: Floats, rng: np.random.Generator, windows: Where = None) -> Estimate:
     """The mean of what is left of all n * T scores without the lowest and the highest ``int(n * T / 4)``.

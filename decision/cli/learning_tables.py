@@ -148,15 +148,17 @@ def estimate_means(metrics: Metrics, first: "Ints", jobs: int) -> Estimates:
 
     from decision.analysis.blocks import Windows
     from decision.analysis.statistics import Estimate, bootstrap_mean
+    from decision.envs.metrics import RANGES
 
-    def mean(values: "NDArray[np.float64]", length: int) -> Estimate:
+    def mean(name: str, values: "NDArray[np.float64]", length: int) -> Estimate:
         if np.isnan(values).any():
             return Estimate(np.nan, np.nan, np.nan)
         windows = [Windows(first, length, jobs, circular=True)]
-        return bootstrap_mean(values[:, None], np.random.default_rng(0), windows)
+        least, most = RANGES.get(name, (0.0, np.inf))
+        return bootstrap_mean(values[:, None], np.random.default_rng(0), windows).within(least, most)
 
     found = {
-        policy: {name: mean(values, int(columns["arrived"].max())) for name, values in columns.items()}
+        policy: {name: mean(name, values, int(columns["arrived"].max())) for name, values in columns.items()}
         for policy, columns in metrics.items()
     }
     return dict(sorted(found.items(), key=lambda item: item[1]["waiting_time"].value))

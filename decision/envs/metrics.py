@@ -1,5 +1,6 @@
 """Metrics of episodes, and the sums that they and the rewards are computed from."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ EPISODE_METRICS = (
     "duration",  # seconds
     "arrived",  # jobs
 )
+RANGES = {"return": (-math.inf, math.inf), "utilization": (0.0, 1.0), "partial_time": (0.0, 1.0)}  # others: from 0 on
 (
     _RETURN,
     _LENGTH,

@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pytest
 
 from decision.analysis.comparison import (
@@ -15,6 +16,7 @@ from decision.analysis.comparison import (
     write_comparison,
 )
 from decision.analysis.metric_list import METRICS
+from decision.analysis.statistics import Estimate
 from decision.model.errors import ConfigError, InputError
 
 SLOWDOWN, USE = METRICS["bounded_slowdown"], METRICS["utilization"]
@@ -84,6 +86,26 @@ def test_the_files_hold_rows_runs_and_how_to_read_them(tmp_path):
     assert "| easy | 6.500 |" in (tmp_path / "comparison.md").read_text()
     assert "- bounded slowdown: mean over jobs; runtimes under 10 s count as 10 s" in markdown(comparison)
     assert read_comparison(tmp_path) == comparison
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "least", "most"),
+    [
+        ("utilization", [0.99, 0.7, 0.98, 1.0, 0.6, 0.97], 0.0, 1.0),
+        ("late_starts", [0, 0, 9, 1, 0, 3], 0.0, np.inf),
+        ("bounded_slowdown", [1, 1, 1.01, 1, 9, 1.02], 1.0, np.inf),
+    ],
+)
+def test_intervals_stay_within_what_a_metric_can_be(metric, scores, least, most):
+    windows = (10, {"w": 60})
+    runs = [
+        MeasuredRun(workload="w", contender="easy", first_job=10 * i, seed=0, metrics={metric: float(score)})
+        for i, score in enumerate(scores)
+    ]
+    (row,) = compare_runs(runs, [METRICS[metric]], "easy", windows=windows).rows
+    assert least <= row.score.low < row.score.value < row.score.high <= most
+    clipped = Estimate(0.5, -2.0, 3.0).within(least, most)
+    assert (clipped.low, clipped.high) == (min(least, 0.5), min(most, 3.0))
 
 
 def test_one_run_has_no_interval():

@@ -45,11 +45,7 @@ METRICS: dict[str, Metric] = {
         Metric("end", _SECONDS, "lower", "last end since the simulation began (Batsim 3 and 4's makespan)"),
         Metric("utilization", "", "higher", "share of host time in use between first submission and last end", most=1),
         Metric(
-            "arrival_utilization",
-            "",
-            "higher",
-            "share of host time in use from the first to the last arrival",
-            most=1.0,
+            "arrival_utilization", "", "higher", "share of host time in use from the first to the last arrival", most=1
         ),
         Metric("queue_length", "jobs", "lower", "waiting jobs, time average"),
         Metric("job_load", "host-seconds", "lower", "size x walltime of waiting jobs, time average"),

@@ -22,7 +22,17 @@ import numpy as np
 
 from decision.model.record import Floats
 
-from .blocks import Blocks, Windows, draw_blocks, find_blocks, precision, wilson
+from .blocks import (
+    OVERLAPPING,
+    Blocks,
+    Windows,
+    block_deviation,
+    draw_blocks,
+    find_blocks,
+    precision,
+    student,
+    wilson,
+)
 
 CONFIDENCE = 0.95
 SAMPLES = 5000  # of the bootstrap
@@ -118,10 +128,24 @@ def probability_of_improvement(
     around = _block_estimate(lambda counts: np.tensordot(counts, influence) / influence.size, blocks, False, rng)
     exact = precision(blocks, CONFIDENCE)
     error = (around.high - around.value) / exact.deviations
+    deviations = student(OVERLAPPING * exact.blocks - len(blocks), CONFIDENCE)  # ranks are not skewed
     certain = value in (0.0, 1.0)
     if error == 0 and not certain:  # all are ties
         return Estimate(value, value, value)
-    return Estimate(value, *wilson(value, 0.0 if certain else error, exact.blocks, exact.deviations))
+    return Estimate(value, *wilson(value, 0.0 if certain else error, exact.blocks, deviations))
+
+
+def ratio_of_means(scores: Floats, baseline: Floats) -> Estimate:
+    """The mean of jobs' scores over the mean of the baseline's, of one log's jobs (J,) in order of submission.
+
+    The interval is Student's, of the ratio's logarithm to first order, with blocks of neighbours.
+    """
+    value = float(scores.mean() / baseline.mean())
+    influence = scores / scores.mean() - baseline / baseline.mean()
+    blocks = find_blocks(influence, Windows(np.arange(len(scores)), 1, len(scores)))
+    exact = precision([blocks], CONFIDENCE)
+    half = exact.deviations * exact.widening * block_deviation(influence, blocks)
+    return Estimate(value, value * math.exp(-half), value * math.exp(half))
 
 
 def _wins(scores: Floats, baseline: Floats) -> Floats:

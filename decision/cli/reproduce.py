@@ -231,6 +231,35 @@ def topology_command(
     )
 
 
+def held_out_command(
+    data: Data = Path(),
+    output: PartsFolder = None,
+    policy: Annotated[str, typer.Option("--policy", help="Checkpoint, or any other policy.")] = "learned",
+    processes: ProcessesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """A learned policy against every heuristic, on held-out halves of public logs.
+
+    Shows the best heuristic in hindsight, changes with 95 % intervals, and how
+    far the policy is from a lower bound. FOLDER is that of decision reproduce
+    learned. Finished logs are kept.
+
+    Example:
+
+      decision reproduce held-out --data traces -o out/held-out
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.held_out import reproduce_held_out
+
+    _reproduce(
+        "logs",
+        lambda progress: reproduce_held_out(data, _parts(output, "held-out", processes, progress), policy),
+        as_json,
+    )
+
+
 def coverage_command(
     output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
 ) -> None:
@@ -290,4 +319,5 @@ add_command(app, "dbf", dbf_command)
 add_command(app, "ranking", ranking_command)
 add_command(app, "learned", learned_command)
 add_command(app, "topology", topology_command)
+add_command(app, "held-out", held_out_command)
 add_command(app, "coverage", coverage_command)

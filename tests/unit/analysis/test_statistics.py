@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decision.analysis.statistics import bootstrap_mean, interquartile_mean, probability_of_improvement
+from decision.analysis.statistics import (
+    bootstrap_mean,
+    interquartile_mean,
+    probability_of_improvement,
+    ratio_of_means,
+)
 
 
 def rng():
@@ -90,3 +95,21 @@ def test_the_probability_of_improvement_of_many_runs_takes_little_memory():
     pairs = np.mean((few[:, None] < fewer) + 0.5 * (few[:, None] == fewer))
     assert probability_of_improvement(few[:, None], fewer[:, None], np.random.default_rng(2)).value == pairs
     assert 0.4 < found.low < found.value < found.high < 0.6
+
+
+def test_a_ratio_of_means_has_the_interval_of_its_logarithm():
+    draw = np.random.default_rng(5)
+    own, other = draw.gamma(4.0, 2.0, 3000), draw.gamma(4.0, 1.0, 3000)
+    found = ratio_of_means(own, other)
+    half = 1.96 * math.sqrt(2 * 0.25 / 3000)  # both have a deviation of half their mean
+    assert found.value == own.mean() / other.mean()
+    assert math.log(found.high / found.value) == pytest.approx(half, rel=0.3)
+    assert found.low * found.high == pytest.approx(found.value**2)
+
+
+def test_neighbours_that_are_alike_widen_the_interval_of_a_ratio():
+    draw = np.random.default_rng(6)
+    own, other = draw.gamma(4.0, 2.0, 300), draw.gamma(4.0, 1.0, 300)
+    alone, together = ratio_of_means(own, other), ratio_of_means(np.repeat(own, 20), np.repeat(other, 20))
+    assert together.value == pytest.approx(alone.value)
+    assert together.high - together.low > 0.8 * (alone.high - alone.low), "no more is known than before"

@@ -69,8 +69,8 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def torch_threads(self, cores: int, network: NetworkConfig | None) -> int:
         """Threads that torch computes with.
 
-        Operations of small networks take microseconds. Threads that wait for each other at each of them gain little on
-        a quiet machine, and beside other work they are many times as slow as one.
+        Operations of small networks take microseconds. Two threads that wait for each other at each of them gain
+        nothing on two quiet cores, and beside one busy process they are a quarter as fast as one.
         """
         small = network is not None and max(network.hidden, default=0) <= _SMALL
         return self.threads or (1 if small else max(1, cores // 2 if self.overlap else cores))

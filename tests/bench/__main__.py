@@ -83,6 +83,7 @@ BENCHMARKS = {
     "ppo-compact": Benchmark(learned.ppo_compact, "steps/s", "at least 12,000", ""),
     "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "more than 1", "sb3-contrib's MaskablePPO is 1"),
     "decide-latency": Benchmark(learned.decide_latency, "ms", "at most 1", ""),
+    "decide-learned": Benchmark(learned.decide_learned, "ms", "at most 1", ""),
     "network": Benchmark(communication.network, "times", "at least 30", "Batsim 4.2.1 is 1", communication.missing),
     "place-tree": Benchmark(placements.place_tree, "us", "at most 30", ""),
     "place-tree-16384": Benchmark(placements.place_large_tree, "ms", "at most 1", ""),

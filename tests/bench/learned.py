@@ -86,6 +86,12 @@ def decide_latency(swf: Path | None) -> list[float]:
         return [1e3 * statistics.fmean(decision_seconds(jobs, policy)) for _ in range(3)]
 
 
+def decide_learned(swf: Path | None) -> list[float]:
+    """Milliseconds per question of the learned order while 10,000 jobs wait: from bytes to bytes, mean of 2,500."""
+    jobs = made(15_000, NB_HOSTS, load=4.0, seed=3)
+    return [1e3 * statistics.fmean(decision_seconds(jobs, "learned", most=15_000)[12_500:]) for _ in range(3)]
+
+
 def _untrained(jobs: Workload, folder: Path) -> Path:
     from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config

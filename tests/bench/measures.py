@@ -54,11 +54,11 @@ def process(policy: str) -> Callable[[Path | None], list[float]]:
     return measure
 
 
-def decision_seconds(jobs: Workload, policy: str) -> list[float]:
-    """From each question's bytes to its reply's."""
+def decision_seconds(jobs: Workload, policy: str, most: int | None = None) -> list[float]:
+    """From each question's bytes to its reply's, of the first `most`."""
     engine = EmbeddedEngine(platform(NB_HOSTS), [jobs], (), EngineOptions())
     batsim, agent, spent = Connection(Role.BATSIM), Agent(policy, {}), []
-    while (question := engine.ask()) is not None:
+    while len(spent) != most and (question := engine.ask()) is not None:
         data = batsim.send(question)
         began = time.perf_counter()
         reply = agent.handle(data)

@@ -21,11 +21,15 @@ _SWITCHING_ON, _SWITCHING_OFF = -1, -2  # in a PstateTable
 
 
 class EnergySplit(msgspec.Struct, frozen=True, kw_only=True):
-    """Joules by what hosts did, between the first submission and the last end of a job, as Batsim counts energy."""
+    """Joules by what hosts did, between the first submission and the last end of a job, as Batsim counts energy.
 
-    total: float  # as the run says
-    computing: float  # hosts of jobs, while they ran
-    idle: float  # hosts that could compute and had no job, storage hosts and unavailable hosts
+    Hosts with the same property ``server`` are one machine, which computes while one of its hosts does, and time is
+    counted until the last of them is off, where all are in the end.
+    """
+
+    total: float  # as the run says; with servers the sum of the others
+    computing: float  # hosts of jobs, while they ran, and the others of their server
+    idle: float  # hosts of servers that could compute and had no job, storage hosts and unavailable hosts
     switching: float  # hosts that fell asleep or woke up
     sleeping: float
 
@@ -53,7 +57,7 @@ class _Uses(NamedTuple):
     runtime: Floats  # seconds
 
 
-def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
+def split_energy(record: RunRecord, platform: Platform, begin: float | None = None) -> EnergySplit:
     """Split the energy of a run.
 
     Joules of a state are ``sum(watts of the pstate * seconds in it)``; a host is idle in a computing pstate while no
@@ -62,12 +66,17 @@ def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
     Args:
         record: the run.
         platform: its hosts, with what they draw.
+        begin: when to begin to count, seconds; the first submission if None.
     """
     jobs = only_ran(record.jobs)
     if record.pstates is None or not jobs.id:
         return EnergySplit(total=math.nan, computing=math.nan, idle=math.nan, switching=math.nan, sleeping=math.nan)
-    first, last = float(record.jobs.submit_time.min()), float((jobs.start_time + jobs.runtime).max())
-    joules = _joules(_stays(record.pstates, (*platform.hosts, *platform.storage), first, last), _uses(jobs))
+    hosts = (*platform.hosts, *platform.storage)
+    first = float(record.jobs.submit_time.min()) if begin is None else begin
+    last = float((jobs.start_time + jobs.runtime).max())
+    if any(platform.servers):
+        return _split_by_server(record.pstates, jobs, platform, first, max(last, _all_off(record.pstates, platform)))
+    joules = _joules(_stays(record.pstates, hosts, first, last), _uses(jobs))
     return EnergySplit(
         total=record.joules,
         computing=float(jobs.energy.sum()),
@@ -75,6 +84,48 @@ def split_energy(record: RunRecord, platform: Platform) -> EnergySplit:
         switching=float(joules[HostState.SWITCHING_ON] + joules[HostState.SWITCHING_OFF]),
         sleeping=float(joules[HostState.SLEEPING]),
     )
+
+
+def _all_off(table: PstateTable, platform: Platform) -> float:
+    """When (seconds) the last host fell asleep for good; 0 where not all sleep in the end."""
+    row, host = _pairs(table.hosts)
+    final = np.full(len(platform.hosts), -1)
+    since = np.zeros(len(platform.hosts))
+    compute = host < len(platform.hosts)
+    final[host[compute]], since[host[compute]] = row[compute], table.time[row[compute]]  # the last row of each counts
+    asleep = [int(table.pstate[at]) in platform.hosts[h].sleep_pstates for h, at in enumerate(final.tolist())]
+    return float(since.max()) if all(asleep) else 0.0
+
+
+def _split_by_server(table: PstateTable, jobs: JobTable, platform: Platform, first: float, last: float) -> EnergySplit:
+    """The split between two times (seconds), where a server with a job on one of its hosts is idle on none."""
+    stays, uses = _stays(table, (*platform.hosts, *platform.storage), first, last), _uses(jobs)
+    alone, shared = _joules(stays, _uses_of_servers(uses, platform)), _joules(stays, uses)
+    switching = float(alone[HostState.SWITCHING_ON] + alone[HostState.SWITCHING_OFF])
+    computing = float(jobs.energy.sum()) + float(shared[HostState.IDLE] - alone[HostState.IDLE])
+    idle, sleeping = float(alone[HostState.IDLE]), float(alone[HostState.SLEEPING])
+    total = computing + idle + switching + sleeping
+    return EnergySplit(total=total, computing=computing, idle=idle, switching=switching, sleeping=sleeping)
+
+
+def _uses_of_servers(uses: _Uses, platform: Platform) -> _Uses:
+    """Each host's busy times are those of its server: the union of all of its hosts'."""
+    number: dict[str | int, int] = {}
+    keys = (name or host for host, name in enumerate(platform.servers))
+    server = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+    order = np.lexsort((uses.start, server[uses.host]))
+    owner, start = server[uses.host][order], uses.start[order]
+    end = start + uses.runtime[order]
+    far = (end.max() if len(end) else 0.0) + 1.0
+    latest = np.maximum.accumulate(end + owner * far) - owner * far  # of this and the earlier ones on the server
+    opens = np.ones(len(owner), bool)
+    opens[1:] = (owner[1:] != owner[:-1]) | (start[1:] > latest[:-1])
+    at = np.flatnonzero(opens)
+    begins, ends, owners = start[at], latest[np.append(at[1:], len(start)) - 1] if len(at) else start, owner[at]
+    first, count = np.searchsorted(owners, server), np.bincount(owners, minlength=len(number))[server]
+    which = np.concatenate([np.arange(b, b + n) for b, n in zip(first.tolist(), count.tolist(), strict=True)])
+    which = which.astype(np.int64)
+    return _Uses(np.repeat(np.arange(len(server)), count), begins[which], (ends - begins)[which])
 
 
 def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Floats:
@@ -91,6 +142,8 @@ def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Fl
     if record.pstates is None or record.energy is None:
         return np.full((len(times), len(HostState)), math.nan)
     uses = _uses(only_ran(record.jobs))
+    if any(platform.servers):
+        uses = _uses_of_servers(uses, platform)
     stays = _stays(record.pstates, (*platform.hosts, *platform.storage), 0.0, float(times[-1]))
     ends = ((stays._replace(begin=np.minimum(stays.begin, t), end=np.minimum(stays.end, t))) for t in times)
     joules = np.array([_joules(until, uses) for until in ends])

@@ -110,6 +110,14 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
                 return (hosts,)
         return ()
 
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The name of each host's server, by id: hosts with the same property ``server`` are one machine.
+
+        Where it is empty the host is a machine of its own.
+        """
+        return tuple(host.properties.get("server", "") for host in self.hosts)
+
     def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
         """Hops between hosts by id, 0 from a host to itself; arrays are broadcast.
 

@@ -14,11 +14,18 @@ from decision.model.hosts import format_hosts
 from decision.model.record import HostState
 from decision.state.bitmap import has_host, insert_interval, remove_interval
 from decision.state.cluster import (
+    IDLE,
     N_JOBS,
+    PSTATE_COMPUTING,
+    PSTATE_SLEEP,
     QUEUED,
     RUNNING,
+    SLEEPING,
+    SWITCHING_OFF,
+    UNAVAILABLE,
     ClusterState,
     PlatformFacts,
+    server_name,
 )
 from decision.state.rules import (
     FINE,
@@ -35,7 +42,7 @@ from decision.state.rules import (
 from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, PlanArrays
 
 # Why an action is impossible, in addition to the reasons of `decision.state.rules`
-NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, TAKEN, WRONG_NUMBER, PAST = range(8, 15)
+NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)
 
 
 def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str]) -> None:
@@ -48,7 +55,7 @@ def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, name
         return
     fault = first_fault(state, facts, plan)
     if fault[1] != FINE:
-        raise refusal(state, plan, names, fault)
+        raise refusal(state, facts, plan, names, fault)
 
 
 def check_walltime(policy: object, job_id: str, walltime: float, where: str) -> None:
@@ -63,9 +70,11 @@ def check_walltime(policy: object, job_id: str, walltime: float, where: str) -> 
         raise ConfigError(f"{where}: job {job_id} has no 'walltime', and policy {name} needs one; {advice}")
 
 
-def refusal(state: ClusterState, plan: PlanArrays, names: Sequence[str], fault: tuple[int, int, int]) -> PolicyError:
+def refusal(
+    state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str], fault: tuple[int, int, int]
+) -> PolicyError:
     """The error that says what `first_fault` found."""
-    return PolicyError(f"t={state.now[0]:.12g} s: {_explain(state, plan, names, *fault)}")
+    return PolicyError(f"t={state.now[0]:.12g} s: {_explain(state, facts, plan, names, *fault)}")
 
 
 @kernel
@@ -77,7 +86,48 @@ def first_fault(state, facts, plan):
         reason, host = _fault(state, facts, plan, at, free, taken)
         if reason != FINE:
             return at, reason, host
+    return _server_fault(state, facts, plan)
+
+
+@kernel
+def _server_fault(state, facts, plan):
+    """The first switch after which some hosts of a server sleep and others do not; those that left do not count."""
+    if len(facts.server_begin) > len(facts.server):
+        return -1, FINE, -1
+    target = np.full(len(facts.server), -1, np.int32)  # pstate that the plan switches each host to
+    for at in range(plan.count[0]):
+        if plan.kind[at] == SET_PSTATE:
+            for i in range(plan.begin[at], plan.end[at]):
+                target[plan.first[i] : plan.last[i] + 1] = plan.value[at]
+    for at in range(plan.count[0]):
+        for i in range(plan.begin[at], plan.end[at] if plan.kind[at] == SET_PSTATE else plan.begin[at]):
+            for host in range(plan.first[i], plan.last[i] + 1):
+                other = _other_way(state, facts, target, host)
+                if other >= 0:
+                    return at, PART_OF_SERVER, other
     return -1, FINE, -1
+
+
+@kernel
+def _other_way(state, facts, target, host):
+    """The first host of a switched host's server that will sleep where it does not, or the other way round; or -1."""
+    server, sleeps = facts.server[host], _will_sleep(state, facts, target, host)
+    for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
+        other = facts.server_host[i]
+        away = state.host_state[other] == UNAVAILABLE and state.host_job[other] < 0
+        if not away and _will_sleep(state, facts, target, other) != sleeps:
+            return other
+    return -1
+
+
+@kernel
+def _will_sleep(state, facts, target, host):
+    """Whether a host sleeps, or is on its way to, once the plan is carried out."""
+    if target[host] >= 0:
+        return facts.pstate_kind[host, target[host]] != PSTATE_COMPUTING
+    what = state.host_state[host]
+    asleep = facts.pstate_kind[host, state.pstate[host]] == PSTATE_SLEEP
+    return what == SLEEPING or what == SWITCHING_OFF or (what == IDLE and asleep)
 
 
 @kernel
@@ -139,10 +189,12 @@ def _switch_fault(state, facts, plan, at, free, taken):
     return (FINE if previous >= 0 else WRONG_NUMBER), 0
 
 
-def _explain(state: ClusterState, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int) -> str:
+def _explain(
+    state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int
+) -> str:
     kind, job = int(plan.kind[at]), int(plan.job[at])
     if kind == SET_PSTATE:
-        return _explain_switch(state, plan, names, at, reason, host)
+        return _explain_switch(state, facts, plan, names, at, reason, host)
     if reason == PAST:
         asked = f"asks to be called at t={plan.time[at]:.12g} s"
         return f"{asked}, which is past" if plan.time[at] <= state.now[0] else f"{asked}, which is no time"
@@ -158,31 +210,57 @@ def _explain(state: ClusterState, plan: PlanArrays, names: Sequence[str], at: in
     if reason == WRONG_NUMBER:
         given = f"{host} given" if host == 0 else f"{host} given ({hosts})"
         return f"{who} needs {int(state.size[job])} hosts, {given}"
-    return f"{who} cannot start on hosts {hosts}: {_explain_host(state, names, reason, host)}"
+    return f"{who} cannot start on hosts {hosts}: {_explain_host(state, facts, names, reason, host)}"
 
 
 def _explain_switch(
-    state: ClusterState, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int
+    state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str], at: int, reason: int, host: int
 ) -> str:
     pstate = int(plan.value[at])
     if reason == WRONG_NUMBER:
         return f"pstate {pstate} is set for no hosts"
-    return f"hosts {_hosts_of(plan, at)} cannot go to pstate {pstate}: {_explain_host(state, names, reason, host)}"
+    starts = _job_given(plan, host) if reason in (TAKEN, PART_OF_SERVER) else -1
+    if starts >= 0 and _server_of(facts, host):
+        why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
+    else:
+        why = _explain_host(state, facts, names, reason, host)
+    return f"hosts {_hosts_of(plan, at)} cannot go to pstate {pstate}: {why}"
 
 
-def _explain_host(state: ClusterState, names: Sequence[str], reason: int, host: int) -> str:
+def _explain_host(state: ClusterState, facts: PlatformFacts, names: Sequence[str], reason: int, host: int) -> str:
     if reason == NO_HOST:
         return f"there is no host {host}, the last one is {len(state.host_state) - 1}"
+    who = _host_text(facts, host)
     if reason == NO_PSTATE:
-        return f"host {host} has no such pstate, or it only models a switch"
+        return f"{who} has no such pstate, or it only models a switch"
     if reason == SAME_HOST:
-        return f"host {host} is given twice"
+        return f"{who} is given twice"
     if reason == TAKEN:
-        return f"host {host} is taken by an earlier action of the plan"
+        return f"{who} is taken by an earlier action of the plan"
     job, what = int(state.host_job[host]), int(state.host_state[host])
     if job >= 0:
-        return f"host {host} computes {names[job]}"
-    return f"host {host} is {HostState(what).name.lower().replace('_', ' ')}"
+        return f"{who} computes {names[job]}"
+    text = f"{who} is {HostState(what).name.lower().replace('_', ' ')}"
+    return f"{text} and would stay so; a server is switched as a whole" if reason == PART_OF_SERVER else text
+
+
+def _host_text(facts: PlatformFacts, host: int) -> str:
+    server = _server_of(facts, host)
+    return f"host {host} of server {server}" if server else f"host {host}"
+
+
+def _server_of(facts: PlatformFacts, host: int) -> str:
+    """The name of a host's server, empty where it has none."""
+    return server_name(facts, int(facts.server[host]))
+
+
+def _job_given(plan: PlanArrays, host: int) -> int:
+    """The job that the plan starts on a host, -1 for none."""
+    for at in range(plan.count[0]):
+        pieces = zip(plan.first[plan.begin[at] : plan.end[at]], plan.last[plan.begin[at] : plan.end[at]], strict=True)
+        if plan.kind[at] == START and any(first <= host <= last for first, last in pieces):
+            return int(plan.job[at])
+    return -1
 
 
 def _hosts_of(plan: PlanArrays, at: int) -> str:

@@ -6,6 +6,8 @@ than are asleep, the missing ones must be awake by then: they are woken now or, 
 unreserved for as long as it takes to fall asleep and wake may sleep: with idle-timeout those that have been idle
 for so long, with keep-awake all but so many; keep-awake also wakes hosts up to its number.
 
+Hosts with the same property ``server`` are one machine: it sleeps when all of them may, and wakes as a whole.
+
 Conservative backfilling has reservations for all jobs. For the other rules the jobs that could start once the
 sleeping hosts are awake get one here, and so does the first job that could not (except with first-fit, which
 protects none).
@@ -14,8 +16,8 @@ protects none).
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.bitmap import next_in, remove_interval
-from decision.state.cluster import N_SLEEPING, PSTATE_COMPUTING, SLEEPING
+from decision.state.bitmap import has_host, insert_interval, next_in, remove_interval
+from decision.state.cluster import N_SLEEPING, PSTATE_COMPUTING, SLEEPING, SWITCHING_OFF
 
 from .capacity import TOLERANCE, fill_capacity
 from .config import Backfill, Power
@@ -135,16 +137,56 @@ def _next_need(state, config, memory, asleep):
 
 @kernel
 def wake_lowest(state, facts, plan, wakes):
-    """Wake the sleeping hosts with the lowest ids, those of one target pstate in one action."""
-    last = -1
-    while wakes > 0:
-        last += 1
-        wakes -= state.host_state[last] == SLEEPING
+    """Wake so many hosts: those of the servers with the lowest sleeping hosts, whole servers, so it may be more."""
+    wanted = np.zeros(len(plan.free), np.uint64)
+    host = -1
+    while wakes > 0 and host + 1 < len(state.host_state):
+        host += 1
+        if state.host_state[host] == SLEEPING and not has_host(wanted, host):
+            wakes -= add_sleepers(state, facts, facts.server[host], wanted)
+    switch_on(state, facts, plan, wanted)
+
+
+@kernel
+def add_sleepers(state, facts, server, wanted):
+    """Put the sleeping hosts of a server into the bitmap, unless others still fall asleep; returns how many."""
+    added = 0
+    for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
+        if state.host_state[facts.server_host[i]] == SWITCHING_OFF:
+            return 0
+    for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
+        host = facts.server_host[i]
+        if state.host_state[host] == SLEEPING:
+            insert_interval(wanted, host, host)
+            added += 1
+    return added
+
+
+@kernel
+def switch_on(state, facts, plan, wanted):
+    """Wake the hosts of the bitmap, those of one target pstate in one action."""
+    end = len(state.host_state)
     for pstate in range(facts.pstate_kind.shape[1]):
         action = -1
-        for host in range(last + 1):
-            if state.host_state[host] == SLEEPING and _first_computing(facts, host) == pstate:
+        host = next_in(wanted, 0)
+        while host < end:
+            if _first_computing(facts, host) == pstate:
                 action = _switch(plan, action, pstate, host)
+            host = next_in(wanted, host + 1)
+
+
+@kernel
+def switch_off(state, facts, plan, wanted):
+    """Put the hosts of the bitmap to sleep, those of one sleep pstate in one action."""
+    end = len(state.host_state)
+    for pstate in range(facts.pstate_kind.shape[1]):
+        action = -1
+        host = next_in(wanted, 0)
+        while host < end:
+            if facts.sleep_pstate[host] == pstate:
+                action = _switch(plan, action, pstate, host)
+                remove_interval(plan.free, host, host)
+            host = next_in(wanted, host + 1)
 
 
 @kernel
@@ -167,32 +209,35 @@ def _switch(plan, action, pstate, host):
 
 @kernel
 def _put_to_sleep(state, facts, config, plan, sleeps):
-    """Put at most `sleeps` idle hosts to sleep, the highest ids; when (seconds) the next one will be due, else inf."""
-    next_due = np.inf
-    first = len(state.host_state)
-    while first > 0 and sleeps > 0:
-        first -= 1
-        due = _sleepy_from(state, facts, config, plan, first)
+    """Put at most `sleeps` hosts of idle servers to sleep, from the highest; when (seconds) the next is due, or inf."""
+    wanted, next_due = np.zeros(len(plan.free), np.uint64), np.inf
+    timeout = config.idle_timeout if config.power == Power.IDLE_TIMEOUT else 0.0
+    host = len(state.host_state)
+    while host > 0 and sleeps > 0:
+        host -= 1
+        server = facts.server[host]
+        end = facts.server_begin[server + 1]
+        hosts = end - facts.server_begin[server]
+        if facts.server_host[end - 1] != host or hosts > sleeps:  # each server once, at its highest host
+            continue
+        due = sleepy_from(state, facts, plan, server, timeout)
         if due <= state.now[0] + TOLERANCE:
-            sleeps -= 1
+            sleeps -= hosts
+            for i in range(end - hosts, end):
+                insert_interval(wanted, facts.server_host[i], facts.server_host[i])
         else:
             next_due = min(next_due, due)
-    for pstate in range(facts.pstate_kind.shape[1]):
-        action = -1
-        for host in range(first, len(state.host_state)):
-            if facts.sleep_pstate[host] == pstate and (
-                _sleepy_from(state, facts, config, plan, host) <= state.now[0] + TOLERANCE
-            ):
-                action = _switch(plan, action, pstate, host)
-                remove_interval(plan.free, host, host)
+    switch_off(state, facts, plan, wanted)
     return next_due if sleeps > 0 else np.inf
 
 
 @kernel
-def _sleepy_from(state, facts, config, plan, host):
-    """When (seconds) a host may be put to sleep; inf where it is not free or cannot sleep."""
-    if facts.sleep_pstate[host] < 0 or next_in(plan.free, host) != host:
-        return np.inf
-    if config.power == Power.IDLE_TIMEOUT:
-        return state.host_since[host] + config.idle_timeout
-    return state.now[0]
+def sleepy_from(state, facts, plan, server, timeout):
+    """When (seconds) a server has been idle for `timeout`; inf where a host of it is not free or cannot sleep."""
+    due = -np.inf
+    for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
+        host = facts.server_host[i]
+        if facts.sleep_pstate[host] < 0 or next_in(plan.free, host) != host:
+            return np.inf
+        due = max(due, state.host_since[host] + timeout)
+    return due

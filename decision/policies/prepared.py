@@ -140,7 +140,7 @@ class _Prepared:
 
     def error(self) -> BaseException:
         fault = first_fault(self._state, self._facts, self._plan)
-        return refusal(self._state, self._plan, self._names, fault)
+        return refusal(self._state, self._facts, self._plan, self._names, fault)
 
 
 class _Compiled(_Prepared):

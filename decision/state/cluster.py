@@ -56,6 +56,11 @@ class PlatformFacts(Bundle):
     sleep_pstate: I4  # (H,) the host's first sleep pstate, -1 where it cannot sleep
     off_time: F8  # (H,) seconds to fall asleep into sleep_pstate; nan where unknown
     on_time: F8  # (H,) seconds to wake from sleep_pstate; nan where unknown
+    # servers: hosts that are one machine, and are switched together; S of them, by their lowest host
+    server: I4  # (H,) number of the host's server
+    server_begin: I4  # (S + 1,) where each server's hosts begin in server_host
+    server_host: I4  # (H,) hosts by server, ascending in each
+    server_name: I1  # names in UTF-8, each ended by a 0; none of hosts that are servers of their own
     # the tree of switches that connects the hosts; empty where what connects them is none, or is unknown
     down: I8  # (L,) devices below each switch of a level, from the hosts up
     switch: I4  # (H,) each host's lowest switch, numbered from left to right
@@ -198,6 +203,7 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         sleep_pstate=np.full(len(hosts), -1, np.int32),
         off_time=np.full(len(hosts), np.nan),
         on_time=np.full(len(hosts), np.nan),
+        **_servers(platform.servers),
         down=np.array(platform.down, np.int64),
         switch=platform.switch_of().astype(np.int32) if platform.down else np.zeros(0, np.int32),
     )
@@ -206,6 +212,25 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         if energy:
             _fill_sleep(facts, i, host)
     return facts, np.array([h.initial_pstate for h in hosts], np.int32)
+
+
+def _servers(names: tuple[str, ...]) -> dict[str, NDArray]:
+    """The servers of hosts, given the name of each host's server by id."""
+    number: dict[str | int, int] = {}
+    server = np.array([number.setdefault(name or host, len(number)) for host, name in enumerate(names)], np.int32)
+    begin = np.concatenate(([0], np.cumsum(np.bincount(server))))
+    text = "".join(f"{name if isinstance(name, str) else ''}\0" for name in number).encode(errors="replace")
+    return {
+        "server": server,
+        "server_begin": begin.astype(np.int32),
+        "server_host": np.argsort(server, kind="stable").astype(np.int32),
+        "server_name": np.frombuffer(text, np.int8).copy(),
+    }
+
+
+def server_name(facts: PlatformFacts, server: int) -> str:
+    """The name of the server of this number; empty where it is a host of its own."""
+    return facts.server_name.tobytes().split(b"\0")[server].decode()
 
 
 def _fill_pstates(facts: PlatformFacts, i: int, host: Host) -> None:

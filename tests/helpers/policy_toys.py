@@ -33,22 +33,31 @@ def given(hosts: int, *jobs: tuple[float, int, float, float]) -> Given:
     return Given(made, [float(job[3]) for job in jobs], hosts)
 
 
-def platform(hosts: int, sleeps: bool = False, wake: float = 20.0, doze: float = 5.0) -> Platform:
-    """Equal hosts; those that sleep take `doze` seconds to fall asleep and `wake` to wake."""
+def platform(hosts: int, sleeps: bool = False, wake: float = 20.0, doze: float = 5.0, cores: int = 0) -> Platform:
+    """Equal hosts; those that sleep take `doze` seconds to fall asleep and `wake` to wake.
+
+    With `cores` so many hosts each are one server: s0, s1, ...
+    """
     power = [PowerState(speed=s, idle=w, epsilon=w, full=w) for s, w in ((1e9, 95), (1e9, 9), (1 / doze, 100))]
     power.append(PowerState(speed=1 / wake, idle=125, epsilon=125, full=125))
     sleep = (SleepState(pstate=1, switch_off=2, switch_on=3),) if sleeps else ()
     pstates = tuple(power) if sleeps else (power[0],)
+    servers = [{"server": f"s{i // cores}"} if cores else {} for i in range(hosts)]
     return Platform(
-        hosts=tuple(Host(id=i, name=f"h{i:05}", pstates=pstates, sleep=sleep, has_power=True) for i in range(hosts))
+        hosts=tuple(
+            Host(id=i, name=f"h{i:05}", pstates=pstates, sleep=sleep, has_power=True, properties=servers[i])
+            for i in range(hosts)
+        )
     )
 
 
 class Toy:
     """The arrays of a cluster and of a composed policy."""
 
-    def __init__(self, hosts: int, config: PolicyConfig, sleeps: bool = False, jobs: int = 64) -> None:
-        self.facts, pstates = platform_facts(platform(hosts, sleeps), sleeps)
+    def __init__(
+        self, hosts: int, config: PolicyConfig, sleeps: bool = False, jobs: int = 64, cores: int = 0
+    ) -> None:
+        self.facts, pstates = platform_facts(platform(hosts, sleeps, cores=cores), sleeps)
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
         self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))
         self.memory = new_memory(self.state, self.config)

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 from helpers.policy_toys import Toy, platform
+from helpers.power_toys import starts, switches, workload
 from hypothesis import given as on
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from decision.engine.options import EngineOptions
 from decision.model.record import RunRecord
-from decision.model.workload import Delay, Job, Workload
 from decision.policies import plan_arrays as p
 from decision.policies.config import Backfill, PolicyConfig, Power
 from decision.policies.profile import END_STEP
@@ -21,24 +21,8 @@ ENERGY = EngineOptions(energy=True)
 ASLEEP = 1  # pstate
 
 
-def workload(*jobs: tuple[float, int, float, float]) -> Workload:
-    """From (submission, hosts, walltime, runtime) per job, times in seconds."""
-    made = [Job(id=f"w0!{i}", submit_time=s, size=n, walltime=w, profile=f"{r}") for i, (s, n, w, r) in enumerate(jobs)]
-    return Workload(name="w0", jobs=made, profiles={f"{r}": Delay(duration=r) for *_, r in jobs}, nb_res=4)
-
-
 def run(policy: str, *jobs: tuple[float, int, float, float], hosts: int = 4) -> RunRecord:
     return simulate_workloads(platform(hosts, sleeps=True), [workload(*jobs)], policy, engine_options=ENERGY)
-
-
-def starts(record: RunRecord) -> list[float]:
-    return [start for _, start in sorted(zip(record.jobs.id, record.jobs.start_time.tolist(), strict=True))]
-
-
-def switches(record: RunRecord) -> list[tuple[float, str, int]]:
-    """Time, hosts and pstate of each request (-1: to wake, -2: to sleep), the initial ones left out."""
-    rows = zip(record.pstates.time.tolist(), record.pstates.hosts, record.pstates.pstate.tolist(), strict=True)
-    return [row for row in rows if row[2] < 0]
 
 
 def test_never_lets_no_host_sleep():

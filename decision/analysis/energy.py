@@ -66,7 +66,8 @@ def split_energy(record: RunRecord, platform: Platform, begin: float | None = No
     Args:
         record: the run.
         platform: its hosts, with what they draw.
-        begin: when to begin to count, seconds; the first submission if None.
+        begin: when to begin to count, seconds, and until the last server is off, whatever the hosts; None: from the
+            first submission.
     """
     jobs = only_ran(record.jobs)
     if record.pstates is None or not jobs.id:
@@ -74,7 +75,7 @@ def split_energy(record: RunRecord, platform: Platform, begin: float | None = No
     hosts = (*platform.hosts, *platform.storage)
     first = float(record.jobs.submit_time.min()) if begin is None else begin
     last = float((jobs.start_time + jobs.runtime).max())
-    if any(platform.servers):
+    if any(platform.servers) or begin is not None:
         return _split_by_server(record.pstates, jobs, platform, first, max(last, _all_off(record.pstates, platform)))
     joules = _joules(_stays(record.pstates, hosts, first, last), _uses(jobs))
     return EnergySplit(
@@ -108,11 +109,16 @@ def _split_by_server(table: PstateTable, jobs: JobTable, platform: Platform, fir
     return EnergySplit(total=total, computing=computing, idle=idle, switching=switching, sleeping=sleeping)
 
 
-def _uses_of_servers(uses: _Uses, platform: Platform) -> _Uses:
-    """Each host's busy times are those of its server: the union of all of its hosts'."""
+def _server_numbers(platform: Platform) -> Ints:
+    """The number of each host's server, (H,)."""
     number: dict[str | int, int] = {}
     keys = (name or host for host, name in enumerate(platform.servers))
-    server = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+    return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+
+
+def _uses_of_servers(uses: _Uses, platform: Platform) -> _Uses:
+    """Each host's busy times are those of its server: the union of all of its hosts'."""
+    server = _server_numbers(platform)
     order = np.lexsort((uses.start, server[uses.host]))
     owner, start = server[uses.host][order], uses.start[order]
     end = start + uses.runtime[order]
@@ -122,10 +128,29 @@ def _uses_of_servers(uses: _Uses, platform: Platform) -> _Uses:
     opens[1:] = (owner[1:] != owner[:-1]) | (start[1:] > latest[:-1])
     at = np.flatnonzero(opens)
     begins, ends, owners = start[at], latest[np.append(at[1:], len(start)) - 1] if len(at) else start, owner[at]
-    first, count = np.searchsorted(owners, server), np.bincount(owners, minlength=len(number))[server]
+    first, count = np.searchsorted(owners, server), np.bincount(owners, minlength=server.max() + 1)[server]
     which = np.concatenate([np.arange(b, b + n) for b, n in zip(first.tolist(), count.tolist(), strict=True)])
     which = which.astype(np.int64)
     return _Uses(np.repeat(np.arange(len(server)), count), begins[which], (ends - begins)[which])
+
+
+def count_switches(record: RunRecord, platform: Platform, begin: float | None = None) -> float:
+    """Hosts that were asked to change pstate; of servers each counts once. nan where energy was not simulated.
+
+    Args:
+        record: the run.
+        platform: its hosts.
+        begin: when to begin to count, seconds; the beginning of the run if None.
+    """
+    table = record.pstates
+    if table is None:
+        return math.nan
+    if begin is None and not any(platform.servers):
+        return float(record.nb_switches)
+    row, host = _pairs(table.hosts)
+    asked = (table.pstate[row] < 0) & (table.time[row] >= (begin or 0.0)) & (host < len(platform.hosts))
+    server = _server_numbers(platform)[host[asked]]
+    return float(len(np.unique(np.column_stack((table.time[row][asked], server)), axis=0)))
 
 
 def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Floats:

@@ -13,7 +13,7 @@ from decision.model.record import SHORTEST_RUNTIME, Floats, JobTable, RunRecord
 from decision.model.topology import FatTree
 
 from . import metrics as m
-from .energy import EnergySplit, split_energy
+from .energy import EnergySplit, count_switches, split_energy
 
 
 class Metric(NamedTuple):
@@ -52,12 +52,13 @@ METRICS: dict[str, Metric] = {
         Metric("throughput", "jobs/h", "higher", "jobs that ran per hour"),
         Metric("fairness", "", "higher", "Jain's index of users' mean bounded slowdowns", most=1),
         Metric("hops", "hops", "lower", "mean communication-hop cost of a job, where the topology is known"),
+        Metric("wait_over_walltime", "", "lower", "mean of waiting time over walltime (batsim-py's stretch)"),
         Metric("stretch", "", "lower", "mean run time of a job over its recorded one, without communication"),
         Metric("energy", _JOULES, "lower", "energy of all hosts"),
         Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
         Metric("energy_waste", _JOULES, "lower", "idle + switching energy"),
-        Metric("switches", "", "lower", "hosts asked to change pstate"),
+        Metric("switches", "", "lower", "hosts, or servers of several hosts, asked to change pstate"),
         Metric("rejected", "jobs", "lower", "jobs that were turned away"),
     )
 }
@@ -82,6 +83,7 @@ _DEFINED_IN: dict[str, object] = {
     "throughput": m.throughput,
     "fairness": m.fairness,
     "hops": m.communication_hops,
+    "wait_over_walltime": m.waits_over_walltime,
     "stretch": m.stretches,
     "energy": EnergySplit,
     "idle_energy": EnergySplit,
@@ -112,7 +114,11 @@ def find_metric(name: str) -> Metric:
 
 
 def measure_run(
-    record: RunRecord, platform: Platform, users: Mapping[str, str], recorded: Mapping[str, float] | None = None
+    record: RunRecord,
+    platform: Platform,
+    users: Mapping[str, str],
+    recorded: Mapping[str, float] | None = None,
+    begin: float | None = None,
 ) -> dict[str, float]:
     """All metrics of a run by name; nan where they have no value.
 
@@ -121,8 +127,9 @@ def measure_run(
         platform: its hosts.
         users: who submitted each job, by id; may be incomplete.
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
+        begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    return _of_jobs(record, platform, users, recorded or {}) | _of_energy(record, platform)
+    return _of_jobs(record, platform, users, recorded or {}) | _of_energy(record, platform, begin)
 
 
 def _of_jobs(
@@ -148,6 +155,7 @@ def _of_jobs(
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
         "hops": m.mean(_hops(jobs, platform)) if platform.topology else math.nan,
+        "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "rejected": float(len(record.jobs.id) - len(jobs.id)),
     }
@@ -160,12 +168,12 @@ def _hops(jobs: JobTable, platform: Platform) -> Floats:
     return m.tree_hops(jobs, platform.topology.down, places)
 
 
-def _of_energy(record: RunRecord, platform: Platform) -> dict[str, float]:
-    split = split_energy(record, platform)
+def _of_energy(record: RunRecord, platform: Platform, begin: float | None) -> dict[str, float]:
+    split = split_energy(record, platform, begin)
     return {
         "energy": split.total,
         "idle_energy": split.idle,
         "switching_energy": split.switching,
         "energy_waste": split.waste,
-        "switches": math.nan if record.pstates is None else float(record.nb_switches),
+        "switches": count_switches(record, platform, begin),
     }

@@ -110,6 +110,12 @@ def stretches(jobs: JobTable, recorded: Mapping[str, float]) -> Floats:
     return jobs.runtime[known] / wanted[known]
 
 
+def waits_over_walltime(jobs: JobTable) -> Floats:
+    """``w / walltime`` of each job that has a walltime."""
+    known = np.isfinite(jobs.walltime)
+    return waiting_times(jobs)[known] / jobs.walltime[known]
+
+
 def per_processor_slowdowns(jobs: JobTable) -> Floats:
     """``max(1, (w + p) / (q * p))`` of each job (Zotkin and Keleher 1999, without a bound)."""
     return np.maximum(1.0, turnaround_times(jobs) / (jobs.size * jobs.runtime))

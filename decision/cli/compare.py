@@ -14,6 +14,7 @@ from .options import (
     DEFAULT_TIMEOUT,
     PAPER,
     BatsimOption,
+    DaysOption,
     DecideLimitOption,
     DpiOption,
     EnergyOption,
@@ -33,6 +34,7 @@ from .options import (
     WalltimeOption,
     WidthOption,
     WorkloadsOption,
+    read_days,
     read_pairs,
     read_selection,
 )
@@ -115,6 +117,7 @@ def compare_command(
     batsim: BatsimOption = "batsim",
     energy: EnergyOption = False,
     jobs: SelectOption = None,
+    days: DaysOption = None,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
@@ -138,7 +141,10 @@ def compare_command(
 
     Each workload is compared separately; runs are parallel. Finished runs are
     cached in FOLDER/runs: the same command resumes after Ctrl-C, and with more
-    sequences or policies only the new runs are made. Prints, for each metric,
+    sequences or policies only the new runs are made. With --days each day of the
+    workload is a run of its own: it begins an hour before midnight, so that idle
+    servers sleep by then, and its energy is counted from midnight until the last
+    server is off. Prints, for each metric,
     the interquartile mean of the runs and the probability of improvement over
     the baseline, with 95 % confidence intervals, for which sequences that share
     jobs count together; of whole workloads a table of all metrics. Writes
@@ -148,7 +154,7 @@ def compare_command(
     Metrics: bounded_slowdown, wait, p95_wait, p99_wait, max_wait, late_starts,
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
-    hops, stretch, rejected; with --energy also energy, idle_energy, switching_energy,
+    hops, stretch, wait_over_walltime, rejected; with --energy also energy, idle_energy, switching_energy,
     energy_waste, switches.
 
     Examples:
@@ -162,6 +168,11 @@ def compare_command(
       decision compare -p platforms/taurus.xml -w a.json -w b.json -E \\
           --policy easy --policy easy,power=idle-timeout,idle_timeout=300 \\
           --metric energy_waste --metric wait
+
+      decision compare -p orion.xml -w days.json -E --days 0:300 \\
+          --policy first-fit,start=bound,power=idle-timeout \\
+          --policy saf+first-fit,start=bound,power=idle-timeout,allocation=pack \\
+          --metric energy_waste --metric switches --metric wait
 
       decision compare --config study.toml, a file like
 
@@ -190,6 +201,7 @@ def compare_command(
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
     refuse_unused(context, dict.fromkeys(("batsim", "timeout"), Engine.BATSIM in engines), "it needs --engine batsim")
     refuse_unused(context, {"windows": not whole}, "--whole runs each workload once")
+    refuse_unused(context, {"windows": days is None, "whole": days is None}, "--days runs each day alone")
     refuse_unused(context, {"length": windows > 0}, "it needs --windows")
     plan = ComparisonPlan(
         platform=platform,
@@ -203,6 +215,7 @@ def compare_command(
         windows=windows,
         length=length,
         draw=draw,
+        days=read_days(days),
         seeds=seeds,
         timeout=timeout,
         decide_limit=decide_limit,

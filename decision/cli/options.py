@@ -148,6 +148,15 @@ SelectOption = Annotated[
         "--select", help="Use only jobs A to B - 1, in order of submission.", metavar="A:B", rich_help_panel=_JOBS
     ),
 ]
+DaysOption = Annotated[
+    str | None,
+    typer.Option(
+        "--days",
+        help="Run each of these days alone: A to B - 1 of those with two submissions or more.",
+        metavar="A:B",
+        rich_help_panel=_JOBS,
+    ),
+]
 NodesOption = Annotated[
     int | None, typer.Option("--nodes", help="Leave out jobs that need more hosts.", min=1, rich_help_panel=_JOBS)
 ]
@@ -271,6 +280,12 @@ def read_range(text: str | None, option: str = "--select") -> slice | None:
     if not colon or not all(part == "" or part.isdigit() for part in (first, last)):
         raise ConfigError(f"{option} {text!r}: write it as a:b, like 0:1000")
     return slice(int(first) if first else None, int(last) if last else None)
+
+
+def read_days(text: str | None) -> tuple[int, int | None] | None:
+    """The days of ``--days a:b``, None where none were named. Raises ConfigError."""
+    chosen = read_range(text, "--days")
+    return None if chosen is None else (chosen.start or 0, chosen.stop)
 
 
 def read_selection(jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None) -> "Selection":

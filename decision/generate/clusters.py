@@ -1,6 +1,7 @@
 """Clusters of equal hosts, with the power states of a measured Grid'5000 server or simpler ones."""
 
 from textwrap import fill
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +39,16 @@ _ON_SECONDS, _ON_WATTS = 151.52, 125.174
 _SLEEP_SPEED = 1e-3  # flop/s; nothing is computed asleep, but SimGrid wants a speed
 
 
+class SwitchTimes(NamedTuple):
+    """How long a server takes to switch."""
+
+    wake: float  # seconds
+    sleep: float  # seconds
+
+
+_MEASURED = SwitchTimes(wake=_ON_SECONDS, sleep=_OFF_SECONDS)
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster of Grid'5000, and what is wanted of it."""
 
@@ -47,6 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     by_core: bool = False  # one host per core, not per server
     power: bool = False  # with the power and sleep states of a server of taurus, the only one measured in all of them
     network: bool = False  # with links
+    switch_times: SwitchTimes | None = None  # in place of those of taurus
 
     @property
     def nb_servers(self) -> int:
@@ -68,7 +80,8 @@ def grid5000_cluster(wanted: Wanted) -> Platform:
     share = cores if wanted.by_core else 1  # hosts that a server is made of
     check_number(wanted.nb_servers * share)
     speed = wanted.cluster.core_speed(wanted.flops) * cores / share
-    pstates, sleep, off = taurus_power(speed, share) if wanted.power else ((PowerState(speed),), (), {})
+    times = wanted.switch_times or _MEASURED
+    pstates, sleep, off = taurus_power(speed, share, times) if wanted.power else ((PowerState(speed),), (), {})
     hosts = [
         (name, {**off, **properties})
         for number in range(1, wanted.nb_servers + 1)
@@ -93,19 +106,21 @@ def describe_cluster(wanted: Wanted) -> str:
     if wanted.by_core:
         lines.append("The property 'server' groups the cores of a server: they are one machine and switch together.")
     if wanted.power:
-        lines += _power_description(cluster, wanted.by_core)
+        lines += _power_description(cluster, wanted.by_core, wanted.switch_times)
     lines.append(_network_description(cluster) if wanted.network else "No network: messages take no time.")
     return "\n".join(fill(line, 110) for line in lines)
 
 
-def _power_description(cluster: Grid5000Cluster, by_core: bool) -> list[str]:
-    own = "as measured and published with Batsim's energy platforms"
+def _power_description(cluster: Grid5000Cluster, by_core: bool, chosen: SwitchTimes | None) -> list[str]:
+    own, times = "as measured and published with Batsim's energy platforms", chosen or _MEASURED
     borrowed = f"those of a server of taurus, {own}; none of {cluster.name} are known"
     lines = [
         f"Power at 13 frequencies, asleep, and while switching: {own if cluster is _TAURUS else borrowed}.",
-        "A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; 14 (off, 6.1 s) and 15 (on, 151.52 s) only "
-        "model the switches.",
+        f"A pstate's power is idle : epsilon : computing. Pstate 13 sleeps; 14 (off, {times.sleep:g} s) and 15 (on, "
+        f"{times.wake:g} s) only model the switches.",
     ]
+    if chosen:
+        lines.append(f"How long switches take was chosen; measured are {_OFF_SECONDS:g} s (off) and {_ON_SECONDS:g} s.")
     if by_core:
         lines.append(f"A core draws 1/{cluster.cores} of what its server draws.")
     return lines
@@ -125,7 +140,9 @@ def _hosts_of(server: str, cores: int) -> list[tuple[str, dict[str, str]]]:
     return [(f"{server}-core-{core:02d}", {"server": server}) for core in range(cores)]
 
 
-def taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]:
+def taurus_power(
+    speed: float, share: int, times: SwitchTimes = _MEASURED
+) -> tuple[tuple[PowerState, ...], tuple[SleepState, ...], dict[str, str]]:
     """Pstates, sleep states and further properties of a host that is one of `share` equal parts of a server."""
 
     def watts(of_server: float) -> float:
@@ -140,8 +157,8 @@ def taurus_power(speed: float, share: int) -> tuple[tuple[PowerState, ...], tupl
     pstates = (
         *computing,
         _constant(_SLEEP_SPEED, asleep),
-        _constant(1 / _OFF_SECONDS, watts(_OFF_WATTS)),
-        _constant(1 / _ON_SECONDS, watts(_ON_WATTS)),
+        _constant(1 / times.sleep, watts(_OFF_WATTS)),
+        _constant(1 / times.wake, watts(_ON_WATTS)),
     )
     return pstates, (SleepState(sleep, sleep + 1, sleep + 2),), {"wattage_off": f"{asleep}"}
 

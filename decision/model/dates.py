@@ -6,6 +6,7 @@ within a log are not followed, so that each day has 24 hours.
 
 import datetime
 import math
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,6 +17,8 @@ from .record import Ints
 from .workload import Workload
 
 DAY = 86_400  # seconds
+DAY_LEAD = 3600.0  # seconds from the beginning of a day's own run to its midnight: idle servers fall asleep in it
+_FEWEST_OF_A_DAY = 2  # submissions
 LAST_DATE = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _THURSDAY = 3  # 1970-01-01
@@ -86,6 +89,47 @@ def _shown(workload: Workload) -> Floats:
 def days(workload: Workload) -> Ints:
     """The day on which each job is submitted, (J,), counted from 1970-01-01, or from 0 s where no date is known."""
     return np.floor(_shown(workload) / DAY).astype(np.int64)
+
+
+class BusyDay(NamedTuple):
+    """A day with two submissions or more."""
+
+    midnight: float  # when it begins, in the workload's seconds
+    first: int  # job, in order of submission
+    jobs: int
+
+
+def busy_days(workload: Workload) -> list[BusyDay]:
+    """The days with two submissions or more, of a workload whose jobs are in order of submission."""
+    day, first, jobs = np.unique(days(workload), return_index=True, return_counts=True)
+    rows = zip(day.tolist(), first.tolist(), jobs.tolist(), strict=True)
+    return [BusyDay(midnight(workload, d), f, n) for d, f, n in rows if n >= _FEWEST_OF_A_DAY]
+
+
+def chosen_days(workload: Workload, chosen: slice) -> list[BusyDay]:
+    """Some of the days with two submissions or more, counted from 0.
+
+    Raises:
+        ConfigError: if none is left.
+    """
+    found = busy_days(workload)
+    if not found[chosen]:
+        where = workload.path or f"workload {workload.name}"
+        asked = f"{'' if chosen.start is None else chosen.start}:{'' if chosen.stop is None else chosen.stop}"
+        there_are = f"it has {len(found):,} days with two submissions or more, counted from 0"
+        raise ConfigError(f"{where}: no day is left of {asked}; {there_are}", field="days")
+    return found[chosen]
+
+
+def of_day(workload: Workload, day: BusyDay) -> Workload:
+    """The jobs of one day of a workload whose jobs are in order of submission; it begins `DAY_LEAD` before midnight."""
+    later = DAY_LEAD - day.midnight
+    jobs = [
+        msgspec.structs.replace(job, submit_time=job.submit_time + later)
+        for job in workload.jobs[day.first : day.first + day.jobs]
+    ]
+    start = None if workload.unix_start is None else workload.unix_start - later
+    return msgspec.structs.replace(workload, jobs=jobs, unix_start=start)
 
 
 def hours(workload: Workload) -> Ints:

@@ -5,6 +5,9 @@ where there is none they take the lowest free hosts, as first-fit does (best-eff
 Lucarelli et al., Contiguity and locality in backfilling scheduling, CCGrid 2015). Forced contiguity was rejected: a
 reservation that counts hosts could not be kept.
 
+`pack` fills the server that has the fewest free hosts first: hosts with the same property ``server`` are one machine,
+which can sleep only when all of them are idle. Where each host is a server of its own it is as first-fit.
+
 `tree` and `slurm-tree` look at the switches that connect the hosts (`decision.placement.tree`). They change when a job
 starts no more than the others do, as long as the run times of jobs do not depend on their hosts.
 """
@@ -16,7 +19,7 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.tree import place_as_slurm, place_best
-from decision.state.bitmap import count_hosts, next_in, next_out, remove_interval
+from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
 
 from .config import Allocation
 from .plan_arrays import START, add, add_interval
@@ -31,6 +34,9 @@ def plan_start(plan, facts, config, job, size):
         return
     if config.allocation == Allocation.TREE or config.allocation == Allocation.SLURM_TREE:
         _take_on_tree(plan, facts, action, size, config.allocation == Allocation.TREE)
+        return
+    if config.allocation == Allocation.PACK:
+        _take_packed(plan, facts, action, size)
         return
     first = -1
     if config.allocation == Allocation.CONTIGUOUS or config.allocation == Allocation.BEST_FIT:
@@ -103,6 +109,36 @@ def _take_on_tree(plan, facts, action, size, exact):
             _take(plan, action, host, host)
             size -= 1
         host = next_in(plan.free, host + 1)
+
+
+@kernel
+def _take_packed(plan, facts, action, size):
+    picked = np.zeros(len(plan.free), np.uint64)
+    pick_fullest(facts, plan.free, size, picked)
+    host = next_in(picked, 0)
+    while host < len(facts.server):
+        _take(plan, action, host, host)
+        host = next_in(picked, host + 1)
+
+
+@kernel
+def pick_fullest(facts, free, size, picked):
+    """Put `size` of the free hosts into the bitmap: those of the server with the fewest of them first, then by id."""
+    hosts = np.zeros(len(facts.server_begin) - 1, np.int64)  # free ones by server
+    host = next_in(free, 0)
+    while host < len(facts.server):
+        hosts[facts.server[host]] += 1
+        host = next_in(free, host + 1)
+    while size > 0:
+        fullest = -1
+        for server in range(len(hosts)):
+            if hosts[server] > 0 and (fullest < 0 or hosts[server] < hosts[fullest]):
+                fullest = server
+        for i in range(facts.server_begin[fullest], facts.server_begin[fullest + 1]):
+            if size > 0 and has_host(free, facts.server_host[i]):
+                insert_interval(picked, facts.server_host[i], facts.server_host[i])
+                size -= 1
+        hosts[fullest] = 0
 
 
 def check_tree(who: str, platform: Platform) -> None:

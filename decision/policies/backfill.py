@@ -109,18 +109,18 @@ def _reserve_head(state, facts, config, memory, head, taken, free):
     released = 0
     for i in range(taken):
         job = memory.chosen[i]
-        released = _add_release(memory, released, state.now[0] + state.expected_runtime[job], state.size[job])
+        released = add_release(memory, released, state.now[0] + state.expected_runtime[job], state.size[job])
     if has_sleepers(state, config):
         for host in range(len(state.host_state)):
             due = awake_at(state, facts, config, host)
             if due < np.inf:
-                released = _add_release(memory, released, due, 1)
+                released = add_release(memory, released, due, 1)
     memory.counts[HEAD] = head
-    _find_shadow(state, memory, released, state.size[head], free)
+    find_shadow(state, memory, released, state.size[head], free)
 
 
 @kernel
-def _add_release(memory, released, time, hosts):
+def add_release(memory, released, time, hosts):
     """Put one more release into the list, ascending by time; returns the list's length."""
     at = released
     while at > 0 and memory.release_time[at - 1] > time:
@@ -139,7 +139,7 @@ def _add_release(memory, released, time, hosts):
 
 
 @kernel
-def _find_shadow(state, memory, released, wanted, free):
+def find_shadow(state, memory, released, wanted, free):
     """Walk through the ends of running jobs and the other releases until `wanted` hosts are free."""
     shadow = np.inf
     i, j, running = 0, 0, state.count[N_RUNNING]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .config import Allocation, Backfill, Order, PolicyConfig, Power
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start
 
 
 class PolicyLine(NamedTuple):
@@ -24,6 +24,7 @@ class OptionLine(NamedTuple):
     paper: str = ""
 
 
+_DEEPSCHEDULING = "Casagrande et al., AINA 2020"
 _LAN = "cost after Lan et al., 2023"
 _SC17 = "Carastan-Santos and de Camargo, SC 2017"
 _CLUSTER09 = "Tang et al., Cluster 2009"
@@ -87,6 +88,7 @@ ALLOCATIONS: dict[str, tuple[Allocation, PolicyLine]] = {
                 "slurm-tree", "of a fat-tree, the lowest switch that fits, best fit below it", "Slurm, topology/tree"
             ),
         ),
+        (Allocation.PACK, PolicyLine("pack", "the server that is awake with the fewest free hosts first")),
     )
 }
 
@@ -102,6 +104,19 @@ POWERS: dict[str, tuple[Power, PolicyLine]] = {
     )
 }
 
+STARTS: dict[str, tuple[Start, PolicyLine]] = {
+    line.name: (start, line)
+    for start, line in (
+        (Start.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
+        (
+            Start.BOUND,
+            PolicyLine(
+                "bound", "a job gets hosts at once, asleep or not, and starts when the last is awake", _DEEPSCHEDULING
+            ),
+        ),
+    )
+}
+
 ALIASES = {"filler": "first-fit"}
 
 
@@ -112,6 +127,7 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
     "backfill": ("what happens behind a job that does not fit", BACKFILLS),
     "allocation": ("which of the free hosts a job gets", ALLOCATIONS),
     "power": ("when idle hosts sleep", POWERS),
+    "start": ("which hosts a job may be given", STARTS),
 }
 _NUMBERS = (
     ("age_weight", "", "with order=multifactor: of a job's wait, as a share of max_age", _SLURM),
@@ -120,6 +136,7 @@ _NUMBERS = (
     ("idle_timeout", "s", "with power=idle-timeout: a host that is idle for so long sleeps", ""),
     ("keep_awake", "hosts", "with power=keep-awake: idle hosts that stay awake", ""),
     ("wake_time", "s", "with power=...: what a host takes to wake, where the platform does not say it", ""),
+    ("patience", "s", "with start=bound: no server is woken for a job that has waited for less", ""),
 )
 
 
@@ -130,7 +147,7 @@ GUARD = OptionLine(
 
 def composed_options(order: str, backfill: str) -> list[OptionLine]:
     """The options of the composed policy with these slots."""
-    chosen = {"order": order, "backfill": backfill, "allocation": "first-fit", "power": "never"}
+    chosen = {"order": order, "backfill": backfill, "allocation": "first-fit", "power": "never", "start": "awake"}
     slots = [
         OptionLine(slot, chosen[slot], "", f"{summary}: {', '.join(values)}")
         for slot, (summary, values) in SLOTS.items()
@@ -171,4 +188,5 @@ PARTS = [
     PolicyLine("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"),
     *(line._replace(name=f"...,allocation={name}") for name, (_, line) in ALLOCATIONS.items()),
     *(line._replace(name=f"...,power={name}") for name, (_, line) in POWERS.items()),
+    *(line._replace(name=f"...,start={name}") for name, (_, line) in STARTS.items()),
 ]

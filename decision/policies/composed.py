@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
 
 from .allocation import check_tree, plan_start
 from .backfill import choose
+from .bound import decide_bound
 from .catalogue import SLOTS
-from .config import Allocation, Backfill, Order, PolicyConfig, Power
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start
 from .conservative import choose_reserved, next_call
 from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
 from .memory import Memory, config_in, grown_memory, memory_at, new_memory
@@ -33,6 +34,7 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
     "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
+    "patience": (float, "start", (Start.BOUND,)),
 }
 OPTIONS = (*_SLOTS, *_NUMBERS, OPTION)
 
@@ -56,7 +58,9 @@ def decide(state, facts, memory, plan):
     else:
         queue, length = memory.sorted, sort_queue(state, config, memory)
     call = np.inf
-    if config.backfill == Backfill.CONSERVATIVE:
+    if config.start == Start.BOUND:
+        chosen, call = 0, decide_bound(state, facts, config, memory, plan, queue, length)
+    elif config.backfill == Backfill.CONSERVATIVE:
         chosen = choose_reserved(state, facts, config, memory, queue, length)
         call = next_call(state, memory, chosen)
     elif guarded > 0:
@@ -67,7 +71,7 @@ def decide(state, facts, memory, plan):
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
         plan_start(plan, facts, config, memory.chosen[i], state.size[memory.chosen[i]])
-    if config.power != Power.NEVER:
+    if config.power != Power.NEVER and config.start == Start.AWAKE:
         call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
@@ -97,12 +101,13 @@ class ComposedPolicy(CompiledPolicy):
         backfill: what happens behind a job that does not fit.
         allocation: which of the free hosts a job gets.
         power: when idle hosts sleep.
+        start: which hosts a job may be given; ``bound`` needs the power slot idle-timeout.
         guard: seconds after which a job that waits gets a reservation that nothing may delay, or ``auto``
             (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
             its arrival, it changes nothing.
         numbers: ``age_weight``, ``size_weight`` and ``max_age`` (seconds) of the order multifactor;
             ``idle_timeout`` (seconds) and ``keep_awake`` (hosts) of the power slots of these names; ``wake_time``
-            (seconds) where the platform does not say how long hosts take to wake.
+            (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of bound jobs.
 
     Raises:
         ConfigError: for a name or number that makes no sense.
@@ -116,18 +121,21 @@ class ComposedPolicy(CompiledPolicy):
         backfill: str = "none",
         allocation: str = "first-fit",
         power: str = "never",
+        start: str = "awake",
         guard: float | str | None = None,
         **numbers: Any,
     ) -> None:
         self.name = _name(order, backfill)
         codes: dict[str, Any] = {
             slot: _code(self.name, slot, value)
-            for slot, value in (("order", order), ("backfill", backfill), ("allocation", allocation), ("power", power))
+            for slot, value in zip(_SLOTS, (order, backfill, allocation, power, start), strict=True)
         }
         refuse_unknown(self.name, numbers, OPTIONS)
         settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
             settings[OPTION] = read_guard(self.name, guard)
+        if codes["start"] == Start.BOUND:
+            _check_bound(self.name, codes, guard is not None)
         self._given = PolicyConfig(**codes, **settings)
         self.config = self._given
 
@@ -147,6 +155,8 @@ class ComposedPolicy(CompiledPolicy):
         if self._given.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
             check_tree(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
+        if self._given.start == Start.BOUND and not any(host.sleep for host in platform.hosts):
+            _refuse_sleepless(self.name, platform)
         guard = math.inf if self._given.backfill == Backfill.CONSERVATIVE else self._given.guard
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
 
@@ -162,6 +172,27 @@ def _name(order: str, backfill: str) -> str:
     if backfill == "none":
         return order
     return backfill if order == "fcfs" else f"{order}+{backfill}"
+
+
+def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool) -> None:
+    """Refuse what does not go with start=bound."""
+    wrong = {
+        "needs power=idle-timeout": codes["power"] != Power.IDLE_TIMEOUT,
+        "needs allocation=first-fit or allocation=pack": codes["allocation"]
+        not in (Allocation.LOWEST, Allocation.PACK),
+        "keeps no reservations: it needs backfill=none, first-fit or easy": codes["backfill"] == Backfill.CONSERVATIVE,
+        f"keeps no reservations: it cannot have the option {OPTION}": guarded,
+    }
+    for text, is_wrong in wrong.items():
+        if is_wrong:
+            raise ConfigError(f"policy {policy}: start=bound {text}")
+
+
+def _refuse_sleepless(policy: str, platform: Platform) -> NoReturn:
+    none = f"start=bound needs hosts that sleep, and {platform.path or 'the platform'} has none"
+    raise ConfigError(
+        f"policy {policy}: {none}; decision platform grid5000 --energy taurus makes some", field="platform"
+    )
 
 
 def _allocation_name(config: PolicyConfig) -> str:

@@ -45,6 +45,7 @@ class Allocation(IntEnum):
     SCATTERED = 3
     TREE = 4
     SLURM_TREE = 5
+    PACK = 6
 
 
 class Power(IntEnum):
@@ -53,6 +54,13 @@ class Power(IntEnum):
     NEVER = 0
     IDLE_TIMEOUT = 1
     KEEP_AWAKE = 2
+
+
+class Start(IntEnum):
+    """Which hosts a job may be given."""
+
+    AWAKE = 0
+    BOUND = 1
 
 
 AUTO = -1.2  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY so far
@@ -67,6 +75,7 @@ class PolicyConfig(NamedTuple):
     power: int = int(Power.NEVER)
     seed: int = 0
     keep_awake: int = 0  # hosts
+    start: int = int(Start.AWAKE)
     age_weight: float = 1000.0
     size_weight: float = 1000.0
     max_age: float = 7 * 86400.0  # seconds at which age counts in full
@@ -74,3 +83,4 @@ class PolicyConfig(NamedTuple):
     wake_time: float = 0.0  # seconds to wake a host
     doze_time: float = 0.0  # seconds to put a host to sleep
     guard: float = math.inf  # seconds after which a waiting job is guarded; below 0 as AUTO
+    patience: float = 0.0  # seconds that a job waits before a server is woken for it

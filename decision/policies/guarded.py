@@ -15,8 +15,8 @@ from .guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_
 from .memory import KEPT, Memory, config_in, grown_memory, new_memory, note_decision
 from .plan_arrays import REJECT, SET_PSTATE, START, add
 from .policy import Plan, Policy
-from .power import wake_lowest
 from .profile import add_free
+from .servers import wake_lowest
 
 
 class GuardedPolicy:

@@ -8,11 +8,12 @@ from decision.bundle import F8, I4, I8, F8x2, bundle_at
 from decision.jit import kernel
 from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
 
-from .config import Backfill, Order, PolicyConfig
+from .booking import Booking, new_booking
+from .config import Backfill, Order, PolicyConfig, Start
 from .profile import Profile
 from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
 
-_WHOLE = 6  # numbers of a config that are whole, the first ones
+_WHOLE = 7  # numbers of a config that are whole, the first ones
 
 # Memory.counts
 ORDERED = 0  # jobs numbered below this have been put into `sorted`
@@ -44,14 +45,14 @@ FREED_ROOM = 64  # bits of a word
 LEVELS = 32  # powers of two up to the largest size of a job
 
 
-class Memory(Profile, Shadow):
+class Memory(Profile, Shadow, Booking):
     """What a composed policy is and remembers from call to call, its availability profile included.
 
     Arrays that its slots do not use are empty.
     """
 
-    codes: I8  # (6,) the whole numbers of its config
-    numbers: F8  # (7,) the others
+    codes: I8  # (7,) the whole numbers of its config
+    numbers: F8  # (8,) the others
     counts: I8  # (N_COUNTS,)
     times: F8  # (N_TIMES,)
     chosen: I4  # (H,) jobs to start now
@@ -105,6 +106,7 @@ def config_in(memory):
         codes[3],
         codes[4],
         codes[5],
+        codes[6],
         numbers[0],
         numbers[1],
         numbers[2],
@@ -112,6 +114,7 @@ def config_in(memory):
         numbers[4],
         numbers[5],
         numbers[6],
+        numbers[7],
     )
 
 
@@ -149,6 +152,7 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         shadow_start=np.zeros(0),
         shadow_queue=np.zeros(0, np.int32),
         shadow_running=np.zeros(hosts, np.int32),
+        **new_booking(hosts if config.start == Start.BOUND else 0),
     )
     return grown_memory(memory, state, config)
 

@@ -127,7 +127,7 @@ def _will_sleep(state, facts, target, host):
         return facts.pstate_kind[host, target[host]] != PSTATE_COMPUTING
     what = state.host_state[host]
     asleep = facts.pstate_kind[host, state.pstate[host]] == PSTATE_SLEEP
-    return what == SLEEPING or what == SWITCHING_OFF or (what == IDLE and asleep)
+    return what in (SLEEPING, SWITCHING_OFF) or (what == IDLE and asleep)
 
 
 @kernel

@@ -21,6 +21,7 @@ from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
 from decision.jit import is_warm
+from decision.model.dates import DAY_LEAD, BusyDay, chosen_days, of_day
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
@@ -54,6 +55,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     windows: int = 0  # random sequences of jobs of each workload; 0 takes the whole workload
     length: int = 1024  # jobs in a window
     draw: int = 0  # seed of the windows
+    days: tuple[int, int | None] | None = None  # those of the days with two submissions or more; each is run alone
     seeds: int = 1  # of the policies, 0, 1, ...
     timeout: float = 0.0  # seconds to wait for Batsim
     decide_limit: float = 0.0  # as of `PolicyChoice`
@@ -67,6 +69,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     batsim: str
     window: tuple[int, int] | None  # first job and number of jobs, in order of submission
+    midnight: float | None  # seconds: when the day begins that is run alone
     timeout: float
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
 
@@ -81,6 +84,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "selection": msgspec.to_builtins(self.inputs.selection),
             "window": self.window,
             "digests": self.digests,
+            **({} if self.midnight is None else {"midnight": self.midnight}),
         }
 
 
@@ -121,6 +125,10 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
 
 def _describe_windows(plan: ComparisonPlan) -> str:
     cut = plan.selection.jobs != (0, None)
+    if plan.days is not None:
+        first, last = plan.days
+        which = f"days {first}:{'' if last is None else last} of each workload, of those with two submissions or more"
+        return f"{which}; each is a run of its own, which begins an hour before midnight and is counted from then on"
     among = f"jobs {plan.selection.texts()['jobs']} of each workload" if cut else "each workload"
     if not plan.windows:
         return among if cut else f"all of {among}"
@@ -166,16 +174,15 @@ def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
 def runs_of(plan: ComparisonPlan) -> list[ComparedRun]:
     """All runs of a plan, those of one window together. Raises ConfigError if a file or the plan is not valid."""
     digest_of = functools.cache(file_digest)
-    count = len(plan.workloads) * max(1, plan.windows) * plan.seeds * len(plan.policies) * len(plan.engines)
-    check_memory("runs", count, _RUN_SIZE)
+    windows = [(workload, *window) for workload in plan.workloads for window in _windows(plan, workload)]
+    check_memory("runs", len(windows) * plan.seeds * len(plan.policies) * len(plan.engines), _RUN_SIZE)
 
     def choice(policy: str, seed: int) -> PolicyChoice:
         return PolicyChoice(policy=policy, settings=plan.settings, seed=seed, decide_limit=plan.decide_limit)
 
     return [
-        _run(plan, workload, engine, window, choice(policy, seed), digest_of)
-        for workload in plan.workloads
-        for window in _windows(plan, workload)
+        _run(plan, workload, engine, window, midnight, choice(policy, seed), digest_of)
+        for workload, window, midnight in windows
         for seed in range(plan.seeds)
         for policy in plan.policies
         for engine in plan.engines
@@ -187,6 +194,7 @@ def _run(
     workload: Path,
     engine: Engine,
     window: tuple[int, int] | None,
+    midnight: float | None,
     choice: PolicyChoice,
     digest_of: Callable[[Path], str],
 ) -> ComparedRun:
@@ -203,6 +211,7 @@ def _run(
         engine=engine,
         batsim=batsim,
         window=window,
+        midnight=midnight,
         timeout=plan.timeout,
         digests=tuple(map(digest_of, files)),
     )
@@ -212,10 +221,16 @@ def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
     return Inputs(platform=plan.platform, workloads=(workload,), energy=plan.energy, selection=plan.selection)
 
 
-def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[tuple[int, int] | None]:
-    """The windows of a workload, first job and number of jobs; None is all of it."""
+_Window = tuple[tuple[int, int] | None, float | None]
+
+
+def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[_Window]:
+    """The windows of a workload: first job and number of jobs, None for all of it; and of a day its midnight."""
+    if plan.days is not None:
+        days = chosen_days(_read(plan, workload).workloads[0], slice(*plan.days))
+        return [((day.first, day.jobs), day.midnight) for day in days]
     if not plan.windows:
-        return [None]
+        return [(None, None)]
     jobs = len(_read(plan, workload).workloads[0].jobs)
     if jobs < plan.length:
         raise ConfigError(f"{workload}: has {jobs} jobs, too few for windows of {plan.length}")
@@ -225,7 +240,7 @@ def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[tuple[int, int] |
         most = max(different, _MOST_REPEATED)
         raise ConfigError(f"{workload}: {there_are}; choose at most {most:,} windows", field="windows")
     starts = np.random.default_rng(plan.draw).integers(0, different, plan.windows)
-    return [(int(start), plan.length) for start in starts]
+    return [((int(start), plan.length), None) for start in starts]
 
 
 def _read(plan: ComparisonPlan, workload: Path) -> LoadedInputs:
@@ -243,7 +258,11 @@ def _whole_case(inputs: Inputs, digests: tuple[str, ...]) -> LoadedInputs:
 def inputs_of(run: ComparedRun) -> LoadedInputs:
     """What a run simulates, read from its files. Raises InputError."""
     case = _whole_case(run.inputs, run.digests[:2])
-    return case if run.window is None else replace(case, workloads=[cut(case.workloads[0], *run.window)])
+    if run.window is None:
+        return case
+    if run.midnight is not None:
+        return replace(case, workloads=[of_day(case.workloads[0], BusyDay(run.midnight, *run.window))])
+    return replace(case, workloads=[cut(case.workloads[0], *run.window)])
 
 
 def cut(workload: Workload, first: int, length: int) -> Workload:
@@ -288,7 +307,8 @@ def perform_run(run: ComparedRun) -> Result:
         error.args = (f"{_name(run)}: {error}",)
         raise
     users = {job.id: job.user for job in case.workloads[0].jobs}
-    metrics = measure_run(record, case.platform, users, _recorded(case))
+    begin = None if run.midnight is None else DAY_LEAD
+    metrics = measure_run(record, case.platform, users, _recorded(case), begin)
     return {name: value for name, value in metrics.items() if not math.isnan(value)}
 
 

@@ -54,9 +54,7 @@ def platform(hosts: int, sleeps: bool = False, wake: float = 20.0, doze: float =
 class Toy:
     """The arrays of a cluster and of a composed policy."""
 
-    def __init__(
-        self, hosts: int, config: PolicyConfig, sleeps: bool = False, jobs: int = 64, cores: int = 0
-    ) -> None:
+    def __init__(self, hosts: int, config: PolicyConfig, sleeps: bool = False, jobs: int = 64, cores: int = 0) -> None:
         self.facts, pstates = platform_facts(platform(hosts, sleeps, cores=cores), sleeps)
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
         self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))

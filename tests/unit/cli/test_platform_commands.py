@@ -118,3 +118,29 @@ def test_platforms_that_make_no_sense_are_refused(command: str, message: str, tm
     result = cli(*command.split(), "-o", tmp_path / "p.xml")
     assert (result.exit_code, message in result.stderr.replace("\n", " ")) == (2, True)
     assert not list(tmp_path.iterdir())
+
+
+def test_switch_times_replace_the_measured_ones(tmp_path):
+    path = tmp_path / "orion.xml"
+    options = ["--granularity", "core", "--energy", "taurus", "--switch-times", "60,180"]
+    made = cli("grid5000", "orion", *options, "-o", path)
+    assert made.exit_code == 0
+    host = load_platform(path, energy=True).hosts[0]
+    (sleep,) = host.sleep
+    assert 1 / host.pstates[sleep.switch_on].speed == pytest.approx(60)
+    assert 1 / host.pstates[sleep.switch_off].speed == pytest.approx(180)
+    assert "measured are 6.1 s (off) and 151.52 s" in " ".join(path.read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("taurus --switch-times 60", "--switch-times '60': write it as WAKE,SLEEP in seconds above 0, like 60,180"),
+        ("taurus --switch-times 0,180", "--switch-times '0,180': write it as WAKE,SLEEP in seconds above 0"),
+        ("orion --switch-times 60,180", "--switch-times 60,180: hosts of orion do not sleep; add --energy taurus"),
+    ],
+)
+def test_switch_times_that_make_no_sense_are_refused(tmp_path, options, complaint):
+    refused = cli("grid5000", *options.split(), "-o", tmp_path / "x.xml")
+    assert (refused.exit_code, complaint in " ".join(refused.stderr.split())) == (2, True)
+    assert not (tmp_path / "x.xml").exists()

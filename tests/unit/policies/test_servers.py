@@ -21,9 +21,7 @@ ENERGY = EngineOptions(energy=True)
 
 def run(policy, *jobs: tuple[float, int, float, float], on: Platform | None = None) -> RunRecord:
     """Jobs on two servers of two hosts each."""
-    return simulate_workloads(
-        on or platform(4, sleeps=True, cores=2), [workload(*jobs)], policy, engine_options=ENERGY
-    )
+    return simulate_workloads(on or platform(4, sleeps=True, cores=2), [workload(*jobs)], policy, engine_options=ENERGY)
 
 
 def test_facts_know_the_hosts_of_each_server():

@@ -1,0 +1,230 @@
+"""Jobs that have hosts before they can start: bound at once, awake or not, they start when the last host is awake.
+
+So do Casagrande et al., DeepScheduling (AINA 2020), and their program. What happens at one instant, in this order:
+
+1. bound jobs whose hosts are all awake start (`start_due`);
+2. servers that have been idle and unbound for the timeout fall asleep (`sleep_due`), before anybody may choose them;
+3. jobs are bound: to hosts that are awake, waking, asleep, and falling asleep, in this order, then by id (`pick`,
+   `bind`); where all are awake the job starts;
+4. servers that sleep and have a bound host wake (`wake_bound`); those that fall asleep do so once they sleep.
+
+`follow` begins an instant. A job stays in the state's queue while it is bound. It loses its hosts where one of them
+leaves.
+"""
+
+import numpy as np
+
+from decision.bundle import I1, I4, I8, Bundle
+from decision.jit import kernel
+from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
+from decision.state.cluster import N_UNAVAILABLE, QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
+
+from .allocation import pick_fullest
+from .capacity import TOLERANCE, awake_at
+from .plan_arrays import START, add, add_interval
+from .servers import add_sleepers, sleepy_from, switch_off, switch_on
+
+# Booking.rank
+AWAKE, WAKING, ASLEEP, DOZING = range(4)
+_NEVER = -1  # computes, left, or cannot be woken
+
+
+class Booking(Bundle):
+    """Who is bound to what, kept beside the state from decision to decision."""
+
+    bound_to: I4  # (H,) the job that a host is bound to, or that a plan started on it since `follow`; -1 for none
+    bound: I4  # (H,) those jobs in the order in which they were bound; bound[: bound_count[0]]
+    bound_count: I8  # (1,)
+    rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
+    woken: I1  # (H,) by number of the server: whether a host of it is bound
+
+
+def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
+    """The arrays of a `Booking` of so many hosts, nobody being bound."""
+    return {
+        "bound_to": np.full(hosts, -1, np.int32),
+        "bound": np.zeros(hosts, np.int32),
+        "bound_count": np.zeros(1, np.int64),
+        "rank": np.zeros(hosts, np.int8),
+        "woken": np.zeros(hosts, np.int8),
+    }
+
+
+@kernel
+def follow(state, booking):
+    """Forget the jobs that no longer wait, and those that lost a host."""
+    if state.count[N_UNAVAILABLE] > 0:
+        for host in range(len(booking.bound_to)):
+            if booking.bound_to[host] >= 0 and state.host_state[host] == UNAVAILABLE:
+                _unbind(booking, booking.bound_to[host])
+    kept = 0
+    for i in range(booking.bound_count[0]):
+        job = booking.bound[i]
+        if state.job_state[job] == QUEUED:
+            booking.bound[kept] = job
+            kept += 1
+    if kept < booking.bound_count[0]:
+        for host in range(len(booking.bound_to)):
+            if booking.bound_to[host] >= 0 and state.job_state[booking.bound_to[host]] != QUEUED:
+                booking.bound_to[host] = -1
+    booking.bound_count[0] = kept
+
+
+@kernel
+def _unbind(booking, job):
+    kept = 0
+    for i in range(booking.bound_count[0]):
+        if booking.bound[i] != job:
+            booking.bound[kept] = booking.bound[i]
+            kept += 1
+    booking.bound_count[0] = kept
+    for host in range(len(booking.bound_to)):
+        if booking.bound_to[host] == job:
+            booking.bound_to[host] = -1
+
+
+@kernel
+def is_bound(booking, job):
+    """Whether a job has its hosts."""
+    found = False
+    for i in range(booking.bound_count[0]):
+        found |= booking.bound[i] == job
+    return found
+
+
+@kernel
+def start_due(state, booking, plan):
+    """Start the bound jobs whose hosts are all awake; hosts that are bound are not free in the plan."""
+    for i in range(booking.bound_count[0]):
+        ready = True
+        for host in range(len(booking.bound_to)):
+            if booking.bound_to[host] == booking.bound[i]:
+                ready &= has_host(state.free, host)
+        if ready:
+            _start(booking, plan, booking.bound[i])
+    for host in range(len(booking.bound_to)):
+        if booking.bound_to[host] >= 0:
+            remove_interval(plan.free, host, host)
+
+
+@kernel
+def _start(booking, plan, job):
+    action = add(plan, START, job)
+    for host in range(len(booking.bound_to)):
+        if booking.bound_to[host] == job:
+            add_interval(plan, action, host, host)
+
+
+@kernel
+def sleep_due(state, facts, booking, plan, timeout):
+    """Put the servers to sleep that have been idle and unbound for `timeout` seconds; ranks all hosts."""
+    wanted = np.zeros(len(plan.free), np.uint64)
+    for server in range(len(facts.server_begin) - 1):
+        if sleepy_from(state, facts, plan, server, timeout) <= state.now[0] + TOLERANCE:
+            for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
+                insert_interval(wanted, facts.server_host[i], facts.server_host[i])
+    switch_off(state, facts, plan, wanted)
+    _rank_hosts(state, facts, booking, wanted)
+
+
+@kernel
+def _rank_hosts(state, facts, booking, dozing):
+    booking.woken[:] = 0
+    for host in range(len(booking.rank)):
+        what, rank = state.host_state[host], _NEVER
+        if has_host(state.free, host):
+            rank = DOZING if has_host(dozing, host) else AWAKE
+        elif facts.sleep_pstate[host] >= 0:
+            if what == SWITCHING_ON:
+                rank = WAKING
+            elif what == SLEEPING:
+                rank = ASLEEP
+            elif what == SWITCHING_OFF:
+                rank = DOZING
+        booking.rank[host] = rank
+        if booking.bound_to[host] >= 0:
+            booking.woken[facts.server[host]] = 1
+
+
+@kernel
+def next_timeout(state, facts, plan, timeout):
+    """When (seconds) the next server will have been idle and unbound for `timeout`; inf for never."""
+    due = np.inf
+    for server in range(len(facts.server_begin) - 1):
+        due = min(due, sleepy_from(state, facts, plan, server, timeout))
+    return due
+
+
+@kernel
+def count_available(booking):
+    """How many hosts a job can be bound to."""
+    hosts = 0
+    for host in range(len(booking.rank)):
+        hosts += booking.rank[host] >= 0 and booking.bound_to[host] < 0
+    return hosts
+
+
+@kernel
+def pick(facts, booking, plan, size, packs, wakes, picked):
+    """Put `size` hosts for a job into the empty bitmap; whether there are so many.
+
+    `packs` is whether the fullest servers go first among those that are awake, `wakes` whether the job may wake
+    servers that no other job wakes.
+    """
+    free = count_hosts(plan.free)
+    if packs:
+        pick_fullest(facts, plan.free, min(size, free), picked)
+    else:
+        _pick_lowest(plan.free, min(size, free), picked)
+    left = size - min(size, free)
+    for rank in range(WAKING, DOZING + 1):
+        for host in range(len(booking.rank)):
+            is_one = booking.rank[host] == rank and booking.bound_to[host] < 0
+            if left > 0 and is_one and (rank == WAKING or wakes or booking.woken[facts.server[host]]):
+                insert_interval(picked, host, host)
+                left -= 1
+    return left == 0
+
+
+@kernel
+def _pick_lowest(free, size, picked):
+    host = -1
+    for _ in range(size):
+        host = next_in(free, host + 1)
+        insert_interval(picked, host, host)
+
+
+@kernel
+def bind(facts, booking, plan, job, picked):
+    """Bind a job to the hosts of the bitmap; where all are awake it starts."""
+    host, hosts, ready = next_in(picked, 0), len(booking.bound_to), True
+    while host < hosts:
+        booking.bound_to[host] = job
+        booking.woken[facts.server[host]] = 1
+        ready &= booking.rank[host] == AWAKE
+        remove_interval(plan.free, host, host)
+        host = next_in(picked, host + 1)
+    booking.bound[booking.bound_count[0]] = job
+    booking.bound_count[0] += 1
+    if ready:
+        _start(booking, plan, job)
+
+
+@kernel
+def ready_at(state, facts, config, booking, host):
+    """When (seconds) a host is awake that is bound now."""
+    if booking.rank[host] == AWAKE:
+        return state.now[0]
+    if has_host(state.free, host):  # the plan puts it to sleep
+        return state.now[0] + config.doze_time + config.wake_time
+    return awake_at(state, facts, config, host)
+
+
+@kernel
+def wake_bound(state, facts, booking, plan):
+    """Wake the servers that sleep and have a bound host."""
+    wanted = np.zeros(len(plan.free), np.uint64)
+    for host in range(len(booking.rank)):
+        if booking.rank[host] == ASLEEP and booking.bound_to[host] >= 0 and not has_host(wanted, host):
+            add_sleepers(state, facts, facts.server[host], wanted)
+    switch_on(state, facts, plan, wanted)

@@ -1,0 +1,101 @@
+"""Composed policies whose jobs are bound to hosts before they can start (`booking`).
+
+The rules are those of `backfill`, but a host that sleeps counts as one that is free. With `patience` a job that has
+waited for less wakes no server. The head's reservation under EASY is at the shadow time, when enough hosts will be
+free, asleep or not; where it only waits for its patience to end, at that time.
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.bitmap import has_host
+
+from .backfill import add_release, find_shadow
+from .booking import (
+    bind,
+    count_available,
+    follow,
+    is_bound,
+    next_timeout,
+    pick,
+    ready_at,
+    sleep_due,
+    start_due,
+    wake_bound,
+)
+from .capacity import TOLERANCE
+from .config import Allocation, Backfill
+from .memory import EXTRA, SHADOW
+
+
+@kernel
+def decide_bound(state, facts, config, memory, plan, queue, length):
+    """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
+    follow(state, memory)
+    start_due(state, memory, plan)
+    sleep_due(state, facts, memory, plan, config.idle_timeout)
+    call = _bind_jobs(state, facts, config, memory, plan, queue, length)
+    wake_bound(state, facts, memory, plan)
+    return min(call, next_timeout(state, facts, plan, config.idle_timeout))
+
+
+@kernel
+def _bind_jobs(state, facts, config, memory, plan, queue, length):
+    """Bind what the rule lets start, in order; returns when the patience of a job ends that could start then."""
+    call, headless, available = np.inf, True, count_available(memory)
+    for i in range(length):
+        job = queue[i]
+        if available == 0 or (not headless and config.backfill == Backfill.NONE):
+            break
+        if is_bound(memory, job):
+            continue
+        size, patient = state.size[job], state.submit_time[job] + config.patience
+        if size <= available:
+            picked = np.zeros(len(plan.free), np.uint64)
+            wakes = patient <= state.now[0] + TOLERANCE
+            if pick(facts, memory, plan, size, config.allocation == Allocation.PACK, wakes, picked):
+                if (
+                    headless
+                    or config.backfill != Backfill.EASY
+                    or _harms_nobody(state, facts, config, memory, job, picked)
+                ):
+                    bind(facts, memory, plan, job, picked)
+                    available -= size
+                continue
+            call = min(call, patient)
+        if headless and config.backfill == Backfill.EASY:
+            _reserve_bound_head(state, facts, config, memory, size, available, patient)
+        headless = False
+    return call
+
+
+@kernel
+def _harms_nobody(state, facts, config, memory, job, picked):
+    """Whether a job on these hosts leaves the head's reservation alone; takes of the hosts that it leaves over."""
+    begin = state.now[0]
+    for host in range(len(memory.rank)):
+        if has_host(picked, host):
+            begin = max(begin, ready_at(state, facts, config, memory, host))
+    if begin + state.expected_runtime[job] <= memory.times[SHADOW]:
+        return True
+    if state.size[job] > memory.counts[EXTRA]:
+        return False
+    memory.counts[EXTRA] -= state.size[job]
+    return True
+
+
+@kernel
+def _reserve_bound_head(state, facts, config, memory, size, available, patient):
+    """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
+    if size <= available:
+        memory.times[SHADOW] = patient
+        memory.counts[EXTRA] = available - size
+        return
+    released = 0
+    for i in range(memory.bound_count[0]):
+        job, begin = memory.bound[i], state.now[0]
+        for host in range(len(memory.bound_to)):
+            if memory.bound_to[host] == job:
+                begin = max(begin, ready_at(state, facts, config, memory, host))
+        released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
+    find_shadow(state, memory, released, size, available)

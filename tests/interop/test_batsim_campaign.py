@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.engine_worlds import Manners, World, worlds
+from helpers.policy_toys import platform as servers
 from helpers.real_batsim import converse_with_batsim, run_policy_beside_batsim
 from hypothesis import HealthCheck, given, settings
 
@@ -86,6 +87,24 @@ def test_a_policy_runs_as_on_batsim(batsim: str, tmp_path: Path, case: int) -> N
         whims=b"",
         manners=Manners(),
     )
+    assert run_policy_beside_batsim(world, policy, case, batsim, tmp_path) == []
+
+
+@pytest.mark.parametrize("case", range(FIRST, FIRST + CASES))
+def test_bound_starts_run_as_on_batsim(batsim: str, tmp_path: Path, case: int) -> None:
+    rng = np.random.default_rng(case)
+    order, backfill = rng.choice(list(ORDERS)), rng.choice(["none", "first-fit", "easy"])
+    packs, patience = rng.choice(["first-fit", "pack"]), rng.choice([0, 30])
+    policy = f"{order}+{backfill},start=bound,power=idle-timeout,idle_timeout={rng.choice([0, 5, 60])}"
+    world = World(
+        platform=servers(6, sleeps=True, cores=int(rng.integers(2, 4))),
+        workloads=(_workload(rng, "w0", 6, float(rng.choice([1.0, 10.0])), False),),
+        events=(),
+        options=EngineOptions(energy=True),
+        whims=b"",
+        manners=Manners(),
+    )
+    policy += f",allocation={packs},patience={patience}"
     assert run_policy_beside_batsim(world, policy, case, batsim, tmp_path) == []
 
 

@@ -26,6 +26,7 @@ POLICIES = [
     ("wfp3+first-fit", {}),
     ("easy", {"power": "idle-timeout", "idle_timeout": "120"}),
     ("conservative", {"power": "keep-awake", "keep_awake": "2"}),
+    ("saf+easy", {"power": "idle-timeout", "idle_timeout": "120", "start": "bound", "patience": "60"}),
     ("kamelot", {"reaction": "1.5"}),
     ("saf+first-fit", {"guard": "600"}),
     ("sjf+easy", {"power": "idle-timeout", "idle_timeout": "120", "guard": "auto"}),

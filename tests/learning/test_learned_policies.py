@@ -14,11 +14,14 @@ from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
 from decision.formats.input_facts import file_facts
+from decision.generate.topologies import full_tree, networked
 from decision.learn import SHIPPED
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import PpoConfig, load_config
 from decision.learn.schedulers import EpisodeComparison, train_scheduler
 from decision.model.errors import ConfigError, InputError
+from decision.model.platform import PowerState
+from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.policies import find_policy, list_policies
 from decision.runs.engines import simulate_by_messages
@@ -205,9 +208,10 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
 
 
 FOR_256_HOSTS = ["dbf-0-10"]
+FOR_TREES = ["repair"]
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", sorted({*SHIPPED} - {*FOR_TREES}))
 def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name, mixed):
     if name in FOR_256_HOSTS:
         with pytest.raises(ConfigError, match=r"256 hosts"):
@@ -221,9 +225,23 @@ def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name
     assert EpisodeComparison(platform, mixed, 50, 2, 0).metrics(name)["waiting_time"].shape == (2,)
 
 
+@pytest.mark.parametrize("policy", ["repair", "window,solver=nsa,steps=20,repair=repair"])
+def test_what_is_shipped_for_trees_runs_on_any_of_three_levels_or_says_so(policy, mixed):
+    name, *options = policy.split(",")
+    with pytest.raises(ConfigError, match=r"fat-tree|tree of switches"):
+        simulate_workloads(equal_hosts(8), [mixed], policy)
+    for down in ((4, 2, 3), (10, 10, 10)):
+        platform = networked(full_tree(down, [Link(1e9, 0.0)] * 3), (PowerState(1e9),))
+        simulated = simulate_workloads(platform, [mixed], policy).jobs
+        agent = Agent(name, dict(option.split("=") for option in options), platform=platform)
+        told = simulate_by_messages(EmbeddedEngine(platform, [mixed], ()), agent).jobs
+        assert len(simulated.id) == len(mixed.jobs)
+        assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
+
+
 def test_the_shipped_policies_are_those_of_the_catalogue():
     free = {"dbf", "learned", "ranking", "rlscheduler"}
-    assert set(SHIPPED) == {*free, *FOR_256_HOSTS}
+    assert set(SHIPPED) == {*free, *FOR_256_HOSTS, *FOR_TREES}
     assert {*SHIPPED, "FILE.ckpt"} <= {line.name for line in list_policies()}
 
 

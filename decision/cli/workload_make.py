@@ -78,6 +78,14 @@ Accuracy = Annotated[
     typer.Option("--accuracy", help="Run times: as requested, half of it, or a random part, half on average."),
 ]
 Part = Annotated[Half | None, typer.Option("--half", help="Part: the first or the second 1,000 jobs; all by default.")]
+SingleShare = Annotated[
+    float | None,
+    typer.Option("--single", help="Share of jobs on a single node, in place of the workload's.", min=0, max=1),
+]
+ScaledLoad = Annotated[
+    float | None,
+    typer.Option("--load", help="Offered load that gaps are scaled to; theirs by default.", min=0.001, max=1000),
+]
 ClusterName = Annotated[TraceName, typer.Argument(help="Cluster of the trace.")]
 Days = Annotated[
     str | None,
@@ -156,6 +164,8 @@ def predicted_runtimes_command(
     workload: Name = WorkloadName.WL1,
     accuracy: Accuracy = RequestAccuracy.RANDOM,
     half: Part = None,
+    single: SingleShare = None,
+    load: ScaledLoad = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -169,18 +179,22 @@ def predicted_runtimes_command(
 
       decision workload preset predicted-runtimes -o WL1_RNDa.json \\
           --workload WL1 --accuracy RND --half a
+
+      decision workload preset predicted-runtimes -o half.json --single 0.5 --load 2
     """
     import numpy as np
 
     from decision.generate.papers.predicted_runtimes import predicted_runtimes
 
     part = half.value if half else ""
-    made = predicted_runtimes(np.random.default_rng(seed), workload.value, accuracy.value, part)
+    made = predicted_runtimes(np.random.default_rng(seed), workload.value, accuracy.value, part, single, load)
     origin = (
         f"{workload.value}_{accuracy.value}{part} after Takizawa, Nomura and Matsuba, PPO for job scheduling with "
         "predicted run times: Lublin-Feitelson jobs for 256 nodes."
     )
     chosen = f"--workload {workload.value} --accuracy {accuracy.value}" + (f" --half {part}" if part else "")
+    for option, value in (("single", single), ("load", load)):
+        chosen += f" --{option} {value:g}" if value is not None else ""
     _write_made(output, made, origin, f"preset predicted-runtimes {chosen} --seed {seed}", as_json)
 
 

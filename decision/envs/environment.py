@@ -87,10 +87,10 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
             word=np.zeros(1, np.uint64),
             actions=np.zeros(setup.rules.steps, np.int32),
             runtime=setup.trace.runtime,
-            parameters=np.array(setup.reward_parameters, float),
+            parameters=np.array(setup.scheduler.reward_parameters(setup.settings), float),
         ),
         beginnings=setup.beginnings,
-        memory=setup.encoder.new_memory(state),
+        memory=setup.scheduler.new_memory(setup.settings, setup.encoder, state),
     )
 
 

@@ -105,7 +105,7 @@ def step(env, rules, kernels, action):
         reward = _paid(env, kernels, CYCLE_ENDS)
         _to_next_choice(env, rules, kernels)
     if progress.number[STEPS] >= rules.steps and progress.number[TERMINATED] == 0:
-        progress.number[TRUNCATED] = 1
+        progress.number[TERMINATED if rules.steps_end else TRUNCATED] = 1
     reward += _paid(env, kernels, STEP_ENDS)
     progress.total[RETURN] += reward
     return reward

@@ -14,6 +14,7 @@ from decision.schedulers.progress import (
     ARRIVED,
     BEGAN,
     FIRST_ROW,
+    LAST_END,
     LOAD,
     LOADED,
     MOST_QUEUED,
@@ -30,6 +31,7 @@ from decision.schedulers.progress import (
     USED,
     WAITED,
     WAITING,
+    WORK,
     is_over,
 )
 from decision.state.cluster import N_JOBS
@@ -121,6 +123,8 @@ def _place(env, rules, job):
     waited = state.now[0] - state.submit_time[job]
     run = env.progress.runtime[number[FIRST_ROW] + job]
     total[PLACED_WAIT] += waited
+    total[WORK] += state.size[job] * run
+    total[LAST_END] = max(total[LAST_END], state.now[0] + run)
     total[SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
     if env.cycles.number[LENGTH] == 0:  # what is left of the sums is rounding
         total[WAITING] = 0.0

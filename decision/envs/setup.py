@@ -60,6 +60,7 @@ class Rules(NamedTuple):
     arrivals: int  # rows of the trace that may come, at most
     gives_up: int  # 1: truncated when they all have come; 0: they are the episode's jobs, and the trace stops
     steps: int  # choices at which it is truncated
+    steps_end: int  # 1: it terminates then
     window: int  # jobs of the queue that are seen
     baseline_action: int  # `ChoosingScheduler.baseline_action`
     energy: int  # 1 where energy is simulated, and hosts may sleep
@@ -74,7 +75,7 @@ class Setup(msgspec.Struct, frozen=True):
     beginnings: Beginnings
     encoder: Encoder
     scheduler: ChoosingScheduler
-    reward_parameters: tuple[float, ...]
+    settings: Any  # the scheduler's
 
 
 def make_setup(
@@ -129,7 +130,7 @@ def make_setup(
         episodes = msgspec.structs.replace(episodes, jobs=None) if jobs is None else episodes
     check_inputs(platform, [], [], EngineOptions(energy=scheduler.energy))
     trace, beginnings, rules = make_episodes(workload, platform, episodes, scheduler, encoder.window)
-    return Setup(platform, trace, rules, beginnings, encoder, scheduler, scheduler.reward_parameters(settings))
+    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings)
 
 
 def _refuse_unknown(scheduler: ChoosingScheduler, options: Mapping[str, Any]) -> None:
@@ -208,6 +209,7 @@ def make_episodes(
         arrivals=arrivals,
         gives_up=int(gives_up),
         steps=choices if episodes.steps is None else episodes.steps,
+        steps_end=int(episodes.steps_end),
         window=window,
         baseline_action=scheduler.baseline_action,
         energy=int(scheduler.energy),

@@ -12,7 +12,7 @@ from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
 from decision.model.errors import ConfigError
 from decision.room import check_memory
-from decision.schedulers.base import ChoosingScheduler, Layout, Scheduler
+from decision.schedulers.base import ChoosingScheduler, Draws, Layout, Scheduler
 
 from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv
@@ -41,7 +41,7 @@ class PpoLearner:
         envs: MaskedVectorEnv,
         layout: Layout | None,
         metrics: tuple[str, ...],
-        draws: bool = False,
+        draws: Draws = "nothing",
     ) -> None:
         assert isinstance(config.learn, PpoConfig)
         assert config.network is not None

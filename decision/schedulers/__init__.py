@@ -26,7 +26,7 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 (Batsim reports them at once, and the second would see what the first saw).
 """
 
-from . import dbf, inspector, learned, ranking, repair, rlscheduler  # each registers its record
+from . import dbf, inspector, learned, packing, ranking, repair, rlscheduler  # each registers its record
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
@@ -44,6 +44,7 @@ __all__ = [
     "inspector",
     "learned",
     "make_encoder",
+    "packing",
     "ranking",
     "read_encoder",
     "records",

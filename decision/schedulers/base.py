@@ -6,7 +6,7 @@ policy with numbers to be learned. `decision.schedulers` says how to add one.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -50,6 +50,9 @@ MEASURE = Interface(int, ClusterState, PlatformFacts, Cycles, EpisodeProgress, B
 
 call_begin, call_open, call_act = BEGIN.caller(), OPEN.caller(), ACT.caller()
 call_observe, call_reward, call_measure = OBSERVE.caller(), REWARD.caller(), MEASURE.caller()
+
+
+Draws = Literal["nothing", "last", "all"]  # nothing; whether it is the last action; which of all actions
 
 
 class SchedulerKernels(NamedTuple):
@@ -187,6 +190,7 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     begins: tuple[float, ...] | None = None  # seconds: when the clock begins, for each of `rows`; None: as they arrive
     seconds: float = np.inf  # after which it is cut off
     steps: int | None = None  # choices after which it is cut off; None: as many as can be
+    steps_end: bool = False  # whether it terminates then, which is part of what is learned, and is not cut off
 
 
 class Scheduler:
@@ -233,7 +237,7 @@ class ChoosingScheduler(Scheduler):
     encoder_type: ClassVar[type[Encoder]]
     metrics: ClassVar[tuple[str, ...]] = ()  # its own, besides `decision.envs.EPISODE_METRICS`
     energy: ClassVar[bool] = False  # whether its environments simulate energy, and hosts that sleep
-    draws: ClassVar[bool] = False  # whether it draws if it takes the last action (`decision.learn.deploy.Actor`)
+    draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.learn.actor`)
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
     calls: ClassVar[bool] = False  # whether it asks for cycles (`cycles.call_at`)
@@ -256,6 +260,10 @@ class ChoosingScheduler(Scheduler):
     def make_encoder(self, settings: Any, cores: int, workloads: Sequence[Workload], **options: Any) -> Encoder:
         """The encoder for a cluster and its jobs; `options` are those of `read_options` that are no settings."""
         raise NotImplementedError
+
+    def new_memory(self, settings: Any, encoder: Encoder, state: ClusterState) -> Bundle:
+        """The memory of the kernels in an environment; that of a deployed policy is the encoder's."""
+        return encoder.new_memory(state)
 
     def reward_parameters(self, settings: Any) -> tuple[float, ...]:
         """Numbers for the kernel `reward`: `EpisodeProgress.parameters`."""

@@ -127,7 +127,7 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
     if pools == 0:
         width = _see_cores(state, cycles, max_runtime, observation)
     else:
-        width = _see_pools(state, cycles, plan, pools, max_runtime, observation)
+        width = see_pools(state, cycles, plan, pools, max_runtime, observation)
     window = observation[width:]
     some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
     idle = cycles.number[FREE] == len(cycles.until)
@@ -171,8 +171,8 @@ def _see_cores(state, cycles, max_runtime, out):
 
 
 @kernel
-def _see_pools(state, cycles, plan, pools, max_runtime, out):
-    """Count the cores of each pool, and divide by all: sums of whole numbers are exact."""
+def see_pools(state, cycles, plan, pools, max_runtime, out):
+    """Count the cores of each pool, and divide by all: sums of whole numbers are exact. Returns how many pools."""
     hosts = len(cycles.until)
     now, scale = state.now[0], 1.0 / max_runtime
     out[:pools] = 0.0
@@ -257,7 +257,7 @@ class Dbf(ChoosingScheduler):
     env_options = {"head": 20, "tail": 0}
     observations = {BY_CORE: {"cluster": "cores"}, BY_POOL: {"cluster": "pools"}}
     encoder_type = DbfEncoder
-    draws = True
+    draws = "last"
     former_settings = {"paper": True}
     act, observe, reward = _act, _observe, _reward
     model_summary = "learned deep backfilling, window {head}-{tail}"

@@ -34,7 +34,10 @@ MOST_WAITING = 13  # seconds: the largest WAITING so far
 # and of the episode
 BASELINE_SLOWDOWN = 14  # mean bounded slowdown, had the scheduler's baseline action been taken always
 ENDS_AT = 15  # seconds: when the episode is cut off, inf where it is not
-N_TOTALS = 16
+# and of the jobs that were placed
+WORK = 16  # core-seconds that they really run
+LAST_END = 17  # seconds: when the last of them ends
+N_TOTALS = 18
 
 
 class EpisodeProgress(Bundle):

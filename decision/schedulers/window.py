@@ -35,11 +35,7 @@ class ScaledEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         super().__post_init__()
         for option in ("max_runtime", "max_wait"):
-            found = getattr(self, option)
-            if not 0 < found < np.inf:
-                raise ConfigError(f"{option}: must be positive and finite; found {found}")
-            if not SECONDS[0] <= found <= SECONDS[1]:
-                raise ConfigError(f"{option}: must be between {SECONDS[0]:g} and {SECONDS[1]:g} seconds; found {found}")
+            check_scale(option, getattr(self, option))
 
 
 class WindowEncoder(ScaledEncoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +50,14 @@ class WindowEncoder(ScaledEncoder, frozen=True, kw_only=True, forbid_unknown_fie
             raise ConfigError(f"window of {self.head} first and {tail} last jobs: it must have at least one slot")
         if self.window > MOST_SLOTS:
             raise ConfigError(f"window of {self.window} jobs: it must have at most {MOST_SLOTS:,} slots")
+
+
+def check_scale(option: str, found: float) -> None:
+    """Refuse seconds that times cannot be divided by. Raises ConfigError, naming the option."""
+    if not 0 < found < np.inf:
+        raise ConfigError(f"{option}: must be positive and finite; found {found}")
+    if not SECONDS[0] <= found <= SECONDS[1]:
+        raise ConfigError(f"{option}: must be between {SECONDS[0]:g} and {SECONDS[1]:g} seconds; found {found}")
 
 
 def longest_walltime(workloads: Sequence[Workload]) -> float:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from decision.model.record import Floats, Ints
-from decision.model.reshape import Filters, reshape
+from decision.model.reshape import Filters, at_load, reshape
 from decision.model.workload import Workload
 
 from ..jobs import workload_of
@@ -30,16 +30,32 @@ LONGEST_GAP, MEAN_GAP = 1800.0, 100.0  # seconds
 _PARALLEL = msgspec.structs.replace(WHOLE, serial=0.0, power_of_two=WHOLE.power_of_two / (1 - WHOLE.serial))
 
 
-def predicted_runtimes(rng: np.random.Generator, name: str, accuracy: str, half: str = "") -> Workload:
+def predicted_runtimes(
+    rng: np.random.Generator,
+    name: str,
+    accuracy: str,
+    half: str = "",
+    single: float | None = None,
+    load: float | None = None,
+) -> Workload:
     """The workload ``WL1`` or ``WL2`` with the accuracy ``100``, ``050`` or ``RND``, or its half ``a`` or ``b``.
 
     The same generator gives the same jobs and requested times for all accuracies. A half begins at 0 s.
+
+    Args:
+        rng: draws.
+        name: of the workload.
+        accuracy: run times relative to requested times.
+        half: or all of it.
+        single: share of single-node jobs in place of the workload's own.
+        load: offered load that gaps are scaled to; as the gaps come by default.
     """
-    sizes = _sizes(rng, SINGLE[name])
+    sizes = _sizes(rng, SINGLE[name] if single is None else single)
     walltimes = _walltimes(rng, sizes)
     submit = _arrivals(rng)
     runtimes = walltimes * _accuracy(rng, accuracy)
     whole = workload_of(submit, sizes, np.maximum(np.round(runtimes, 2), 0.01), _NB_HOSTS, walltimes=walltimes)
+    whole = whole if load is None else at_load(whole, load)
     halves = {"a": slice(None, _NB_JOBS // 2), "b": slice(_NB_JOBS // 2, None)}
     return reshape(whole, Filters(jobs=halves[half], shift=True)) if half else whole
 

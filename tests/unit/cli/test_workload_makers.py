@@ -12,6 +12,7 @@ from decision.formats import load_workload
 MAKERS = [
     "lublin --nb-jobs 50 --classes both --set batch.serial=0.5 --seed 3 --estimates tsafrir",
     "preset predicted-runtimes --workload WL2 --accuracy 050 --half b",
+    "preset predicted-runtimes --single 0.5 --load 2.5 --seed 2",
     "preset grid5000-like graphite --days 3:5 --seed 1",
     "preset green --nb-jobs 20 --hosts 7 --rate 80 --most-steps 3 --step 30 --most-value 2",
     "preset topology --nb-jobs 30 --estimates factor:2",

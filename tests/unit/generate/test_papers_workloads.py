@@ -59,6 +59,12 @@ def test_accuracies_share_their_jobs_and_halves_are_the_whole() -> None:
     assert [half.jobs[0].submit_time for half in halves] == [0, 0]
 
 
+def test_single_node_share_and_load_are_as_asked() -> None:
+    workload = predicted_runtimes(rng(), "WL2", "050", single=0.5, load=1.5)
+    assert (sizes(workload) == 1).mean() == 0.5
+    assert offered_load(workload, runtimes(workload)) == pytest.approx(1.5)
+
+
 def test_large_jobs_request_more_time() -> None:
     workload = predicted_runtimes(rng(), "WL2", "100")
     large = sizes(workload) >= 32

@@ -33,7 +33,7 @@ _EPISODES = "Episodes"
 Learned = Annotated[
     str,
     typer.Argument(
-        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair or your own.", metavar="SCHEDULER"
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing or your own.", metavar="SCHEDULER"
     ),
 ]
 Preset = Annotated[
@@ -117,7 +117,8 @@ def train_command(
     queue; rlscheduler gives jobs priorities, and the others are backfilled by
     rule; inspector (SchedInspector) accepts or rejects the next job of an order;
     ranking is list scheduling with evolved priorities and reservations; repair
-    places the jobs of windows on a fat-tree.
+    places the jobs of windows on a fat-tree; packing chooses which job starts,
+    for utilization, by requested and predicted run times.
 
     Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for

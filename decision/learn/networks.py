@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from decision.model.errors import ConfigError
 from decision.placement.repair import NETWORK, Repair
 from decision.schedulers.base import Layout
 from decision.schedulers.window import JOB_FEATURES
@@ -235,7 +236,7 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
     """The network of a config, with weights from torch's generator.
 
     Raises:
-        ValueError: if the network needs a layout and the environment has none.
+        ConfigError: if the network needs a layout and the environment has none.
     """
     if config.kind == "mlp":
         return Mlp(inputs, actions, config.hidden)
@@ -246,7 +247,9 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
     if config.kind == "priority":
         return PriorityNetwork(actions, config.hidden)
     if layout is None:
-        raise ValueError("the network jobs needs observations of a cluster and a window of jobs")
+        raise ConfigError(
+            "network.kind is jobs: it needs a cluster and then jobs one by one; choose env.cluster=pools, or another kind"
+        )
     return JobsNetwork(layout, config.hidden[0])
 
 

@@ -88,7 +88,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
     pools: int = 0  # numbers about the cluster where it is not seen by node
     window: int  # jobs from the queue's head
     tick: float  # seconds; 0 for none
-    masked: bool  # whether only jobs that fit can be chosen
+    masked: Annotated[int, msgspec.Meta(ge=0, le=1)]  # 1 where only jobs that fit can be chosen
     estimate: str  # predicted run times, which are seen beside the requested ones, unless none
     max_runtime: float  # seconds: the longest walltime
 
@@ -454,7 +454,7 @@ class Packing(ChoosingScheduler):
             "nodes": cores if by_node else 0,
             "window": settings.window,
             "tick": settings.tick,
-            "masked": settings.masked,
+            "masked": int(settings.masked),
             "estimate": settings.estimate,
         }
 

@@ -35,6 +35,21 @@ def test_they_train_on_the_native_vector_environment(algorithm, options):
     assert len(model.ep_info_buffer) > 0, "the algorithm's own log has episodes"
 
 
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_ppo_trains_on_packing(vectorised, options):
+    sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
+    from decision.envs.sb3 import SchedulerVecEnv
+
+    jobs = {"workload": options["workload"], "jobs": 30, "steps": 100}
+    if vectorised:
+        env = SchedulerVecEnv(4, encoder="packing", **jobs)
+    else:
+        env = gymnasium.make("decision/Packing-v0", **jobs)
+    model = sb3.PPO("MlpPolicy", env, n_steps=BUDGET // 4, batch_size=64, n_epochs=1, seed=1, device="cpu")
+    assert model.learn(2 * BUDGET).num_timesteps == 2 * BUDGET
+    assert len(model.ep_info_buffer) > 0, "the algorithm's own log has episodes"
+
+
 def test_maskable_ppo_never_makes_an_invalid_choice(options):
     pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
     contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib")

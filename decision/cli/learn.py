@@ -33,7 +33,8 @@ _EPISODES = "Episodes"
 Learned = Annotated[
     str,
     typer.Argument(
-        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing or your own.", metavar="SCHEDULER"
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing or your own.",
+        metavar="SCHEDULER",
     ),
 ]
 Preset = Annotated[

@@ -248,7 +248,7 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
         return PriorityNetwork(actions, config.hidden)
     if layout is None:
         raise ConfigError(
-            "network.kind is jobs: it needs a cluster and then jobs one by one; choose env.cluster=pools, or another kind"
+            "network.kind is jobs: that needs a cluster and then jobs one by one; choose env.cluster=pools or another"
         )
     return JobsNetwork(layout, config.hidden[0])
 

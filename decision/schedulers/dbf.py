@@ -194,6 +194,18 @@ def see_pools(state, cycles, plan, pools, max_runtime, out):
 
 
 @kernel
+def see_hosts_in_pools(until, now, pools, max_runtime, out):
+    """As `see_pools`, from when each host is free: -inf where it is, inf where it is away."""
+    scale = 1.0 / max_runtime
+    out[:pools] = 0.0
+    for host in range(len(until)):
+        out[0 if until[host] == -np.inf else _pool(pools, (until[host] - now) * scale)] += 1.0
+    for k in range(pools):
+        out[k] /= len(until)
+    return pools
+
+
+@kernel
 def _pool(pools, left):
     """Pool k >= 1 ends at 2 ** (k - pools + 1) of the longest runtime, and begins where the one before it ends."""
     if not left < 1.0:  # NaN, too: its exponent could be any

@@ -35,7 +35,7 @@ from .base import (
     Layout,
 )
 from .cycles import FREE, LENGTH, NEXT_SHOWN, RUNNING, call_at, start_at
-from .dbf import MOST_POOLS, see_pools
+from .dbf import MOST_POOLS, see_hosts_in_pools, see_pools
 from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
 from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime
@@ -44,6 +44,9 @@ BY_NODE, BY_POOL = "packing", "packing-pools"  # observations
 FAILURES = 4  # in a row, after which time passes
 PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
 MOST_NODES = 1 << 20  # seen one by one
+
+# none; what the policy expects: the walltime, unless it has an option `estimate`; what jobs say in a field `estimate`
+Estimate = Literal["none", "walltime", "given"]
 
 # PackingMemory.number
 _WINDOW = 0
@@ -74,7 +77,7 @@ class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     tick: Annotated[float, msgspec.Meta(ge=0)] = 60.0  # seconds between decisions at least; 0: at each event
     doubling: bool = False  # whether that doubles while nothing comes or ends: to learn from fewer such decisions
     masked: bool = False  # whether only jobs that fit can be chosen
-    estimate: Literal["none", "walltime"] = "none"  # predicted run times, seen beside the requested ones
+    estimate: Estimate = "none"  # predicted run times, seen beside the requested ones
     reward: Literal["final", "dense"] = "final"  # at the end only, or idle node-time as it passes
     jobs: Count = 1000  # of an episode, the first ones of the workload
     steps: Count = 10_000  # choices after which it is over
@@ -89,7 +92,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
     window: int  # jobs from the queue's head
     tick: float  # seconds; 0 for none
     masked: Annotated[int, msgspec.Meta(ge=0, le=1)]  # 1 where only jobs that fit can be chosen
-    estimate: str  # predicted run times, which are seen beside the requested ones, unless none
+    estimate: Estimate  # predicted run times, which are seen beside the requested ones, unless none
     max_runtime: float  # seconds: the longest walltime
 
     def __post_init__(self) -> None:
@@ -133,8 +136,13 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
         number[[_WINDOW, _POOLS, _MASKED]] = self.window, self.pools, self.masked
         number[[_GAP, _LAST]] = 1, -1
         seconds[[_LONGEST, _TICK]] = self.max_runtime, self.tick
-        hosts = nb_hosts(state) if self.predicts and self.name == BY_NODE else 0
-        return PackingMemory(number=number, seconds=seconds, requested=np.zeros(hosts))
+        hosts, both = nb_hosts(state), self.predicts and self.name == BY_NODE
+        return PackingMemory(
+            number=number,
+            seconds=seconds,
+            requested=np.zeros(hosts if both else 0),
+            given=np.zeros(hosts if self.estimate == "given" else 0),
+        )
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
         """Refuse a platform of another size than the observation is for. Raises ConfigError."""
@@ -150,7 +158,8 @@ class PackingMemory(Bundle):
 
     number: I8  # (_N_NUMBERS,)
     seconds: F8  # (3,)
-    requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where predictions are not seen
+    requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where that is not seen apart
+    given: F8  # (H,) seconds: when it ends by what it says; empty where that is not seen
 
 
 # --- When there is something to choose -----------------------------------------------------------------------------
@@ -178,10 +187,28 @@ def _open(state, facts, cycles, plan, memory):
     if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
         return 0
     number[_FAILED] = 0
-    for host in range(len(memory.requested)):
-        job = state.host_job[host]
-        memory.requested[host] = state.start_time[job] + state.walltime[job] if job >= 0 else -np.inf
+    _look_at_nodes(state, cycles, memory)
     return number[_MASKED] == 0 or _some_fit(state, cycles, memory)
+
+
+@kernel
+def _look_at_nodes(state, cycles, memory):
+    """When jobs end by their walltimes, and by what they say; one that has outlived that ends by its walltime."""
+    for host in range(max(len(memory.requested), len(memory.given))):
+        job = state.host_job[host]
+        requested = state.start_time[job] + state.walltime[job] if job >= 0 else cycles.until[host]
+        if len(memory.requested) > 0:
+            memory.requested[host] = requested
+        if len(memory.given) > 0:
+            end = state.start_time[job] + _said(state, job) if job >= 0 else requested
+            memory.given[host] = end if end > state.now[0] else requested
+
+
+@kernel
+def _said(state, job):
+    """Seconds that a job says it runs: one at least, and at most its walltime, which is what a silent one says."""
+    told = state.told[job]
+    return min(max(told, 1.0), state.walltime[job]) if told > 0.0 else state.walltime[job]
 
 
 @kernel
@@ -253,12 +280,13 @@ def _act(state, facts, cycles, plan, memory, action):
 
 @kernel
 def _start(state, cycles, plan, memory, at):
-    end = state.now[0] + state.walltime[cycles.queue[at]]
-    action = plan.count[0]
+    job, action, now = cycles.queue[at], plan.count[0], state.now[0]
     start_at(state, cycles, plan, at)
-    if len(memory.requested) > 0:
-        for i in range(plan.begin[action], plan.end[action]):
-            memory.requested[plan.first[i] : plan.last[i] + 1] = end
+    for i in range(plan.begin[action], plan.end[action]):
+        if len(memory.requested) > 0:
+            memory.requested[plan.first[i] : plan.last[i] + 1] = now + state.walltime[job]
+        if len(memory.given) > 0:
+            memory.given[plan.first[i] : plan.last[i] + 1] = now + _said(state, job)
 
 
 # --- What is seen, and paid ----------------------------------------------------------------------------------------
@@ -267,18 +295,22 @@ def _start(state, cycles, plan, memory, at):
 @OBSERVE.entry_with(PackingMemory)
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
-    number, longest = memory.number, memory.seconds[_LONGEST]
-    shown = min(cycles.number[LENGTH], number[_WINDOW])
+    number, longest, now = memory.number, memory.seconds[_LONGEST], state.now[0]
+    shown, given = min(cycles.number[LENGTH], number[_WINDOW]), len(memory.given) > 0
+    until = memory.given if given else cycles.until
     if number[_POOLS] > 0:
-        width = see_pools(state, cycles, plan, number[_POOLS], longest, observation)
-        _see_slots(state, cycles, shown, longest, observation[width:])
+        if given:
+            width = see_hosts_in_pools(until, now, number[_POOLS], longest, observation)
+        else:
+            width = see_pools(state, cycles, plan, number[_POOLS], longest, observation)
+        _see_slots(state, cycles, shown, longest, given, observation[width:])
     else:
-        hosts, predicted = len(cycles.until), len(memory.requested) > 0
-        _see_nodes(memory.requested if predicted else cycles.until, state.now[0], longest, observation)
-        if predicted:
-            _see_nodes(cycles.until, state.now[0], longest, observation[hosts:])
-        width = hosts * (2 if predicted else 1)
-        _see_vectors(state, cycles, shown, number[_WINDOW], longest, predicted, observation[width:])
+        width, both = len(until), len(memory.requested) > 0
+        _see_nodes(memory.requested if both else until, now, longest, observation)
+        if both:
+            _see_nodes(until, now, longest, observation[width:])
+            width *= 2
+        _see_vectors(state, cycles, shown, number[_WINDOW], longest, both, given, observation[width:])
     _write_mask(state, cycles, memory, shown, mask)
     return 0
 
@@ -294,7 +326,12 @@ def _see_nodes(until, now, longest, out):
 
 
 @kernel
-def _see_vectors(state, cycles, shown, window, longest, predicted, out):
+def _predicted(state, given, job):
+    return _said(state, job) if given else state.expected_runtime[job]
+
+
+@kernel
+def _see_vectors(state, cycles, shown, window, longest, both, given, out):
     """Nodes, requested times, and predicted ones, of all jobs."""
     nodes, scale = len(cycles.until), 1.0 / longest
     out[:] = 0.0
@@ -302,12 +339,12 @@ def _see_vectors(state, cycles, shown, window, longest, predicted, out):
         job = cycles.queue[slot]
         out[slot] = state.size[job] / nodes
         out[window + slot] = min(state.walltime[job] * scale, 1.0)
-        if predicted:
-            out[2 * window + slot] = min(state.walltime[job] * scale, 1.0)
+        if both:
+            out[2 * window + slot] = min(_predicted(state, given, job) * scale, 1.0)
 
 
 @kernel
-def _see_slots(state, cycles, shown, longest, out):
+def _see_slots(state, cycles, shown, longest, given, out):
     """Nodes, requested time, predicted time, and 1, job by job."""
     nodes, scale = len(cycles.until), 1.0 / longest
     out[:] = 0.0
@@ -315,7 +352,7 @@ def _see_slots(state, cycles, shown, longest, out):
         job, begin = cycles.queue[slot], JOB_FEATURES * slot
         out[begin] = state.size[job] / nodes
         out[begin + 1] = min(state.walltime[job] * scale, 1.0)
-        out[begin + 2] = min(state.walltime[job] * scale, 1.0)
+        out[begin + 2] = min(_predicted(state, given, job) * scale, 1.0)
         out[begin + 3] = 1.0
 
 
@@ -442,7 +479,16 @@ class Packing(ChoosingScheduler):
     model_summary = "learned packing, window {window}"
 
     def episodes(self, settings: PackingSettings, workload: Workload) -> Episodes:
-        """The first jobs of the workload."""
+        """The first jobs of the workload.
+
+        Raises:
+            ConfigError: naming the first job without a prediction that should have one.
+        """
+        silent = next((job for job in workload.jobs if not job.estimate > 0), None)
+        if settings.estimate == "given" and silent is not None:
+            where = workload.path or f"workload {workload.name}"
+            advice = "decision workload predict writes one for each job, or choose env.estimate=none"
+            raise ConfigError(f"{where}: job {silent.id} has no 'estimate' above 0, and env.estimate=given: {advice}")
         jobs = min(settings.jobs, len(workload.jobs))
         return Episodes(jobs=jobs, online=False, rows=(0,), steps=settings.steps, steps_end=True)
 

@@ -93,6 +93,11 @@ BENCHMARKS = {
     "anneal": Benchmark(placements.anneal_moves, "moves/s", "at least 500,000", "Lan et al.'s program: 660"),
     "nsa": Benchmark(placements.neural_moves, "moves/s", "at least 5,000", "Lan et al.'s program: 325"),
     "env-repair": Benchmark(environments.repair, "steps/s", "at least 300,000", ""),
+    "env-packing": Benchmark(environments.packing, "steps/s", "at least 250,000", ""),
+    "env-packing-memory": Benchmark(environments.packing_memory, "MB", "at most 500", ""),
+    "ppo-packing": Benchmark(learned.ppo_packing, "steps/s", "at least 8,000", ""),
+    "ppo-packing-ratio": Benchmark(learned.ppo_packing_ratio, "times", "at least 1.5", "Stable-Baselines3's PPO is 1"),
+    "decide-packing": Benchmark(learned.packing_latency, "ms", "at most 1", ""),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

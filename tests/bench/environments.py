@@ -1,5 +1,8 @@
 """How fast environments step: random valid actions, chosen in compiled code, arrays reused."""
 
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ from decision.jit import kernel
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 
-from .inputs import workload
+from .inputs import packing_jobs, workload
 
 ENVS = 512  # threads wake once for each step of all: with 128 environments that costs a third of the speed
 SECONDS = 2.0
@@ -40,6 +43,31 @@ def repair(swf: Path | None) -> list[float]:
     columns = submit.astype(float), rng.integers(1, 41, 5000), run.astype(float)
     jobs = workload_of(*columns, 1000, walltimes=run.astype(float))
     return _rates(RepairVectorEnv(64, workload=jobs, platform=platform, period=30.0, threads=1), 64)
+
+
+def packing(swf: Path | None) -> list[float]:
+    """Steps per second of ENVS environments of 256 nodes that say 812 numbers, with all threads."""
+    from decision.envs import PackingVectorEnv
+
+    return _rates(PackingVectorEnv(ENVS, workload=packing_jobs(), encoder="packing", estimate="given"), ENVS)
+
+
+def packing_memory(swf: Path | None) -> list[float]:
+    """MB at most of a process that steps 64 such environments; it imports, and compiles or loads kernels, too."""
+    code = f"from {__name__} import packing_of; packing_of(64)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
+
+
+def packing_of(number: int) -> None:
+    """A thousand steps of so many."""
+    from decision.envs import PackingVectorEnv
+
+    envs = PackingVectorEnv(number, workload=packing_jobs(), encoder="packing", estimate="given")
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        envs.step(rng.integers(0, 101, number))
 
 
 def _rates(envs, number: int) -> list[float]:

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from decision.formats import load_swf
+from decision.generate.papers.predicted_runtimes import predicted_runtimes
+from decision.model.demand import runtimes
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
 
@@ -20,6 +23,13 @@ def platform(nb_hosts: int) -> Platform:
 def workload(swf: Path | None) -> Workload:
     """The log, or one that we make of the size of lublin_256: walltimes exact, hosts busy, a hundred jobs waiting."""
     return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, overestimate=1.0)
+
+
+def packing_jobs() -> Workload:
+    """WL2_RNDa of Takizawa, Nomura and Matsuba, whose jobs say how long they run: they are right."""
+    jobs = predicted_runtimes(np.random.default_rng(0), "WL2", "RND", "a")
+    said = zip(jobs.jobs, runtimes(jobs).tolist(), strict=True)
+    return msgspec.structs.replace(jobs, jobs=[msgspec.structs.replace(job, estimate=run) for job, run in said])
 
 
 def columns(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> list[np.ndarray]:

@@ -4,11 +4,15 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decision.model.workload import Workload
 
-from .inputs import NB_HOSTS, made, platform, workload
+from .inputs import NB_HOSTS, made, packing_jobs, platform, workload
 from .measures import decision_seconds
+
+if TYPE_CHECKING:
+    from decision.learn.config import TrainConfig
 
 ROLLOUTS = 2
 WINDOW = ("env.head=16", "env.tail=4", "env.cluster=cores", "env.jobs=1000")  # of the paper
@@ -18,25 +22,36 @@ PERCEPTRON = ("network.kind=mlp", "network.hidden=[256, 128]")
 def ppo_ratio(swf: Path | None) -> list[float]:
     """Our steps per second over MaskablePPO's: same environments, perceptron, minibatches and epochs, in turn."""
     jobs = workload(swf)
-    return [_our_rate(jobs, *PERCEPTRON) / _sb3_rate(jobs) for _ in range(3)]
+    return [_our_rate(jobs, "dbf-compact", *WINDOW, *PERCEPTRON) / _sb3_rate(jobs) for _ in range(3)]
 
 
 def ppo_compact(swf: Path | None) -> list[float]:
     """Steps per second of the preset dbf-compact, rollouts and updates."""
     jobs = workload(swf)
-    return [_our_rate(jobs) for _ in range(5)]
+    return [_our_rate(jobs, "dbf-compact", *WINDOW) for _ in range(5)]
 
 
-def _our_rate(jobs: Workload, *changes: str) -> float:
+def ppo_packing(swf: Path | None) -> list[float]:
+    """Steps per second of the preset packing-compact, rollouts and updates."""
+    jobs = packing_jobs()
+    return [_our_rate(jobs, "packing-compact") for _ in range(5)]
+
+
+def ppo_packing_ratio(swf: Path | None) -> list[float]:
+    """As `ppo_ratio`, in packing-compact's environments, against PPO without masks."""
+    jobs = packing_jobs()
+    return [_our_rate(jobs, "packing-compact", *PERCEPTRON) / _sb3_packing_rate(jobs) for _ in range(3)]
+
+
+def _our_rate(jobs: Workload, preset: str, *changes: str) -> float:
     """After the first iteration, which warms up."""
     from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 
-    changes = (*WINDOW, *changes)
-    config = load_config("dbf-compact", changes)
+    config = load_config(preset, changes)
     steps = config.learn.envs * config.learn.rollout
-    config = load_config("dbf-compact", [*changes, f"learn.steps={(ROLLOUTS + 2) * steps}"])
+    config = load_config(preset, [*changes, f"learn.steps={(ROLLOUTS + 2) * steps}"])
     seconds: list[float] = []
     facts = [InputFacts(name="", sha256="")] * 2
     with tempfile.TemporaryDirectory() as folder:
@@ -53,15 +68,32 @@ def _our_rate(jobs: Workload, *changes: str) -> float:
 
 def _sb3_rate(jobs: Workload) -> float:
     from sb3_contrib import MaskablePPO
-    from torch import nn
 
     from decision.envs.sb3 import DbfVecEnv
     from decision.learn.config import load_config
 
     config = load_config("dbf-compact", (*WINDOW, *PERCEPTRON))
+    envs = DbfVecEnv(config.learn.envs, workload=jobs, head=config.env.head, tail=config.env.tail)
+    return _rate_of(MaskablePPO, envs, config)
+
+
+def _sb3_packing_rate(jobs: Workload) -> float:
+    from stable_baselines3 import PPO
+
+    from decision.envs.sb3 import SchedulerVecEnv
+    from decision.learn.config import load_config
+
+    config = load_config("packing-compact", PERCEPTRON)
+    envs = SchedulerVecEnv(config.learn.envs, workload=jobs, encoder="packing-pools", **config.settings)
+    return _rate_of(PPO, envs, config)
+
+
+def _rate_of(algorithm: type, envs: object, config: "TrainConfig") -> float:
+    """Of rollouts and updates of Stable-Baselines3, after the first ones."""
+    from torch import nn
+
     ppo, hidden = config.learn, list(config.network.hidden)
-    envs = DbfVecEnv(ppo.envs, workload=jobs, head=config.env.head, tail=config.env.tail)
-    model = MaskablePPO(
+    model = algorithm(
         "MlpPolicy",
         envs,
         n_steps=ppo.rollout,
@@ -82,7 +114,7 @@ def decide_latency(swf: Path | None) -> list[float]:
     """Milliseconds per question of the compact network, window 128: from bytes to bytes, mean over a run."""
     jobs = made(1_000, NB_HOSTS, load=0.9, seed=2)
     with tempfile.TemporaryDirectory() as folder:
-        policy = str(_untrained(jobs, Path(folder)))
+        policy = str(_untrained(jobs, Path(folder), "dbf-compact", *WINDOW, "env.head=112", "env.tail=16"))
         return [1e3 * statistics.fmean(decision_seconds(jobs, policy)) for _ in range(3)]
 
 
@@ -92,11 +124,19 @@ def decide_learned(swf: Path | None) -> list[float]:
     return [1e3 * statistics.fmean(decision_seconds(jobs, "learned", most=15_000)[12_500:]) for _ in range(3)]
 
 
-def _untrained(jobs: Workload, folder: Path) -> Path:
+def packing_latency(swf: Path | None) -> list[float]:
+    """Milliseconds per question of the network of packing-compact, as `decide_latency`."""
+    jobs = packing_jobs()
+    with tempfile.TemporaryDirectory() as folder:
+        policy = str(_untrained(jobs, Path(folder), "packing-compact"))
+        return [1e3 * statistics.fmean(decision_seconds(jobs, policy)) for _ in range(3)]
+
+
+def _untrained(jobs: Workload, folder: Path, preset: str, *changes: str) -> Path:
     from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 
     tiny = ("learn.steps=1", "learn.envs=1", "learn.rollout=2", "learn.threads=1")
-    config = load_config("dbf-compact", [*WINDOW, "env.head=112", "env.tail=16", *tiny])
+    config = load_config(preset, [*changes, *tiny])
     return train_scheduler(platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)

@@ -74,5 +74,5 @@ def test_a_policy_for_other_nodes_is_refused_in_one_line(tmp_path):
 
 
 def test_a_network_that_shares_its_weights_needs_pools(tmp_path):
-    with pytest.raises(ConfigError, match="choose env.cluster=pools"):
+    with pytest.raises(ConfigError, match=r"choose env\.cluster=pools"):
         learn(tmp_path, "packing-compact", "env.cluster=nodes")

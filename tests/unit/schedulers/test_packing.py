@@ -1,5 +1,6 @@
 """The packing environment: known answers on paper, and the same schedule everywhere."""
 
+import msgspec
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -51,6 +52,38 @@ def test_vectors_stand_one_after_the_other():
     left = [140 / 400] * 3 + [0]
     expected = [*left, *left, 2 / 4, 1 / 4, 0, 100 / 400, 400 / 400, 0, 100 / 400, 400 / 400, 0]
     assert seen == pytest.approx(expected)
+
+
+def predicted(trace, seconds):
+    """The same jobs, which say how long they run."""
+    jobs = [msgspec.structs.replace(job, estimate=float(s)) for job, s in zip(trace.jobs, seconds, strict=True)]
+    return msgspec.structs.replace(trace, jobs=jobs)
+
+
+def test_jobs_say_how_long_they_run_at_most_their_walltime_which_holds_once_that_is_over():
+    env = make(predicted(THREE, [120, 70, 1e6]), estimate="given")
+    seen, _ = env.reset()
+    assert seen[[8, 11, 14]].tolist() == pytest.approx([3 / 4, 200 / 400, 120 / 400])
+    seen, *_ = env.step(0)
+    assert seen[:8] == pytest.approx([140 / 400] * 3 + [0] + [60 / 400] * 3 + [0])
+    assert seen[-3:] == pytest.approx([70 / 400, 1, 0])
+    late = make(predicted(workload(2, (0, 1, 300, 300), (1, 2, 10, 10)), [30, 10]), estimate="given")
+    late.reset()
+    seen, *_ = late.step(0)
+    assert late.state.now[0] == 60
+    assert seen[:4] == pytest.approx([240 / 300, 0, 240 / 300, 0]), "it has run for 60 s and not for 30"
+
+
+def test_pools_are_by_what_jobs_say():
+    env = make(predicted(THREE, [110, 70, 400]), estimate="given", encoder="packing-pools", pools=4)
+    env.reset()
+    seen, *_ = env.step(0)  # 50 s of 400 are left
+    assert seen[:8] == pytest.approx([1 / 4, 3 / 4, 0, 0, 2 / 4, 100 / 400, 70 / 400, 1])
+
+
+def test_a_job_that_does_not_say_how_long_it_runs_is_named():
+    with pytest.raises(ConfigError, match=r"job w0!0001 has no 'estimate' .*: decision workload predict writes one"):
+        make(predicted(THREE, [110, np.nan, 400]), estimate="given")
 
 
 def test_pools_and_slots_of_a_size_free_observation():
@@ -160,21 +193,25 @@ def choose(observation, mask):
 
 
 class Dice:
-    """Any valid action, the same each time it begins; as a function of what is seen it could do nothing for ever."""
+    """Any valid action, by all numbers seen and by how often it was asked: else it could do nothing for ever."""
 
     def __init__(self) -> None:
-        self.rng = np.random.default_rng(3)
+        self.asked = 0
 
     def __call__(self, observation, mask):
-        return int(self.rng.choice(np.flatnonzero(mask)))
+        self.asked += 1
+        valid = np.flatnonzero(mask)
+        return int(valid[(int(observation.astype(float).sum() * 1e6) + 7 * self.asked) % len(valid)])
 
 
 @pytest.mark.parametrize("encoder", ["packing", "packing-pools"])
 @pytest.mark.parametrize("tick", [0.0, 60.0])
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_schedule_is_the_same_everywhere(encoder, tick, masked, monkeypatch):
+@pytest.mark.parametrize(("masked", "estimate"), [(False, "given"), (True, "none"), (True, "given")])
+def test_the_schedule_is_the_same_everywhere(encoder, tick, masked, estimate, monkeypatch):
     trace = busy(120, 16, seed=5)
-    made = make_setup(trace, encoder=encoder, tick=tick, masked=masked, window=10, steps=100_000)
+    trace = predicted(trace, np.random.default_rng(2).uniform(1, 50, 120))
+    options = {"tick": tick, "masked": masked, "estimate": estimate}
+    made = make_setup(trace, encoder=encoder, window=10, steps=100_000, **options)
     simulated = _starts(simulate_workloads(made.platform, [trace], ChoosingPolicy(made.encoder, Dice())))
     assert len(simulated) == 120
     if tick:

@@ -37,6 +37,10 @@ Budget = Annotated[
     Literal["smoke", "standard", "splits", "full"],
     typer.Option("--budget", help="Number of runs: minutes, hours or days."),
 ]
+PackingBudget = Annotated[
+    Literal["smoke", "standard", "full"],
+    typer.Option("--budget", help="Number and length of trainings: a minute, hours or days."),
+]
 Finished = Annotated[bool, typer.Option("--finished", help="Train nothing; show the finished runs.")]
 Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train.", min=1)]
 PlacedJobs = Annotated[
@@ -260,6 +264,39 @@ def held_out_command(
     )
 
 
+def packing_command(
+    budget: PackingBudget = "smoke",
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    finished: Finished = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Packing for utilization with predicted run times, against chance.
+
+    Heuristics, an upper bound, chance and trained networks on five made pairs of
+    WL1 and WL2; tables 4, 5 and 6 of the paper, and its claims counted again. A
+    second run goes on where the first was stopped.
+
+    Examples:
+
+      decision reproduce packing
+
+      decision reproduce packing --budget standard -o out/packing
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.packing import BudgetName, reproduce_packing
+
+    _reproduce(
+        "parts",
+        lambda progress: reproduce_packing(
+            _parts(output, "packing", processes, progress), BudgetName(budget), only_finished=finished
+        ),
+        as_json,
+    )
+
+
 def coverage_command(
     output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
 ) -> None:
@@ -320,4 +357,5 @@ add_command(app, "ranking", ranking_command)
 add_command(app, "learned", learned_command)
 add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
+add_command(app, "packing", packing_command)
 add_command(app, "coverage", coverage_command)

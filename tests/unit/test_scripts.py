@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 
-@pytest.mark.parametrize("script", ["reproduce/dbf", "reproduce/ranking", "bench"])
+@pytest.mark.parametrize("script", ["reproduce/dbf", "reproduce/ranking", "reproduce/packing", "bench"])
 def test_help_installs_nothing(root, tmp_path, script):
     shutil.copytree(root / "scripts", tmp_path / "scripts")
     before = sorted(tmp_path.rglob("*"))

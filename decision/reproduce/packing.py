@@ -1,0 +1,319 @@
+"""Packing against heuristics, chance and a bound, on made pairs of the paper's workloads.
+
+The paper (Takizawa, Nomura and Matsuba) has one WL1 and one WL2, and neither seeds nor intervals. Here each seed has a
+pair of its own: a network is learned from a half a of it, and tested on the halves b. Predictions are perfect, as
+the paper's seem to have been: it describes no predictor for its tests. An evaluation decides at multiples of 60 s and
+lasts until all jobs have started.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import as_completed
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from decision.analysis.statistics import bootstrap_mean
+from decision.envs import Setup, equal_hosts, evaluate, make_setup
+from decision.envs.evaluation import ChooseAll
+from decision.formats.files import write_files
+from decision.formats.input_facts import InputFacts
+from decision.generate.papers.predicted_runtimes import predicted_runtimes
+from decision.learn.actor import NetworkActor
+from decision.learn.config import NetworkConfig, load_config
+from decision.learn.deploy import LearnedPolicy, learned_policy
+from decision.learn.networks import make_network
+from decision.model.demand import runtimes, sizes, submit_times
+from decision.model.workload import Workload
+from decision.runs.inputs import LogOnHosts
+from decision.runs.training import train_to_folder
+from decision.runs.workers import workers
+
+from .findings import Findings, Parts, ResultTable, markdown_table
+from .packing_claims import (
+    HEURISTICS,
+    METHODS,
+    PUBLISHED_4,
+    PUBLISHED_5,
+    PUBLISHED_6,
+    WORKLOADS,
+    Claims,
+    OnOthers,
+    OnOwn,
+    count_claims,
+)
+
+ORDERS = {**HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
+BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"
+_STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
+_UTILIZATION = "packed_utilization"
+
+
+class BudgetName(StrEnum):
+    """How much is run."""
+
+    SMOKE = "smoke"
+    STANDARD = "standard"
+    FULL = "full"
+
+
+class Budget(NamedTuple):
+    """What that means."""
+
+    seeds: int
+    jobs: int  # of a half that are used
+    steps: int  # of a training
+    widths: tuple[tuple[int, ...], tuple[int, ...]]  # of the layers, NN1 and NN2
+    changes: tuple[str, ...] = ()  # to the preset
+
+
+_SMALL = ("learn.minibatch=512", "learn.lr=1e-3")
+BUDGETS = {
+    BudgetName.SMOKE: Budget(1, 60, 512, ((16,), (32,)), ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")),
+    BudgetName.STANDARD: Budget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), _SMALL),
+    BudgetName.FULL: Budget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256))),
+}
+
+
+class Task(NamedTuple):
+    """A part that any process can do: what it finds is written into a file."""
+
+    budget: Budget
+    seed: int
+    learned: str  # the workload that is learned from; "" for what learns nothing
+    method: str
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """Utilization by half, and by who schedules it."""
+        name = f"{self.learned}a-{self.method}" if self.learned else "heuristics"
+        return self.folder / f"{name}-{self.seed}.json"
+
+
+def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, only_finished: bool = False) -> Findings:
+    """Do what is missing, write ``table.md`` into ``FOLDER/BUDGET``.
+
+    Args:
+        parts: where trainings and evaluations are kept, and how many are done at a time.
+        budget: how much is run.
+        only_finished: learn nothing; show what is there.
+    """
+    chosen, folder = BUDGETS[budget], parts.folder / budget.value
+    tasks = [Task(chosen, seed, "", "", folder) for seed in range(chosen.seeds)]
+    tasks += [
+        Task(chosen, seed, name, method, folder)
+        for seed in range(chosen.seeds)
+        for name in WORKLOADS
+        for method in METHODS
+    ]
+    if not only_finished:
+        _finish([task for task in tasks if not task.file.exists()], parts)
+    done = [task for task in tasks if task.file.exists()]
+    found = {task: json.loads(task.file.read_text()) for task in done}
+    tables = _tables(found)
+    lines = [
+        line for table in tables for line in (f"## {table.title}", "", *markdown_table(table.columns, table.rows), "")
+    ]
+    write_files({folder / "table.md": ["\n".join(lines).encode()]})
+    notes = f"{folder}: table.md; {len(done)} of {len(tasks)} parts are finished"
+    return Findings(tables, notes)
+
+
+def _finish(tasks: Sequence[Task], parts: Parts) -> None:
+    """Do the tasks, so many at a time; one that fails, or Ctrl-C, ends all."""
+    with workers(parts.processes) as pool:
+        futures = [pool.submit(do_task, task) for task in tasks]
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            parts.progress(done, len(tasks))
+
+
+def do_task(task: Task) -> None:
+    """Learn, if there is something to learn, and evaluate."""
+    found = _learn_and_test(task) if task.learned else _without_learning(task)
+    write_files({task.file: [json.dumps(found, indent=1).encode()]})
+
+
+# --- Workloads, and who schedules them -----------------------------------------------------------------------------
+
+
+def made_half(seed: int, name: str, half: str, jobs: int) -> Workload:
+    """The first jobs of a half, which say how long they run: they are right."""
+    kind, _, accuracy = name.partition("_")
+    whole = predicted_runtimes(np.random.default_rng(seed), kind, accuracy, half)
+    said = zip(whole.jobs[:jobs], runtimes(whole).tolist(), strict=False)
+    return msgspec.structs.replace(whole, jobs=[msgspec.structs.replace(job, estimate=run) for job, run in said])
+
+
+def upper_bound(workload: Workload, nodes: int) -> float:
+    """Utilization that no schedule exceeds: no job starts before it comes, and no node does two things at once."""
+    submit, run = submit_times(workload), runtimes(workload)
+    work = run * sizes(workload)
+    rest = np.cumsum(work[::-1])[::-1]  # that comes with each job or after it
+    end = max(float((submit + rest / nodes).max()), float((submit + run).max())) - float(submit.min())
+    return float(work.sum()) / (nodes * end)
+
+
+def _without_learning(task: Task) -> dict[str, dict[str, float]]:
+    """Of all halves: heuristics, the bound, and chance."""
+    found: dict[str, dict[str, float]] = {}
+    for name in WORKLOADS:
+        for half in "ab":
+            jobs = made_half(task.seed, name, half, task.budget.jobs)
+            plain, masked = _setup(jobs), _setup(jobs, masked=True)
+            who: dict[str, tuple[str | ChooseAll, Setup]] = {label: (policy, plain) for label, policy in ORDERS.items()}
+            who[ANY] = (_Chance(task.seed), plain)
+            who[FITTING] = (_Chance(task.seed), masked)
+            who[UNTRAINED] = (_untrained(plain, task.budget.widths[0], task.seed), plain)
+            row = {label: _utilization(policy, setup) for label, (policy, setup) in who.items()}
+            found[f"{name}{half}"] = {**row, BOUND: upper_bound(jobs, jobs.nb_res)}
+    return found
+
+
+class _Chance:
+    """Any valid action; with a mask, any job that fits, and X where none does."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, observations: NDArray[np.float32], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        masked = masks.min() == 0
+        valid = [np.flatnonzero(mask[:-1] if masked and mask[:-1].any() else mask) for mask in masks]
+        return np.array([self._rng.choice(each) for each in valid], np.int64)
+
+
+def _untrained(setup: Setup, hidden: tuple[int, ...], seed: int) -> ChooseAll:
+    encoder = setup.encoder
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make_network(NetworkConfig(kind="fcn", hidden=hidden), encoder.shape[0], encoder.actions, None)
+    actor = NetworkActor(network, "all")
+    actor.reset(seed)
+    return actor.together
+
+
+def _learn_and_test(task: Task) -> dict[str, dict[str, float]]:
+    """Of the own half a, and of all halves b."""
+    jobs = made_half(task.seed, task.learned, "a", task.budget.jobs)
+    hidden = task.budget.widths[METHODS.index(task.method) == 2]
+    estimate = "none" if task.method == "baseline" else "given"
+    changes = [
+        *(f"env.estimate={estimate}", f"env.jobs={task.budget.jobs}", f"learn.steps={task.budget.steps}"),
+        *(f"network.hidden={list(hidden)}", "learn.threads=1", *task.budget.changes),
+    ]
+    config = load_config("packing-nn1", changes, seed=task.seed)
+    facts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=task.file.stem, sha256="")
+    log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, facts)
+    policy = learned_policy(train_to_folder(log, config, task.file.with_suffix(""), resume=True))
+    assert isinstance(policy, LearnedPolicy)
+    halves = [(task.learned, "a"), *((name, "b") for name in WORKLOADS)]
+    return {f"{name}{half}": {task.method: _tested(policy, task, name, half)} for name, half in halves}
+
+
+def _tested(policy: LearnedPolicy, task: Task, name: str, half: str) -> float:
+    policy.actor.reset(task.seed)
+    setup = _setup(made_half(task.seed, name, half, task.budget.jobs), encoder=policy.encoder)
+    return _utilization(policy.actor.together, setup)
+
+
+def _setup(jobs: Workload, **options: object) -> Setup:
+    return make_setup(jobs, equal_hosts(jobs.nb_res), **{"encoder": "packing", "steps": _STEPS, **options})  # type: ignore[arg-type]
+
+
+def _utilization(policy: str | ChooseAll, setup: Setup) -> float:
+    return float(evaluate(policy, setup, first=[0])[_UTILIZATION][0])
+
+
+# --- Tables --------------------------------------------------------------------------------------------------------
+
+Found = dict[Task, dict[str, dict[str, float]]]
+
+
+def _tables(found: Found) -> tuple[ResultTable, ...]:
+    """Those that there are parts for."""
+    plain = [rows for task, rows in found.items() if not task.learned]
+    tables = [_table_4(plain)] if plain else []
+    own = {name: [_of(found, name, m, f"{name}a") for m in METHODS] for name in WORKLOADS}
+    tables.append(_table("Table 5: learned and used on half a (the paper's)", METHODS, own, PUBLISHED_5))
+    for m, method in enumerate(METHODS):
+        rows = {x: [_of(found, x, method, f"{t}b") for t in WORKLOADS] for x in WORKLOADS}
+        published = {x: tuple(PUBLISHED_6[x, t][m] for t in WORKLOADS) for x in WORKLOADS}
+        columns = tuple(f"{t}b" for t in WORKLOADS)
+        tables.append(
+            _table(f"Table 6, {method}: learned from the row's half a (the paper's)", columns, rows, published)
+        )
+    if plain and all(len(_of(found, x, m, f"{x}a")) for x in WORKLOADS for m in METHODS):
+        tables.append(_claims_table(found, plain))
+    return tuple(tables)
+
+
+def _of(found: Found, learned: str, method: str, half: str) -> list[float]:
+    """Utilization by seed."""
+    return [rows[half][method] for task, rows in found.items() if (task.learned, task.method) == (learned, method)]
+
+
+def _table_4(plain: Sequence[dict[str, dict[str, float]]]) -> ResultTable:
+    """Means over the pairs, with intervals, and the paper's."""
+    labels = [*ORDERS, BOUND, ANY, FITTING, UNTRAINED]
+    rows, apart = [], []
+    for half in plain[0]:
+        cells = []
+        for label in labels:
+            values = [pair[half][label] for pair in plain]
+            published = PUBLISHED_4[half].get(label)
+            cells.append(_cell(values, published))
+            apart += [] if published is None else [abs(float(np.mean(values)) - published)]
+        rows.append((half, *cells))
+    title = f"Table 4: heuristics, bound and chance (the paper's; the mean absolute difference is {np.mean(apart):.3f})"
+    return ResultTable(title, ("half", *labels), rows)
+
+
+def _table(title: str, columns: Sequence[str], rows: Mapping[str, list[list[float]]], published: OnOwn) -> ResultTable:
+    body = [
+        (x, *(_cell(values, old) for values, old in zip(row, published[x], strict=True))) for x, row in rows.items()
+    ]
+    return ResultTable(title, ("learned from", *columns), body)
+
+
+def _cell(values: Sequence[float], published: float | None) -> str:
+    """The mean with its interval, where there are several values; and the published one."""
+    old = "" if published is None else f" [{published:.2f}]"
+    if not values:
+        return f"-{old}"
+    estimate = bootstrap_mean(np.array(values)[:, None], np.random.default_rng(0))
+    interval = f" ({estimate.low:.3f} to {estimate.high:.3f})" if len(values) > 1 else ""
+    return f"{estimate.value:.3f}{interval}{old}"
+
+
+def _claims_table(found: Found, plain: Sequence[dict[str, dict[str, float]]]) -> ResultTable:
+    """Counts of the paper's tables, of ours, and of chance in place of what was learned."""
+
+    def mean(half: str, label: str) -> float:
+        return float(np.mean([pair[half][label] for pair in plain]))
+
+    simple = {half: {label: mean(half, label) for label in HEURISTICS} for half in plain[0]}
+    own: OnOwn = {x: tuple(float(np.mean(_of(found, x, m, f"{x}a"))) for m in METHODS) for x in WORKLOADS}
+    others: OnOthers = {
+        (x, t): tuple(float(np.mean(_of(found, x, m, f"{t}b"))) for m in METHODS) for x in WORKLOADS for t in WORKLOADS
+    }
+    chance = {x: (mean(f"{x}a", ANY),) * 3 for x in WORKLOADS}
+    by_chance = {(x, t): (mean(f"{t}b", ANY),) * 3 for x in WORKLOADS for t in WORKLOADS}
+    counts = [
+        count_claims(PUBLISHED_4, PUBLISHED_5, PUBLISHED_6),
+        count_claims(simple, own, others),
+        count_claims(simple, chance, by_chance),
+    ]
+    rows = [(field.replace("_", " "), *(_shown(getattr(each, field)) for each in counts)) for field in Claims._fields]
+    return ResultTable("Claims, counted alike", ("claim", "the paper's tables", "here", "any action"), rows)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"{sum(value)} ({', '.join(map(str, value))})"
+    return f"{value:+.3f}" if isinstance(value, float) else str(value)

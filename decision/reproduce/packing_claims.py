@@ -1,0 +1,111 @@
+"""What Takizawa, Nomura and Matsuba published, and the counts that their claims are made of.
+
+A count is made of any tables of that form: of theirs, where it says what holds only with ties, and of ours.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import NamedTuple
+
+WORKLOADS = ("WL1_100", "WL1_050", "WL1_RND", "WL2_100", "WL2_050", "WL2_RND")
+METHODS = ("baseline", "NN1", "NN2")  # without predictions; with, in two widths
+HEURISTICS = {"SJF": "sjf", "SJF w/ BF": "sjf+easy", "FCFS": "fcfs", "FCFS w/ BF": "easy"}
+
+ByHeuristic = Mapping[str, Mapping[str, float]]  # half (WL1_100a), heuristic: utilization
+OnOwn = Mapping[str, tuple[float, ...]]  # workload: utilization on its half a, by method
+OnOthers = Mapping[tuple[str, str], tuple[float, ...]]  # learned from half a, on half b: utilization, by method
+
+
+def _rows(text: str) -> list[list[float]]:
+    return [[float(number) for number in line.replace("/", " ").split()] for line in text.strip().splitlines()]
+
+
+_TABLE_4 = _rows("""
+.54 .70 .54 .74 .64 .78 .57 .75
+.44 .47 .49 .51 .46 .49 .55 .53
+.45 .47 .44 .50 .45 .55 .49 .63
+.74 .88 .68 .92 .78 .90 .69 .94
+.69 .79 .65 .82 .77 .86 .69 .90
+.67 .78 .61 .80 .69 .86 .62 .90
+""")
+_TABLE_5 = _rows("""
+.67 .64 .67
+.46 .48 .48
+.45 .42 .46
+.84 .83 .85
+.76 .76 .75
+.76 .76 .77
+""")
+_TABLE_6 = _rows("""
+.74/.71/.72 .47/.46/.47 .53/.48/.52 .86/.85/.85 .83/.82/.83 .83/.81/.81
+.72/.70/.72 .49/.49/.48 .54/.55/.55 .78/.77/.76 .77/.75/.74 .74/.74/.74
+.70/.60/.71 .48/.51/.47 .55/.50/.54 .78/.70/.86 .69/.64/.82 .71/.63/.83
+.68/.69/.70 .44/.45/.47 .50/.52/.50 .87/.87/.87 .81/.82/.83 .82/.83/.84
+.71/.73/.71 .46/.46/.46 .51/.53/.54 .87/.86/.87 .83/.82/.83 .84/.83/.83
+.73/.72/.73 .46/.45/.46 .51/.52/.54 .87/.86/.86 .83/.81/.82 .84/.82/.83
+""")
+PUBLISHED_4: ByHeuristic = {
+    f"{name}{half}": dict(zip(HEURISTICS, row[4 * at : 4 * at + 4], strict=True))
+    for name, row in zip(WORKLOADS, _TABLE_4, strict=True)
+    for at, half in enumerate("ab")
+}
+PUBLISHED_5: OnOwn = {name: tuple(row) for name, row in zip(WORKLOADS, _TABLE_5, strict=True)}
+PUBLISHED_6: OnOthers = {
+    (learned, tested): tuple(row[3 * at : 3 * at + 3])
+    for learned, row in zip(WORKLOADS, _TABLE_6, strict=True)
+    for at, tested in enumerate(WORKLOADS)
+}
+
+
+class Claims(NamedTuple):
+    """Counts; texts say of how many."""
+
+    at_least_simple: int  # cells of table 5 at or above both SJF and FCFS, of 18
+    above_simple: int  # above both
+    below_backfilling: int  # below FCFS with backfilling, of 18
+    unlike_below: tuple[int, ...]  # cells of table 6 from another workload, below SJF or FCFS, by method; of 25 each
+    own_best: int  # columns of table 6 whose own workload is best, with ties; of 18
+    own_alone_best: int  # without
+    own_effect: float  # utilization of the own row minus the mean of the five others, mean over columns
+    accuracy_effect: float  # minus the mean of the two others of the same WL
+    kind_effect: float  # minus the mean of the three of the other WL
+    predictions_gain_nothing: int  # own workloads where the baseline is at least both others, of 6
+    wider_at_least: int  # cells of table 6 where NN2 is at least NN1, of 36
+    wider_above: int  # above
+
+
+def count_claims(by_heuristic: ByHeuristic, own: OnOwn, others: OnOthers) -> Claims:
+    """Count; WL1_050b is left out of `unlike_below`, as in the paper."""
+    simple = {half: max(row["SJF"], row["FCFS"]) for half, row in by_heuristic.items()}
+    backfilling = {half: row["FCFS w/ BF"] for half, row in by_heuristic.items()}
+    cells = [(value, f"{name}a") for name, row in own.items() for value in row]
+    unlike = [(x, t) for x, t in product(WORKLOADS, WORKLOADS) if x != t and t != "WL1_050"]
+    below = tuple(sum(others[x, t][m] < simple[f"{t}b"] - _HAIR for x, t in unlike) for m in range(len(METHODS)))
+    columns = [(t, m) for t in WORKLOADS for m in range(len(METHODS))]
+    rivals = {(t, m): [others[x, t][m] for x in WORKLOADS if x != t] for t, m in columns}
+    return Claims(
+        at_least_simple=sum(value >= simple[half] - _HAIR for value, half in cells),
+        above_simple=sum(value > simple[half] + _HAIR for value, half in cells),
+        below_backfilling=sum(value < backfilling[half] - _HAIR for value, half in cells),
+        unlike_below=below,
+        own_best=sum(others[t, t][m] >= max(rivals[t, m]) - _HAIR for t, m in columns),
+        own_alone_best=sum(others[t, t][m] > max(rivals[t, m]) + _HAIR for t, m in columns),
+        own_effect=_effect(others, columns, lambda x, t: True),
+        accuracy_effect=_effect(others, columns, lambda x, t: x[:3] == t[:3]),
+        kind_effect=_effect(others, columns, lambda x, t: x[:3] != t[:3]),
+        predictions_gain_nothing=sum(others[t, t][0] >= max(others[t, t][1:]) - _HAIR for t in WORKLOADS),
+        wider_at_least=sum(row[2] >= row[1] - _HAIR for row in others.values()),
+        wider_above=sum(row[2] > row[1] + _HAIR for row in others.values()),
+    )
+
+
+_HAIR = 1e-9  # published figures are decimals
+
+
+def _effect(others: OnOthers, columns, counts) -> float:
+    """Mean over columns of the own row minus the mean of other rows, those that count."""
+    total = 0.0
+    for tested, method in columns:
+        rows = [others[x, tested][method] for x in WORKLOADS if x != tested and counts(x, tested)]
+        total += others[tested, tested][method] - sum(rows) / len(rows)
+    return total / len(columns)

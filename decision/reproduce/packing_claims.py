@@ -3,7 +3,7 @@
 A count is made of any tables of that form: of theirs, where it says what holds only with ties, and of ours.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -102,7 +102,7 @@ def count_claims(by_heuristic: ByHeuristic, own: OnOwn, others: OnOthers) -> Cla
 _HAIR = 1e-9  # published figures are decimals
 
 
-def _effect(others: OnOthers, columns, counts) -> float:
+def _effect(others: OnOthers, columns: Sequence[tuple[str, int]], counts: Callable[[str, str], bool]) -> float:
     """Mean over columns of the own row minus the mean of other rows, those that count."""
     total = 0.0
     for tested, method in columns:

@@ -13,7 +13,9 @@ def test_counts_of_the_published_tables_are_those_made_by_hand():
     assert (found.at_least_simple, found.above_simple, found.below_backfilling) == (14, 13, 18)
     assert found.unlike_below == (1, 7, 2)
     assert (found.own_best, found.own_alone_best) == (11, 5)
-    assert (found.own_effect, found.accuracy_effect, found.kind_effect) == pytest.approx((0.029, 0.009, 0.042), abs=5e-4)
+    assert (found.own_effect, found.accuracy_effect, found.kind_effect) == pytest.approx(
+        (0.029, 0.009, 0.042), abs=5e-4
+    )
     assert found.predictions_gain_nothing == 6
     assert (found.wider_at_least, found.wider_above) == (30, 22)
 

@@ -8,7 +8,9 @@ import typer
 from .command import refuse_unused, typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
+    DaysOption,
     DecideLimitOption,
+    EnergyOption,
     JsonOption,
     NodesOption,
     OutputFolder,
@@ -19,6 +21,7 @@ from .options import (
     WalltimeName,
     WalltimeOption,
     WorkloadOption,
+    read_days,
     read_selection,
 )
 
@@ -199,6 +202,8 @@ def evaluate_command(
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: MetricsFile = None,
     jobs: SelectOption = None,
+    days: DaysOption = None,
+    energy: EnergyOption = False,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
@@ -212,7 +217,8 @@ def evaluate_command(
     mean bounded slowdown of the placed jobs, and the longest waits, of jobs that
     still wait, too. An episode begins with idle hosts and leaves the queue's rest
     behind, so that policies that let large jobs wait look well: --whole runs the
-    workload as it is, to the last job, with the figures of decision run.
+    workload as it is, to the last job, with the figures of decision run. --days
+    runs each day alone, as decision compare does, which has more figures.
 
     Examples:
 
@@ -234,16 +240,20 @@ def evaluate_command(
     from .progress import announce_compilation
     from .tables import print_dropped, warn_of_seen_jobs
 
+    refuse_unused(context, {"energy": days is not None}, "it needs --days")
+    if days is not None:
+        refuse_unused(context, dict.fromkeys(("episodes", "placed", "offline", "whole"), False), "--days runs each day")
     refuse_unused(
         context, dict.fromkeys(("episodes", "placed", "offline"), not whole), "--whole runs the workload as it is"
     )
-    case = load_inputs(
-        Inputs(platform=platform, workloads=(workload,), selection=read_selection(jobs, nodes, walltime, time_field))
-    )
+    selection = read_selection(jobs, nodes, walltime, time_field)
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
     print_dropped(case.workloads)
     warn_of_seen_jobs(policies, case.workloads)
     announce_compilation()
-    if whole:
+    if (chosen := read_days(days)) is not None:
+        _evaluate_days(case, policies, chosen, seed, decide_limit, output, as_json)
+    elif whole:
         _evaluate_whole(case, policies, seed, decide_limit, output, as_json)
     else:
         from decision.learn.schedulers import EpisodeComparison
@@ -252,6 +262,57 @@ def evaluate_command(
             case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
         )
         _evaluate_episodes(comparison, policies, output, as_json)
+
+
+def _evaluate_days(
+    case: "LoadedInputs",
+    policies: list[str],
+    days: tuple[int, int | None],
+    seed: int,
+    decide_limit: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """A run of each day under each policy, and the means over days."""
+    import tempfile
+
+    import numpy as np
+
+    from decision.analysis.comparison import compare_runs, default_metrics
+    from decision.analysis.metric_list import METRICS
+    from decision.cores import available_cores
+    from decision.envs import write_metrics
+    from decision.runs.compare import ComparisonPlan, run_comparison
+
+    from .progress import counting
+    from .tables import print_comparison, print_json
+
+    inputs = case.inputs
+    plan = ComparisonPlan(
+        platform=inputs.platform,
+        workloads=inputs.workloads,
+        policies=tuple(dict.fromkeys(policies)),
+        energy=inputs.energy,
+        selection=inputs.selection,
+        days=days,
+        draw=seed,
+        decide_limit=decide_limit,
+    )
+    with tempfile.TemporaryDirectory(prefix="decision-") as folder, counting("runs") as show:
+        outcomes = run_comparison(plan, Path(folder), processes=available_cores(), progress=show)
+    energetic = [METRICS[name] for name in ("energy_waste", "switches") if inputs.energy]
+    metrics = [*default_metrics(outcomes), *energetic]
+    if output is not None:
+        columns = {
+            policy: {m.name: np.array([r.metrics[m.name] for r in outcomes if r.contender == policy]) for m in metrics}
+            for policy in plan.policies
+        }
+        write_metrics(output, columns)
+    comparison = compare_runs(outcomes, metrics, plan.policies[0], seed=seed)
+    if as_json:
+        print_json(comparison)
+    else:
+        print_comparison(comparison)
 
 
 def _evaluate_whole(

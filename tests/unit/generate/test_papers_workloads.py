@@ -114,10 +114,14 @@ def test_people_work_in_office_hours_and_less_at_weekends(orion: Workload) -> No
     assert orion.unix_start == 1_349_049_600  # 2012-10-01, midnight
 
 
-def test_users_overestimate_and_repeat_themselves(orion: Workload) -> None:
+def test_jobs_use_of_their_walltimes_what_real_ones_use(orion: Workload) -> None:
     used = runtimes(orion) / walltimes(orion)
-    assert np.median(used) < 0.6
-    assert 0.01 < (used > 1).mean() < 0.05
+    assert np.quantile(used, 0.1) < 0.03
+    assert np.median(used) == pytest.approx(0.3, rel=0.25)
+    assert (used > 1).mean() == pytest.approx(0.3, abs=0.05)
+
+
+def test_users_repeat_themselves(orion: Workload) -> None:
     pairs = pairwise(orion.jobs)
     close = [(a.user, a.size) == (b.user, b.size) for a, b in pairs if b.submit_time - a.submit_time < 300]
     assert np.mean(close) > 0.95

@@ -1,9 +1,13 @@
 """Days of a workload as runs of their own."""
 
+import csv
+
 import numpy as np
 import pytest
 from helpers.policy_toys import platform
+from typer.testing import CliRunner
 
+from decision.cli.app import app
 from decision.formats import write_platform, write_workload
 from decision.model.dates import BusyDay, busy_days, chosen_days, of_day
 from decision.model.errors import ConfigError
@@ -66,3 +70,21 @@ def test_days_are_chosen_by_number(plan, tmp_path):
     assert [run.first_job for run in some] == [3, 5]
     assert [run.metrics for run in some] == [run.metrics for run in every[1:]]
     assert np.isfinite([run.metrics["energy"] for run in every]).all()
+
+
+def test_evaluate_runs_the_days_that_compare_runs(plan, tmp_path):
+    table = tmp_path / "days.csv"
+    files = ("-p", str(plan.platform), "-w", str(plan.workloads[0]), "-E", "--days", "0:2", "-o", str(table))
+    done = CliRunner().invoke(app, ["evaluate", POLICY, *files, "--json"])
+    assert done.exit_code == 0, done.output
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["energy_waste"]) for row in rows] == [
+        run.metrics["energy_waste"] for run in run_comparison(plan, tmp_path / "out")[:2]
+    ]
+
+
+def test_energy_of_evaluate_needs_days(plan):
+    files = ("-p", str(plan.platform), "-w", str(plan.workloads[0]))
+    refused = CliRunner().invoke(app, ["evaluate", "easy", *files, "-E"])
+    assert (refused.exit_code, "it needs --days; leave the option out" in refused.stderr) == (2, True)

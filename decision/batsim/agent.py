@@ -6,8 +6,10 @@ of a policy's name: one of ours, or a pybatsim scheduler.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from decision.engine.constants import DECIMALS
 from decision.entry import Entry
@@ -16,15 +18,17 @@ from decision.model.demand import read_estimate, told
 from decision.model.errors import ConfigError, RemoteProtocolError
 from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
-from decision.model.record import FinalState
+from decision.model.record import FinalState, PredictionTable
 from decision.policies import plan_arrays as p
+from decision.policies.estimated import innermost, predictions_of
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_walltime
+from decision.policies.plan_check import check_estimate, check_walltime
 from decision.policies.registry import MessageAgent, find_agent, find_policy
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
 from decision.protocol.messages import Resource
 from decision.simulation.misfits import Misfits
+from decision.simulation.simulate import warn_of_no_users
 from decision.state import transitions
 from decision.state.cluster import (
     N_INTERVALS,
@@ -141,11 +145,15 @@ class Agent:
         """The cluster as Batsim reports it, to be read only; None before the first message."""
         return self._state if self._begun else None
 
+    def predictions(self, ids: Iterable[str]) -> PredictionTable | None:
+        """What the policy expected of these jobs; None where it expects walltimes."""
+        return predictions_of(self._policy, np.array([self._number[job] for job in ids], np.int32))
+
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""
         for entry in (kernels.job_arrives, kernels.job_ends, kernels.ask_now, kernels.carry_out):
             _ = entry.from_python
-        policy = getattr(self._policy, "entry", None)
+        policy = getattr(innermost(self._policy), "entry", None)
         if isinstance(policy, Entry):
             _ = policy.address
 
@@ -172,6 +180,8 @@ class Agent:
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
+        if getattr(self._policy, "needs_users", False) and not self._users:
+            warn_of_no_users()
 
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
         job, final = self._number[event.data.job_id], _FINAL_STATES[event.data.job_state]
@@ -198,6 +208,8 @@ class Agent:
         number = self._users.setdefault(user, len(self._users)) if user else -1
         estimate = read_estimate(job.fields.get("estimate"))
         check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
+        if getattr(self._policy, "needs_estimate", False):
+            check_estimate(job_id, estimate, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
             self._state.address, event.timestamp, job.res, job.walltime, number, float(told(estimate))
         )

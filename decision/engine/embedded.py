@@ -7,6 +7,9 @@ actions of a plan, and how the log becomes events.
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from decision.model.errors import LocalProtocolError, PolicyError
 from decision.model.hosts import intervals
 from decision.model.platform import Platform
@@ -91,6 +94,10 @@ class EmbeddedEngine(CompiledEngine):
         if not self._over:
             raise LocalProtocolError("the run is not over: ask and answer until there is no further question")
         return run_record(self, self._metadata)
+
+    def finished(self) -> NDArray[np.int32]:
+        """Numbers of the jobs that are over, in the order in which they ended: that of the record."""
+        return self.world.sim.finished[: self.world.sim.number[a.N_FINISHED]].copy()
 
     def _forget_ended(self) -> None:
         """Jobs that ended before a question are forgotten with it, as Batsim does."""

@@ -12,7 +12,9 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.composed import ComposedPolicy
 from decision.policies.config import Power
+from decision.policies.estimated import innermost
 from decision.policies.failures import reset_policy
+from decision.policies.plan_check import check_estimate
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
@@ -104,10 +106,14 @@ def _run_policy(
     placed: list[PlacedJobs] | None,
     decide_limit: float,
 ) -> Table:
-    if isinstance(policy, ComposedPolicy) and policy.config.power != Power.NEVER and not setup.rules.energy:
+    inner = innermost(policy)
+    if isinstance(inner, ComposedPolicy) and inner.config.power != Power.NEVER and not setup.rules.energy:
         raise ConfigError(
-            f"policy {policy.name} switches hosts off, and this environment does not simulate energy; use power=never"
+            f"policy {inner.name} switches hosts off, and this environment does not simulate energy; use power=never"
         )
+    if getattr(policy, "needs_estimate", False):
+        for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
+            check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
     batch = Batch(setup, 1, 1)
     env, metrics, tails = batch.envs[0], np.zeros((len(first), len(batch.metric_names))), []
     names = _JobIds(env, setup.trace.ids)

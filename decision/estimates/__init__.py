@@ -1,7 +1,9 @@
 """Run times before they are known: what users estimate, and what a predictor learns from ended jobs.
 
 `models` gives jobs the walltimes that users would have asked for. `predictors` guess run times as a scheduler could,
-from ended jobs only, and `history` replays a log through one and measures its errors.
+from ended jobs only, and `history` replays a log through one and measures its errors, or writes what it says into jobs.
+`last_two` and `regression` are the same predictors as kernels, for policies (`decision.policies.outlook`), which learn
+in a table of `habits`; the ones in Python are their slow twins.
 
 Design
 ------

@@ -42,7 +42,7 @@ class Walltime:
 
 
 class LastTwo:
-    """The mean of the user's last two ended jobs; the walltime for users with fewer.
+    """The mean of the user's last two ended jobs; the walltime for users with fewer, and for jobs of nobody.
 
     Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions Rather than User Runtime Estimates,
     IEEE Transactions on Parallel and Distributed Systems 18(6), 2007.
@@ -58,7 +58,8 @@ class LastTwo:
 
     def observe(self, user: str, size: int, walltime: float, submit_time: float, runtime: float) -> None:
         """Remember the run time, forget the one before the last."""
-        self._last.setdefault(user, deque(maxlen=2)).append(runtime)
+        if user:
+            self._last.setdefault(user, deque(maxlen=2)).append(runtime)
 
 
 class Regression:

@@ -86,6 +86,21 @@ def submit_times(workload: Workload) -> Floats:
     return _column(workload, "submit_time")
 
 
+def estimates(workload: Workload) -> Floats:
+    """What jobs say that they will run, (J,) seconds; nan where they say nothing."""
+    if isinstance(workload.jobs, JobColumns):
+        own = workload.jobs.estimate
+        return np.full(len(workload.jobs), math.nan) if own is None else own
+    return np.array([job.estimate for job in workload.jobs], np.float64)
+
+
+def has_users(workload: Workload) -> bool:
+    """Whether a job has a user."""
+    if isinstance(workload.jobs, JobColumns):
+        return any(workload.jobs.user.used())
+    return any(job.user for job in workload.jobs)
+
+
 def walltimes(workload: Workload) -> Floats:
     """Each job's walltime, (J,) seconds, inf where it has none."""
     return _column(workload, "walltime")

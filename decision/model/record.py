@@ -65,6 +65,18 @@ def _rows(column: Any, rows: Ints) -> Any:
     return column.take(rows) if isinstance(column, Column) else [column[row] for row in rows]
 
 
+class PredictionTable(msgspec.Struct, kw_only=True):
+    """What a policy with predicted run times expected of the jobs of a `JobTable`. Columns of length n."""
+
+    predicted: Floats  # seconds: the run time that was expected when the job was submitted
+    corrections: NDArray[np.integer]  # how often that was corrected while the job ran
+    promised: Floats  # seconds: when the job was first to start at the latest, as head of an EASY queue; nan for others
+
+    def take(self, rows: Ints) -> "PredictionTable":
+        """Those of these rows, in this order."""
+        return PredictionTable(**{name: getattr(self, name)[rows] for name in self.__struct_fields__})
+
+
 class HostTable(msgspec.Struct, kw_only=True):
     """How many hosts are in each state after each change. Columns of length n."""
 
@@ -94,6 +106,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
 
     nb_hosts: int  # compute and storage hosts
     jobs: JobTable
+    predictions: PredictionTable | None = None  # None where the policy expects walltimes
     host_states: HostTable
     energy: EnergyTable | None = None  # None where energy was not simulated
     pstates: PstateTable | None = None

@@ -20,6 +20,9 @@ Any other object with `reset` and `decide` is a policy too: `decide` gets a `Clu
 decision is compiled and it is a `CompiledPolicy`, as `Kamelot` is. Loops make no difference between the two kinds:
 `prepared` is the one protocol through which they ask.
 
+What a job is expected to run comes from the state, and so from the state's walltimes or from the `outlook` of an
+`EstimatedPolicy`, which stands around any other policy as a guard does.
+
 `find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer.
 
 A job without walltime is taken as endless. Rules that need walltimes to mean anything (`ComposedPolicy.needs_walltime`:

@@ -16,6 +16,7 @@ from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING
 from .capacity import awake_at, has_sleepers, hosts_given_back
 from .config import Backfill, Order
 from .memory import EXTRA, HEAD, SEEN_FREE, SEEN_JOBS, SHADOW, ends_since, note_decision
+from .order import sort_candidates
 
 
 @kernel
@@ -44,7 +45,10 @@ def _look_at_all(state, facts, config, memory, queue, length, free):
         return _take_fitting(memory.chosen, chosen, queue, chosen + 1, length, state.size, free)
     if config.backfill == Backfill.EASY:
         _reserve_head(state, facts, config, memory, queue[chosen], chosen, free)
-        return _take_harmless(state, memory, chosen, queue, chosen + 1, length, free)
+        if config.backfill_order >= 0:
+            length = sort_candidates(state, config, memory)
+            return _take_harmless(state, config, memory, chosen, memory.candidates, 0, length, free)
+        return _take_harmless(state, config, memory, chosen, queue, chosen + 1, length, free)
     return chosen, free
 
 
@@ -81,17 +85,21 @@ def _take_fitting(chosen, taken, queue, begin, end, size, free):
 
 
 @kernel
-def _take_harmless(state, memory, taken, queue, begin, end, free):
-    """The jobs of queue[begin:end] that fit and leave the head's reservation alone, in order."""
-    size, walltime, chosen = state.size, state.expected_runtime, memory.chosen
+def _take_harmless(state, config, memory, taken, queue, begin, end, free):
+    """The jobs of queue[begin:end] that fit and leave the head's reservation alone, in order.
+
+    Candidates in an order of their own may be among those that are taken already, the first in ``memory.chosen``.
+    """
+    size, runtime, chosen = state.size, state.expected_runtime, memory.chosen
+    heads = taken if config.backfill_order >= 0 else 0
     time_left = memory.times[SHADOW]
     now, extra = state.now[0], memory.counts[EXTRA]
     for i in range(begin, end):
         job = queue[i]
         hosts = size[job]
-        if hosts > free:
+        if hosts > free or (heads > 0 and is_in(chosen, heads, job)):
             continue
-        if now + walltime[job] > time_left:
+        if now + runtime[job] > time_left:
             if hosts > extra:
                 continue
             extra -= hosts
@@ -101,6 +109,15 @@ def _take_harmless(state, memory, taken, queue, begin, end, free):
             break
     memory.counts[EXTRA] = extra
     return taken, free
+
+
+@kernel
+def is_in(jobs, length, job):
+    """Whether a job is one of the first so many."""
+    found = False
+    for i in range(length):
+        found |= jobs[i] == job
+    return found
 
 
 @kernel
@@ -116,7 +133,7 @@ def _reserve_head(state, facts, config, memory, head, taken, free):
             if due < np.inf:
                 released = add_release(memory, released, due, 1)
     memory.counts[HEAD] = head
-    find_shadow(state, memory, released, state.size[head], free)
+    find_shadow(state, config, memory, released, state.size[head], free)
 
 
 @kernel
@@ -139,7 +156,7 @@ def add_release(memory, released, time, hosts):
 
 
 @kernel
-def find_shadow(state, memory, released, wanted, free):
+def find_shadow(state, config, memory, released, wanted, free):
     """Walk through the ends of running jobs and the other releases until `wanted` hosts are free."""
     shadow = np.inf
     i, j, running = 0, 0, state.count[N_RUNNING]
@@ -156,6 +173,9 @@ def find_shadow(state, memory, released, wanted, free):
         if free >= wanted:
             shadow = time
     memory.times[SHADOW] = shadow
+    head = memory.counts[HEAD]
+    if config.promises and head >= 0 and shadow < np.inf and np.isnan(memory.promised[head]):
+        memory.promised[head] = shadow
     memory.counts[EXTRA] = max(free - wanted, 0)
 
 
@@ -163,10 +183,12 @@ def find_shadow(state, memory, released, wanted, free):
 def _only_arrivals(state, config, memory):
     """Whether nothing has happened since the last plan but arrivals at the end of the queue.
 
-    Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer.
+    Then the jobs that could not start cannot start now: no host came free, and the shadow time is nearer. Candidates in
+    an order of their own are sorted where there is more than one.
     """
     return (
         memory.counts[HEAD] >= 0
+        and (config.backfill_order < 0 or state.count[N_JOBS] - memory.counts[SEEN_JOBS] <= 1)
         and config.order == Order.FCFS
         and state.count[N_FREE] == memory.counts[SEEN_FREE]
         and ends_since(state, memory) == 0
@@ -180,4 +202,4 @@ def _look_at_arrivals(state, config, memory):
     begin = length - (state.count[N_JOBS] - memory.counts[SEEN_JOBS])
     if config.backfill == Backfill.FIRST_FIT:
         return _take_fitting(memory.chosen, 0, state.queue, begin, length, state.size, free)
-    return _take_harmless(state, memory, 0, state.queue, begin, length, free)
+    return _take_harmless(state, config, memory, 0, state.queue, begin, length, free)

@@ -98,4 +98,4 @@ def _reserve_bound_head(state, facts, config, memory, size, available, patient):
             if memory.bound_to[host] == job:
                 begin = max(begin, ready_at(state, facts, config, memory, host))
         released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
-    find_shadow(state, memory, released, size, available)
+    find_shadow(state, config, memory, released, size, available)

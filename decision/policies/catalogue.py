@@ -140,6 +140,22 @@ _NUMBERS = (
 )
 
 
+_BACKFILL_ORDER = OptionLine(
+    "backfill_order", "that of the queue", "", "with backfill=easy: an order, of the jobs behind the first that waits"
+)
+_TSAFRIR = "Tsafrir, Etsion and Feitelson, TPDS 2007"
+ESTIMATES = (
+    OptionLine(
+        "estimate", "walltime", "", "run time that a job is expected to have: walltime, last2, regression, given"
+    ),
+    OptionLine(
+        "correction",
+        "walltime",
+        "",
+        "with estimate=...: what is expected of a job that outlives it: walltime, increments, doubling",
+        _TSAFRIR,
+    ),
+)
 GUARD = OptionLine(
     "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto"
 )
@@ -153,7 +169,11 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
         for slot, (summary, values) in SLOTS.items()
     ]
     defaults = PolicyConfig()
-    return [*slots, *(OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS)]
+    numbers = [OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS]
+    return [*slots, _BACKFILL_ORDER, *numbers]
+
+
+SHORTHANDS = {"easy++": "easy,backfill_order=sjf,estimate=last2,correction=increments"}
 
 
 def canonical(name: str) -> str:
@@ -183,6 +203,7 @@ PRESETS = [
     *(line for _, line in ORDERS.values()),
     *(line for name, (_, line) in BACKFILLS.items() if name != "none"),
     *(PolicyLine(alias, f"another name of {name}") for alias, name in ALIASES.items()),
+    *(PolicyLine(name, f"another name of {spec}", _TSAFRIR) for name, spec in SHORTHANDS.items()),
 ]
 PARTS = [
     PolicyLine("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"),

@@ -36,7 +36,8 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
     "patience": (float, "start", (Start.BOUND,)),
 }
-OPTIONS = (*_SLOTS, *_NUMBERS, OPTION)
+BACKFILL_ORDER = "backfill_order"
+OPTIONS = (*_SLOTS, *_NUMBERS, OPTION, BACKFILL_ORDER)
 
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
@@ -105,6 +106,7 @@ class ComposedPolicy(CompiledPolicy):
         guard: seconds after which a job that waits gets a reservation that nothing may delay, or ``auto``
             (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
             its arrival, it changes nothing.
+        backfill_order: in which order EASY looks at the jobs behind its first one that waits; None: that of the queue.
         numbers: ``age_weight``, ``size_weight`` and ``max_age`` (seconds) of the order multifactor;
             ``idle_timeout`` (seconds) and ``keep_awake`` (hosts) of the power slots of these names; ``wake_time``
             (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of bound jobs.
@@ -123,6 +125,7 @@ class ComposedPolicy(CompiledPolicy):
         power: str = "never",
         start: str = "awake",
         guard: float | str | None = None,
+        backfill_order: str | None = None,
         **numbers: Any,
     ) -> None:
         self.name = _name(order, backfill)
@@ -135,7 +138,9 @@ class ComposedPolicy(CompiledPolicy):
         if guard is not None:
             settings[OPTION] = read_guard(self.name, guard)
         if codes["start"] == Start.BOUND:
-            _check_bound(self.name, codes, guard is not None)
+            _check_bound(self.name, codes, guard is not None, backfill_order is not None)
+        if backfill_order is not None:
+            settings[BACKFILL_ORDER] = _candidates(self.name, backfill_order, codes["backfill"])
         self._given = PolicyConfig(**codes, **settings)
         self.config = self._given
 
@@ -148,6 +153,10 @@ class ComposedPolicy(CompiledPolicy):
         config = self.config
         reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.guard < math.inf
         return reserves or config.order in _BY_WALLTIME
+
+    def keep_promises(self) -> None:
+        """Remember when EASY first promises each head of the queue to start (`Memory.promised`)."""
+        self._given = self._given._replace(promises=1)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
@@ -174,7 +183,7 @@ def _name(order: str, backfill: str) -> str:
     return backfill if order == "fcfs" else f"{order}+{backfill}"
 
 
-def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool) -> None:
+def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool, reordered: bool) -> None:
     """Refuse what does not go with start=bound."""
     wrong = {
         "needs power=idle-timeout": codes["power"] != Power.IDLE_TIMEOUT,
@@ -182,6 +191,7 @@ def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool) -> None:
         not in (Allocation.LOWEST, Allocation.PACK),
         "keeps no reservations: it needs backfill=none, first-fit or easy": codes["backfill"] == Backfill.CONSERVATIVE,
         f"keeps no reservations: it cannot have the option {OPTION}": guarded,
+        f"looks at jobs in one order: it cannot have the option {BACKFILL_ORDER}": reordered,
     }
     for text, is_wrong in wrong.items():
         if is_wrong:
@@ -206,6 +216,13 @@ def _code(policy: str, slot: str, value: str) -> int:
             f"policy {policy}: there is no {slot} {value!r}{nearest(str(value), known)} (there are {', '.join(known)})"
         )
     return int(known[value][0])
+
+
+def _candidates(policy: str, order: str, backfill: int) -> int:
+    """The order of EASY's candidates."""
+    if backfill != Backfill.EASY:
+        raise ConfigError(f"policy {policy}: option backfill_order does nothing without EASY; use easy or ORDER+easy")
+    return _code(policy, "order", order)
 
 
 def _number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any:

@@ -76,6 +76,8 @@ class PolicyConfig(NamedTuple):
     seed: int = 0
     keep_awake: int = 0  # hosts
     start: int = int(Start.AWAKE)
+    promises: int = 0  # 1 to remember when EASY first promises each head to start
+    backfill_order: int = -1  # the Order of the jobs that EASY looks at behind its head; -1: that of the queue
     age_weight: float = 1000.0
     size_weight: float = 1000.0
     max_age: float = 7 * 86400.0  # seconds at which age counts in full

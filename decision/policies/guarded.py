@@ -37,6 +37,16 @@ class GuardedPolicy:
         self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
         self._memory: Memory | None = None
 
+    @property
+    def needs_estimate(self) -> bool:
+        """Whether jobs must say how long they will run: where the policy needs it."""
+        return bool(getattr(self.policy, "needs_estimate", False))
+
+    @property
+    def needs_users(self) -> bool:
+        """Whether nothing is predicted of jobs of nobody."""
+        return bool(getattr(self.policy, "needs_users", False))
+
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
         self.policy.reset(platform, seed)

@@ -13,7 +13,7 @@ from .config import Backfill, Order, PolicyConfig, Start
 from .profile import Profile
 from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
 
-_WHOLE = 7  # numbers of a config that are whole, the first ones
+_WHOLE = 9  # numbers of a config that are whole, the first ones
 
 # Memory.counts
 ORDERED = 0  # jobs numbered below this have been put into `sorted`
@@ -31,7 +31,9 @@ N_FREED = 11  # freed regions
 KNOWN = 12  # jobs numbered below this have a reservation, if they are of those that get one
 GUARDED = 13  # jobs numbered below this are guarded, if they wait
 KEPT = 14  # the profile was kept up to date by the last decision, for guarded jobs
-N_COUNTS = 15
+CANDIDATES = 15  # jobs numbered below this have been put into `candidates`, and the next count is its length
+SEEN_REVISIONS = 17  # after the last plan: of what is expected
+N_COUNTS = 18
 
 # Memory.times
 SHADOW = 0  # seconds: when the head's reservation begins
@@ -51,7 +53,7 @@ class Memory(Profile, Shadow, Booking):
     Arrays that its slots do not use are empty.
     """
 
-    codes: I8  # (7,) the whole numbers of its config
+    codes: I8  # (9,) the whole numbers of its config
     numbers: F8  # (8,) the others
     counts: I8  # (N_COUNTS,)
     times: F8  # (N_TIMES,)
@@ -61,6 +63,9 @@ class Memory(Profile, Shadow, Booking):
     sorted: I4  # (J,) waiting jobs in order; not with FCFS
     spare: I4  # (J,) scratch
     key: F8  # (J,) rank of each job, the lowest first
+    candidates: I4  # (J,) waiting jobs in the order for backfilling, where that is another
+    candidate_key: F8  # (J,) rank of each job in it
+    promised: F8  # (J,) seconds: when each job was to start when it first was the head of an EASY queue, nan for others
     reserved: F8  # (J,) seconds: when each job's reservation begins, inf before it has one
     examined: I8  # (J,) serial at which a job's reservation was last known to be as early as possible
     freed_begin: F8  # (FREED_ROOM,) seconds: regions of the profile in which hosts came free
@@ -82,15 +87,21 @@ def note_decision(state, memory, chosen):
     counts[_SEEN_RUNNING] = count[N_RUNNING] + chosen
     counts[_SEEN_OVER] = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING]
     counts[_SEEN_CHANGES] = count[N_CAPACITY_CHANGES]
+    counts[SEEN_REVISIONS] = state.revisions[0]
 
 
 @kernel
 def ends_since(state, memory):
-    """How many jobs have ended since the last decision; -1 where more happened than arrivals, its starts, and ends."""
+    """How many jobs have ended since the last decision; -1 where more happened than arrivals, its starts, and ends.
+
+    A job that is expected to end at another time is more.
+    """
     count, counts = state.count, memory.counts
     ended = count[N_JOBS] - count[N_QUEUED] - count[N_RUNNING] - counts[_SEEN_OVER]
     as_planned = (
-        count[N_RUNNING] + ended == counts[_SEEN_RUNNING] and count[N_CAPACITY_CHANGES] == counts[_SEEN_CHANGES]
+        count[N_RUNNING] + ended == counts[_SEEN_RUNNING]
+        and count[N_CAPACITY_CHANGES] == counts[_SEEN_CHANGES]
+        and state.revisions[0] == counts[SEEN_REVISIONS]
     )
     return ended if as_planned else -1
 
@@ -107,6 +118,8 @@ def config_in(memory):
         codes[4],
         codes[5],
         codes[6],
+        codes[7],
+        codes[8],
         numbers[0],
         numbers[1],
         numbers[2],
@@ -136,9 +149,12 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         sorted=np.zeros(0, np.int32),
         spare=np.zeros(0, np.int32),
         key=np.zeros(0),
+        candidates=np.zeros(0, np.int32),
+        candidate_key=np.zeros(0),
         span=np.zeros(2, np.int64),
         step_time=np.zeros(0),
         step_free=np.zeros(0, np.int32),
+        promised=np.zeros(0),
         reserved=np.zeros(0),
         examined=np.zeros(0, np.int64),
         freed_begin=np.zeros(FREED_ROOM),
@@ -163,11 +179,15 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
     changed: dict[str, Any] = {}
     if config.order != Order.FCFS and len(memory.key) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
+    if config.backfill_order >= 0 and len(memory.candidates) < jobs:
+        changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("candidates", "spare", "candidate_key")}
     if config.guard < 0 and len(memory.shadow_queue) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("shadow_start", "shadow_queue")}
     if _reserves(config) and len(memory.reserved) < jobs:
         changed["reserved"] = _longer(memory.reserved, jobs, np.inf)
         changed["examined"] = _longer(memory.examined, jobs, 0)
+    if config.promises and len(memory.promised) < jobs:
+        changed["promised"] = _longer(memory.promised, jobs, np.nan)
     steps = _room_for_steps(config, jobs, hosts)
     if len(memory.step_time) < steps:
         changed["step_time"] = _longer(memory.step_time, steps, 0)

@@ -19,26 +19,39 @@ from decision.model.errors import InternalError
 from decision.state.cluster import N_JOBS, QUEUED
 
 from .config import Order
-from .memory import N_SORTED, ORDERED
+from .memory import CANDIDATES, ORDERED
 
 
 @kernel
 def sort_queue(state, config, memory):
     """Bring ``memory.sorted`` up to date; returns its length."""
-    changes = config.order >= Order.WFP3
-    kept = drop_gone(memory.sorted, memory.counts[N_SORTED], state.job_state)
+    return _sort_waiting(state, config, config.order, memory.sorted, memory.key, memory.spare, memory.counts, ORDERED)
+
+
+@kernel
+def sort_candidates(state, config, memory):
+    """Bring ``memory.candidates`` up to date, the waiting jobs in the order for backfilling; returns its length."""
+    jobs, key = memory.candidates, memory.candidate_key
+    return _sort_waiting(state, config, config.backfill_order, jobs, key, memory.spare, memory.counts, CANDIDATES)
+
+
+@kernel
+def _sort_waiting(state, config, order, jobs, key, spare, counts, at):
+    """Bring `jobs` up to date; returns its length. ``counts[at]`` jobs were put into it, ``counts[at + 1]`` stay."""
+    changes = order >= Order.WFP3
+    kept = drop_gone(jobs, counts[at + 1], state.job_state)
     length = kept
-    for job in range(memory.counts[ORDERED], state.count[N_JOBS]):
+    for job in range(counts[at], state.count[N_JOBS]):
         if state.job_state[job] == QUEUED:
-            if length >= len(memory.sorted):
+            if length >= len(jobs):
                 raise InternalError("the policy's memory has no room for another waiting job")
-            memory.sorted[length] = job
+            jobs[length] = job
             length += 1
     for i in range(0 if changes else kept, length):
-        memory.key[memory.sorted[i]] = rank_of(state, config, memory.sorted[i])
-    sort_by_key(memory.sorted, memory.spare, memory.key, 1 if changes else kept, length)
-    memory.counts[ORDERED] = state.count[N_JOBS]
-    memory.counts[N_SORTED] = length
+        key[jobs[i]] = rank_of(state, config, order, jobs[i])
+    sort_by_key(jobs, spare, key, 1 if changes else kept, length)
+    counts[at] = state.count[N_JOBS]
+    counts[at + 1] = length
     return length
 
 
@@ -52,9 +65,8 @@ def drop_gone(jobs, length, job_state):
 
 
 @kernel
-def rank_of(state, config, job):
-    """The job's number in the order; nan (0 / 0) counts as last."""
-    order = config.order
+def rank_of(state, config, order, job):
+    """The job's number in an order; nan (0 / 0) counts as last."""
     size, walltime, submit = np.float64(state.size[job]), state.expected_runtime[job], state.submit_time[job]
     if order < Order.F1:
         rank = _rank_by_request(order, size, walltime, submit)
@@ -63,7 +75,7 @@ def rank_of(state, config, job):
     elif order == Order.RANDOM:
         rank = uniform(first_word(config.seed, job))
     else:
-        rank = -_priority(config, len(state.host_state), size, walltime, state.now[0] - submit)
+        rank = -_priority(config, order, len(state.host_state), size, walltime, state.now[0] - submit)
     return rank if rank == rank else np.inf
 
 
@@ -100,11 +112,11 @@ def _rank_by_fit(order, size, walltime, submit):
 
 
 @kernel
-def _priority(config, nb_hosts, size, walltime, wait):
+def _priority(config, order, nb_hosts, size, walltime, wait):
     """The higher the sooner. UNICEP divides by log2(size): jobs of one host come before all others."""
-    if config.order == Order.WFP3:
+    if order == Order.WFP3:
         return (wait / walltime) ** 3 * size
-    if config.order == Order.UNICEP:
+    if order == Order.UNICEP:
         return wait / (np.log2(size) * walltime) if size > 1 else np.inf
     return config.age_weight * min(wait / config.max_age, 1.0) + config.size_weight * size / nb_hosts
 

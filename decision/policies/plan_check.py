@@ -9,9 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from decision.jit import kernel
+from decision.model.demand import estimates
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.record import HostState
+from decision.model.workload import Workload
 from decision.state.bitmap import has_host, insert_interval, remove_interval
 from decision.state.cluster import (
     IDLE,
@@ -68,6 +70,29 @@ def check_walltime(policy: object, job_id: str, walltime: float, where: str) -> 
         name = getattr(policy, "name", type(policy).__name__)
         advice = "give it one, or choose a policy that does without, such as fcfs or first-fit"
         raise ConfigError(f"{where}: job {job_id} has no 'walltime', and policy {name} needs one; {advice}")
+
+
+def check_estimates(workload: Workload) -> None:
+    """Refuse a workload with a job that does not say how long it will run.
+
+    Raises:
+        ConfigError: as `check_estimate`, of the first such job.
+    """
+    said = estimates(workload)
+    for row in np.flatnonzero(~(said > 0))[:1].tolist():
+        check_estimate(workload.jobs[row].id, float(said[row]), workload.path or f"workload {workload.name}")
+
+
+def check_estimate(job_id: str, estimate: float, where: str) -> None:
+    """Refuse a job that does not say how long it will run (nan), or that says nonsense.
+
+    Raises:
+        ConfigError: naming place, job and field.
+    """
+    if not estimate > 0:
+        problem = "has no 'estimate'" if math.isnan(estimate) else f"has the 'estimate' {estimate:g}, not above 0"
+        advice = "decision workload predict FILE --predictor P -o OUT adds it"
+        raise ConfigError(f"{where}: job {job_id} {problem}, and estimate=given needs one; {advice}")
 
 
 def refusal(

@@ -19,6 +19,7 @@ from decision.jit import kernel
 from decision.state.bitmap import insert_interval
 from decision.state.cluster import N_SLEEPING
 
+from .backfill import is_in
 from .capacity import TOLERANCE, fill_capacity
 from .config import Backfill, Power
 from .memory import GUARDED
@@ -69,6 +70,8 @@ def _reserve_what_counts(state, facts, config, memory, queue, length, chosen, gu
     for i in range(length):
         job = queue[i]
         if guarded > 0 and job < memory.counts[GUARDED]:
+            continue
+        if config.backfill_order >= 0 and is_in(memory.chosen, chosen, job):
             continue
         if passed < chosen and memory.chosen[passed] == job:
             passed += 1

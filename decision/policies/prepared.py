@@ -27,9 +27,11 @@ from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.view import ClusterView
 
 from .deadline import Deadline, TookTooLong
+from .estimated import EstimatedPolicy
 from .failures import failure, name_of, source_line
 from .guarded import GuardedPolicy, guard_plan
 from .memory import Memory, memory_at
+from .outlook import Outlook, look_ahead
 from .plan_arrays import PlanArrays, clear
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
@@ -122,6 +124,8 @@ def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_l
     """
     if isinstance(policy, GuardedPolicy):
         return _Guarded(policy, prepare(policy.policy, facts, names, decide_limit))
+    if isinstance(policy, EstimatedPolicy):
+        return _Estimated(policy, prepare(policy.policy, facts, names, decide_limit))
     if hasattr(policy, "entry"):
         return _Compiled(cast(CompiledPolicy, policy), facts, names)
     return _InPython(policy, facts, names, decide_limit)
@@ -196,6 +200,49 @@ class _Guarded:
         guard = self._policy.memory_for(state, guard)
         self._memories = own, guard
         return _GuardedMemory(addresses=np.array([self._asked.address, own.address, guard.address]))
+
+    def error(self) -> BaseException:
+        return self._asked.error()
+
+
+class _EstimatedMemory(Bundle):
+    """Whom to ask, and what it sees."""
+
+    addresses: I8  # (4,) of the policy's entry, of its memory, of the outlook, and of the state seen through it
+
+
+_estimated_at, _outlook_at, _state_at = bundle_at(_EstimatedMemory), bundle_at(Outlook), bundle_at(ClusterState)
+
+
+@DECIDE.entry
+def _decide_estimated(state, facts, memory, plan):
+    addresses = _estimated_at(memory).addresses
+    look_ahead(state, _outlook_at(addresses[2]))
+    return call_policy(addresses[0], (_state_at(addresses[3]), facts, addresses[1], plan))
+
+
+class _Estimated:
+    """A prepared policy with an outlook."""
+
+    def __init__(self, policy: EstimatedPolicy, asked: PreparedPolicy) -> None:
+        self._policy, self._asked = policy, asked
+        self.address, self.looks_back = _decide_estimated.address, asked.looks_back
+        self._own: Bundle | None = None
+        self._seen: ClusterState
+
+    @property
+    def seconds(self) -> float:
+        return self._asked.seconds
+
+    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
+        if memory is None:
+            self._policy.outlook = None
+        self._seen = self._policy.look(state)
+        self._own = self._asked.memory_for(self._seen, plan, None if memory is None else self._own)
+        outlook, self._policy.memory = cast(Outlook, self._policy.outlook), self._own
+        return _EstimatedMemory(
+            addresses=np.array([self._asked.address, self._own.address, outlook.address, self._seen.address])
+        )
 
     def error(self) -> BaseException:
         return self._asked.error()

@@ -30,10 +30,12 @@ from decision.model.names import nearest
 
 from .catalogue import (
     BACKFILLS,
+    ESTIMATES,
     GUARD,
     ORDERS,
     PARTS,
     PRESETS,
+    SHORTHANDS,
     OptionLine,
     PolicyLine,
     canonical,
@@ -41,12 +43,14 @@ from .catalogue import (
     composed_options,
     split_name,
 )
-from .composed import OPTIONS, ComposedPolicy
+from .composed import BACKFILL_ORDER, OPTIONS, ComposedPolicy
+from .estimated import EstimatedPolicy
 from .failures import in_words
 from .guard import OPTION, read_guard
 from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
+from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
 from .policy import Policy
 from .window import Window
 
@@ -138,16 +142,34 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
         raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
-    if OPTION in settings and (source is not None or slots is None):
+    outlook = read_settings(name, settings)
+    own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
+    if OPTION in settings and not own:
         guard = read_guard(name, settings.pop(OPTION))
-        return GuardedPolicy(find_policy(name, settings), guard, name)
+        return GuardedPolicy(_with_outlook(find_policy(name, settings), outlook, name), guard, name)
+    return _with_outlook(_find_plain(name, settings, source, slots), outlook, name)
+
+
+def _find_plain(
+    name: str, settings: dict[str, Any], source: PolicySource | None, slots: tuple[str, str] | None
+) -> Policy:
+    """The policy without what any policy can have."""
     if source is not None:
         return source.load(name, settings)
     if slots is not None:
-        refuse_unknown(name, settings, OPTIONS)
+        refuse_unknown(name, settings, (*OPTIONS, ESTIMATE, CORRECTION))
         _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return _instance(name, _class_of(name), settings)
+
+
+def _with_outlook(policy: Policy, outlook: OutlookSettings | None, name: str) -> Policy:
+    """The policy with predicted run times, where its options ask for some."""
+    if outlook is None:
+        return policy
+    if isinstance(policy, ComposedPolicy):
+        policy.keep_promises()
+    return EstimatedPolicy(policy, outlook, name)
 
 
 def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
@@ -157,6 +179,13 @@ def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
             if part in values and canonical(str(settings.get(slot, part))) != part:
                 both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
                 raise ConfigError(f"policy {name}: {both}; keep one of them")
+
+
+def without_estimate(spec: str) -> str:
+    """The specification of the same policy by walltimes."""
+    name, settings = _split(spec, {})
+    kept = [f"{key}={value}" for key, value in settings.items() if key not in (ESTIMATE, CORRECTION)]
+    return ",".join((name, *kept))
 
 
 def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAgent | None:
@@ -169,8 +198,9 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
-    if OPTION in settings:
-        raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {OPTION}")
+    for option in (OPTION, ESTIMATE, CORRECTION):
+        if option in settings:
+            raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {option}")
     return source.load(name, settings)
 
 
@@ -186,13 +216,16 @@ def list_options(name: str) -> list[OptionLine]:
     Raises:
         ConfigError: if there is no such policy.
     """
+    if name in SHORTHANDS:
+        name, chosen = _split(name, {})
+        return [line._replace(default=chosen.get(line.name, line.default)) for line in list_options(name)]
     slots = split_name(name)
     source = _source_of(name)
     if source is not None:  # a checkpoint has no other; those of pybatsim's schedulers are their own
-        return [] if source.answers_messages else [GUARD]
+        return [] if source.answers_messages else [*ESTIMATES, GUARD]
     if slots is not None:
-        return [*composed_options(*slots), GUARD]
-    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), GUARD]
+        return [*composed_options(*slots), *ESTIMATES, GUARD]
+    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, GUARD]
 
 
 def _source_of(name: str) -> PolicySource | None:
@@ -218,6 +251,10 @@ def _shipped() -> Iterator[PolicySource]:
 def _split(spec: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name, *pairs = spec.split(",")
     settings = dict(options)
+    if name in SHORTHANDS:
+        name, *more = SHORTHANDS[name].split(",")
+        named = {pair.partition("=")[0] for pair in pairs} | settings.keys()
+        pairs += [pair for pair in more if pair.partition("=")[0] not in named]
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
@@ -276,7 +313,7 @@ def _class_of(name: str) -> Any:
     installed = entry_points(group=_ENTRY_POINTS)
     if name not in installed.names:
         shipped = [each for source in (*_REGISTERED, *_shipped()) for each in source.names if "*" not in each]
-        known = [*composed_names(), *_CLASSES, *shipped, *sorted(installed.names)]
+        known = [*composed_names(), *SHORTHANDS, *_CLASSES, *shipped, *sorted(installed.names)]
         raise ConfigError(
             f"there is no policy {name!r}{nearest(name, known)} (decision policies lists them; yours is "
             f"module:Class or ./file.py:Class)"

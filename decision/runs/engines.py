@@ -13,6 +13,7 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy
+from decision.policies.estimated import innermost
 from decision.policies.prepared import ask_and_check
 from decision.protocol import Connection, Role
 from decision.simulation.simulate import run_episode
@@ -63,7 +64,7 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
     """
     if find_agent(policy, settings) is not None:
         return [advance]
-    entry = getattr(find_policy(policy, settings), "entry", None)
+    entry = getattr(innermost(find_policy(policy, settings)), "entry", None)
     return [run_episode if engine is Engine.EMBEDDED else ask_and_check, *([entry] if entry else [])]
 
 

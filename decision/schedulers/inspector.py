@@ -27,7 +27,7 @@ RETRY = 600.0  # seconds after which a job that was refused is looked at again, 
 MOST_REFUSALS = 72  # of a job: 12 hours
 INSPECTED = 7  # numbers of an observation
 MANY = 128  # jobs of a sequence, whose slowdowns count as 1
-_SJF, _F1 = PolicyConfig(order=int(Order.SJF)), PolicyConfig(order=int(Order.F1))
+_CONFIG = PolicyConfig()
 
 
 class InspectorSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,11 +94,11 @@ class InspectorMemory(Bundle):
 @kernel
 def first_in_order(state, cycles, memory):
     """Place in the queue of the job that the base order has first; ties go to fewer hosts, then to the older one."""
-    by_walltime = memory.order[0] == _SJF.order
+    by_walltime = memory.order[0] == Order.SJF
     best, lowest = 0, np.inf
     for at in range(cycles.number[LENGTH]):
         job = cycles.queue[at]
-        rank = rank_of(state, _SJF, job) if by_walltime else rank_of(state, _F1, job)
+        rank = rank_of(state, _CONFIG, Order.SJF if by_walltime else Order.F1, job)
         if rank < lowest or (rank == lowest and state.size[job] < state.size[cycles.queue[best]]):
             best, lowest = at, rank
     return best

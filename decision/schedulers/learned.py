@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.bundle import F8, I4, bundle_at
+from decision.estimates.habits import shared_habits
 from decision.estimates.regression import RegressionMemory, new_regression, observe, predict
 from decision.jit import kernel
 from decision.model.errors import InternalError
@@ -76,6 +77,7 @@ SCALE = np.array([1.0, 1.0, 1.0, 2.0, 5.0, 3.0, 0.5, 0.3, 0.1, 0.3, 2.0])
 _SLOWDOWN = 3.0  # the scale of all scores
 _LEAST_UNIT = 3600.0  # seconds
 _LEAST_GUARD, _MOST_GUARD = 1.0, 1.45  # the longest wait is to stay below 1.5 units
+_HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
 # LearnedMemory.doubt
@@ -121,7 +123,7 @@ class LearnedOrderPolicy(CompiledPolicy):
     def memory_for(self, state: ClusterState, memory: LearnedMemory | None = None) -> LearnedMemory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            parts = new_memory(state, _ROOM), new_regression()
+            parts = new_memory(state, _ROOM), new_regression(shared_habits(_HABITS))
             memory = LearnedMemory(
                 **{name: getattr(part, name) for part in parts for name in part._fields},
                 weights=self.weights,
@@ -288,7 +290,7 @@ def _choose(state, memory, length, running, guarded, unit):
     kept, shadow, extra = False, np.inf, 0
     for i in range(length):
         job = memory.sorted[i]
-        size, end = state.size[job], now + state.walltime[job]
+        size, end = state.size[job], now + state.expected_runtime[job]
         if size > free:
             begin = np.inf if kept else _begin(memory, running, free, size, now)
             if not kept and (i < guarded or _is_reserved(state, memory, job, begin, unit)):

@@ -1,5 +1,7 @@
 """A whole run: platform, workloads and a policy in, a `RunRecord` out."""
 
+import functools
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +14,13 @@ from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, POLICY_WATCH
 from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
-from decision.model.demand import sizes, walltimes
+from decision.model.demand import has_users, sizes, walltimes
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_walltime
+from decision.policies.plan_check import check_estimates, check_walltime
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
@@ -26,6 +29,8 @@ from decision.state.cluster import N_JOBS, ClusterState
 from .misfits import Misfits, ask_about_others
 
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
+
+log = logging.getLogger(__name__)
 
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
@@ -69,6 +74,7 @@ def simulate_workloads(
     misfits.tell(len(platform.hosts))
     engine.release()
     record = engine.record()
+    record.predictions = predictions_of(chosen, engine.finished())
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
     return record
@@ -159,6 +165,25 @@ class JobNames(Sequence[str]):
         return self._engine.job(number).id
 
 
+def check_predictable(workloads: Sequence[Workload], policy: Policy) -> None:
+    """Refuse jobs that do not say their run time, and warn that they have no users, where the policy needs either.
+
+    Raises:
+        ConfigError: naming the first job.
+    """
+    if getattr(policy, "needs_estimate", False):
+        for workload in workloads:
+            check_estimates(workload)
+    if getattr(policy, "needs_users", False) and not any(map(has_users, workloads)):
+        warn_of_no_users()
+
+
+@functools.cache
+def warn_of_no_users() -> None:
+    """Say once in a process that nothing can be learned."""
+    log.warning("no job has a user, so the run time that estimate=last2 expects is the walltime")
+
+
 def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
     """Refuse jobs that the policy cannot deal with, and count those that will be rejected."""
     misfits = Misfits()
@@ -170,4 +195,5 @@ def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Polic
             if job.size > len(platform.hosts):
                 misfits.add(job.id, job.size)
             check_walltime(policy, job.id, job.walltime, where)
+    check_predictable(workloads, policy)
     return misfits

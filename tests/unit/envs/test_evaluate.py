@@ -17,7 +17,10 @@ def whole(jobs):
     return setup(jobs, jobs=None, online=False, head=4, tail=0)
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "sqf+first-fit", "lcfs+easy"])
+@pytest.mark.parametrize(
+    "policy",
+    ["fcfs", "easy", "conservative", "sqf+first-fit", "lcfs+easy", "easy,backfill_order=sjf,estimate=regression"],
+)
 def test_a_heuristic_makes_the_schedule_of_a_simulation(policy):
     jobs = busy(150)
     made = whole(jobs)

@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
+from decision.estimates.habits import room_for_habits
 from decision.estimates.predictors import Regression
 from decision.estimates.regression import new_regression, observe, predict
 
 
 def test_kernels_predict_what_the_predictor_in_python_predicts():
-    rng, memory, twin = np.random.default_rng(5), new_regression(), Regression()
+    rng, memory, twin = np.random.default_rng(5), new_regression(room_for_habits(600)), Regression()
     waiting: list[tuple[int, int, float, float]] = []
     predicted = []
     for i in range(600):
-        user, size = int(rng.integers(0, 3)), int(2 ** rng.integers(0, 3))  # few: none share a row
+        user, size = int(rng.integers(0, 40)), int(2 ** rng.integers(0, 3))
         job = (user, size, float(rng.choice([600.0, 3600.0, np.inf, 86400.0])), 500.0 * i)
         predicted.append((predict(memory, *job), twin.predict(str(user), *job[1:])))
         waiting.append(job)
@@ -27,7 +28,7 @@ def test_kernels_predict_what_the_predictor_in_python_predicts():
 
 
 def test_what_a_user_runs_again_is_predicted():
-    memory = new_regression()
+    memory = new_regression(room_for_habits(600))
     for i in range(600):
         observe(memory, i % 3, 4, 3600.0, 1000.0 * i, (30.0, 300.0, 3000.0)[i % 3])
     assert [predict(memory, user, 4, 3600.0, 601000.0) for user in range(3)] == pytest.approx([30, 300, 3000], rel=0.15)

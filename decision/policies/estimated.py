@@ -1,0 +1,90 @@
+"""Any policy with predicted run times: it decides on the cluster as its `outlook` shows it."""
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.bundle import Bundle
+from decision.model.platform import Platform
+from decision.model.record import PredictionTable
+from decision.state.cluster import ClusterState
+from decision.state.view import ClusterView
+
+from .guarded import GuardedPolicy
+from .memory import Memory
+from .outlook import Estimate, Outlook, OutlookSettings, grown_outlook, look_ahead, new_outlook, seen_through
+from .policy import Plan, Policy
+
+
+class EstimatedPolicy:
+    """Another policy, which expects run times that were predicted instead of walltimes.
+
+    Args:
+        policy: any.
+        settings: who predicts, and how predictions are corrected.
+        name: for messages.
+    """
+
+    def __init__(self, policy: Policy, settings: OutlookSettings, name: str = "") -> None:
+        self.policy, self.settings = policy, settings
+        self.name = name or getattr(policy, "name", type(policy).__name__)
+        self.outlook: Outlook | None = None  # of the present run, or the last one
+        self.memory: Bundle | None = None  # that the policy has in it
+
+    @property
+    def needs_walltime(self) -> bool:
+        """Whether jobs must say their walltime: where the policy needs it."""
+        return bool(getattr(self.policy, "needs_walltime", False))
+
+    @property
+    def needs_estimate(self) -> bool:
+        """Whether jobs must say how long they will run."""
+        return self.settings.estimate == Estimate.GIVEN
+
+    @property
+    def needs_users(self) -> bool:
+        """Whether nothing is predicted of jobs of nobody."""
+        return self.settings.estimate == Estimate.LAST2
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins on this platform."""
+        self.policy.reset(platform, seed)
+        self.outlook = self.memory = None
+
+    def look(self, state: ClusterState) -> ClusterState:
+        """The state as the policy sees it from now on; the outlook has room for all of it, and is not up to date."""
+        self.outlook = new_outlook(state, self.settings) if self.outlook is None else grown_outlook(self.outlook, state)
+        return seen_through(state, self.outlook)
+
+    def predictions(self, numbers: NDArray[np.integer]) -> PredictionTable:
+        """What was expected in the last run of the jobs of these numbers, in the order of submission."""
+        outlook = cast(Outlook, self.outlook)
+        promised = np.full(len(numbers), np.nan)
+        if isinstance(self.memory, Memory) and len(self.memory.promised):
+            promised = self.memory.promised[numbers]
+        return PredictionTable(
+            predicted=outlook.predicted[numbers], corrections=outlook.corrections[numbers], promised=promised
+        )
+
+    def decide(self, cluster: ClusterView, plan: Plan) -> None:
+        """Fill the plan, for callers that have a `ClusterView`."""
+        seen = self.look(cluster.arrays)
+        look_ahead(cluster.arrays, self.outlook)
+        self.policy.decide(ClusterView(seen, cluster.facts, cluster.names), plan)
+
+    def __repr__(self) -> str:
+        return f"<policy {self.name}, estimate={self.settings.estimate.name.lower()}>"
+
+
+def innermost(policy: Policy) -> Policy:
+    """The policy that decides, without the guard and the outlook around it."""
+    while isinstance(policy, EstimatedPolicy | GuardedPolicy):
+        policy = policy.policy
+    return policy
+
+
+def predictions_of(policy: Policy, numbers: NDArray[np.integer]) -> PredictionTable | None:
+    """What a policy expected in the last run of the jobs of these numbers; None where it expects walltimes."""
+    inner = policy.policy if isinstance(policy, GuardedPolicy) else policy
+    return inner.predictions(numbers) if isinstance(inner, EstimatedPolicy) and inner.outlook is not None else None

@@ -1,0 +1,262 @@
+"""One outlook for every policy: how long jobs are expected to run, and when those that run are expected to end.
+
+A job's run time is predicted when it is submitted, after the jobs that ended at that instant were learned from: at
+least a second, at most its walltime, at which it is killed all the same. A job that outlives its prediction gets
+another one at the next decision (a correction), as often as needed; no call is asked for that. Predictions and the
+corrections by increments are those of Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions
+Rather than User Runtime Estimates, IEEE Transactions on Parallel and Distributed Systems 18(6), 2007.
+
+Design
+------
+A policy reads `expected_runtime`, `running` and `expected_end` of the cluster's state. `seen_through` is the same
+state, array for array, but for these, which are the outlook's; so no policy knows of predictors, a policy without
+`estimate` sees the state itself, and nothing that simulates or speaks to Batsim knows of either. Rejected: predictions
+in the state, which transitions would have to keep by the settings of a policy.
+"""
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decision.bundle import F8, I1, I4, I8
+from decision.estimates.habits import grown_habits, room_for_habits
+from decision.estimates.last_two import observe_last_two, predict_last_two
+from decision.estimates.regression import RegressionMemory, new_regression, observe, predict
+from decision.jit import kernel
+from decision.model.errors import ConfigError
+from decision.model.names import nearest
+from decision.model.record import FinalState
+from decision.state.cluster import ENDED, N_ENDED, N_JOBS, N_RUNNING, RUNNING, ClusterState
+
+ESTIMATE, CORRECTION = "estimate", "correction"  # names of the options, for every policy
+
+SHORTEST = 1.0  # seconds: no prediction is below
+_MINUTE, _HOUR = 60.0, 3600.0
+_INCREMENTS = np.array(
+    [*(m * _MINUTE for m in (1, 5, 15, 30)), *(h * _HOUR for h in (1, 2, 5, 10, 20, 50, 100))]
+)  # seconds by which corrections are above the prediction
+_KILLED = ENDED + int(FinalState.COMPLETED_KILLED)
+
+
+class Estimate(IntEnum):
+    """Who predicts."""
+
+    WALLTIME = 0
+    LAST2 = 1
+    REGRESSION = 2
+    GIVEN = 3
+
+
+class Correction(IntEnum):
+    """What is expected of a job that outlives its prediction."""
+
+    WALLTIME = 0
+    INCREMENTS = 1
+    DOUBLING = 2
+
+
+class OutlookSettings(NamedTuple):
+    """What a policy's options say."""
+
+    estimate: Estimate = Estimate.WALLTIME
+    correction: Correction = Correction.WALLTIME
+
+
+def read_settings(policy: str, options: dict[str, Any]) -> OutlookSettings | None:
+    """Take `estimate` and `correction` out of a policy's options; None where walltimes are expected.
+
+    Raises:
+        ConfigError: naming the policy and the value.
+    """
+    if CORRECTION in options and ESTIMATE not in options:
+        advice = "name one: estimate=last2, regression or given"
+        raise ConfigError(f"policy {policy}: option correction does nothing without estimate; {advice}")
+    if ESTIMATE not in options:
+        return None
+    estimate = Estimate[_known(policy, ESTIMATE, options.pop(ESTIMATE), Estimate)]
+    correction = Correction[_known(policy, CORRECTION, options.pop(CORRECTION, "walltime"), Correction)]
+    return None if estimate == Estimate.WALLTIME else OutlookSettings(estimate, correction)
+
+
+def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
+    names = [each.name.lower() for each in kind]
+    if value not in names:
+        has = f"there are {', '.join(names)}"
+        raise ConfigError(f"policy {policy}: there is no {option} {value!r}{nearest(str(value), names)} ({has})")
+    return str(value).upper()
+
+
+class Outlook(RegressionMemory):
+    """What is expected, and what it was learned from. J jobs and R running jobs of the state's capacity."""
+
+    settings: I8  # (2,) codes of estimate and correction
+    expected_runtime: F8  # (J,) seconds, as in the state
+    running: I4  # (R,) as in the state
+    expected_end: F8  # (R,) seconds, as in the state
+    revisions: I8  # (1,) as in the state
+    predicted: F8  # (J,) seconds: what was expected when the job was submitted
+    corrections: I4  # (J,) how often that was corrected
+    listed: I1  # (J,) whether the job is in `running`
+    seen: I8  # (2,) jobs that were predicted, and length of `running`
+
+
+_SEEN_JOBS, _LISTED = 0, 1  # Outlook.seen
+
+
+def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
+    """Before anything was seen; with room for every job of `state`."""
+    jobs, most = len(state.size), len(state.running)
+    learns = settings.estimate in (Estimate.LAST2, Estimate.REGRESSION)
+    regression = new_regression(room_for_habits(jobs if learns else 0))
+    return Outlook(
+        **{name: getattr(regression, name) for name in regression._fields},
+        settings=np.array(settings, np.int64),
+        expected_runtime=np.zeros(jobs),
+        running=np.zeros(most, np.int32),
+        expected_end=np.zeros(most),
+        revisions=np.zeros(1, np.int64),
+        predicted=np.zeros(jobs),
+        corrections=np.zeros(jobs, np.int32),
+        listed=np.zeros(jobs, np.int8),
+        seen=np.zeros(2, np.int64),
+    )
+
+
+def grown_outlook(outlook: Outlook, state: ClusterState) -> Outlook:
+    """The same outlook with room for every job of `state`: the same arrays where they are long enough."""
+    jobs, most = len(state.size), len(state.running)
+    changed: dict[str, Any] = {}
+    if len(outlook.predicted) < jobs:
+        by_job = ("expected_runtime", "predicted", "corrections", "listed")
+        changed |= {name: _longer(getattr(outlook, name), jobs) for name in by_job}
+    if len(outlook.running) < most:
+        changed |= {name: _longer(getattr(outlook, name), most) for name in ("running", "expected_end")}
+    grown = outlook._replace(**changed) if changed else outlook
+    return grown_habits(grown, jobs) if len(outlook.habit_key) > 1 else grown
+
+
+def _longer(array: np.ndarray, length: int) -> np.ndarray:
+    longer = np.zeros(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def seen_through(state: ClusterState, outlook: Outlook) -> ClusterState:
+    """The state as a policy with this outlook sees it: the same arrays, but those that the outlook has."""
+    return state._replace(
+        expected_runtime=outlook.expected_runtime,
+        running=outlook.running,
+        expected_end=outlook.expected_end,
+        revisions=outlook.revisions,
+    )
+
+
+@kernel
+def look_ahead(state, outlook):
+    """Bring the outlook up to date with a state, before a decision: learn, predict, correct."""
+    for i in range(state.count[N_ENDED]):
+        _learn(state, outlook, state.ended[i])
+    _list_running(state, outlook)
+    for job in range(outlook.seen[_SEEN_JOBS], state.count[N_JOBS]):
+        outlook.predicted[job] = _predict(state, outlook, job)
+        outlook.expected_runtime[job] = outlook.predicted[job]
+    outlook.seen[_SEEN_JOBS] = state.count[N_JOBS]
+    _correct_all(state, outlook)
+
+
+@kernel
+def _learn(state, outlook, job):
+    """Learn the run time of a job that has ended; that of one that was killed before its walltime is not known."""
+    if state.job_state[job] == _KILLED:
+        return
+    estimate, walltime = outlook.settings[0], state.walltime[job]
+    runtime = min(state.end_time[job] - state.start_time[job], walltime)
+    if estimate == Estimate.LAST2:
+        observe_last_two(outlook, state.user[job], runtime)
+    elif estimate == Estimate.REGRESSION:
+        observe(outlook, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
+
+
+@kernel
+def _predict(state, outlook, job):
+    estimate, walltime = outlook.settings[0], state.walltime[job]
+    seconds = walltime
+    if estimate == Estimate.LAST2:
+        seconds = predict_last_two(outlook, state.user[job], walltime)
+    elif estimate == Estimate.REGRESSION:
+        seconds = predict(outlook, state.user[job], state.size[job], walltime, state.submit_time[job])
+    elif estimate == Estimate.GIVEN and state.told[job] > 0.0:
+        seconds = state.told[job]
+    return min(max(seconds, SHORTEST), walltime)
+
+
+@kernel
+def _list_running(state, outlook):
+    """Take the jobs that no longer run out of `running`, and put those that have started in."""
+    running, ends, listed = outlook.running, outlook.expected_end, outlook.seen[_LISTED]
+    if state.count[N_ENDED] > 0 or listed > state.count[N_RUNNING]:
+        kept = 0
+        for i in range(listed):
+            if state.job_state[running[i]] == RUNNING:
+                running[kept] = running[i]
+                ends[kept] = ends[i]
+                kept += 1
+        listed = kept
+    if listed < state.count[N_RUNNING]:
+        for i in range(state.count[N_RUNNING]):
+            job = state.running[i]
+            if outlook.listed[job] == 0:
+                outlook.listed[job] = 1
+                _insert(outlook, listed, job, state.start_time[job] + outlook.expected_runtime[job])
+                listed += 1
+    outlook.seen[_LISTED] = listed
+
+
+@kernel
+def _insert(outlook, length, job, end):
+    """Put a job into the first `length` of `running`, by expected end."""
+    at = length
+    while at > 0 and outlook.expected_end[at - 1] > end:
+        outlook.expected_end[at] = outlook.expected_end[at - 1]
+        outlook.running[at] = outlook.running[at - 1]
+        at -= 1
+    outlook.expected_end[at] = end
+    outlook.running[at] = job
+
+
+@kernel
+def _correct_all(state, outlook):
+    """Expect more of the jobs that have outlived what was expected."""
+    now, running, ends = state.now[0], outlook.running, outlook.expected_end
+    i, listed = 0, outlook.seen[_LISTED]
+    while i < listed and ends[i] <= now:
+        job = running[i]
+        if outlook.expected_runtime[job] >= state.walltime[job]:
+            i += 1
+            continue
+        end = _correct(state, outlook, job)
+        for k in range(i, listed - 1):
+            running[k] = running[k + 1]
+            ends[k] = ends[k + 1]
+        _insert(outlook, listed - 1, job, end)
+        outlook.revisions[0] += 1
+
+
+@kernel
+def _correct(state, outlook, job):
+    """Correct what is expected of a job until it is above what has run, or the walltime; when it ends (seconds)."""
+    correction, walltime, start = outlook.settings[1], state.walltime[job], state.start_time[job]
+    seconds = outlook.expected_runtime[job]
+    while start + seconds <= state.now[0] and seconds < walltime:
+        step = outlook.corrections[job]
+        outlook.corrections[job] = step + 1
+        if correction == Correction.DOUBLING:
+            seconds = 2.0 * seconds
+        elif correction == Correction.INCREMENTS and step < len(_INCREMENTS):
+            seconds = outlook.predicted[job] + _INCREMENTS[step]
+        else:
+            seconds = walltime
+        seconds = min(seconds, walltime)
+    outlook.expected_runtime[job] = seconds
+    return start + seconds

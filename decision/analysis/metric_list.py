@@ -9,7 +9,7 @@ import numpy as np
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.model.record import SHORTEST_RUNTIME, Floats, JobTable, RunRecord
+from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable, RunRecord
 from decision.model.topology import FatTree
 
 from . import metrics as m
@@ -59,6 +59,14 @@ METRICS: dict[str, Metric] = {
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
         Metric("energy_waste", _JOULES, "lower", "idle + switching energy"),
         Metric("switches", "", "lower", "hosts, or servers of several hosts, asked to change pstate"),
+        Metric(
+            "prediction_error", _SECONDS, "lower", "mean distance of expected from real run times, with estimate=..."
+        ),
+        Metric("underpredicted", "", "lower", "share of jobs that ran for longer than expected, with estimate=..."),
+        Metric("corrections", "", "lower", "predictions that ran out and were corrected, with estimate=..."),
+        Metric(
+            "broken", "jobs", "lower", "heads of EASY's queue that began later than first promised, with estimate=..."
+        ),
         Metric("rejected", "jobs", "lower", "jobs that were turned away"),
     )
 }
@@ -85,6 +93,9 @@ _DEFINED_IN: dict[str, object] = {
     "hops": m.communication_hops,
     "wait_over_walltime": m.waits_over_walltime,
     "stretch": m.stretches,
+    "prediction_error": m.prediction_errors,
+    "underpredicted": m.underpredicted,
+    "broken": m.broken_promises,
     "energy": EnergySplit,
     "idle_energy": EnergySplit,
     "switching_energy": EnergySplit,
@@ -129,7 +140,8 @@ def measure_run(
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    return _of_jobs(record, platform, users, recorded or {}) | _of_energy(record, platform, begin)
+    own = _of_jobs(record, platform, users, recorded or {})
+    return own | _of_predictions(record) | _of_energy(record, platform, begin)
 
 
 def _of_jobs(
@@ -158,6 +170,19 @@ def _of_jobs(
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "rejected": float(len(record.jobs.id) - len(jobs.id)),
+    }
+
+
+def _of_predictions(record: RunRecord) -> dict[str, float]:
+    if record.predictions is None:
+        return dict.fromkeys(("prediction_error", "underpredicted", "corrections", "broken"), math.nan)
+    ran = np.flatnonzero(record.jobs.final_state != FinalState.REJECTED)
+    jobs, predictions = record.jobs.take(ran), record.predictions.take(ran)
+    return {
+        "prediction_error": m.mean(m.prediction_errors(jobs, predictions)),
+        "underpredicted": m.underpredicted(jobs, predictions),
+        "corrections": float(predictions.corrections.sum()),
+        "broken": m.broken_promises(jobs, predictions),
     }
 
 

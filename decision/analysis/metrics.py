@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
-from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable
+from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable, PredictionTable
 from decision.placement.cost import text_costs
 
 HOUR = 3600.0  # seconds
+PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
 
 Distance = Callable[[Ints, Ints], Ints]  # hops between hosts, for arrays of ids
 
@@ -114,6 +115,23 @@ def waits_over_walltime(jobs: JobTable) -> Floats:
     """``w / walltime`` of each job that has a walltime."""
     known = np.isfinite(jobs.walltime)
     return waiting_times(jobs)[known] / jobs.walltime[known]
+
+
+def prediction_errors(jobs: JobTable, predictions: PredictionTable) -> Floats:
+    """``|e - p|`` of each job, seconds: e is the run time that was expected at its submission."""
+    return np.abs(predictions.predicted - jobs.runtime)
+
+
+def underpredicted(jobs: JobTable, predictions: PredictionTable) -> float:
+    """Share of the jobs with ``e < p``: they ran for longer than was expected at their submission; nan of none."""
+    return mean((predictions.predicted < jobs.runtime).astype(np.float64))
+
+
+def broken_promises(jobs: JobTable, predictions: PredictionTable) -> float:
+    """Jobs that started later than EASY promised when they first were the head of the queue; nan without promises."""
+    if np.isnan(predictions.promised).all():
+        return math.nan
+    return float((jobs.start_time > predictions.promised + PROMISE_TOLERANCE).sum())
 
 
 def per_processor_slowdowns(jobs: JobTable) -> Floats:

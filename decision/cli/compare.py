@@ -91,6 +91,15 @@ PlotRows = Annotated[
     bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
 ]
 
+WorthOption = Annotated[
+    bool,
+    typer.Option(
+        "--worth",
+        help="Compare each policy with itself by walltimes and by perfect predictions, too; writes FOLDER/worth.csv.",
+        rich_help_panel=_RUNS,
+    ),
+]
+
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -122,6 +131,7 @@ def compare_command(
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
     whole: Whole = False,
+    worth: WorthOption = False,
     windows: Windows = 0,
     length: Length = 1024,
     draw: Draw = 0,
@@ -154,7 +164,8 @@ def compare_command(
     Metrics: bounded_slowdown, wait, p95_wait, p99_wait, max_wait, late_starts,
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
-    hops, stretch, wait_over_walltime, rejected; with --energy also energy, idle_energy, switching_energy,
+    hops, stretch, wait_over_walltime, rejected, prediction_error, underpredicted,
+    corrections, broken; with --energy also energy, idle_energy, switching_energy,
     energy_waste, switches.
 
     Examples:
@@ -192,10 +203,12 @@ def compare_command(
         read_workloads,
         run_comparison,
         windows_of,
+        worth_of_predictions,
+        write_worth,
     )
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_json, print_machines, warn_of_seen_jobs
+    from .tables import print_comparison, print_dropped, print_json, print_machines, print_worth, warn_of_seen_jobs
     from .terminal import note, say
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
@@ -219,6 +232,7 @@ def compare_command(
         seeds=seeds,
         timeout=timeout,
         decide_limit=decide_limit,
+        worth=worth,
     )
     wanted = [find_metric(name) for name in dict.fromkeys(metrics or ())]
     against = find_baseline(plan, baseline)
@@ -237,11 +251,15 @@ def compare_command(
         setup=describe_setup(plan, logs, typed_command(context)),
         windows=windows_of(plan, logs),
     )
+    rows = worth_of_predictions(plan, comparison) if worth else []
     if text := too_few_blocks(comparison):
         note(f"warning: {text}")
     if not as_json:
         print_comparison(comparison)
+        print_worth(rows)
     write_comparison(output, comparison)
+    if worth:
+        write_worth(output / "worth.csv", rows)
     with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         report = _write_report(output, plot)
     if as_json:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
     from decision.reproduce import Findings, ResultTable
+    from decision.runs.compare import Worth
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
@@ -148,6 +149,18 @@ def print_comparison(comparison: "PolicyComparison") -> None:
             table.add_row(*cells(row))
         stdout().print(table)
     stdout().print("\n".join(notes(comparison)), highlight=False)
+
+
+def print_worth(rows: "Sequence[Worth]") -> None:
+    """What predictions are worth: one row per workload, policy and metric; nothing where there are none."""
+    if not rows:
+        return
+    table = simple_table("workload", "policy", "metric", ">walltimes", ">predictions", ">perfect", ">recovered")
+    for row in rows:
+        recovered = "-" if math.isnan(row.recovered) else f"{100 * row.recovered:.0f} %"
+        numbers = map(number, (row.walltimes, row.predictions, row.perfect))
+        table.add_row(row.workload, row.policy, row.metric, *numbers, recovered)
+    stdout().print(table)
 
 
 _ACROSS = 4  # metrics in a table, so that it fits a terminal

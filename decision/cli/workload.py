@@ -1,6 +1,5 @@
 """``decision workload``: what a workload is like, and the commands that make and convert workloads."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from .options import (
     DpiOption,
     JsonOption,
     PlotFile,
+    SeedOption,
     SpeedOption,
     TimeFieldOption,
     TypeSizeOption,
@@ -35,17 +35,23 @@ if TYPE_CHECKING:
     from decision.model.workload import Workload
 
 
-class PredictorName(StrEnum):
-    """Who predicts."""
-
-    WALLTIME = "walltime"
-    LAST2 = "last2"
-    REGRESSION = "regression"
-
-
 Predictors = Annotated[
-    list[PredictorName] | None,
-    typer.Option("--predictor", help="Predictor; may be repeated.", show_default="all of them"),
+    list[str] | None,
+    typer.Option(
+        "--predictor",
+        help="walltime, last2, regression, actual or noise:S; may be repeated.",
+        show_default="walltime, last2 and regression",
+        metavar="P",
+    ),
+]
+PredictedFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        help="Write the workload as Batsim's JSON, with predictions as the jobs' estimate.",
+        dir_okay=False,
+    ),
 ]
 
 
@@ -105,8 +111,10 @@ def _draw(workload: "Workload", runtimes: "Floats", path: Path, title: str) -> N
 def predict_command(
     file: WorkloadArgument,
     predictor: Predictors = None,
+    output: PredictedFile = None,
     time_field: TimeFieldOption = None,
     speed: SpeedOption = None,
+    seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Predict each job's run time as a scheduler could, and show the errors.
@@ -121,6 +129,13 @@ def predict_command(
 
       regression  of the logarithm, on user, size, walltime and hour
 
+      actual      the run time itself: perfect predictions
+
+      noise:S     the run time, times e to S times a normally distributed number
+
+    With -o the workload is written with each job's prediction as its field
+    estimate, which policies read with estimate=given.
+
     Accuracy is the mean of min(p, r) / max(p, r) for predictions p of run times
     r: 1 is perfect.
 
@@ -129,11 +144,16 @@ def predict_command(
       decision workload predict NASA-iPSC-1993-3.1-cln.swf
 
       decision workload predict theta.swf --time-field 6 --predictor last2
+
+      decision workload predict week.json --predictor noise:0.5 -o told.json
     """
+    import numpy as np
+
     from decision.estimates import PREDICTORS
-    from decision.estimates.history import history_of, load_history, predict_history, prediction_errors
+    from decision.estimates.history import history_of, load_history, predict_by, prediction_errors
     from decision.formats.swf import REQUESTED_TIME
-    from decision.runs.conversion import load_any
+    from decision.model.errors import ConfigError
+    from decision.runs.conversion import load_any, write_predictions
     from decision.runs.inputs import check_time_field, is_swf
 
     from .tables import print_json
@@ -144,8 +164,13 @@ def predict_command(
         history = load_history(file, time_field or REQUESTED_TIME)
     else:
         history = history_of(load_any(file), read_speed(speed))
-    names = [name.value for name in predictor or PredictorName]
-    errors = {name: prediction_errors(predict_history(history, PREDICTORS[name]()), history.runtime) for name in names}
+    names, rng = predictor or list(PREDICTORS), np.random.default_rng(seed)
+    if output is not None and len(names) != 1:
+        raise ConfigError("-o writes the predictions of one predictor; name it with --predictor")
+    predictions = {name: predict_by(name, history, rng) for name in names}
+    if output is not None:
+        write_predictions(file, time_field, history, predictions[names[0]], output)
+    errors = {name: prediction_errors(seconds, history.runtime) for name, seconds in predictions.items()}
     if as_json:
         print_json({"jobs": len(history.runtime), "predictors": errors})
     else:

@@ -10,11 +10,14 @@ import msgspec
 import numpy as np
 
 from decision.formats.swf import REQUESTED_TIME, labels, read_log, requested_sizes
+from decision.model.columns import JobColumns
 from decision.model.demand import runtimes, sizes, submit_times, walltimes
+from decision.model.errors import ConfigError
+from decision.model.names import nearest
 from decision.model.record import Floats, Ints
 from decision.model.workload import Workload
 
-from .predictors import Predictor
+from .predictors import PREDICTORS, Predictor
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,11 @@ def history_of(workload: Workload, speed: float | None = None) -> History:
     )
 
 
+def in_submission_order(history: History) -> Ints:
+    """The rows of a log's history in the order in which a workload has its jobs: by submission."""
+    return np.argsort(history.submit, kind="stable")
+
+
 class Errors(msgspec.Struct, frozen=True, kw_only=True):
     """How far predictions were off, over the jobs that had one (nan where none had)."""
 
@@ -78,6 +86,58 @@ def predict_history(history: History, predictor: Predictor) -> Floats:
         else:
             predictions[event - count] = predictor.predict(user, size, walltime, submit)
     return predictions
+
+
+PREDICTED_BY = ", ".join((*PREDICTORS, "actual", "noise:S"))
+
+
+def predict_by(name: str, history: History, rng: np.random.Generator) -> Floats:
+    """Run times (J,) in seconds by a predictor's name; inf where nothing is known.
+
+    Args:
+        name: one of `PREDICTORS`; ``actual``, the run time itself; ``noise:S``, the run time times e to S times a
+            number that is normally distributed.
+        history: the jobs.
+        rng: where noise comes from.
+
+    Raises:
+        ConfigError: for another name.
+    """
+    if name in PREDICTORS:
+        return predict_history(history, PREDICTORS[name]())
+    kind, colon, text = name.partition(":")
+    if name == "actual":
+        return history.runtime.copy()
+    if kind == "noise" and colon:
+        return history.runtime * np.exp(_sigma(name, text) * rng.standard_normal(len(history.runtime)))
+    known = [*PREDICTORS, "actual", "noise:S"]
+    raise ConfigError(f"there is no predictor {name!r}{nearest(name, known)} (there are {PREDICTED_BY})")
+
+
+def _sigma(name: str, text: str) -> float:
+    try:
+        sigma = float(text)
+    except ValueError:
+        sigma = math.nan
+    if not 0 <= sigma < math.inf:
+        raise ConfigError(f"the predictor {name!r}: S must be a number, finite and not negative")
+    return sigma
+
+
+def with_estimates(workload: Workload, predictions: Floats) -> Workload:
+    """The workload whose jobs say these run times (J,), in seconds: at least 1 s, at most their walltime.
+
+    A job of which nothing is known (inf) says its walltime, and nothing where it has none.
+    """
+    seconds = np.minimum(np.maximum(predictions, 1.0), walltimes(workload))
+    seconds = np.where(np.isfinite(seconds), seconds, math.nan)
+    if isinstance(workload.jobs, JobColumns):
+        return msgspec.structs.replace(workload, jobs=workload.jobs.replaced(estimate=seconds, source=None))
+    jobs = tuple(
+        msgspec.structs.replace(job, estimate=own, source=None)
+        for job, own in zip(workload.jobs, seconds.tolist(), strict=True)
+    )
+    return msgspec.structs.replace(workload, jobs=jobs)
 
 
 def prediction_errors(predictions: Floats, runtimes: Floats) -> Errors:

@@ -1,21 +1,25 @@
 """``decision compare``: a plan (policies x workloads x engines x windows x seeds), its runs, and their metrics."""
 
+import csv
 import datetime
 import functools
+import io
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from decision import __version__
-from decision.analysis.comparison import MeasuredRun
+from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
+from decision.estimates.history import with_estimates
 from decision.formats import write_workload
+from decision.formats.files import write_files
 from decision.formats.input_facts import file_facts
 from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
@@ -27,6 +31,8 @@ from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text
 from decision.model.workload import Workload
+from decision.policies.outlook import CORRECTION, ESTIMATE
+from decision.policies.registry import without_estimate
 from decision.room import check_memory
 
 from . import Engine
@@ -59,6 +65,37 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int = 1  # of the policies, 0, 1, ...
     timeout: float = 0.0  # seconds to wait for Batsim
     decide_limit: float = 0.0  # as of `PolicyChoice`
+    worth: bool = False  # whether each policy is compared with itself by walltimes and by perfect predictions, too
+
+
+class Contender(NamedTuple):
+    """A policy that is compared."""
+
+    name: str
+    policy: str
+    settings: dict[str, str]
+    perfect: bool = False  # whether its jobs say their own run times
+
+
+PERFECT = " (perfect)"  # what the name of a policy with perfect predictions ends with
+
+
+def contenders(plan: ComparisonPlan) -> list[Contender]:
+    """The policies of a plan; where their worth is asked for, with their twins."""
+    every = [Contender(policy, policy, plan.settings) for policy in plan.policies]
+    if plan.worth:
+        every += [twin for policy in plan.policies for twin in twins(plan, policy)]
+    return list({each.name: each for each in every}.values())
+
+
+def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
+    """A policy by walltimes, and by perfect predictions."""
+    plain = without_estimate(policy)
+    settings = {name: value for name, value in plan.settings.items() if name not in (ESTIMATE, CORRECTION)}
+    own = Contender(plain, plain, settings)
+    if plan.settings.keys() & {ESTIMATE, CORRECTION}:
+        own = own._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
+    return own, Contender(plain + PERFECT, f"{plain},estimate=given", settings, perfect=True)
 
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +108,8 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     window: tuple[int, int] | None  # first job and number of jobs, in order of submission
     midnight: float | None  # seconds: when the day begins that is run alone
     timeout: float
+    name: str  # of the contender
+    perfect: bool
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
 
     def definition(self) -> dict[str, Any]:
@@ -83,6 +122,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "energy": self.inputs.energy,
             "selection": msgspec.to_builtins(self.inputs.selection),
             "window": self.window,
+            "perfect": self.perfect,
             "digests": self.digests,
             **({} if self.midnight is None else {"midnight": self.midnight}),
         }
@@ -160,9 +200,10 @@ def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
     Raises:
         ConfigError: if it is unknown.
     """
-    every = [contender(plan, policy, engine) for policy in plan.policies for engine in plan.engines]
-    first = [contender(plan, policy, plan.engines[0]) for policy in plan.policies]
-    named = dict(zip(plan.policies, first, strict=True)) | dict(zip(every, every, strict=True))
+    names = [each.name for each in contenders(plan)]
+    every = [contender(plan, policy, engine) for policy in names for engine in plan.engines]
+    first = [contender(plan, policy, plan.engines[0]) for policy in names]
+    named = dict(zip(names, first, strict=True)) | dict(zip(every, every, strict=True))
     if name is None:
         return every[0]
     if name not in named:
@@ -175,16 +216,13 @@ def runs_of(plan: ComparisonPlan) -> list[ComparedRun]:
     """All runs of a plan, those of one window together. Raises ConfigError if a file or the plan is not valid."""
     digest_of = functools.cache(file_digest)
     windows = [(workload, *window) for workload in plan.workloads for window in _windows(plan, workload)]
-    check_memory("runs", len(windows) * plan.seeds * len(plan.policies) * len(plan.engines), _RUN_SIZE)
-
-    def choice(policy: str, seed: int) -> PolicyChoice:
-        return PolicyChoice(policy=policy, settings=plan.settings, seed=seed, decide_limit=plan.decide_limit)
-
+    every = contenders(plan)
+    check_memory("runs", len(windows) * plan.seeds * len(every) * len(plan.engines), _RUN_SIZE)
     return [
-        _run(plan, workload, engine, window, midnight, choice(policy, seed), digest_of)
+        _run(plan, workload, engine, window, midnight, each, seed, digest_of)
         for workload, window, midnight in windows
         for seed in range(plan.seeds)
-        for policy in plan.policies
+        for each in every
         for engine in plan.engines
     ]
 
@@ -195,11 +233,12 @@ def _run(
     engine: Engine,
     window: tuple[int, int] | None,
     midnight: float | None,
-    choice: PolicyChoice,
+    each: Contender,
+    seed: int,
     digest_of: Callable[[Path], str],
 ) -> ComparedRun:
     files = [plan.platform, workload]
-    own = policy_file(choice.policy)
+    own = policy_file(each.policy)
     if own is not None:
         files.append(own)
     batsim = find_batsim(plan.batsim) if engine is Engine.BATSIM else ""
@@ -207,12 +246,14 @@ def _run(
         files.append(Path(batsim))
     return ComparedRun(
         inputs=_inputs(plan, workload),
-        choice=choice,
+        choice=PolicyChoice(policy=each.policy, settings=each.settings, seed=seed, decide_limit=plan.decide_limit),
         engine=engine,
         batsim=batsim,
         window=window,
         midnight=midnight,
         timeout=plan.timeout,
+        name=each.name,
+        perfect=each.perfect,
         digests=tuple(map(digest_of, files)),
     )
 
@@ -258,11 +299,14 @@ def _whole_case(inputs: Inputs, digests: tuple[str, ...]) -> LoadedInputs:
 def inputs_of(run: ComparedRun) -> LoadedInputs:
     """What a run simulates, read from its files. Raises InputError."""
     case = _whole_case(run.inputs, run.digests[:2])
-    if run.window is None:
-        return case
-    if run.midnight is not None:
-        return replace(case, workloads=[of_day(case.workloads[0], BusyDay(run.midnight, *run.window))])
-    return replace(case, workloads=[cut(case.workloads[0], *run.window)])
+    workload = case.workloads[0]
+    if run.midnight is not None and run.window is not None:
+        workload = of_day(workload, BusyDay(run.midnight, *run.window))
+    elif run.window is not None:
+        workload = cut(workload, *run.window)
+    if run.perfect:
+        workload = with_estimates(workload, runtimes(workload, _fastest(case)))
+    return replace(case, workloads=[workload])
 
 
 def cut(workload: Workload, first: int, length: int) -> Workload:
@@ -286,7 +330,9 @@ def run_comparison(
     if Engine.DOCKER in plan.engines:
         raise ConfigError("a comparison cannot run Batsim in Docker; choose another engine", field="engine")
     kernels = {
-        (p, engine): compiled_kernels(engine, p, plan.settings) for p in plan.policies for engine in plan.engines
+        (each.name, engine): compiled_kernels(engine, each.policy, each.settings)
+        for each in contenders(plan)
+        for engine in plan.engines
     }
     runs, results_folder = runs_of(plan), writable_folder(folder / _RUNS)
     first = _compiling(runs, kernels)
@@ -316,10 +362,15 @@ def _recorded(case: LoadedInputs) -> Mapping[str, float]:
     """The run time of each job on the fastest hosts, had it no need to communicate; none where only Batsim knows it."""
     workload = case.workloads[0]
     try:
-        seconds = runtimes(workload, max(host.pstates[host.initial_pstate].speed for host in case.platform.hosts))
+        seconds = runtimes(workload, _fastest(case))
     except ConfigError:
         return {}
     return dict(zip([job.id for job in workload.jobs], seconds.tolist(), strict=True))
+
+
+def _fastest(case: LoadedInputs) -> float:
+    """flop/s of the fastest host."""
+    return max(host.pstates[host.initial_pstate].speed for host in case.platform.hosts)
 
 
 def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
@@ -334,13 +385,13 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
 
 def _name(run: ComparedRun) -> str:
     jobs = f" jobs {run.window[0]}:{sum(run.window)}" if run.window else ""
-    return f"{run.choice.policy} on {run.inputs.workloads[0]}{jobs}, seed {run.choice.seed}"
+    return f"{run.name} on {run.inputs.workloads[0]}{jobs}, seed {run.choice.seed}"
 
 
 def _outcome(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
     return MeasuredRun(
         workload=_workload_name(plan, run.inputs.workloads[0]),
-        contender=contender(plan, run.choice.policy, run.engine),
+        contender=contender(plan, run.name, run.engine),
         first_job=run.window[0] if run.window else 0,
         seed=run.choice.seed,
         metrics=result,
@@ -366,8 +417,61 @@ def _compiling(
     """The runs that compile what has not been compiled yet on this machine."""
     compiling, cold = [], {kernel for some in kernels.values() for kernel in some if not is_warm(kernel)}
     for run in runs:
-        compiled = cold.intersection(kernels[run.choice.policy, run.engine])
+        compiled = cold.intersection(kernels[run.name, run.engine])
         if compiled:
             compiling.append(run)
             cold -= compiled
     return compiling
+
+
+class Worth(msgspec.Struct, frozen=True, kw_only=True):
+    """What predictions do to a metric of a policy, as means over its runs on a workload."""
+
+    workload: str
+    policy: str
+    metric: str
+    walltimes: float  # the policy by walltimes
+    predictions: float  # as it is
+    perfect: float  # by perfect predictions
+    recovered: float  # share of the way from walltimes to perfect predictions; nan where there is none
+
+
+def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> list[Worth]:
+    """What each policy's predictions are worth, by workload, policy on an engine, and metric."""
+    found: dict[tuple[str, str], list[MeasuredRun]] = {}
+    for run in comparison.outcomes:
+        found.setdefault((run.workload, run.contender), []).append(run)
+    rows = []
+    metrics = dict.fromkeys(row.metric for row in comparison.rows)
+    for workload in dict.fromkeys(run.workload for run in comparison.outcomes):
+        for policy in plan.policies:
+            plain, perfect = twins(plan, policy)
+            for engine in plan.engines:
+                three = [found[workload, contender(plan, name, engine)] for name in (plain.name, policy, perfect.name)]
+                for metric in metrics:
+                    values = [float(np.mean([run.metrics.get(metric, math.nan) for run in runs])) for runs in three]
+                    rows.append(_worth(workload, contender(plan, policy, engine), metric, *values))
+    return rows
+
+
+def _worth(workload: str, policy: str, metric: str, walltimes: float, predictions: float, perfect: float) -> Worth:
+    gap = walltimes - perfect
+    return Worth(
+        workload=workload,
+        policy=policy,
+        metric=metric,
+        walltimes=walltimes,
+        predictions=predictions,
+        perfect=perfect,
+        recovered=(walltimes - predictions) / gap if gap else math.nan,
+    )
+
+
+def write_worth(path: Path, rows: Sequence[Worth]) -> None:
+    """Write the rows as CSV. Raises ConfigError if the file cannot be written."""
+    columns = Worth.__struct_fields__
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([getattr(row, column) for column in columns] for row in rows)
+    write_files({path: [text.getvalue().encode()]})

@@ -12,18 +12,20 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.estimates import apply_estimates
+from decision.estimates.history import History, in_submission_order, with_estimates
 from decision.formats import load_json, load_oar, load_swf
 from decision.formats.files import write_files
 from decision.formats.swf import REQUESTED_TIME
 from decision.formats.swf_write import swf_lines
-from decision.formats.workload_write import workload_lines
+from decision.formats.workload_write import workload_lines, write_workload
 from decision.generate.tasks import Tasks, as_tasks
 from decision.model.demand import offered_load, runtimes
 from decision.model.errors import ConfigError
+from decision.model.record import Floats
 from decision.model.reshape import Filters, by_day, dropped_text, reshape
 from decision.model.workload import Workload
 
-from .inputs import check_time_field
+from .inputs import check_time_field, is_swf
 
 Source = Literal["swf", "oar", "json"]
 
@@ -79,6 +81,28 @@ def _read(path: Path, source: Source, time_field: int | None) -> Workload:
     if source == "swf":
         return load_swf(path, time_field=time_field or REQUESTED_TIME)
     return load_oar(path) if source == "oar" else load_json(path, keep_extra=True)
+
+
+def write_predictions(
+    source: Path, time_field: int | None, history: History, predictions: Floats, target: Path
+) -> None:
+    """Write a workload as Batsim's JSON, with predicted run times as its jobs' estimates.
+
+    Args:
+        source: the workload, as `load_any` reads it.
+        time_field: as there.
+        history: of its jobs, which are those of a log in the log's order.
+        predictions: (J,) seconds, in the history's order; inf where nothing is known.
+        target: the file.
+
+    Raises:
+        ConfigError: if the file is the source, or cannot be written.
+    """
+    if target.resolve() == source.resolve():
+        raise ConfigError(f"{target}: is the source itself; choose another output file", field="target")
+    workload = load_any(source, time_field)
+    order = in_submission_order(history) if is_swf(source) else slice(None)
+    write_workload(target, with_estimates(workload, predictions[order]))
 
 
 def convert(conversion: Conversion) -> Converted:

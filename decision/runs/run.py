@@ -15,9 +15,9 @@ from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.outputs_read import read_jobs, read_joules
-from decision.formats.outputs_write import remove_older
+from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.errors import ConfigError, InputError
-from decision.model.record import JobTable, RunRecord
+from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.policies.registry import find_agent
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress
@@ -109,7 +109,25 @@ def simulate_inputs(
             progress=progress,
         )
     simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
-    return simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
+    record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
+    record.predictions = _predictions(agent, record.jobs)
+    return record
+
+
+def _predictions(agent: Responder, jobs: JobTable) -> PredictionTable | None:
+    """What an agent's policy expected of the jobs; None where it expects walltimes, or is none of ours."""
+    said = getattr(agent, "predictions", None)
+    return said(jobs.id) if said is not None else None
+
+
+def _write_predictions(folder: Path, jobs: JobTable, predictions: PredictionTable | None) -> list[Path]:
+    """FOLDER/predictions.csv, where something was predicted; that of an older run is removed."""
+    path = folder / "predictions.csv"
+    if predictions is None:
+        path.unlink(missing_ok=True)
+        return []
+    write_predictions(path, jobs, predictions)
+    return [path]
 
 
 def _run_here(
@@ -118,7 +136,8 @@ def _run_here(
     """The files, the jobs and the joules of a run on one of our engines; the rest of its record is forgotten."""
     with _watched(folder, case, choice, show) as progress:
         record = simulate_inputs(case, choice, engine=engine, progress=progress)
-    return write_run(folder / _FILES, record), record.jobs, record.joules
+    files = write_run(folder / _FILES, record) + _write_predictions(folder, record.jobs, record.predictions)
+    return files, record.jobs, record.joules
 
 
 def _run_batsim(
@@ -159,6 +178,7 @@ def _run_batsim(
         )
         jobs, joules = _read(Path(fresh))
         files = _publish(Path(fresh), folder)
+        files += _write_predictions(folder, jobs, _predictions(agent, jobs))
     return [*files, log], jobs, joules
 
 

@@ -40,6 +40,16 @@ BENCHMARKS = {
         "at least 2,000",
         "before, in plain Python with all reservations made each time: 31, lublin_256 49",
     ),
+    "engine-last2": Benchmark(
+        measures.predicted_engine("last2"), "times", "at least 0.7 of engine-easy in the same run", ""
+    ),
+    "engine-regression": Benchmark(
+        measures.predicted_engine("regression"), "times", "at least 0.35 of engine-easy in the same run", ""
+    ),
+    "process-last2": Benchmark(
+        measures.predicted_process, "ratio", "at most 1.25 times process-easy in the same run", ""
+    ),
+    "predicted-memory": Benchmark(measures.predicted_memory, "MB", "at most 100 above easy", ""),
     "process-easy": Benchmark(
         measures.process("easy"),
         "s",

@@ -43,11 +43,20 @@ def columns(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: f
     return [np.cumsum(np.round(rng.exponential(gap, nb_jobs))), size, wall, run]
 
 
-def made(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> Workload:
-    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes up to so many times."""
+def made(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0, users: int = 0) -> Workload:
+    """Delay jobs of power-of-two sizes and log-uniform runtimes at an offered load, walltimes up to so many times.
+
+    They belong to so many users, to none where that is 0.
+    """
+    user = [f"u{n}" for n in np.random.default_rng(seed).integers(users, size=nb_jobs)] if users else [""] * nb_jobs
     submit, size, wall, run = columns(nb_jobs, nb_hosts, load, seed, overestimate)
     jobs = [
-        Job(id=f"w0!{i}", submit_time=t, size=int(n), walltime=w, profile=f"d{r:g}")
+        Job(id=f"w0!{i}", submit_time=t, size=int(n), walltime=w, profile=f"d{r:g}", user=user[i])
         for i, (t, n, w, r) in enumerate(zip(submit.tolist(), size, wall.tolist(), run.tolist(), strict=True))
     ]
     return Workload(name="w0", jobs=jobs, profiles={f"d{r:g}": Delay(r) for r in set(run.tolist())}, nb_res=nb_hosts)
+
+
+def with_users(swf: Path | None) -> Workload:
+    """The log, or one that we make as `workload` does, with users and walltimes up to five times too long."""
+    return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, users=100)

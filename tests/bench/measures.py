@@ -18,7 +18,7 @@ from decision.policies.registry import find_policy
 from decision.protocol import Connection, Role
 from decision.simulation.simulate import run
 
-from .inputs import NB_HOSTS, made, platform, workload
+from .inputs import NB_HOSTS, made, platform, with_users, workload
 
 REPEAT = 7
 
@@ -65,6 +65,36 @@ def decision_seconds(jobs: Workload, policy: str, most: int | None = None) -> li
         spent.append(time.perf_counter() - began)
         engine.answer(batsim.receive(reply))
     return spent
+
+
+def predicted_engine(estimate: str) -> Callable[[Path | None], list[float]]:
+    """Rate of EASY by predictions over that of EASY by walltimes, in turns, on the same jobs with users."""
+
+    def measure(swf: Path | None) -> list[float]:
+        jobs = with_users(swf)
+        policies = (f"easy,estimate={estimate}", "easy")
+        rates = [[engine_rate(jobs, NB_HOSTS, policy) for policy in policies] for _ in range(REPEAT + 1)]
+        return [own / easy for own, easy in rates[1:]]
+
+    return measure
+
+
+def predicted_process(swf: Path | None) -> list[float]:
+    """Seconds of our decision process for EASY by predictions over those for EASY by walltimes, in turns."""
+    jobs = with_users(swf)
+    policies = ("easy,estimate=last2", "easy")
+    seconds = [[sum(decision_seconds(jobs, policy)) for policy in policies] for _ in range(4)]
+    return [own / easy for own, easy in seconds[1:]]
+
+
+def predicted_memory(swf: Path | None) -> list[float]:
+    """Megabytes that EASY by the regression takes above EASY: 1,000,000 jobs of 10,000 users, each in a process."""
+    command = [sys.executable, "-m", "bench.predicted"]
+    peaks = [
+        float(subprocess.run([*command, policy], check=True, capture_output=True, text=True).stdout)
+        for policy in ("easy,estimate=regression", "easy")
+    ]
+    return [peaks[0] - peaks[1]]
 
 
 def million(swf: Path | None) -> list[float]:

@@ -39,9 +39,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     utilization: float  # in [0, 1]
     arrival_utilization: float  # in [0, 1], until the last arrival
     energy: float  # joules, nan where it was not simulated
+    window_gap: float  # hops of windows above a lower bound, as a share; nan where the policy knows none
 
 
-def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summary:
+def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan, window_gap: float = math.nan) -> Summary:
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     ran = only_ran(jobs)
     return Summary(
@@ -57,6 +58,7 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan) -> Summar
         utilization=utilization(ran, nb_hosts),
         arrival_utilization=arrival_utilization(ran, nb_hosts),
         energy=joules,
+        window_gap=window_gap,
     )
 
 

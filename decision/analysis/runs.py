@@ -121,7 +121,10 @@ def summaries_of(runs: Sequence[NamedRun]) -> dict[str, Summary]:
     """Each run's summary, by name."""
     return {
         run.name: summarise(
-            run.record.jobs, run.record.nb_hosts, math.nan if run.record.energy is None else run.record.joules
+            run.record.jobs,
+            run.record.nb_hosts,
+            math.nan if run.record.energy is None else run.record.joules,
+            run.record.window_gap,
         )
         for run in runs
     }

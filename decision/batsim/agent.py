@@ -24,6 +24,7 @@ from decision.policies.estimated import innermost, predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime
 from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
 from decision.protocol.messages import Resource
@@ -148,6 +149,11 @@ class Agent:
     def predictions(self, ids: Iterable[str]) -> PredictionTable | None:
         """What the policy expected of these jobs; None where it expects walltimes."""
         return predictions_of(self._policy, np.array([self._number[job] for job in ids], np.int32))
+
+    @property
+    def window_gap(self) -> float:
+        """That of the policy (`decision.policies.window.window_gap`)."""
+        return window_gap(self._policy)
 
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""

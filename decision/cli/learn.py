@@ -331,7 +331,7 @@ def _evaluate_whole(
     for policy in policies:
         with working(policy):
             record = simulate_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
-        summaries[policy] = summarise(record.jobs, len(case.platform.hosts))
+        summaries[policy] = summarise(record.jobs, len(case.platform.hosts), window_gap=record.window_gap)
     if output is not None:
         write_metrics(output, summary_columns(summaries))
     if as_json:

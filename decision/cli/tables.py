@@ -36,6 +36,9 @@ _TAIL_NOTES = """\
 p95, p99: percentiles of the waiting times
 late starts: after the last arrival, when no other jobs compete"""
 
+_GAP = "gap of\nwindows, %"
+_GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
+
 
 def print_json(document: Any) -> None:
     """Print a document of structs, mappings, sequences, arrays and numbers; numbers that are not finite are null."""
@@ -88,6 +91,17 @@ def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
         table = policy_table(headers, caption)
         for policy, summary in summaries.items():
             table.add_row(policy, *values(summary))
+        stdout().print(table)
+    _print_gaps(summaries)
+
+
+def _print_gaps(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy that knows how far from the best its windows are."""
+    gaps = {policy: summary.window_gap for policy, summary in summaries.items() if not math.isnan(summary.window_gap)}
+    if gaps:
+        table = policy_table((_GAP,), _GAP_NOTES)
+        for policy, gap in gaps.items():
+            table.add_row(policy, number(100 * gap))
         stdout().print(table)
 
 

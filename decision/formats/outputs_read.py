@@ -29,7 +29,7 @@ from decision.model.record import (
 )
 
 from .files import read_bytes
-from .run_facts import check_whole
+from .run_facts import check_whole, read_facts
 
 Place = str | os.PathLike[str]
 Columns = dict[str, Sequence[str]]
@@ -69,6 +69,11 @@ def find_run(place: Place) -> RunFiles:
         several = f"{len(found)} runs ({', '.join(file.name for file in found)})"
         raise InputError(f"{place}: {several if found else 'no run'} there; {_ADVICE}")
     return _checked(_files(str(found[0]).removesuffix("jobs.csv")))
+
+
+def _window_gap(folder: Path) -> float:
+    facts = read_facts(folder)
+    return math.nan if facts is None or facts.window_gap is None else facts.window_gap
 
 
 def _checked(files: RunFiles) -> RunFiles:
@@ -129,6 +134,7 @@ def read_run(place: Place) -> RunRecord:
         host_states=_host_states(files.machine_states, nb_hosts),
         energy=energy,
         pstates=None if energy is None else _pstates(files.pstate_changes, energy),
+        window_gap=_window_gap(files.jobs.parent),
         time_in_state=np.array([figure(f"time_{state.name.lower()}") for state in HostState]),
         joules=figure("consumed_joules"),
         nb_switches=int(figure("nb_machine_switches")),

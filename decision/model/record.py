@@ -114,5 +114,6 @@ class RunRecord(msgspec.Struct, kw_only=True):
     joules: float = 0.0  # from the first submission to the last end of a job
     nb_switches: int = 0  # hosts asked to change pstate
     nb_grouped_switches: int = 0  # requests to change pstate
+    window_gap: float = math.nan  # of a policy that places windows and knows a bound: hops above it, as a share
     scheduling_time: float = math.nan  # wall-clock seconds in the policy
     simulation_time: float = math.nan  # wall-clock seconds in all

@@ -110,7 +110,7 @@ _CLASS_OPTIONS = {
             "strategy", "dcas", "", "which hosts a job may get: scas, dcas or free; with exact scas", "Lan et al."
         ),
         OptionLine("solver", "sa", "", "sequential, sa, nsa or exact", "Lan et al."),
-        OptionLine("steps", "500", "", "with solver=sa and nsa: moves of the search", "Lan et al."),
+        OptionLine("steps", "500", "", "moves of the search, also with solver=exact and strategy=free", "Lan et al."),
         OptionLine("undo", "true", "", "with solver=sa and nsa: undo rejected moves; false as Lan et al.'s program"),
         OptionLine(
             "repair",

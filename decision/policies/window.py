@@ -27,6 +27,7 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
+from decision.placement.bound import gap, search_with_bound
 from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
 from decision.placement.repair import AT_BEST, AT_RANDOM, Repair
@@ -36,7 +37,9 @@ from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
 from .allocation import check_tree, take_lowest
 from .capacity import TOLERANCE
+from .estimated import innermost
 from .plan_arrays import CALL_AT, START, add, add_interval, clear
+from .policy import Policy
 from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
@@ -72,6 +75,7 @@ class WindowMemory(Bundle):
     switches: I8  # (H,) of a window that has too many subsets: the lowest switch of each entry,
     sizes: I8  # (H,) the hosts of each job,
     starts: I8  # (H,) and the entry at which each job begins
+    gaps: F8  # (2,) with free and exact: sum of the gaps of all windows, and how many there were
 
 
 _memory_at = bundle_at(WindowMemory)
@@ -94,7 +98,7 @@ def _decide(state, facts, memory, plan):
     if state.count[N_QUEUED] == 0:
         return True
     head = -1
-    if index > counts[_LAST] and (called or now <= index * period + TOLERANCE):
+    if is_due(now, period, index, counts[_LAST], called):
         counts[_LAST] = index
         order = in_order(state, state.queue[: state.count[N_QUEUED]], period, index)
         taken = _decide_window(state, facts, memory, plan, order, index)
@@ -108,6 +112,20 @@ def _decide(state, facts, memory, plan):
         counts[_DUE] = index + 1
         plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
     return True
+
+
+@kernel
+def is_due(now, period, index, last, called):
+    """Whether the window of this number is to be decided.
+
+    Args:
+        now: seconds.
+        period: seconds.
+        index: number of the last window that could be, at this time.
+        last: number of the window that was decided last.
+        called: whether one was called for that is due; the call may come a moment late, over the network.
+    """
+    return index > last and (called or now <= index * period + TOLERANCE)
 
 
 @kernel
@@ -223,16 +241,23 @@ def _solve(down, groups, sizes, memory, index, held):
         switches *= down[level]
     if counts[_SOLVER] == _SEQUENTIAL:
         place_in_turn(down, groups, sizes, counts[_STRATEGY], held)
-    elif counts[_SOLVER] == _EXACT and nb_subsets(sizes) > MOST_SUBSETS:
-        return _solve_outside(groups, sizes, memory, held)
-    elif counts[_SOLVER] == _EXACT:
+        return True
+    if counts[_SOLVER] == _EXACT and counts[_STRATEGY] == STATIC:
+        if nb_subsets(sizes) > MOST_SUBSETS:
+            return _solve_outside(groups, sizes, memory, held)
         place_exactly(groups, switches, sizes, held)
+        return True
+    undo = counts[_UNDO] == 1
+    first = 0 if undo else PROGRAM_FIRST
+    repair = Repair(counts[_REPAIR], memory.layers, memory.weights)
+    search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
+    word = first_word(counts[_SEED], index)
+    if counts[_SOLVER] == _EXACT:
+        found, bound = search_with_bound(down, groups, switches, sizes, search, word, held)
+        memory.gaps[0] += gap(len(down), sizes, found, bound)
+        memory.gaps[1] += 1.0
     else:
-        undo = counts[_UNDO] == 1
-        first = 0 if undo else PROGRAM_FIRST
-        repair = Repair(counts[_REPAIR], memory.layers, memory.weights)
-        search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
-        anneal(down, groups, switches, sizes, search, first_word(counts[_SEED], index), held)
+        anneal(down, groups, switches, sizes, search, word, held)
     return True
 
 
@@ -264,9 +289,10 @@ class Window(CompiledPolicy):
         jobs: on more than one host, at most in a window; 0 for all.
         strategy: scas or dcas, as in the paper, or free for any hosts; scas with the solver exact, and else dcas, by
             default.
-        solver: sequential, sa, nsa (with dcas), or exact (with scas).
-        steps: moves of sa and nsa.
-        undo: whether they undo a move that they reject; false is the walk of the published program.
+        solver: sequential, sa, nsa (with dcas), or exact: with scas the optimum, with free the best found
+            and a bound, so that `window_gap` says how far from the optimum that is at most.
+        steps: moves of a search.
+        undo: whether sa and nsa undo a move that they reject; false is the walk of the published program.
         repair: how nsa puts jobs back: a checkpoint that ``decision train repair`` made, or the name of a shipped one;
             or best, the start on which a job alone costs least, which needs no network, and is the default.
 
@@ -295,14 +321,15 @@ class Window(CompiledPolicy):
                 raise ConfigError(f"policy window: option {name}={value} must be at least {least}")
         solving = _code("solver", solver, SOLVERS)
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
-        if solving == _EXACT and placing != STATIC:
-            raise ConfigError(f"policy window: solver=exact is for strategy=scas; found strategy={strategy}")
-        if solving == _EXACT and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
+        if solving == _EXACT and placing == DYNAMIC:
+            raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
+        if solving == _EXACT and placing == STATIC and not 1 <= jobs <= MOST_JOBS and (need := need_of_highs()):
             raise ConfigError(f"policy window: solver=exact with jobs={jobs} (above {MOST_JOBS}, or 0: all) {need}")
         if solving == _NSA and placing != DYNAMIC:
             raise ConfigError(f"policy window: solver=nsa is for strategy=dcas; found strategy={strategy}")
         if repair and solving != _NSA:
             raise ConfigError(f"policy window: option repair is for solver=nsa; found solver={solver}")
+        self._used: WindowMemory | None = None
         self._repair, self._levels = AT_RANDOM, 0
         if solving == _NSA:
             self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else _read_network(repair)
@@ -339,12 +366,19 @@ class Window(CompiledPolicy):
             switches=np.zeros(hosts, np.int64),
             sizes=np.zeros(hosts, np.int64),
             starts=np.zeros(hosts, np.int64),
+            gaps=np.zeros(2),
         )
         return self._used
+
+    def window_gap(self) -> float:
+        """As the function `window_gap`."""
+        total, windows = (0.0, 0.0) if self._used is None else self._used.gaps.tolist()
+        return total / windows if windows else math.nan
 
     def _solve_large(self, length: int, jobs: int) -> int:
         """Solve the window that the memory has, and write where its jobs start."""
         used = self._used
+        assert used is not None  # the memory with which the caller was asked
         try:
             groups = groups_of(self._down, used.switches[:length])
             place_by_highs(groups, int(np.prod(self._down[1:])), used.sizes[:jobs], used.starts[:jobs])
@@ -352,6 +386,15 @@ class Window(CompiledPolicy):
             self.raised = error
             return 0
         return 1
+
+
+def window_gap(policy: Policy) -> float:
+    """How many more hops the windows of a run have cost than they must, at most, as a share: the mean over windows.
+
+    nan for other policies, and for windows whose solver knows no bound.
+    """
+    inner = innermost(policy)
+    return inner.window_gap() if isinstance(inner, Window) else math.nan
 
 
 def _read_network(name: str) -> tuple[Repair, int]:

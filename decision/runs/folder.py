@@ -22,6 +22,12 @@ from . import Engine
 from .inputs import LoadedInputs, PolicyChoice, input_files, policy_file, writable_folder
 
 
+class Written(list[Path]):
+    """The files that a run has written, and what else it has found."""
+
+    window_gap: float | None = None  # as `RunFacts`
+
+
 class Stopped(BaseException):
     """A training was asked to stop, and resumes."""
 
@@ -76,7 +82,7 @@ def _describe(
 
 
 @contextmanager
-def run_folder(output: Path, facts: RunFacts) -> Iterator[list[Path]]:
+def run_folder(output: Path, facts: RunFacts) -> Iterator[Written]:
     """A folder for the files of one run, which replace those of the run before as a whole.
 
     The block appends the files that it has written to the yielded list. Then files of the run before that it has not
@@ -95,7 +101,7 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[list[Path]]:
             raise ConfigError(f"{folder}: {holds}; choose another folder", field="output")
         older = {} if before is None else before.files
         _write(folder, replace(facts, files=older))
-        written: list[Path] = []
+        written = Written()
         try:
             yield written
         except ConfigError:
@@ -110,7 +116,7 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[list[Path]]:
         files = {path.name: path.stat().st_size for path in written}
         for name in older.keys() - files.keys():
             _remove(folder / Path(name).name)
-        _write(folder, replace(facts, state="finished", end=_now(), files=files))
+        _write(folder, replace(facts, state="finished", end=_now(), files=files, window_gap=written.window_gap))
 
 
 @contextmanager

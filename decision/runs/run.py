@@ -81,13 +81,14 @@ def run_to_folder(
         require_matplotlib()
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
         if engine in (Engine.BATSIM, Engine.DOCKER):
-            files, jobs, joules = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
+            files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
-            files, jobs, joules = _run_here(case, choice, output, engine, show)
+            files, jobs, joules, gap = _run_here(case, choice, output, engine, show)
         written += files
+        written.window_gap = None if math.isnan(gap) else gap
         if plot:
             written.append(_draw(case, choice, output, jobs))
-    return summarise(jobs, len(case.platform.hosts), joules if case.inputs.energy else math.nan)
+    return summarise(jobs, len(case.platform.hosts), joules if case.inputs.energy else math.nan, gap)
 
 
 def simulate_inputs(
@@ -111,6 +112,7 @@ def simulate_inputs(
     simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
     record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
     record.predictions = _predictions(agent, record.jobs)
+    record.window_gap = _window_gap(agent)
     return record
 
 
@@ -132,12 +134,12 @@ def _write_predictions(folder: Path, jobs: JobTable, predictions: PredictionTabl
 
 def _run_here(
     case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
-) -> tuple[list[Path], JobTable, float]:
-    """The files, the jobs and the joules of a run on one of our engines; the rest of its record is forgotten."""
+) -> tuple[list[Path], JobTable, float, float]:
+    """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
     with _watched(folder, case, choice, show) as progress:
         record = simulate_inputs(case, choice, engine=engine, progress=progress)
     files = write_run(folder / _FILES, record) + _write_predictions(folder, record.jobs, record.predictions)
-    return files, record.jobs, record.joules
+    return files, record.jobs, record.joules, record.window_gap
 
 
 def _run_batsim(
@@ -147,8 +149,8 @@ def _run_batsim(
     engine: Engine,
     batsim: RealBatsim,
     show: Show | None,
-) -> tuple[list[Path], JobTable, float]:
-    """The files, the jobs and the joules of a run on a Batsim that we start.
+) -> tuple[list[Path], JobTable, float, float]:
+    """The files, the jobs, the joules and the gap of windows of a run on a Batsim that we start.
 
     Batsim writes into a fresh folder, from which whole files replace those of an older run.
     """
@@ -179,7 +181,12 @@ def _run_batsim(
         jobs, joules = _read(Path(fresh))
         files = _publish(Path(fresh), folder)
         files += _write_predictions(folder, jobs, _predictions(agent, jobs))
-    return [*files, log], jobs, joules
+    return [*files, log], jobs, joules, _window_gap(agent)
+
+
+def _window_gap(agent: object) -> float:
+    """What its policy knows of its windows; schedulers that answer messages themselves have none."""
+    return getattr(agent, "window_gap", math.nan)
 
 
 def _read(fresh: Path) -> tuple[JobTable, float]:

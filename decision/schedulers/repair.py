@@ -27,11 +27,11 @@ from decision.placement.windows import groups_of, worth
 from decision.policies.allocation import check_tree
 from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import START, add
-from decision.policies.window import first_of, in_order, sequence_of, take_hosts, taken_from
-from decision.state.cluster import ClusterState, nb_hosts
+from decision.policies.window import first_of, in_order, is_due, sequence_of, take_hosts, taken_from
+from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
-from .cycles import FREE, LENGTH, call_at, note_start, start_at
+from .cycles import FREE, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
 from .registry import register
 from .window import Count
 
@@ -47,7 +47,8 @@ _WIDE = 4  # jobs on more than one host of this window
 _AT = 5  # which of them is next
 _SINGLE = 6  # jobs on one host
 _EACH = 7  # 1 where each job is paid for when it is placed
-_N_NUMBERS = 8
+_DUE = 8  # number of the window that was called for, -1 for none
+_N_NUMBERS = 9
 
 # RepairMemory.total
 _PERIOD = 0  # seconds
@@ -100,7 +101,8 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def new_memory(self, state: ClusterState) -> "RepairMemory":
         """The encoder as numbers for the kernels; no window was decided."""
         hosts, number, total = nb_hosts(state), np.zeros(_N_NUMBERS, np.int64), np.zeros(_N_TOTALS)
-        number[[_Q, _JOBS, _LAST, _EACH]] = self.q, self.jobs, -1, self.pay == "job"
+        number[[_Q, _JOBS, _LAST, _DUE]] = self.q, self.jobs, -1, -1
+        number[_EACH] = self.pay == "job"
         total[_PERIOD] = self.period
         return RepairMemory(
             number=number,
@@ -128,20 +130,28 @@ class RepairMemory(Bundle):
 @BEGIN.entry_with(RepairMemory)
 def _begin(state, facts, memory):
     """No window was decided."""
-    memory.number[_LAST] = -1
+    memory.number[_LAST] = memory.number[_DUE] = -1
     memory.total[_OWED:] = 0.0
     return 0
 
 
 @OPEN.entry_with(RepairMemory)
 def _open(state, facts, cycles, plan, memory):
-    """Take the jobs of a window, if one is due; else ask for the next one, if a job could be in it."""
+    """Take the jobs of a window, if one is due; else ask for the next one, if a job could be in it.
+
+    Nothing is done before the last arrival of an instant, because that is in a window which is due then.
+    """
     number, period, now = memory.number, memory.total[_PERIOD], state.now[0]
-    if cycles.number[LENGTH] == 0:
+    if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
         return 0
     index = int((now + TOLERANCE) / period)
-    if index <= number[_LAST] or now > index * period + TOLERANCE:
-        _ask_for_next(state, cycles, plan, period, index)
+    called = 0 <= number[_DUE] <= index
+    if called:
+        number[_DUE] = -1
+    if cycles.number[LENGTH] == 0:
+        return 0
+    if not is_due(now, period, index, number[_LAST], called):
+        _ask_for_next(state, cycles, plan, memory, index)
         return 0
     number[_LAST] = index
     order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
@@ -155,12 +165,14 @@ def _open(state, facts, cycles, plan, memory):
 
 
 @kernel
-def _ask_for_next(state, cycles, plan, period, index):
+def _ask_for_next(state, cycles, plan, memory, index):
     """Ask for the next window, unless that was done, if the first job that waits would fit now."""
-    if cycles.number[LENGTH] == 0 or cycles.call[0] < np.inf:
+    if cycles.number[LENGTH] == 0 or memory.number[_DUE] >= 0:
         return
+    period = memory.total[_PERIOD]
     head = first_of(state, cycles.queue[: cycles.number[LENGTH]], period, index + 1)
     if state.size[head] <= cycles.number[FREE]:
+        memory.number[_DUE] = index + 1
         call_at(cycles, plan, (index + 1) * period)
 
 
@@ -217,7 +229,7 @@ def _end_window(state, cycles, plan, memory):
     order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
     for job in order[: memory.number[_SINGLE]]:
         start_at(state, cycles, plan, _place_of(cycles, job))
-    _ask_for_next(state, cycles, plan, period, index)
+    _ask_for_next(state, cycles, plan, memory, index)
 
 
 @kernel

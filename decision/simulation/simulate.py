@@ -24,6 +24,7 @@ from decision.policies.plan_check import check_estimates, check_walltime
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
+from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, ClusterState
 
 from .misfits import Misfits, ask_about_others
@@ -75,6 +76,7 @@ def simulate_workloads(
     engine.release()
     record = engine.record()
     record.predictions = predictions_of(chosen, engine.finished())
+    record.window_gap = window_gap(chosen)
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
     return record

@@ -1,6 +1,8 @@
 """A real Batsim beside our engines: input files for it, one decision process for all, and what differs."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,13 @@ _BRIEF = 1e-3  # of a mean power over nanoseconds
 _DIGITS = 9  # decimals of times
 _GIGA = 1e9  # speeds and amounts of a world are a few flop; SimGrid shares speed out to 1e-5 flop/s
 _WIDEST = 1e15  # bytes/s, of a link in place of none
+
+
+def find_batsim() -> str:
+    """The path of a Batsim 4.2; empty where ``batsim`` on the path is none."""
+    found = shutil.which("batsim") or ""
+    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout if found else ""
+    return found if version.strip().lstrip("v").startswith("4.2") else ""
 
 
 def converse_with_batsim(world: World, batsim: str, folder: Path) -> list[str]:

@@ -7,14 +7,13 @@ by default. `DECISION_CAMPAIGN_FIRST` is the number of the first case that runs 
 import math
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.engine_worlds import Manners, World, worlds
 from helpers.policy_toys import platform as servers
-from helpers.real_batsim import converse_with_batsim, run_policy_beside_batsim
+from helpers.real_batsim import converse_with_batsim, find_batsim, run_policy_beside_batsim
 from hypothesis import HealthCheck, given, settings
 
 from decision.engine.options import EngineOptions
@@ -42,11 +41,7 @@ Rng = np.random.Generator
 
 @pytest.fixture(scope="module")
 def batsim() -> str:
-    found = shutil.which("batsim")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout if found else ""
-    if not found or not version.strip().lstrip("v").startswith("4.2"):
-        pytest.skip("needs Batsim 4.2 as `batsim` on the path")
-    return found
+    return find_batsim() or pytest.skip("needs Batsim 4.2 as `batsim` on the path")
 
 
 # --- Decisions full of whims -------------------------------------------------------------------------------------

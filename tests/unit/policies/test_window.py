@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_windows_and_another_one_others():
         ("steps=-5", "option steps=-5 must be at least 0"),
         ("solver=exat", "there is no solver 'exat'; did you mean exact?"),
         ("strategy=dca", "there is no strategy 'dca'"),
-        ("solver=exact,strategy=dcas", "solver=exact is for strategy=scas; found strategy=dcas"),
+        ("solver=exact,strategy=dcas", "solver=exact is for strategy=scas or free; found strategy=dcas"),
         ("repair=x.ckpt", "option repair is for solver=nsa; found solver=sa"),
         ("solver=exact,repair=best", "option repair is for solver=nsa; found solver=exact"),
         ("solver=nsa,strategy=free", "solver=nsa is for strategy=dcas; found strategy=free"),
@@ -183,6 +183,19 @@ def test_no_search_finds_a_better_window_of_more_than_twelve_sizes():
     assert hops[0] < hops[2]
 
 
+@pytest.mark.parametrize("guard", ["", ",guard=9000"])
+def test_windows_on_any_hosts_say_how_far_from_the_best_they_are(guard):
+    rng, platform = np.random.default_rng(2), tree(5, 4, 10)
+    columns = np.cumsum(rng.integers(0, 20, 60)), rng.integers(2, 31, 60), rng.integers(50, 900, 60)
+    submit, sizes, runtimes = columns
+    jobs = workload_of(submit.astype(float), sizes, runtimes.astype(float), 200, walltimes=np.full(60, 900.0))
+    found = simulate_workloads(platform, [jobs], f"window,solver=exact,strategy=free{guard}")
+    assert 0 < found.window_gap < 0.05
+    free = run(platform, find_policy("window,solver=exact,strategy=free"), [1, 2, 3], [3, 4, 5], [5, 5, 5])
+    assert free.window_gap == 0, "each job has a switch of its own"
+    assert np.isnan(run(platform, find_policy("window,solver=exact"), *columns).window_gap)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), InternalError("no optimum")])
 def test_what_happens_while_a_large_window_is_solved_ends_the_run(monkeypatch, error):
     def fail(*arguments):
@@ -207,7 +220,7 @@ def test_what_is_no_tree_is_refused_by_its_name(request, name, why):
         find_policy("window").reset(platform, 0)
 
 
-@pytest.mark.parametrize("solver", ["sa", "nsa", "exact", "sequential", "nsa,undo=false"])
+@pytest.mark.parametrize("solver", ["sa", "nsa", "exact", "exact,strategy=free", "sequential", "nsa,undo=false"])
 def test_windows_are_the_same_in_both_engines_and_behind_messages(solver):
     rng, platform, policy = np.random.default_rng(5), tree(4, 2, 3), f"window,period=10,steps=30,solver={solver}"
     submit = np.sort(rng.integers(0, 300, 60)).astype(float)

@@ -110,6 +110,21 @@ def test_the_schedule_is_the_same_everywhere(seed, monkeypatch):
     assert all(starts[i] == schedule[f"w0!{i:04}"][0] for i in np.flatnonzero(placed))
 
 
+@pytest.mark.parametrize("latency", [0.0, 1e-3])
+def test_jobs_start_when_they_do_under_the_policy_window(latency):
+    """Whether a job arrives as a window is due, and whether calls come late over links, does not matter."""
+    platform = networked(full_tree((4, 2, 3), [Link(1e9, latency)] * 3), (PowerState(1e9),))
+    encoder = make_setup(random_jobs(), platform, encoder="repair", period=10.0, q=14).encoder
+    for seed in range(3):
+        trace = random_jobs(seed=seed)
+        assert any(job.submit_time % 10 == 0 for job in trace.jobs)
+        chosen = simulate_workloads(platform, [trace], ChoosingPolicy(encoder, choose))
+        window = simulate_workloads(platform, [trace], "window,period=10,jobs=2,solver=sequential")
+        assert {name: start for name, (start, _) in _schedule(chosen).items()} == {
+            name: start for name, (start, _) in _schedule(window).items()
+        }
+
+
 def _schedule(record):
     rows = record.jobs
     return dict(zip(rows.id, zip(rows.start_time.tolist(), rows.allocation, strict=True), strict=True))

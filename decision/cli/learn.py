@@ -36,7 +36,7 @@ _EPISODES = "Episodes"
 Learned = Annotated[
     str,
     typer.Argument(
-        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing or your own.",
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices or your own.",
         metavar="SCHEDULER",
     ),
 ]
@@ -63,7 +63,7 @@ Steps = Annotated[
     int | None,
     typer.Option(
         "--steps",
-        help="Number of environment steps; for ranking, of jobs that are placed.",
+        help="Number of environment steps; for ranking and prices, of jobs that are placed.",
         min=1,
         rich_help_panel=_LEARNING,
     ),
@@ -122,15 +122,16 @@ def train_command(
     rule; inspector (SchedInspector) accepts or rejects the next job of an order;
     ranking is list scheduling with evolved priorities and reservations; repair
     places the jobs of windows on a fat-tree; packing chooses which job starts,
-    for utilization, by requested and predicted run times.
+    for utilization, by requested and predicted run times; prices says what free
+    hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt.
 
     Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for
     --resume; and FOLDER/run.json, which says what made them. Shown from the
-    first minute on are mean waiting time and bounded slowdown of a validation:
-    16 sequences of 250 of the jobs that are learned from. After Ctrl-C the same
-    command with --resume gives the result that an uninterrupted training would
-    have given.
+    first minute on, except for prices, are mean waiting time and bounded slowdown
+    of a validation: 16 sequences of 250 of the jobs that are learned from. After
+    Ctrl-C the same command with --resume gives the result that an uninterrupted
+    training would have given.
 
     Examples:
 

@@ -69,15 +69,30 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
 
     Of the validation each row has the newest values.
     """
-    headers = [">steps", ">validation\nwait, s", ">validation\nslowdown", ">episodes", ">wait\ns", ">queue\njobs"]
-    headers += [">util.\n%", ">reward"]
-    if rows and "entropy" in rows[0]:
-        headers.append(">entropy\nnats")
+    known = rows[0] if rows else {}
+    columns = [each for each in _AVERAGED if each[0] in known or each[0] not in _OF_PRICES]
+    averaged = [(name, scale) for name, _, scale in columns]
+    headers = [">steps", *_VALIDATED.values(), ">episodes", *(text for _, text, _ in columns)]
+    headers += [">reward", *([">entropy\nnats"] if "entropy" in known else [])]
     table = simple_table(*headers)
     first = [row for row in rows if not row["steps"]]
     for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
-        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part))
+        table.add_row(f"{int(part[-1]['steps']):,}", *_curve_cells(part, averaged))
     stdout().print(table)
+
+
+_VALIDATED = {
+    "validation_waiting_time": ">validation\nwait, s",
+    "validation_bounded_slowdown": ">validation\nslowdown",
+}
+_OF_PRICES = ("hops", "stretch")  # curves that others do not have
+_AVERAGED = (  # column of the curves, header, scale; mean over episodes
+    ("hops", ">hops", 1),
+    ("stretch", ">stretch", 1),
+    ("waiting_time", ">wait\ns", 1),
+    ("queue_length", ">queue\njobs", 1),
+    ("utilization", ">util.\n%", 100),
+)
 
 
 def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, float]]]:
@@ -86,13 +101,13 @@ def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, 
         yield rows[begin:end]
 
 
-def _curve_cells(rows: list[dict[str, float]]) -> Iterator[str]:
-    for name in ("validation_waiting_time", "validation_bounded_slowdown"):
+def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
+    for name in _VALIDATED:
         known = [row[name] for row in rows if not isnan(row[name])]
         yield number(known[-1]) if known else "-"
     episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
     yield f"{sum(episodes):,}"
-    for name, scale in (("waiting_time", 1), ("queue_length", 1), ("utilization", 100)):
+    for name, scale in averaged:
         measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
         total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
         yield number(scale * total / measured) if measured else "-"

@@ -38,6 +38,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
 from decision.placement.repair import Repair
 from decision.policies.catalogue import PolicyLine
@@ -45,10 +48,14 @@ from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
 from decision.policies.registry import PolicySource
 
-__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "read_repair", "require_learning"]
+__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "read_prices", "read_repair", "require_learning"]
 
 _MODELS = Path(__file__).parent / "models"
 SHIPPED = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with the package
+
+
+_PRICES = _MODELS / "prices"  # they are no policies
+SHIPPED_PRICES = tuple(sorted(file.stem for file in _PRICES.glob("*.ckpt")))
 
 
 def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
@@ -82,6 +89,30 @@ def read_repair(name: str) -> tuple[Repair, int]:
 
     network, encoder = repair_of(checkpoint)
     return network, encoder.levels
+
+
+def read_prices(name: str) -> NDArray[np.float64]:
+    """The weights (L - 1, N_FEATURES) of a checkpoint that ``decision train prices`` made, or of a shipped one.
+
+    This needs no torch.
+
+    Raises:
+        ConfigError: if the checkpoint is of another scheduler, or of another version of it.
+        InputError: if the file is not a checkpoint that this package can use.
+    """
+    from decision.schedulers.prices import as_prices
+
+    from .checkpoint import read_checkpoint, read_numbers
+
+    path = _PRICES / f"{name}.ckpt" if name in SHIPPED_PRICES else find_checkpoint(name)
+    if path is None:
+        shipped = f", and {', '.join(SHIPPED_PRICES)} ships" if SHIPPED_PRICES else ""
+        raise ConfigError(f"prices={name} is not a checkpoint (FILE.ckpt{shipped})")
+    manifest, data = read_checkpoint(path)
+    if manifest.config.scheduler != "prices":
+        of = manifest.config.scheduler
+        raise ConfigError(f"{path}: it is a checkpoint of {of}; prices needs one of decision train prices")
+    return as_prices(str(path), manifest.encoder, read_numbers(str(path), data))
 
 
 def require_learning() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, Text
@@ -104,6 +106,27 @@ def read_checkpoint(path: Path) -> tuple[Manifest, bytes]:
     """Manifest and weights, the latter as torch saved them. Raises InputError."""
     parts = _read(path)
     return _decode(path, parts[MANIFEST]), parts[WEIGHTS]
+
+
+def read_numbers(where: str, data: bytes) -> NDArray[np.float64]:
+    """The numbers of a `ParametricScheduler` as `decision.learn.weights.dump_numbers` wrote them, without torch.
+
+    Torch's format is a zip in which a tensor's numbers are a member of their own, as they are in memory.
+
+    Raises:
+        InputError: if there is another tensor, or a number is not finite.
+    """
+    try:
+        with open_zip(data) as zipped:
+            (member,) = (each for each in zipped.infolist() if "/data/" in each.filename)
+            if member.file_size > len(data) or member.compress_type != zipfile.ZIP_STORED:
+                raise zipfile.BadZipFile
+            numbers = np.frombuffer(zipped.read(member), "<f8").astype(float)
+    except Exception:  # zipfile raises errors of many kinds for bytes that are damaged
+        raise InputError(f"{where}: {WEIGHTS}: cannot be read as numbers; {REMEDY}") from None
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{where}: {WEIGHTS}: a number is NaN or infinite; {REMEDY}")
+    return numbers
 
 
 def read_packed(path: Path, most: int | None = None) -> bytes:

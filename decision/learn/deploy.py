@@ -49,7 +49,8 @@ def learned_policy(path: Path) -> Policy:
     scheduler = find_scheduler(manifest.config.scheduler)
     if isinstance(scheduler, ChoosingScheduler):
         return _with_network(path, manifest, scheduler, weights)
-    assert isinstance(scheduler, ParametricScheduler)
+    if not isinstance(scheduler, ParametricScheduler):
+        raise ConfigError(f"{path}: it has {scheduler.name} and is no policy: use easy,allocation=tree,prices={path}")
     if manifest.encoder != scheduler.sees:
         sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
         raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")

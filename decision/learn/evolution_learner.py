@@ -39,7 +39,8 @@ class EvolutionLearner:
     """
 
     def __init__(self, config: TrainConfig, scheduler: ParametricScheduler, setup: Setup) -> None:
-        self._begin(config, scheduler.curves, setup)
+        self._begin(config, scheduler.curves, setup.beginnings.row, setup.rules.jobs)
+        self._setup = setup
         self._scheduler = scheduler
         self._go_from(scheduler.first_weights(self._rng).ravel())
         threads = self._evolve.threads or available_cores()
@@ -47,9 +48,11 @@ class EvolutionLearner:
         self._pool = ThreadPoolExecutor(threads)
         self._references = scheduler.references()
 
-    def _begin(self, config: TrainConfig, curves: tuple[str, ...], setup: Setup) -> None:
+    def _begin(self, config: TrainConfig, curves: tuple[str, ...], rows: NDArray[np.int64], jobs: int) -> None:
+        """How it learns, the jobs with which sequences may begin, and how many jobs a sequence has."""
         assert isinstance(config.learn, CmaEsConfig)
-        self._config, self._evolve, self._setup, self._curves = config, config.learn, setup, curves
+        self._config, self._evolve, self._curves = config, config.learn, curves
+        self._rows, self._jobs = rows, jobs
         self.columns: tuple[str, ...] = ("episodes", "reward", *curves, "best_reward", "spread")
         self._rng = np.random.default_rng(config.seed)
 
@@ -73,7 +76,7 @@ class EvolutionLearner:
     @property
     def steps(self) -> int:
         """Jobs that candidates have placed."""
-        return self.iteration * self._evolve.population * self._evolve.sequences * self._setup.rules.jobs
+        return self.iteration * self._evolve.population * self._evolve.sequences * self._jobs
 
     @property
     def finished(self) -> bool:
@@ -82,8 +85,7 @@ class EvolutionLearner:
 
     def iterate(self) -> dict[str, float]:
         """A generation."""
-        rows = self._setup.beginnings.row
-        first = rows[self._rng.integers(len(rows), size=self._evolve.sequences)]
+        first = self._rows[self._rng.integers(len(self._rows), size=self._evolve.sequences)]
         candidates = self._evolution.ask(self._rng)
         costs, means = self._judge(candidates, first)
         self._evolution.tell(costs)
@@ -168,7 +170,8 @@ class NetworkEvolution(EvolutionLearner):
     """
 
     def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup) -> None:
-        self._begin(config, (*scheduler.curves, *scheduler.metrics), setup)
+        self._begin(config, (*scheduler.curves, *scheduler.metrics), setup.beginnings.row, setup.rules.jobs)
+        self._setup = setup
         assert config.network is not None
         with torch.random.fork_rng(devices=[]):  # the weights are drawn from torch's only generator
             torch.manual_seed(config.seed)

@@ -1,9 +1,10 @@
 """Training a scheduler, and comparing policies: loops over the records of `decision.schedulers`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -11,19 +12,23 @@ from numpy.typing import NDArray
 
 from decision import __version__
 from decision.envs import PlacedJobs, Setup, evaluate, make_setup, random_rows
+from decision.envs.evaluation import ChooseAll
 from decision.envs.setup import without_misfits
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
 from decision.model.platform import Platform
 from decision.model.workload import Workload
+from decision.policies.policy import Policy
 from decision.room import check_memory
 from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
+from decision.schedulers.prices import Prices
 
 from . import find_checkpoint
 from .checkpoint import Manifest
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
-from .training import Report, Training, run_training
+from .prices_learner import PricesEvolution
+from .training import Algorithm, Report, Training, run_training
 from .validation import Validation
 
 _EPISODE = 500  # bytes that the metrics of an episode take
@@ -56,32 +61,39 @@ def train_scheduler(
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
     scheduler = find_scheduler(config.scheduler)
-    setup = make_training_setup(scheduler, config, workload, platform)
+    learning = _how_to_learn(scheduler, config, workload, platform)
     manifest = Manifest(
         decision=__version__,
         algorithm=config.algorithm,
         config=config,
-        encoder=dict(scheduler.sees)
-        if isinstance(scheduler, ParametricScheduler)
-        else msgspec.to_builtins(setup.encoder),
+        encoder=learning.encoder,
         nb_hosts=len(platform.hosts),
         platform=files[0],
         workloads=tuple(files[1:]),
         selection=selection,
         steps=0,
     )
-    module, _, name = config.learn.learner.partition(":")
-    learner = getattr(import_module(f"{__package__}.{module}"), name)
     metrics = (*scheduler.curves, *getattr(scheduler, "metrics", ()))
-    training = Training(
-        partial(learner.make, scheduler=scheduler, setup=setup),
-        metrics,
-        manifest,
-        folder,
-        scheduler.name,
-        Validation(setup, workload),
-    )
+    training = Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate)
     return run_training(training, resume=resume, stop=stop, report=report)
+
+
+class _Learning(NamedTuple):
+    make: Callable[[TrainConfig], Algorithm]
+    encoder: dict[str, Any]  # for the manifest
+    validate: Callable[[Policy | ChooseAll], Mapping[str, float]]
+
+
+def _how_to_learn(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> _Learning:
+    if isinstance(scheduler, Prices):
+        learn = partial(PricesEvolution, scheduler=scheduler, platform=platform, workload=workload)
+        return _Learning(learn, dict(scheduler.sees), lambda _: {})
+    setup = make_training_setup(scheduler, config, workload, platform)
+    module, _, name = config.learn.learner.partition(":")
+    make = partial(getattr(import_module(f"{__package__}.{module}"), name).make, scheduler=scheduler, setup=setup)
+    if isinstance(scheduler, ParametricScheduler):
+        return _Learning(make, dict(scheduler.sees), Validation(setup, workload))
+    return _Learning(make, msgspec.to_builtins(setup.encoder), Validation(setup, workload))
 
 
 def make_training_setup(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> Setup:

@@ -5,6 +5,8 @@ from the hosts up, and on each level over siblings from the right: the largest Q
 the right of it. Of several best sets of hosts it takes the one that comes first if each is written down as its places,
 ascending: from left to right, each switch gives as many hosts as it does in any best set that agrees so far.
 
+`place_priced` does the same where a table says what hosts below a switch are worth (`decision.placement.prices`).
+
 `place_as_slurm` does what Slurm's plugin topology/tree does (``_eval_nodes_topo``): of the lowest switches that have
 enough free hosts the one that has the fewest; below it, leaf after leaf, the fullest leaf that still fits what is left,
 or the emptiest where none does.
@@ -18,6 +20,8 @@ import numpy as np
 
 from decision.jit import kernel
 
+_LEAST = -(2**63)  # no hosts are worth as little
+
 
 class _Tables(NamedTuple):
     """Switches below the highest have numbers, level by level from the hosts up, from left to right. V switches."""
@@ -26,7 +30,9 @@ class _Tables(NamedTuple):
     first: np.ndarray  # (L + 1,) number of the first switch of level 1, 2, ...; [0] is unused
     free: np.ndarray  # (V,) free hosts below each
     begin: np.ndarray  # (V + 1,) where each one's row of `most` begins
-    most: np.ndarray  # a row for each: the largest Q of 0, 1, ... hosts below it and its siblings to the right
+    most: np.ndarray  # a row for each: the most that 0, 1, ... hosts below it and its siblings to the right are worth
+    worth_begin: np.ndarray  # (V + 1,) where each one's row of `worth` begins; empty where worth is
+    worth: np.ndarray  # a row for each: what 0, 1, ... hosts below it are worth to it; empty where it is their square
 
 
 @kernel
@@ -44,7 +50,23 @@ def place_best(down, free, size, taken):
         if free[switch] >= size:
             taken[switch] = size
             return
-    tables = _new_tables(down, free, size)
+    nothing = np.zeros(0, np.int64)
+    place_priced(down, free, size, nothing, nothing, taken)
+
+
+@kernel
+def place_priced(down, free, size, worth_begin, worth, taken):
+    """Write how many hosts each lowest switch gives, so that they are worth most.
+
+    Args:
+        down, free, size, taken: as of `place_best`, of two levels or more.
+        worth_begin: (V + 1,) where each switch's row of `worth` begins. Switches below the highest are numbered level
+            by level from the hosts up, from left to right.
+        worth: a row for each: what 0, 1, ... hosts below it, up to `size` or all of its free ones, are worth to it.
+            Both are empty where that is the square of their number.
+    """
+    taken[:] = 0
+    tables = _new_tables(down, free, size, worth_begin, worth)
     for level in range(1, len(down)):
         for leftmost in range(tables.first[level], tables.first[level + 1], down[level]):
             _fill(tables, level, leftmost, size)
@@ -52,7 +74,7 @@ def place_best(down, free, size, taken):
 
 
 @kernel
-def _new_tables(down, free, size):
+def _new_tables(down, free, size, worth_begin, worth):
     """Tables with rows of zeros, as long as they can be needed: there may be fewer free hosts than `size`."""
     levels, switches = len(down), len(free)
     first = np.zeros(levels + 1, np.int64)
@@ -71,7 +93,7 @@ def _new_tables(down, free, size):
                 below[first[level + 1] + (leftmost - first[level]) // down[level]] = right
     for switch in range(len(below)):
         begin[switch + 1] += begin[switch]
-    return _Tables(down, first, below, begin, np.zeros(begin[-1], np.int64))
+    return _Tables(down, first, below, begin, np.zeros(begin[-1], np.int64), worth_begin, worth)
 
 
 @kernel
@@ -86,9 +108,9 @@ def _leftmost_below(tables, level, switch):
 
 
 @kernel
-def _squares(tables, level, switch, hosts):
-    """The largest Q of so many hosts below a switch."""
-    squares = hosts * hosts
+def _most_worth(tables, level, switch, hosts):
+    """The most that so many hosts below a switch are worth: their largest Q."""
+    squares = tables.worth[tables.worth_begin[switch] + hosts] if len(tables.worth) > 0 else hosts * hosts
     return squares if level == 1 else squares + _row(tables, _leftmost_below(tables, level, switch))[hosts]
 
 
@@ -98,13 +120,13 @@ def _fill(tables, level, leftmost, size):
     last = leftmost + tables.down[level] - 1
     row = _row(tables, last)
     for hosts in range(len(row)):
-        row[hosts] = _squares(tables, level, last, hosts)
+        row[hosts] = _most_worth(tables, level, last, hosts)
     for switch in range(last - 1, leftmost - 1, -1):
         right, row = row, _row(tables, switch)
         row[: len(right)] = right
-        row[len(right) :] = -1
+        row[len(right) :] = _LEAST
         for hosts in range(1, min(tables.free[switch], size) + 1):
-            _raise_to(row[hosts:], right, _squares(tables, level, switch, hosts))
+            _raise_to(row[hosts:], right, _most_worth(tables, level, switch, hosts))
 
 
 @kernel
@@ -179,7 +201,7 @@ def _is_best(tables, level, switch, size, hosts):
     right = _row(tables, switch + 1)
     if size - hosts >= len(right):
         return False
-    return _squares(tables, level, switch, hosts) + right[size - hosts] == _row(tables, switch)[size]
+    return _most_worth(tables, level, switch, hosts) + right[size - hosts] == _row(tables, switch)[size]
 
 
 @kernel

@@ -9,31 +9,38 @@ reservation that counts hosts could not be kept.
 which can sleep only when all of them are idle. Where each host is a server of its own it is as first-fit.
 
 `tree` and `slurm-tree` look at the switches that connect the hosts (`decision.placement.tree`). They change when a job
-starts no more than the others do, as long as the run times of jobs do not depend on their hosts.
+starts no more than the others do, as long as the run times of jobs do not depend on their hosts. `tree` may be given
+prices of free hosts, which say what they are worth to jobs that come later (`decision.placement.prices`).
 """
 
+import importlib
+
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.draws import first_word, next_word, uniform
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.placement.tree import place_as_slurm, place_best
+from decision.placement.prices import fill_worth
+from decision.placement.tree import place_as_slurm, place_best, place_priced
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
 
 from .config import Allocation
 from .plan_arrays import START, add, add_interval
 
+_READER = "decision.learn:read_prices"  # of a package above this one
+
 
 @kernel
-def plan_start(plan, facts, config, job, size):
-    """Plan to start `job` on `size` of the plan's free hosts, which must be as many."""
-    action = add(plan, START, job)
+def plan_start(plan, state, facts, config, prices, job):
+    """Plan to start `job` on some of the plan's free hosts, which must be enough; `prices` as `Memory` has them."""
+    action, size = add(plan, START, job), state.size[job]
     if config.allocation == Allocation.SCATTERED:
         _take_scattered(plan, action, size, first_word(config.seed, job))
         return
     if config.allocation == Allocation.TREE or config.allocation == Allocation.SLURM_TREE:
-        _take_on_tree(plan, facts, action, size, config.allocation == Allocation.TREE)
+        take_on_tree(plan, state, facts, action, prices, config.allocation == Allocation.TREE)
         return
     if config.allocation == Allocation.PACK:
         _take_packed(plan, facts, action, size)
@@ -81,11 +88,12 @@ def _find_run(free, size, shortest):
 
 
 @kernel
-def _take_on_tree(plan, facts, action, size, exact):
-    """The hosts of least cost, or those that Slurm takes; of each switch the lowest. The switches' order settles ties.
+def take_on_tree(plan, state, facts, action, prices, exact):
+    """Give the plan's last action the hosts of least cost, or those that Slurm takes; of each switch the lowest.
 
-    Where no tree is known all hosts are alike.
+    The switches' order settles ties. Where no tree is known all hosts are alike.
     """
+    size = state.size[plan.job[action]]
     if len(facts.down) == 0:
         take_lowest(plan, action, size)
         return
@@ -98,10 +106,15 @@ def _take_on_tree(plan, facts, action, size, exact):
     while host < end:
         free[facts.switch[host]] += 1
         host = next_in(plan.free, host + 1)
-    if exact:
+    if not exact:
+        place_as_slurm(facts.down, free, size, taken)
+    elif prices.size == 0:
         place_best(facts.down, free, size, taken)
     else:
-        place_as_slurm(facts.down, free, size, taken)
+        walltime = state.walltime[plan.job[action]]
+        left = _seconds_left(plan, state, action)
+        begin, worth = fill_worth(facts.down, facts.switch, left, size, walltime, prices)
+        place_priced(facts.down, free, size, begin, worth, taken)
     host = next_in(plan.free, 0)
     while size > 0:
         if taken[facts.switch[host]] > 0:
@@ -141,6 +154,27 @@ def pick_fullest(facts, free, size, picked):
         hosts[fullest] = 0
 
 
+@kernel
+def _seconds_left(plan, state, action):
+    """(H,) until each host comes free at the latest, inf where nobody knows, -1 for one that is free.
+
+    Jobs that the plan starts before this action have begun.
+    """
+    now, left = state.now[0], np.empty(len(state.host_job))
+    for host in range(len(left)):
+        job = state.host_job[host]
+        left[host] = max(state.start_time[job] + state.walltime[job] - now, 0.0) if job >= 0 else np.inf
+    for before in range(action):
+        if plan.kind[before] == START:
+            for at in range(plan.begin[before], plan.end[before]):
+                left[plan.first[at] : plan.last[at] + 1] = state.walltime[plan.job[before]]
+    host = next_in(plan.free, 0)
+    while host < len(left):
+        left[host] = -1.0
+        host = next_in(plan.free, host + 1)
+    return left
+
+
 def check_tree(who: str, platform: Platform) -> None:
     """Refuse a platform whose hosts no tree of switches connects.
 
@@ -158,6 +192,25 @@ def check_tree(who: str, platform: Platform) -> None:
         raise ConfigError(f"{who} needs a fat-tree, and the topology of {given} is unknown", field="platform")
     kind = type(platform.topology).__name__.lower()
     raise ConfigError(f"{who} needs a fat-tree, and {given} is a {kind}", field="platform")
+
+
+def read_prices(name: str) -> NDArray[np.float64]:
+    """The weights of prices (L - 1, N_FEATURES) of a checkpoint, as a package above this one reads it.
+
+    Raises:
+        ConfigError: if it has no prices.
+        InputError: if it cannot be read.
+    """
+    module, _, function = _READER.partition(":")
+    weights: NDArray[np.float64] = getattr(importlib.import_module(module), function)(name)
+    return weights
+
+
+def check_prices(who: str, prices: NDArray[np.float64], platform: Platform) -> None:
+    """Refuse prices that are for trees of other levels than the platform's. Raises ConfigError."""
+    if prices.size and len(prices) != len(platform.down) - 1:
+        given = f"{platform.path or 'the platform'} has {len(platform.down)}"
+        raise ConfigError(f"{who} is for trees of {len(prices) + 1} levels, and {given}", field="platform")
 
 
 @kernel

@@ -129,6 +129,12 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
     "power": ("when idle hosts sleep", POWERS),
     "start": ("which hosts a job may be given", STARTS),
 }
+PRICES = OptionLine(
+    "prices",
+    "",
+    "",
+    "with allocation=tree: what free hosts are worth, FILE.ckpt of decision train prices",
+)
 _NUMBERS = (
     ("age_weight", "", "with order=multifactor: of a job's wait, as a share of max_age", _SLURM),
     ("size_weight", "", "with order=multifactor: of a job's hosts, as a share of all hosts", _SLURM),
@@ -170,7 +176,7 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
     ]
     defaults = PolicyConfig()
     numbers = [OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS]
-    return [*slots, _BACKFILL_ORDER, *numbers]
+    return [*slots, _BACKFILL_ORDER, PRICES, *numbers]
 
 
 SHORTHANDS = {"easy++": "easy,backfill_order=sjf,estimate=last2,correction=increments"}

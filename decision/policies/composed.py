@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.jit import kernel
 from decision.model.errors import ConfigError
@@ -12,7 +13,7 @@ from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
 
-from .allocation import check_tree, plan_start
+from .allocation import check_prices, check_tree, plan_start, read_prices
 from .backfill import choose
 from .bound import decide_bound
 from .catalogue import SLOTS
@@ -36,8 +37,8 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
     "patience": (float, "start", (Start.BOUND,)),
 }
-BACKFILL_ORDER = "backfill_order"
-OPTIONS = (*_SLOTS, *_NUMBERS, OPTION, BACKFILL_ORDER)
+BACKFILL_ORDER, PRICES = "backfill_order", "prices"
+OPTIONS = (*_SLOTS, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
 
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
@@ -71,7 +72,7 @@ def decide(state, facts, memory, plan):
     if config.guard < np.inf:
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
-        plan_start(plan, facts, config, memory.chosen[i], state.size[memory.chosen[i]])
+        plan_start(plan, state, facts, config, memory.prices, memory.chosen[i])
     if config.power != Power.NEVER and config.start == Start.AWAKE:
         call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
@@ -101,6 +102,8 @@ class ComposedPolicy(CompiledPolicy):
         order: in which order jobs are looked at.
         backfill: what happens behind a job that does not fit.
         allocation: which of the free hosts a job gets.
+        prices: with the allocation tree: what free hosts are worth. A checkpoint that ``decision train prices`` made,
+            the name of a shipped one, or weights (L - 1, N_FEATURES) of `decision.placement.prices`; "": nothing.
         power: when idle hosts sleep.
         start: which hosts a job may be given; ``bound`` needs the power slot idle-timeout.
         guard: seconds after which a job that waits gets a reservation that nothing may delay, or ``auto``
@@ -112,7 +115,8 @@ class ComposedPolicy(CompiledPolicy):
             (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of bound jobs.
 
     Raises:
-        ConfigError: for a name or number that makes no sense.
+        ConfigError: for a name or number that makes no sense, or a checkpoint that has no prices.
+        InputError: if the checkpoint cannot be read.
     """
 
     entry = _decide_composed
@@ -126,6 +130,7 @@ class ComposedPolicy(CompiledPolicy):
         start: str = "awake",
         guard: float | str | None = None,
         backfill_order: str | None = None,
+        prices: str | NDArray[np.float64] = "",
         **numbers: Any,
     ) -> None:
         self.name = _name(order, backfill)
@@ -143,6 +148,12 @@ class ComposedPolicy(CompiledPolicy):
             settings[BACKFILL_ORDER] = _candidates(self.name, backfill_order, codes["backfill"])
         self._given = PolicyConfig(**codes, **settings)
         self.config = self._given
+        self._prices = np.zeros((0, 0)) if isinstance(prices, str) else prices
+        if isinstance(prices, str) and prices:
+            if self._given.allocation != Allocation.TREE:
+                raise ConfigError(f"policy {self.name}: option {PRICES} does nothing without allocation=tree")
+            self._prices = read_prices(prices)
+        self._priced_by = prices if isinstance(prices, str) else "given"
 
     @property
     def needs_walltime(self) -> bool:
@@ -163,6 +174,7 @@ class ComposedPolicy(CompiledPolicy):
         super().reset(platform, seed)
         if self._given.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
             check_tree(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
+        check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == Start.BOUND and not any(host.sleep for host in platform.hosts):
             _refuse_sleepless(self.name, platform)
@@ -171,7 +183,9 @@ class ComposedPolicy(CompiledPolicy):
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
-        return new_memory(state, self.config) if memory is None else grown_memory(memory, state, self.config)
+        if memory is None:
+            return new_memory(state, self.config)._replace(prices=self._prices)
+        return grown_memory(memory, state, self.config)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

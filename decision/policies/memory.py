@@ -57,6 +57,7 @@ class Memory(Profile, Shadow, Booking):
     numbers: F8  # (8,) the others
     counts: I8  # (N_COUNTS,)
     times: F8  # (N_TIMES,)
+    prices: F8x2  # (L - 1, N_FEATURES) hops: weights of `decision.placement.prices`; empty where hosts have no price
     chosen: I4  # (H,) jobs to start now
     release_time: F8  # (2H + 1,) seconds, ascending: when hosts come free besides the ends of running jobs
     release_hosts: I4  # (2H + 1,) how many
@@ -143,6 +144,7 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         numbers=np.array(config[_WHOLE:]),
         counts=counts,
         times=times,
+        prices=np.zeros((0, 0)),
         chosen=np.zeros(hosts, np.int32),
         release_time=np.zeros(2 * hosts + 1),
         release_hosts=np.zeros(2 * hosts + 1, np.int32),

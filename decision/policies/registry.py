@@ -119,6 +119,12 @@ _CLASS_OPTIONS = {
             "with solver=nsa: FILE.ckpt chooses where jobs go back; best needs no network",
             "Lan et al.",
         ),
+        OptionLine(
+            "prices",
+            "",
+            "",
+            "with solver=sequential,strategy=free: FILE.ckpt says what free hosts are worth",
+        ),
     ],
 }
 

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from decision.bundle import F4, F8, I8, Bundle, I8x2, bundle_at
+from decision.bundle import F4, F8, I8, Bundle, F8x2, I8x2, bundle_at
 from decision.draws import first_word
 from decision.entry import Interface
 from decision.jit import kernel
@@ -35,7 +35,7 @@ from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_i
 from decision.state.bitmap import count_hosts, next_in, remove_interval
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
-from .allocation import check_tree, take_lowest
+from .allocation import check_prices, check_tree, read_prices, take_lowest, take_on_tree
 from .capacity import TOLERANCE
 from .estimated import innermost
 from .plan_arrays import CALL_AT, START, add, add_interval, clear
@@ -69,6 +69,7 @@ class WindowMemory(Bundle):
     """What the policy is and remembers from call to call."""
 
     period: F8  # (1,) seconds
+    prices: F8x2  # (L - 1, N_FEATURES) weights of `decision.placement.prices`; empty where hosts have no price
     counts: I8  # (_N_COUNTS,)
     layers: I8x2  # (n, 5) of the network of nsa
     weights: F4  # (P,) of the network
@@ -185,12 +186,24 @@ def _decide_window(state, facts, memory, plan, order, index):
             if state.size[job] > 1:
                 jobs[i] = job
                 i += 1
-        if not _start_together(state, facts, memory, plan, jobs, index):
+        if memory.prices.size > 0:
+            _start_priced(state, facts, memory, plan, jobs)
+        elif not _start_together(state, facts, memory, plan, jobs, index):
             return -1
     for job in order[:taken]:
         if state.size[job] == 1:
             take_lowest(plan, add(plan, START, job), 1)
     return taken
+
+
+@kernel
+def _start_priced(state, facts, memory, plan, jobs):
+    """The job on most hosts first, each gets the free hosts whose cost and prices are least."""
+    sizes = np.empty(len(jobs), np.int64)
+    for i in range(len(jobs)):
+        sizes[i] = state.size[jobs[i]]
+    for i in np.argsort(-sizes, kind="mergesort"):
+        take_on_tree(plan, state, facts, add(plan, START, jobs[i]), memory.prices, True)
 
 
 @kernel
@@ -295,6 +308,8 @@ class Window(CompiledPolicy):
         undo: whether sa and nsa undo a move that they reject; false is the walk of the published program.
         repair: how nsa puts jobs back: a checkpoint that ``decision train repair`` made, or the name of a shipped one;
             or best, the start on which a job alone costs least, which needs no network, and is the default.
+        prices: with solver=sequential and strategy=free: what free hosts are worth to later jobs, a checkpoint that
+            ``decision train prices`` made; "": nothing.
 
     Raises:
         ConfigError: for a name or number that makes no sense, or a checkpoint that is not for windows.
@@ -313,6 +328,7 @@ class Window(CompiledPolicy):
         steps: int = 500,
         undo: bool = True,
         repair: str = "",
+        prices: str = "",
     ) -> None:
         if not 0 < period < math.inf:
             raise ConfigError(f"policy window: option period={period:g} must be finite and above 0")
@@ -330,6 +346,9 @@ class Window(CompiledPolicy):
         if repair and solving != _NSA:
             raise ConfigError(f"policy window: option repair is for solver=nsa; found solver={solver}")
         self._used: WindowMemory | None = None
+        if prices and (solving, placing) != (_SEQUENTIAL, FREE):
+            raise ConfigError("policy window: option prices is for solver=sequential with strategy=free")
+        self._prices, self._priced_by = read_prices(prices) if prices else np.zeros((0, 0)), prices
         self._repair, self._levels = AT_RANDOM, 0
         if solving == _NSA:
             self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else _read_network(repair)
@@ -345,6 +364,7 @@ class Window(CompiledPolicy):
         """
         super().reset(platform, seed)
         check_tree("policy window", platform)
+        check_prices(f"policy window: prices={self._priced_by}", self._prices, platform)
         if self._levels not in (0, len(platform.down)):
             given = f"{platform.path or 'the platform'} has {len(platform.down)}"
             raise ConfigError(f"policy window: repair={self._name} is for trees of {self._levels} levels, and {given}")
@@ -360,6 +380,7 @@ class Window(CompiledPolicy):
         self._counts[_LARGE] = self._callback.address
         self._used = WindowMemory(
             period=np.array([self._period]),
+            prices=self._prices,
             counts=self._counts.copy(),
             layers=self._repair.layers,
             weights=self._repair.weights,

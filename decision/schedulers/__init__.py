@@ -3,8 +3,9 @@
 Design
 ------
 A scheduler is a record (`base.ChoosingScheduler`, or `base.ParametricScheduler` for a compiled policy whose numbers are
-learned): settings, observation with its table and version, actions and mask, reward, what begins and ends an episode,
-networks that fit, metrics, presets, the environment's id, a line for the catalogue. Environments (`decision.envs`), the
+learned; `prices` is neither, because it learns what an allocation uses): settings, observation with its table and
+version, actions and mask, reward, what begins and ends an episode, networks that fit, metrics, presets, the
+environment's id, a line for the catalogue. Environments (`decision.envs`), the
 trainer and checkpoints (`decision.learn`), the catalogue, the command line and Gymnasium's registry are loops over the
 records. To add one: write a module like `rlscheduler` and a preset, and call `register`, or name the record in the
 entry point group ``decision.schedulers`` of your package. No other line changes.
@@ -26,7 +27,7 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 (Batsim reports them at once, and the second would see what the first saw).
 """
 
-from . import dbf, inspector, learned, packing, ranking, repair, rlscheduler  # each registers its record
+from . import dbf, inspector, learned, packing, prices, ranking, repair, rlscheduler  # each registers its record
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
@@ -45,6 +46,7 @@ __all__ = [
     "learned",
     "make_encoder",
     "packing",
+    "prices",
     "ranking",
     "read_encoder",
     "records",

@@ -31,11 +31,12 @@ def allocate(
     toy = Toy(hosts, PolicyConfig(allocation=allocation, seed=seed))
     if platform is not None:
         toy.facts = platform_facts(platform, energy=False)[0]
-    toy.submit(size)
+    for _ in range(job + 1):
+        toy.submit(size)
     toy.state.free[:] = pack_hosts(np.isin(np.arange(hosts), free))
     toy.state.count[N_FREE] = len(free)
     clear(toy.plan, toy.state)
-    plan_start(toy.plan, toy.facts, toy.config, job, size)
+    plan_start(toy.plan, toy.state, toy.facts, toy.config, toy.memory.prices, job)
     chosen = toy.starts()[0][1]
     left = np.unpackbits(toy.plan.free.view(np.uint8), bitorder="little").nonzero()[0].tolist()
     assert sorted(chosen + left) == sorted(free), "the plan's free hosts are those not given"

@@ -1,0 +1,144 @@
+"""Learning what free hosts are worth: whole schedules in the embedded engine, with the network where jobs use it."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from decision.cores import available_cores
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.truth import submission_order
+from decision.envs.setup import without_misfits
+from decision.jit import kernel
+from decision.model.demand import runtimes
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import Workload
+from decision.placement.cost import text_costs
+from decision.policies.composed import ComposedPolicy
+from decision.policies.failures import reset_policy
+from decision.policies.plan_check import check_walltime
+from decision.schedulers.prices import Prices, PricesSettings
+from decision.simulation.simulate import run
+from decision.state.cluster import N_JOBS
+
+from .config import TrainConfig
+from .evolution_learner import EvolutionLearner
+
+METRICS = ("hops", "stretch", "waiting_time")
+
+
+class PricesEvolution(EvolutionLearner):
+    """Prices as candidates, and the schedules that they make.
+
+    What is minimised is the mean over sequences of a metric of a schedule, divided by that without prices.
+
+    Args:
+        config: how it learns.
+        scheduler: what learns.
+        platform: the hosts, connected by a tree of switches.
+        workload: jobs; sequences begin at any of them that has enough behind it.
+
+    Raises:
+        ConfigError: if the inputs do not fit together, or cannot be simulated.
+    """
+
+    def __init__(self, config: TrainConfig, scheduler: Prices, platform: Platform, workload: Workload) -> None:
+        self._prices, self._settings = scheduler, config.env
+        first = scheduler.first_weights(platform)
+        self._shape = first.shape
+        self._schedules = Schedules(platform, workload, config.env)
+        self._begin(config, scheduler.curves, self._schedules.rows, self._schedules.jobs)
+        self._go_from(first.ravel().copy())
+        self._none = first
+        for job in workload.jobs:
+            check_walltime(self.policy(), job.id, job.walltime, workload.path or f"workload {workload.name}")
+        self._pool = ThreadPoolExecutor(self._evolve.threads or available_cores())
+
+    def _judge(
+        self, candidates: NDArray[np.float64], first: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], dict[str, float]]:
+        """All candidates schedule the same sequences."""
+        policies = [self._policy(each) for each in (self._none, *candidates)]
+        schedules = [(policy, int(row)) for policy in policies for row in first]
+        played = np.array(list(self._pool.map(lambda each: self._schedules.measure(*each), schedules)))
+        table = played.reshape(len(policies), len(first), len(METRICS))
+        judged = table[:, :, METRICS.index(self._settings.metric)]
+        means = dict(zip(METRICS, table[1:].mean(axis=(0, 1)).tolist(), strict=True))
+        return (judged[1:] / judged[0]).mean(axis=1), means
+
+    def _policy(self, weights: NDArray[np.float64]) -> ComposedPolicy:
+        return self._prices.policy(weights.reshape(self._shape), self._settings)
+
+    def policy(self) -> ComposedPolicy:
+        """That of the average over the last generations' means."""
+        return self._policy(self._average)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The average over the last generations' means, as far as weights may go."""
+        return {"weights": torch.from_numpy(self._prices.bounded(self._average).reshape(self._shape))}
+
+
+class Schedules:
+    """Sequences of jobs of a workload, after which none come, scheduled in the embedded engine.
+
+    Attributes:
+        rows: (R,) jobs with which they may begin.
+        jobs: of each.
+
+    Args:
+        platform: the hosts.
+        workload: the jobs.
+        settings: how many jobs a sequence has, and what is minimised.
+
+    Raises:
+        ConfigError: if the workload cannot be judged so.
+    """
+
+    def __init__(self, platform: Platform, workload: Workload, settings: PricesSettings) -> None:
+        workload = without_misfits(workload, platform)
+        if not workload.jobs:
+            raise ConfigError(f"{workload.path or workload.name}: there are no jobs; prices are learned from some")
+        self._platform = platform
+        self._workload = replace(workload, jobs=submission_order(workload.jobs))
+        self.jobs = min(settings.jobs, len(workload.jobs))
+        self.rows = np.arange(len(workload.jobs) - self.jobs + 1)
+        speed = max(host.pstates[host.initial_pstate].speed for host in platform.hosts)
+        self._alone = runtimes(self._workload, speed)
+        if settings.metric == "hops" and self._sizes().max() < 2:
+            raise ConfigError(f"{workload.path or workload.name}: no job is on several hosts; hops cannot be learned")
+        places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))
+        self._down, self._places = np.array(platform.down), places
+
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.array([job.size for job in self._workload.jobs])
+
+    def measure(self, policy: ComposedPolicy, row: int) -> tuple[float, ...]:
+        """METRICS of the sequence that begins with a job."""
+        jobs = self._workload.jobs[row : row + self.jobs]
+        engine = EmbeddedEngine(self._platform, [replace(self._workload, jobs=jobs)])
+        reset_policy(policy, self._platform, 0)
+        run(engine, policy)
+        state, count = engine.state, int(engine.state.count[N_JOBS])
+        hops = np.zeros(count)
+        _hops_of_all(state, self._down, self._places, hops)
+        wait = state.start_time[:count] - state.submit_time[:count]
+        ran, alone = state.end_time[:count] - state.start_time[:count], self._alone[row : row + count]
+        stretch = ran[alone > 0] / alone[alone > 0]
+        return float(hops.mean()), float(stretch.mean()) if len(stretch) else 1.0, float(wait.mean())
+
+
+@kernel
+def _hops_of_all(state, down, places, hops):
+    """Write the hops of each job (n,)."""
+    begin = np.zeros(2, np.int64)
+    for job in range(len(hops)):
+        first, on = state.alloc_first[job], np.empty(state.size[job], np.int64)
+        begin[1] = 0
+        for at in range(first, first + state.alloc_count[job]):
+            for host in range(state.interval_first[at], state.interval_last[at] + 1):
+                on[begin[1]] = places[host]
+                begin[1] += 1
+        text_costs(down, on, begin, hops[job : job + 1])

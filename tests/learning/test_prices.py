@@ -213,3 +213,8 @@ def test_other_bytes_and_other_versions_are_refused(checkpoint, tmp_path):
 def test_settings_that_make_no_sense_are_refused(change):
     with pytest.raises(ConfigError, match=r"env\."):
         load_config("prices", [change])
+
+
+def test_the_shipped_prices_are_for_trees_of_three_levels():
+    assert read_prices("hops").shape == (2, N_FEATURES)
+    find_policy("easy,allocation=tree,prices=hops").reset(PLATFORM, 0)

@@ -24,7 +24,7 @@ from decision.schedulers.base import ChoosingScheduler, ParametricScheduler, Sch
 from .actor import NetworkActor
 from .config import CmaEsConfig, TrainConfig
 from .evolution import CmaEs
-from .networks import make_network
+from .networks import untrained_network
 
 _AVERAGED = 0.05  # share of the newest mean in what is learned: single means are noisy
 
@@ -173,10 +173,8 @@ class NetworkEvolution(EvolutionLearner):
         self._begin(config, (*scheduler.curves, *scheduler.metrics), setup.beginnings.row, setup.rules.jobs)
         self._setup = setup
         assert config.network is not None
-        with torch.random.fork_rng(devices=[]):  # the weights are drawn from torch's only generator
-            torch.manual_seed(config.seed)
-            encoder, layout = setup.encoder, scheduler.layout(setup.encoder)
-            self._network = make_network(config.network, encoder.shape[0], encoder.actions, layout)
+        encoder, layout = setup.encoder, scheduler.layout(setup.encoder)
+        self._network = untrained_network(config.network, encoder.shape[0], encoder.actions, layout, config.seed)
         self._draws = scheduler.draws
         self._go_from(parameters_to_vector(self._network.parameters()).detach().numpy().astype(float))
 

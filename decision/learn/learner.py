@@ -17,7 +17,7 @@ from decision.schedulers.base import ChoosingScheduler, Draws, Layout, Scheduler
 from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv
 from .config import PpoConfig, TrainConfig
-from .networks import Network, make_network
+from .networks import Network, untrained_network
 from .ppo import Losses, Rollout, update
 
 
@@ -48,10 +48,8 @@ class PpoLearner:
         self.config, self._ppo = config, config.learn
         ppo, space = config.learn, envs.single_observation_space
         self.device = torch.device(_device(ppo))
-        with torch.random.fork_rng(devices=[]):  # the weights are drawn from torch's only generator
-            torch.manual_seed(config.seed)
-            actions = int(envs.single_action_space.n)
-            network = make_network(config.network, space.shape[0], actions, layout)
+        actions = int(envs.single_action_space.n)
+        network = untrained_network(config.network, space.shape[0], actions, layout, config.seed)
         self.network = network.to(self.device)
         self._behaviour = copy.deepcopy(network)
         # updates and rollouts compute alike, in the same precision: else ratios are not 1 before the first update

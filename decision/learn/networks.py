@@ -232,6 +232,13 @@ class PriorityNetwork(Network):
         return self.critic(features).squeeze(-1)
 
 
+def untrained_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None, seed: int) -> Network:
+    """As `make_network`, with weights drawn from a seed; torch's only generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make_network(config, inputs, actions, layout)
+
+
 def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None) -> Network:
     """The network of a config, with weights from torch's generator.
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from decision.analysis.statistics import bootstrap_mean
@@ -27,7 +26,7 @@ from decision.generate.papers.predicted_runtimes import predicted_runtimes
 from decision.learn.actor import NetworkActor
 from decision.learn.config import NetworkConfig, load_config
 from decision.learn.deploy import LearnedPolicy, learned_policy
-from decision.learn.networks import make_network
+from decision.learn.networks import untrained_network
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.workload import Workload
 from decision.runs.inputs import LogOnHosts
@@ -192,9 +191,8 @@ class _Chance:
 
 def _untrained(setup: Setup, hidden: tuple[int, ...], seed: int) -> ChooseAll:
     encoder = setup.encoder
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = make_network(NetworkConfig(kind="fcn", hidden=hidden), encoder.shape[0], encoder.actions, None)
+    config = NetworkConfig(kind="fcn", hidden=hidden)
+    network = untrained_network(config, encoder.shape[0], encoder.actions, None, seed)
     actor = NetworkActor(network, "all")
     actor.reset(seed)
     return actor.together

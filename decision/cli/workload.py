@@ -39,7 +39,7 @@ Predictors = Annotated[
     list[str] | None,
     typer.Option(
         "--predictor",
-        help="walltime, last2, regression, actual or noise:S; may be repeated.",
+        help="What predicts: walltime, last2, regression, actual or noise:S; may be repeated.",
         show_default="walltime, last2 and regression",
         metavar="P",
     ),

@@ -214,9 +214,7 @@ def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool, reordered
 
 def _refuse_sleepless(policy: str, platform: Platform) -> NoReturn:
     none = f"start=bound needs hosts that sleep, and {platform.path or 'the platform'} has none"
-    raise ConfigError(
-        f"policy {policy}: {none}; decision platform grid5000 --energy taurus makes some", field="platform"
-    )
+    raise ConfigError(f"policy {policy}: {none}; decision platform grid5000 makes some, with energy", field="platform")
 
 
 def _allocation_name(config: PolicyConfig) -> str:

@@ -131,7 +131,7 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
 }
 PRICES = OptionLine(
     "prices",
-    "",
+    "none",
     "",
     "with allocation=tree: what free hosts are worth, FILE.ckpt of decision train prices",
 )

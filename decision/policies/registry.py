@@ -121,7 +121,7 @@ _CLASS_OPTIONS = {
         ),
         OptionLine(
             "prices",
-            "",
+            "none",
             "",
             "with solver=sequential,strategy=free: FILE.ckpt says what free hosts are worth",
         ),

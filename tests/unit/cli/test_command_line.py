@@ -29,6 +29,13 @@ COMMANDS = (
 COMMANDS += ("reproduce dbf", "reproduce grid5000-2016", "report analyse", "report view", "report show")
 
 
+@pytest.fixture(autouse=True)
+def _consoles_of_its_own():
+    """As in each process: tables are as wide as the environment of this test says, not of the first one."""
+    terminal.stdout.cache_clear()
+    terminal.stderr.cache_clear()
+
+
 def cli(*arguments, **environment):
     return CliRunner().invoke(application.app, arguments, env={"COLUMNS": "200", **environment})
 

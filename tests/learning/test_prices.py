@@ -215,6 +215,7 @@ def test_settings_that_make_no_sense_are_refused(change):
         load_config("prices", [change])
 
 
-def test_the_shipped_prices_are_for_trees_of_three_levels():
-    assert read_prices("hops").shape == (2, N_FEATURES)
-    find_policy("easy,allocation=tree,prices=hops").reset(PLATFORM, 0)
+@pytest.mark.parametrize("name", ["hops", "stretch"])
+def test_the_shipped_prices_are_for_trees_of_three_levels(name):
+    assert read_prices(name).shape == (2, N_FEATURES)
+    find_policy(f"easy,allocation=tree,prices={name}").reset(PLATFORM, 0)

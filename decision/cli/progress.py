@@ -137,4 +137,4 @@ def announce_compilation() -> None:
     from decision.jit import cache_directory, is_warm
 
     if not is_warm(advance):
-        note(f"The first run compiles for about a minute; the result is cached in {cache_directory()}")
+        note(f"The first run compiles for one to three minutes; the result is cached in {cache_directory()}")

@@ -14,6 +14,7 @@ from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
+from .collect import collect_command
 from .command import Group, add_command, add_moved, note_command
 from .compare import compare_command
 from .gates import gates_command
@@ -154,6 +155,7 @@ def decision(
 add_command(app, "run", run_command)
 add_command(app, "showcase", showcase_command)
 add_command(app, "compare", compare_command)
+add_command(app, "collect", collect_command)
 add_command(app, "train", train_command)
 add_command(app, "evaluate", evaluate_command)
 add_command(app, "gates", gates_command)

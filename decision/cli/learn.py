@@ -63,7 +63,8 @@ Steps = Annotated[
     int | None,
     typer.Option(
         "--steps",
-        help="Number of environment steps; for ranking and prices, of jobs that are placed.",
+        help="Number of environment steps; for ranking and prices, of jobs that are placed; for bc and crr, of "
+        "updates.",
         min=1,
         rich_help_panel=_LEARNING,
     ),
@@ -71,6 +72,15 @@ Steps = Annotated[
 TrainingSeed = Annotated[
     int,
     typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Recorded choices, made by decision collect, for learn.method=bc, crr or sac.",
+        metavar="FILE.choices",
+        rich_help_panel=_LEARNING,
+    ),
 ]
 Resume = Annotated[
     bool,
@@ -107,6 +117,7 @@ def train_command(
     preset: Preset = None,
     changes: Changes = None,
     steps: Steps = None,
+    data: Data = None,
     seed: TrainingSeed = 0,
     resume: Resume = False,
     jobs: SelectOption = None,
@@ -125,6 +136,9 @@ def train_command(
     for utilization, by requested and predicted run times; prices says what free
     hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt.
 
+    With --data, choices that decision collect recorded are learned from: bc clones
+    them, crr clones the better ones, sac goes on from there by itself.
+
     Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for
     --resume; and FOLDER/run.json, which says what made them. Shown from the
@@ -142,6 +156,9 @@ def train_command(
 
       decision train inspector -p cluster.xml -w log.swf -o over-f1 \\
           --set env.base=f1
+
+      decision train dbf --preset dbf-bc -p cluster.xml -w log.swf -o cloned \\
+          --data sjf.choices
 
       decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
     """
@@ -175,6 +192,7 @@ def train_command(
             first_log(case),
             config,
             output,
+            data=data,
             resume=resume,
             stop=lambda: bool(request.signal),
             report=lambda done: show(done.steps, done.rate, done.row),

@@ -72,8 +72,9 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
     known = rows[0] if rows else {}
     columns = [each for each in _AVERAGED if each[0] in known or each[0] not in _OF_PRICES]
     averaged = [(name, scale) for name, _, scale in columns]
-    headers = [">steps", *_VALIDATED.values(), ">episodes", *(text for _, text, _ in columns)]
-    headers += [">reward", *([">entropy\nnats"] if "entropy" in known else [])]
+    headers = [">steps", *_VALIDATED.values()]
+    headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
+    headers += [text for name, text, _ in _MEANS if name in known]
     table = simple_table(*headers)
     first = [row for row in rows if not row["steps"]]
     for part in (*([first] if first else []), *_split(rows[len(first) :], parts)):
@@ -86,6 +87,12 @@ _VALIDATED = {
     "validation_bounded_slowdown": ">validation\nslowdown",
 }
 _OF_PRICES = ("hops", "stretch")  # curves that others do not have
+_MEANS = (  # column of the curves, header, digits; mean over iterations
+    ("reward", ">reward", 4),
+    ("entropy", ">entropy\nnats", 3),
+    ("agreement", ">agreement", 3),
+    ("agreement_of_choices", ">where there\nis a choice", 3),
+)
 _AVERAGED = (  # column of the curves, header, scale; mean over episodes
     ("hops", ">hops", 1),
     ("stretch", ">stretch", 1),
@@ -105,16 +112,21 @@ def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) 
     for name in _VALIDATED:
         known = [row[name] for row in rows if not isnan(row[name])]
         yield number(known[-1]) if known else "-"
+    if "episodes" in rows[0]:
+        yield from _episode_cells(rows, averaged)
+    for name, _, digits in _MEANS:
+        if name in rows[0]:
+            mean = sum(row[name] for row in rows) / len(rows)
+            yield "-" if isnan(mean) else f"{mean:.{digits}f}"
+
+
+def _episode_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
     episodes = [0 if isnan(row["episodes"]) else int(row["episodes"]) for row in rows]
     yield f"{sum(episodes):,}"
     for name, scale in averaged:
         measured = sum(episodes) if name in rows[0] else 0  # some schedulers have no such curve
         total = sum(n * row[name] for n, row in zip(episodes, rows, strict=True) if n and measured)
         yield number(scale * total / measured) if measured else "-"
-    for name, digits in (("reward", 4), ("entropy", 3)):
-        if name in rows[0]:
-            mean = sum(row[name] for row in rows) / len(rows)
-            yield "-" if isnan(mean) else f"{mean:.{digits}f}"
 
 
 _USUAL = (  # metric, header, scale, whether with its interval

@@ -88,6 +88,7 @@ class Batch:
         self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
         self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])
         self.final = np.zeros((envs, *setup.encoder.shape), np.float32)
+        self.final_mask = np.zeros((envs, setup.encoder.actions), np.int8)
         self.metrics = np.zeros((envs, len(self.metric_names)))
         self._cores = len(setup.platform.hosts)
         self._bounds = np.linspace(0, envs, min(threads, envs) + 1).astype(int).tolist()
@@ -124,9 +125,9 @@ class Batch:
     def step(self, actions: NDArray[np.int64], autoreset: bool, out: Outputs) -> None:
         """One choice (N,) in each environment.
 
-        Where an episode ends its last observation and its metrics are written into `final` (N, D) and `metrics` (N, K)
-        of this object. With `autoreset` the next one then begins at once, and is what `out` has the observation of;
-        else nothing happens there any more.
+        Where an episode ends its last observation, the mask that goes with it and its metrics are written into `final`
+        (N, D), `final_mask` (N, A) and `metrics` (N, K) of this object. With `autoreset` the next one then begins at
+        once, and is what `out` has the observation of; else nothing happens there any more.
         """
         self._play(self._go_on, actions.reshape(len(self._go_on), 1), self._once, autoreset, out)
 
@@ -148,7 +149,7 @@ class Batch:
         """Let each thread play its part of the environments; the caller's thread takes the first."""
         self.setup.encoder.check_arrays(self._cores, out.observation, out.mask)
         rules, kernels = self.setup.rules, self.kernels
-        given = (beginnings, actions, steps, autoreset, out, self.final, self.metrics)
+        given = (beginnings, actions, steps, autoreset, out, self.final, self.final_mask, self.metrics)
         parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
         futures = [
             self._pool.submit(_play_part, self.addresses, rules, kernels, *part, *given)
@@ -197,7 +198,9 @@ class Batch:
 
 
 @kernel
-def _play_part(addresses, rules, kernels, begin, end, beginnings, actions, steps, autoreset, out, final, metrics):
+def _play_part(
+    addresses, rules, kernels, begin, end, beginnings, actions, steps, autoreset, out, final, final_mask, metrics
+):
     """In the environments begin .. end - 1: a new episode from beginnings[i] (unless GO_ON), then steps[i] choices.
 
     Returns whether a plan could not be carried out.
@@ -219,6 +222,7 @@ def _play_part(addresses, rules, kernels, begin, end, beginnings, actions, steps
             measure_all(env, kernels, metrics[i])
             if autoreset:
                 final[i] = out.observation[i]
+                final_mask[i] = out.mask[i]
                 begin_episode(env, rules, kernels, RANDOM)
                 see(env, kernels, out.observation[i], out.mask[i])
     return refused

@@ -23,7 +23,7 @@ from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 from .batch import Batch
 from .environment import Environment, environment_at
 from .episode import run_policy
-from .metrics import TAIL_METRICS, PlacedJobs, episode_tail, placed_jobs
+from .metrics import TAIL_METRICS, PlacedJobs, episode_tail, placed_jobs, start_times
 from .setup import Setup
 
 ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
@@ -38,6 +38,7 @@ def evaluate(
     seed: int = 0,
     first: Sequence[int] | NDArray[np.int64] | None = None,
     placed: list[PlacedJobs] | None = None,
+    began: list[NDArray[np.float64]] | None = None,
     decide_limit: float = 0.0,
 ) -> dict[str, NDArray[np.float64]]:
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
@@ -50,6 +51,8 @@ def evaluate(
         seed: of the episodes' first jobs, and of the policy.
         first: the jobs of the trace with which episodes begin, instead of random ones.
         placed: if given, gets the jobs that each episode placed.
+        began: if given, and it is a policy, gets for each episode when each job that came began, seconds; not finite
+            where it did not.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Returns:
@@ -63,7 +66,7 @@ def evaluate(
     rows = random_rows(setup, episodes, seed) if first is None else np.array(first, np.int64)
     chosen = find_policy(policy) if isinstance(policy, str) else policy
     if hasattr(chosen, "decide"):
-        table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed, decide_limit)
+        table, names = _run_policy(cast(Policy, chosen), setup, rows, seed, placed, began, decide_limit)
     elif callable(chosen):
         table, names = _run_choices(chosen, setup, rows, placed)
     else:
@@ -71,7 +74,7 @@ def evaluate(
     return {name: table[:, k] for k, name in enumerate(names)}
 
 
-def random_rows(setup: Setup, episodes: int, seed: int) -> NDArray[np.int64]:
+def random_rows(setup: Setup, episodes: int, seed: int | Sequence[int]) -> NDArray[np.int64]:
     """The jobs with which so many random episodes begin."""
     rows = setup.beginnings.row
     return rows[np.random.default_rng(seed).integers(len(rows), size=episodes)]
@@ -104,6 +107,7 @@ def _run_policy(
     first: NDArray[np.int64],
     seed: int,
     placed: list[PlacedJobs] | None,
+    began: list[NDArray[np.float64]] | None,
     decide_limit: float,
 ) -> Table:
     inner = innermost(policy)
@@ -128,6 +132,8 @@ def _run_policy(
         tails.append(episode_tail(env))
         if placed is not None:
             placed.append(placed_jobs(env))
+        if began is not None:
+            began.append(start_times(env))
     return np.hstack([metrics, tails]), _names(batch)
 
 

@@ -156,14 +156,14 @@ class PlacedJobs(NamedTuple):
 
 def placed_jobs(env: Environment) -> PlacedJobs:
     """Of an environment whose episode is over and no other has begun."""
-    state, start = env.state, _starts(env)
+    state, start = env.state, start_times(env)
     placed = np.flatnonzero(np.isfinite(start))
     return PlacedJobs(state.size[placed], state.walltime[placed], start[placed] - state.submit_time[placed])
 
 
 def episode_tail(env: Environment) -> tuple[float, ...]:
     """The TAIL_METRICS of an environment whose episode is over and no other has begun."""
-    begin = _starts(env)
+    begin = start_times(env)
     submit, size = env.state.submit_time[: len(begin)], env.state.size[: len(begin)]
     first, last = float(submit.min()), float(submit.max())
     waits = np.where(np.isfinite(begin), begin, env.state.now[0]) - submit
@@ -175,7 +175,7 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
     return (*percentiles, float(len(begin) - len(began)), used / room if room else np.nan)
 
 
-def _starts(env: Environment) -> NDArray[np.float64]:
+def start_times(env: Environment) -> NDArray[np.float64]:
     """When each job that has arrived began, seconds; not finite where it still waits."""
     state, plan, planned = env.state, env.plan, env.plan.count[0]
     start = state.start_time[: state.count[N_JOBS]].copy()

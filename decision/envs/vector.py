@@ -26,7 +26,8 @@ class SchedulerVectorEnv(VectorEnv):
     returned is the new episode's first, ``info["final_obs"]`` (N, D) has the last of the old one where
     ``info["_final_obs"]`` (N,). ``info["metrics"]`` then is a dict of arrays (N,) f64, one for each of
     `decision.envs.EPISODE_METRICS` and of the scheduler's own, valid where ``info["_metrics"]`` (N,);
-    ``info["final_info"]`` has the same. ``info["action_mask"]`` (N, A) i8 goes with the observations returned.
+    ``info["final_info"]`` has the same, and the mask
+    of the old one's last observation. ``info["action_mask"]`` (N, A) i8 goes with the observations returned.
 
     Args:
         num_envs: N.
@@ -126,7 +127,8 @@ class SchedulerVectorEnv(VectorEnv):
         metrics = {name: np.where(over, self._batch.metrics[:, k], 0.0) for k, name in enumerate(names)}
         final = np.where(over[:, None], self._batch.final, np.float32(0.0))
         info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
-        info |= {"final_info": {"metrics": metrics, "_metrics": over}, "_final_info": over}
+        last = {"action_mask": self._batch.final_mask.copy(), "_action_mask": over}
+        info |= {"final_info": {"metrics": metrics, "_metrics": over, **last}, "_final_info": over}
 
     def _observation(self, out: Outputs) -> Observation:
         return {"observation": out.observation, "action_mask": out.mask} if self._as_dict else out.observation

@@ -71,6 +71,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     platform: InputFacts
     workloads: tuple[InputFacts, ...]
     selection: Selection | None = None  # of their jobs; None: an older version, which did not say
+    data: InputFacts | None = None  # file of recorded choices that were learned from
     steps: Number  # learned so far
     scores: dict[Text, float] = {}  # means over the last episodes of the training
     gates: tuple[GateCheck, ...] = ()  # one for each log on which they were checked

@@ -69,7 +69,7 @@ class Collector:
         n, actions = self._mask.shape
         uniform = self._rng.random((self._steps, n, actions), dtype=np.float32)
         noise = torch.from_numpy(-np.log(-np.log(np.clip(uniform, 1e-20, 1 - 1e-7))))
-        rollout, finished = _Buffers(self._steps), _Finished()
+        rollout, finished = _Buffers(self._steps), Finished()
         device = next(network.parameters()).device
         for t in range(self._steps):
             features, mask = torch.from_numpy(network.prepare(self._observation)), torch.from_numpy(self._mask)
@@ -82,9 +82,7 @@ class Collector:
         value_after = torch.from_numpy(_values(network, self._observation))
         return Collected(rollout.finish(value_after), finished.count, finished.means())
 
-    def _step(
-        self, action: NDArray[np.int64], network: Network, finished: "_Finished"
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _step(self, action: NDArray[np.int64], network: Network, finished: "Finished") -> tuple[Tensor, Tensor, Tensor]:
         """Step the environments: rewards, ended, and values of the last states (nan where the episode goes on)."""
         observation, reward, terminated, truncated, info = self._envs.step(action)
         self._observation, self._mask = np.array(observation), info["action_mask"].astype(bool)
@@ -100,7 +98,7 @@ class Collector:
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on exactly as from here: tensors, numbers and texts."""
         return {
-            "envs": {name: _as_tensor(value) for name, value in self._envs.get_state().items()},
+            "envs": {name: as_tensor(value) for name, value in self._envs.get_state().items()},
             "observation": torch.from_numpy(self._observation.copy()),
             "mask": torch.from_numpy(self._mask.copy()),
             "rng": self._rng.bit_generator.state,
@@ -108,7 +106,7 @@ class Collector:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`."""
-        self._envs.set_state({name: _as_array(value) for name, value in state["envs"].items()})
+        self._envs.set_state({name: as_array(value) for name, value in state["envs"].items()})
         self._observation, self._mask = state["observation"].numpy().copy(), state["mask"].numpy().copy()
         self._rng.bit_generator.state = state["rng"]
 
@@ -136,7 +134,7 @@ class _Buffers:
         return Rollout(features, mask, action, log_prob, value, reward, next_value, ended)
 
 
-class _Finished:
+class Finished:
     """Sums of the metrics of episodes that ended."""
 
     def __init__(self) -> None:
@@ -160,9 +158,9 @@ def _values(network: Network, observation: NDArray[np.float32]) -> NDArray[np.fl
     return network.value(features).float().cpu().numpy()
 
 
-def _as_tensor(value: Any) -> Any:
+def as_tensor(value: Any) -> Any:
     return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
 
 
-def _as_array(value: Any) -> Any:
+def as_array(value: Any) -> Any:
     return value.numpy() if isinstance(value, Tensor) else value

@@ -37,6 +37,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     learner: ClassVar[str] = "learner:PpoLearner"  # in this package: its class method `make` gives an `Algorithm`
     validated_every: ClassVar[int] = 250_000  # steps: validations take a few per cent of the time
+    replays: ClassVar[bool] = False  # whether it learns from recorded choices
 
     steps: Count = 2_000_000  # environment steps in all
     envs: Count = 64  # environments side by side
@@ -83,6 +84,7 @@ class CmaEsConfig(
 
     learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
     validated_every: ClassVar[int] = 2_000_000  # steps
+    replays: ClassVar[bool] = False
 
     steps: Count = 150_000_000  # jobs that are placed in all
     population: Annotated[int, msgspec.Meta(ge=4)] = 20  # candidates of a generation
@@ -100,7 +102,73 @@ class CmaEsConfig(
         return 1
 
 
-LearnConfig = PpoConfig | CmaEsConfig  # the field `algorithm` says which; one more for each algorithm to come
+class _GradientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What algorithms share that learn from single transitions."""
+
+    batch: Count = 256  # transitions of an update
+    lr: Positive = 3e-4  # Adam's
+    max_gradient: Positive = 40.0  # norm
+    threads: Threads = 0  # that torch computes with; 0: one for a small network, else one per core
+
+    timed: ClassVar[str] = ""
+    replays: ClassVar[bool] = True
+
+    def torch_threads(self, cores: int, network: NetworkConfig | None) -> int:
+        """Threads that torch computes with."""
+        return self.threads or (1 if network is not None and max(network.hidden, default=0) <= _SMALL else cores)
+
+
+class _CriticConfig(_GradientConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What algorithms share that learn values of actions."""
+
+    discount: Share = 0.99
+    critics: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2  # the lowest of their values counts
+    target_rate: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.005  # by which the networks of targets follow
+    popart: Share = 1e-4  # by which the scale of values follows; 0: it stays 1
+    reward_scale: Positive = 1.0
+
+
+class BcConfig(_GradientConfig, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="bc", tag_field=ALGORITHM):
+    """Behaviour cloning: the likelihood of recorded choices (`decision.learn.bc`)."""
+
+    learner: ClassVar[str] = "data_learner:BcLearner"
+    validated_every: ClassVar[int] = 5_000  # updates
+
+    steps: Count = 20_000  # updates in all
+
+
+class CrrConfig(_CriticConfig, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="crr", tag_field=ALGORITHM):
+    """Critic-regularised regression (Wang et al., NeurIPS 2020, arXiv 2006.15134); `decision.learn.crr` follows it."""
+
+    learner: ClassVar[str] = "data_learner:CrrLearner"
+    validated_every: ClassVar[int] = 5_000  # updates
+
+    steps: Count = 20_000  # updates in all
+    filter: Literal["binary", "none"] = "binary"  # which choices are cloned: those better than the policy's mean; all
+
+
+class SacConfig(_CriticConfig, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="sac", tag_field=ALGORITHM):
+    """Soft actor-critic for discrete actions (Christodoulou 2019, arXiv 1910.07207), as `decision.learn.sac` has it."""
+
+    learner: ClassVar[str] = "sac_learner:SacLearner"
+    validated_every: ClassVar[int] = 50_000  # steps
+
+    steps: Count = 200_000  # environment steps in all
+    envs: Count = 16  # environments side by side
+    updates: Positive = 0.25  # for each environment step
+    warmup: Count = 2_000  # environment steps before the first update
+    buffer: Count = 100_000  # newest transitions that are learned from, beside the recorded ones
+    offline: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0  # updates by crr before, from recorded choices
+    temperature: Weight = 0.0  # weight of entropy; 0: it is tuned
+    entropy: Share = 0.3  # which share of the most that the valid actions allow it is tuned to
+    epsilon: Share = 0.99  # share of random choices at first
+    epsilon_last: Share = 0.1  # and from `epsilon_steps` on
+    epsilon_steps: Count = 50_000
+
+
+LearnConfig = (
+    PpoConfig | CmaEsConfig | BcConfig | CrrConfig | SacConfig
+)  # the field `algorithm` says which; one more for each algorithm to come
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,8 +227,8 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
 
     Args:
         preset: a preset's name, or a TOML file ``mine.toml``.
-        changes: ``section.key=value``, like ``learn.lr=1e-4``, in order; ``learn.method=evolution`` or ``ppo`` first,
-            with which the section learn begins anew.
+        changes: ``section.key=value``, like ``learn.lr=1e-4``, in order; ``learn.method=evolution``, ``ppo``, ``bc``,
+            ``crr`` or ``sac`` first, with which the section learn begins with that one's defaults.
         more: top-level values, last: ``seed=3``.
 
     Raises:
@@ -263,7 +331,8 @@ def _apply(tree: dict[str, Any], change: str) -> None:
 
 
 _LEARN: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in typing.get_args(LearnConfig)}
-_METHOD, _METHODS = "learn.method=", {"ppo": "ppo", "evolution": "cma-es"}  # another algorithm, with its own defaults
+_METHODS = {"evolution": "cma-es", **{name: name for name in ("ppo", "bc", "crr", "sac")}}
+_METHOD = "learn.method="  # another algorithm, with its own defaults
 _SECTIONS: dict[str, Any] = {"network": NetworkConfig, "env": TrainConfig}
 
 

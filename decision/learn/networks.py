@@ -9,6 +9,7 @@ annealing, whose `Convolutions` slide along the hosts of a sequence.
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import torch
@@ -53,6 +54,11 @@ class Network(nn.Module):
         """The values alone."""
         raise NotImplementedError
 
+    @property
+    def last_layers(self) -> tuple[nn.Linear, ...]:
+        """Those whose outputs are the logits of `actor`."""
+        raise NotImplementedError
+
 
 class Mlp(Network):
     """Two perceptrons with the same hidden layers, orthogonally initialised.
@@ -82,6 +88,11 @@ class Mlp(Network):
     def value(self, features: Tensor) -> Tensor:
         """The values alone."""
         return self.critic(features).squeeze(-1)
+
+    @property
+    def last_layers(self) -> tuple[nn.Linear, ...]:
+        """The policy's."""
+        return (cast(nn.Linear, self.policy[-1]),)
 
 
 class Convolutions(Mlp):
@@ -179,6 +190,11 @@ class JobsNetwork(Network):
         """The values alone."""
         return self.critic(self._look(features)[1]).squeeze(-1)
 
+    @property
+    def last_layers(self) -> tuple[nn.Linear, ...]:
+        """Those of jobs, and of going forward."""
+        return self.score, self.forward_score
+
     def _look(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """What is thought of each job, (n, M, width), and of all, (n, width)."""
         cluster = torch.relu(self.cluster(features[:, : self.nb_cluster]))
@@ -230,6 +246,11 @@ class PriorityNetwork(Network):
     def value(self, features: Tensor) -> Tensor:
         """The values alone."""
         return self.critic(features).squeeze(-1)
+
+    @property
+    def last_layers(self) -> tuple[nn.Linear, ...]:
+        """The priority's."""
+        return (cast(nn.Linear, self.priority[-1]),)
 
 
 def untrained_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None, seed: int) -> Network:

@@ -16,6 +16,7 @@ from decision.envs.evaluation import ChooseAll
 from decision.envs.setup import without_misfits
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.policy import Policy
@@ -25,6 +26,7 @@ from decision.schedulers.prices import Prices
 
 from . import find_checkpoint
 from .checkpoint import Manifest
+from .choices import replay_choices
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
 from .prices_learner import PricesEvolution
@@ -42,6 +44,7 @@ def train_scheduler(
     folder: Path,
     *,
     selection: Selection = Selection(),  # noqa: B008 - immutable
+    data: Path | None = None,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
@@ -55,13 +58,15 @@ def train_scheduler(
         files: of the platform and the workload.
         folder: gets checkpoint and curves.
         selection: which jobs of its file the workload has.
+        data: a file of recorded choices, for algorithms that learn from such.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
 
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
     scheduler = find_scheduler(config.scheduler)
-    learning = _how_to_learn(scheduler, config, workload, platform)
+    inputs = _Inputs(platform, workload, files, selection, data)
+    learning = _how_to_learn(scheduler, config, inputs)
     manifest = Manifest(
         decision=__version__,
         algorithm=config.algorithm,
@@ -71,6 +76,7 @@ def train_scheduler(
         platform=files[0],
         workloads=tuple(files[1:]),
         selection=selection,
+        data=learning.data,
         steps=0,
     )
     metrics = (*scheduler.curves, *getattr(scheduler, "metrics", ()))
@@ -78,13 +84,25 @@ def train_scheduler(
     return run_training(training, resume=resume, stop=stop, report=report)
 
 
+class _Inputs(NamedTuple):
+    platform: Platform
+    workload: Workload
+    files: Sequence[InputFacts]
+    selection: Selection
+    data: Path | None
+
+
 class _Learning(NamedTuple):
     make: Callable[[TrainConfig], Algorithm]
     encoder: dict[str, Any]  # for the manifest
     validate: Callable[[Policy | ChooseAll], Mapping[str, float]]
+    data: InputFacts | None = None  # recorded choices
 
 
-def _how_to_learn(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> _Learning:
+def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) -> _Learning:
+    platform, workload = inputs.platform, inputs.workload
+    if inputs.data is not None and not config.learn.replays:
+        raise ConfigError(f"{config.algorithm} does not learn from recorded choices; leave them out", field="data")
     if isinstance(scheduler, Prices):
         learn = partial(PricesEvolution, scheduler=scheduler, platform=platform, workload=workload)
         return _Learning(learn, dict(scheduler.sees), lambda _: {})
@@ -93,7 +111,24 @@ def _how_to_learn(scheduler: Scheduler, config: TrainConfig, workload: Workload,
     make = partial(getattr(import_module(f"{__package__}.{module}"), name).make, scheduler=scheduler, setup=setup)
     if isinstance(scheduler, ParametricScheduler):
         return _Learning(make, dict(scheduler.sees), Validation(setup, workload))
-    return _Learning(make, msgspec.to_builtins(setup.encoder), Validation(setup, workload))
+    data = seen = None
+    if inputs.data is not None:
+        data, seen = replay_choices(inputs.data, setup, inputs.files, inputs.selection)
+    if config.learn.replays:
+        make = partial(make, data=seen)
+    return _Learning(make, msgspec.to_builtins(setup.encoder), Validation(setup, workload), data)
+
+
+def choosing_setup(config: TrainConfig, workload: Workload, platform: Platform) -> Setup:
+    """The environments that a scheduler learns in.
+
+    Raises:
+        ConfigError: if it does not learn in environments, or the inputs do not fit together.
+    """
+    scheduler = find_scheduler(config.scheduler)
+    if not isinstance(scheduler, ChoosingScheduler):
+        raise ConfigError(f"{scheduler.name} does not choose step by step, so choices teach it nothing")
+    return make_training_setup(scheduler, config, workload, platform)
 
 
 def make_training_setup(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> Setup:

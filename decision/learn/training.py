@@ -200,7 +200,7 @@ def _check_same(task: Training, before: Manifest) -> None:
     if changed:
         raise ConfigError(f"{task.folder} holds a run with another {changed[0]}; go on with what it began with")
     _check_same_jobs(task, before)
-    for name in ("encoder", "platform", "workloads"):
+    for name in ("encoder", "platform", "workloads", "data"):
         then, now = getattr(before, name), getattr(task.manifest, name)
         if then != now:
             raise ConfigError(f"{task.folder} holds a run with another {name}: {then}, now {now}")

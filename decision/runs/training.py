@@ -18,6 +18,7 @@ def train_to_folder(
     config: TrainConfig,
     output: Path,
     *,
+    data: Path | None = None,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
@@ -30,6 +31,7 @@ def train_to_folder(
         log: what is learned from.
         config: what is learned and how.
         output: gets the checkpoint, the curves and the state.
+        data: a file of recorded choices, for algorithms that learn from such.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
         note: is told in a line if more steps give another result than one training of so many.
         command: what the user typed, for ``run.json``.
@@ -53,6 +55,7 @@ def train_to_folder(
             log.files,
             output,
             selection=log.selection,
+            data=data,
             resume=resume,
             stop=stop,
             report=report,

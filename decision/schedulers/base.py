@@ -48,8 +48,12 @@ STEP_ENDS = 1  # the next choice is open, or the episode is over (`progress.is_o
 # Write the scheduler's own metrics (`ChoosingScheduler.metrics`) of an episode that is over
 MEASURE = Interface(int, ClusterState, PlatformFacts, Cycles, EpisodeProgress, Bundle, F8)
 
+# The action by which a recorded schedule goes on: job i began at starts[i] (seconds; nan where it did not)
+FOLLOW = Interface(int, ClusterState, Cycles, Bundle, F8)
+
 call_begin, call_open, call_act = BEGIN.caller(), OPEN.caller(), ACT.caller()
 call_observe, call_reward, call_measure = OBSERVE.caller(), REWARD.caller(), MEASURE.caller()
+call_follow = FOLLOW.caller()
 
 
 Draws = Literal["nothing", "last", "all"]  # nothing; whether it is the last action; which of all actions
@@ -229,7 +233,7 @@ class Scheduler:
 class ChoosingScheduler(Scheduler):
     """One that looks at the cluster and chooses an action, again and again: it learns in a Gymnasium environment."""
 
-    algorithms: ClassVar[tuple[str, ...]] = ("ppo",)
+    algorithms: ClassVar[tuple[str, ...]] = ("ppo", "bc", "crr", "sac")
     networks: ClassVar[tuple[str, ...]] = ("mlp",)
     env_id: ClassVar[str]  # the environment is decision/ID-v0
     env_options: ClassVar[Mapping[str, Any]] = {}  # of the environment, where they are not the defaults of Settings
@@ -248,6 +252,7 @@ class ChoosingScheduler(Scheduler):
     observe: ClassVar[Entry]
     reward: ClassVar[Entry]
     measure: ClassVar[Entry] = measure_nothing
+    follow: ClassVar[Entry | None] = None  # how schedules become choices to learn from; None: they cannot
 
     def kernels(self) -> SchedulerKernels:
         """Addresses of the entries, compiled now unless they were before."""

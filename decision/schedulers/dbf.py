@@ -11,14 +11,25 @@ from decision.bundle import F8, I8, Bundle
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
+from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import START
 from decision.state.cluster import N_RUNNING, ClusterState
 
-from .base import ACT, CYCLE_ENDS, OBSERVE, REWARD, ChoosingScheduler, Episodes, Layout
+from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, Layout
 from .cycles import FREE, LENGTH, start_at
 from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .registry import register
-from .window import JOB_FEATURES, Count, Slots, WindowEncoder, check_window, longest_walltime, place_of, see_window
+from .window import (
+    JOB_FEATURES,
+    Count,
+    Slots,
+    WindowEncoder,
+    check_window,
+    longest_walltime,
+    place_of,
+    see_window,
+    slot_begun,
+)
 
 BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
 CLIPPED, ENDLESS = 1, 2  # their versions: how waits are seen
@@ -117,6 +128,14 @@ def _act(state, facts, cycles, plan, memory, action):
         return 0
     start_at(state, cycles, plan, at)
     return 1
+
+
+@FOLLOW.entry_with(DbfMemory)
+def _follow(state, cycles, memory, starts):
+    """The slot of a job that began by now; Fwd where none fits."""
+    head, tail = memory.number[0], memory.number[1]
+    slot = slot_begun(state, cycles, head, tail, starts, state.now[0] + TOLERANCE, cycles.number[FREE])
+    return slot if slot >= 0 else head + tail
 
 
 @OBSERVE.entry_with(DbfMemory)
@@ -263,7 +282,7 @@ class Dbf(ChoosingScheduler):
     summary = "split-window deep backfilling: a network chooses which jobs of a window of the queue start"
     paper = "Wang et al. 2023"
     Settings = DbfSettings
-    presets = ("dbf-compact", "dbf-paper")
+    presets = ("dbf-compact", "dbf-paper", "dbf-bc", "dbf-crr", "dbf-sac")
     networks = ("jobs", "mlp")
     env_id = "DBF"
     env_options = {"head": 20, "tail": 0}
@@ -271,7 +290,7 @@ class Dbf(ChoosingScheduler):
     encoder_type = DbfEncoder
     draws = "last"
     former_settings = {"paper": True}
-    act, observe, reward = _act, _observe, _reward
+    act, observe, reward, follow = _act, _observe, _reward, _follow
     model_summary = "learned deep backfilling, window {head}-{tail}"
 
     def check(self, settings: DbfSettings, where: str) -> None:

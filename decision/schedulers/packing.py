@@ -24,6 +24,7 @@ from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED
 from .base import (
     ACT,
     BEGIN,
+    FOLLOW,
     MEASURE,
     OBSERVE,
     OPEN,
@@ -38,7 +39,7 @@ from .cycles import FREE, LENGTH, NEXT_SHOWN, RUNNING, call_at, start_at
 from .dbf import MOST_POOLS, see_hosts_in_pools, see_pools
 from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
 from .registry import register
-from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime
+from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
 
 BY_NODE, BY_POOL = "packing", "packing-pools"  # observations
 FAILURES = 4  # in a row, after which time passes
@@ -292,6 +293,14 @@ def _start(state, cycles, plan, memory, at):
 # --- What is seen, and paid ----------------------------------------------------------------------------------------
 
 
+@FOLLOW.entry_with(PackingMemory)
+def _follow(state, cycles, memory, starts):
+    """The slot of a job that began by now; X where none fits."""
+    window = memory.number[_WINDOW]
+    slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE])
+    return slot if slot >= 0 else window
+
+
 @OBSERVE.entry_with(PackingMemory)
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
@@ -476,6 +485,7 @@ class Packing(ChoosingScheduler):
     calls = True
     draws = "all"
     begin, open, act, observe, reward, measure = _begin, _open, _act, _observe, _reward, _measure
+    follow = _follow
     model_summary = "learned packing, window {window}"
 
     def episodes(self, settings: PackingSettings, workload: Workload) -> Episodes:

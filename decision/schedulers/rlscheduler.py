@@ -10,11 +10,21 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS
+from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import FREE, LENGTH, start_at
 from .progress import is_over, mean_slowdown
 from .registry import register
-from .window import JOB_FEATURES, Count, ScaledScheduler, Slots, WindowEncoder, check_window, place_of, see_window
+from .window import (
+    JOB_FEATURES,
+    Count,
+    ScaledScheduler,
+    Slots,
+    WindowEncoder,
+    check_window,
+    place_of,
+    see_window,
+    slot_begun,
+)
 
 
 class RLSchedulerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,6 +136,12 @@ def _act(state, facts, cycles, plan, memory, action):
     return start_or_commit(state, cycles, plan, memory.committed, at) and cycles.number[LENGTH] > 0
 
 
+@FOLLOW.entry_with(RLSchedulerMemory)
+def _follow(state, cycles, memory, starts):
+    """The slot whose job began first, whenever that was; the first one where none of them began."""
+    return max(slot_begun(state, cycles, memory.number[0], 0, starts, np.inf, len(cycles.until)), 0)
+
+
 @OBSERVE.entry_with(RLSchedulerMemory)
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The window."""
@@ -176,7 +192,7 @@ class RLScheduler(ScaledScheduler):
     env_id = "RLScheduler"
     observations = {"rlscheduler": {}}
     encoder_type = RLSchedulerEncoder
-    begin, open, act, observe, reward = _begin, _open, _act, _observe, _reward
+    begin, open, act, observe, reward, follow = _begin, _open, _act, _observe, _reward, _follow
     model_summary = "learned order, with backfilling"
 
     def check(self, settings: RLSchedulerSettings, where: str) -> None:

@@ -113,6 +113,20 @@ def place_of(cycles, head, tail, slot):
 
 
 @kernel
+def slot_begun(state, cycles, head, tail, starts, by, room):
+    """The slot whose job began first by a time (seconds), of those that need at most so many hosts; -1 for none."""
+    slot, first = -1, np.inf
+    for each in range(head + tail):
+        at = place_of(cycles, head, tail, each)
+        if at < 0 or state.size[cycles.queue[at]] > room:
+            continue
+        begun = starts[cycles.queue[at]]
+        if begun <= by and begun < first:
+            slot, first = each, begun
+    return slot
+
+
+@kernel
 def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_fitting, out, mask):
     """Write four numbers per slot and the mask of the slots; returns whether any of their jobs can start.
 

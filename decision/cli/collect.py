@@ -1,0 +1,116 @@
+"""``decision collect``: what policies choose, to learn from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decision.model.errors import ConfigError
+
+from .options import (
+    JsonOption,
+    NodesOption,
+    OutputFile,
+    PlatformOption,
+    SeedOption,
+    SelectOption,
+    TimeFieldOption,
+    WalltimeName,
+    WalltimeOption,
+    WorkloadOption,
+    read_selection,
+)
+
+_MOST = 100_000_000
+
+Policies = Annotated[list[str], typer.Argument(help="Heuristics, as for decision run.", metavar="POLICY...")]
+Transitions = Annotated[
+    int,
+    typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST),
+]
+Shares = Annotated[
+    list[float] | None,
+    typer.Option("--share", help="Share of each policy, in their order; equal by default.", metavar="SHARE"),
+]
+ForPreset = Annotated[
+    str,
+    typer.Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET"),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Setting that replaces the preset's; may be repeated.", metavar="KEY=VALUE"),
+]
+
+
+def collect_command(
+    policies: Policies,
+    platform: PlatformOption,
+    workload: WorkloadOption,
+    output: OutputFile,
+    transitions: Transitions = 200_000,
+    shares: Shares = None,
+    preset: ForPreset = "dbf-bc",
+    changes: Changes = None,
+    seed: SeedOption = 0,
+    jobs: SelectOption = None,
+    nodes: NodesOption = None,
+    walltime: WalltimeOption = WalltimeName.REQUESTED,
+    time_field: TimeFieldOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record what policies choose, for decision train --data.
+
+    Each policy schedules random episodes of the workload, as long as those of the
+    preset, until it has its share of the transitions (a transition is a start, or
+    a decision). The file keeps where episodes began and how long their jobs
+    waited. What a network sees is made again from that when it learns, so the
+    file serves any observation, and 200,000 transitions take less than 1 MB.
+
+    Examples:
+
+      decision collect sjf+easy -p cluster.xml -w log.swf -o sjf.choices
+
+      decision collect easy sjf+easy --share 0.75 --share 0.25 -p cluster.xml \\
+          -w log.swf --transitions 100000 -o mixed.choices
+    """
+    from decision.learn import require_learning
+    from decision.learn.config import load_config
+    from decision.runs.inputs import Inputs, first_log, load_inputs
+
+    from .progress import announce_compilation, working
+    from .tables import print_dropped, print_json, simple_table
+    from .terminal import note, stdout
+
+    weights = _shares(policies, shares)
+    config = load_config(preset, changes or ())
+    selection = read_selection(jobs, nodes, walltime, time_field)
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
+    print_dropped(case.workloads)
+    require_learning()
+    from decision.learn.choices import collect, write_choices
+    from decision.learn.schedulers import choosing_setup
+
+    announce_compilation()
+    log = first_log(case)
+    setup = choosing_setup(config, log.workload, log.platform)
+    with working("recording"):
+        sources, schedules = collect(weights, setup, transitions, seed)
+    write_choices(output, schedules, setup, log.files, selection, sources, seed)
+    if as_json:
+        print_json({"choices": output, "bytes": Path(output).stat().st_size, "sources": sources})
+        return
+    table = simple_table("policy", ">episodes", ">transitions")
+    for source in sources:
+        table.add_row(source.policy, f"{source.episodes:,}", f"{source.transitions:,}")
+    stdout().print(table)
+    note(f"{output}: {Path(output).stat().st_size:,} bytes")
+
+
+def _shares(policies: list[str], shares: list[float] | None) -> dict[str, float]:
+    """Each policy's share. Raises ConfigError if they are not one positive number each, or a policy is named twice."""
+    given = shares or [1.0] * len(policies)
+    if len(set(policies)) < len(policies):
+        raise ConfigError("a policy is named twice; name it once, with the share that it shall have")
+    if len(given) != len(policies) or not all(0 < share < float("inf") for share in given):
+        raise ConfigError(f"--share: each of the {len(policies)} policies needs one, above 0; found {given}")
+    return {policy: share / sum(given) for policy, share in zip(policies, given, strict=True)}

@@ -1,0 +1,154 @@
+"""Schedules that policies made, as choices to learn from.
+
+A schedule is when each job of an episode began. So whatever made it, an environment can go through it again: at each
+choice the scheduler's kernel `follow` says which action starts a job that had begun by then. Any encoder sees the same
+episode, and nothing of it has to be kept but these times. Where the scheduler cannot choose what was done (the job is
+not in its window, or waiting is not allowed) it goes on as well as it can, and how often that was is counted.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.jit import kernel
+from decision.model.errors import ConfigError, InternalError
+from decision.policies.capacity import TOLERANCE
+from decision.schedulers.base import call_follow
+from decision.schedulers.progress import PLACED, REFUSED_PLAN, TERMINATED, is_over
+
+from .batch import Batch
+from .environment import environment_at
+from .episode import begin_episode, see, step
+from .evaluation import evaluate, random_rows
+from .metrics import start_times
+from .setup import Setup
+
+NOTHING = -1  # action where an episode is over
+_AT_A_TIME = 4  # episodes
+
+
+class Schedule(NamedTuple):
+    """What a policy did in an episode."""
+
+    first: int  # job of the trace with which it begins
+    start: NDArray[np.float64]  # (n,) seconds: when each of the jobs that came began; not finite where it did not
+    transitions: int  # decisions of the policy, and starts
+
+
+class Demonstrations(NamedTuple):
+    """Episodes one after the other: R rows, each a choice or the last state of an episode."""
+
+    observation: NDArray[np.float32]  # (R, D)
+    mask: NDArray[np.bool_]  # (R, A) valid actions
+    action: NDArray[np.int64]  # (R,) the choice; NOTHING in the last state of an episode
+    reward: NDArray[np.float32]  # (R,) what was paid for it
+    terminated: NDArray[np.bool_]  # (R,) whether the episode ended with it, and was not cut off
+    late: int  # jobs that began later than they had
+    placed: int  # jobs that began
+
+    @property
+    def choices(self) -> NDArray[np.int64]:
+        """Rows whose choice is valid: those that can be learned from."""
+        rows = np.flatnonzero(self.action >= 0)
+        return rows[self.mask[rows, self.action[rows]]]
+
+
+def record_schedules(policy: str, setup: Setup, transitions: int, seed: int) -> list[Schedule]:
+    """Let a policy schedule random episodes until there are so many transitions.
+
+    Args:
+        policy: a heuristic's name.
+        setup: of the environment; of its scheduler only the episodes count.
+        transitions: at least so many; the last episode is whole.
+        seed: of the episodes' first jobs, and of the policy.
+
+    Raises:
+        ConfigError: if there is no such policy.
+        PolicyError: if it plans what is impossible.
+    """
+    schedules: list[Schedule] = []
+    for chunk in range(transitions):  # each has a transition at least
+        rows = random_rows(setup, _AT_A_TIME, [seed, chunk])
+        began: list[NDArray[np.float64]] = []
+        metrics = evaluate(policy, setup, seed=seed, first=rows, began=began)
+        for row, decisions, start in zip(rows.tolist(), metrics["length"], began, strict=True):
+            schedules.append(Schedule(row, start, int(decisions) + int(np.isfinite(start).sum())))
+            transitions -= schedules[-1].transitions
+            if transitions <= 0:
+                return schedules
+    raise InternalError("episodes without transitions")
+
+
+def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrations:
+    """Go through schedules in the environment that made them, or one that differs in what it sees.
+
+    Args:
+        setup: of the environment.
+        schedules: of episodes of its trace.
+
+    Raises:
+        ConfigError: if its scheduler cannot follow schedules, or an episode does not begin where one may.
+    """
+    follow = setup.scheduler.follow
+    if follow is None:
+        raise ConfigError(f"{setup.scheduler.name} cannot learn from schedules: they do not say what it would choose")
+    batch, rows = Batch(setup, 1, 1), setup.beginnings.row
+    env, room = batch.envs[0], _Room(setup)
+    parts: list[tuple[NDArray, ...]] = []
+    late = placed = 0
+    for schedule in schedules:
+        beginning = int(np.searchsorted(rows, schedule.first))
+        if beginning == len(rows) or rows[beginning] != schedule.first:
+            raise ConfigError(f"no episode begins with job {schedule.first:,} of this workload")
+        start = np.full(setup.rules.arrivals, np.nan)
+        start[: len(schedule.start)] = schedule.start[: len(start)]
+        where = batch.addresses[0], setup.rules, batch.kernels, follow.address, beginning
+        n = _follow(*where, start, *room.columns)
+        if env.progress.number[REFUSED_PLAN]:
+            raise InternalError("a schedule was followed by what the engine cannot carry out")
+        parts.append(room.take(n, env.progress.number[TERMINATED] == 1))
+        began = start_times(env)
+        late += int(np.sum(began > start[: len(began)] + TOLERANCE))
+        placed += int(env.progress.number[PLACED])
+    batch.close()
+    if not parts:
+        raise ConfigError("there are no schedules to learn from")
+    seen, mask, action, reward, terminated = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Demonstrations(seen, mask, action, reward, terminated, late, placed)
+
+
+class _Room:
+    """Arrays for the longest episode."""
+
+    def __init__(self, setup: Setup) -> None:
+        rows = setup.rules.steps + 1
+        seen = np.empty((rows, *setup.encoder.shape), np.float32)
+        mask = np.empty((rows, setup.encoder.actions), np.int8)
+        setup.encoder.check_arrays(len(setup.platform.hosts), seen, mask)
+        self.columns = seen, mask, np.empty(rows, np.int64), np.empty(rows, np.float32)
+
+    def take(self, n: int, terminates: bool) -> tuple[NDArray, ...]:
+        """The first n states, of which the last one is where the episode is over."""
+        seen, mask, action, reward = (column[:n].copy() for column in self.columns)
+        action[-1], reward[-1] = NOTHING, 0.0
+        terminated = np.zeros(n, np.bool_)
+        terminated[-2:-1] = terminates
+        return seen, mask != 0, action, reward, terminated
+
+
+@kernel
+def _follow(addresses, rules, kernels, follow, beginning, start, seen, mask, action, reward):
+    """Follow a schedule from the beginning of an episode; returns how many states there were, the last one included."""
+    env, n, end = environment_at(addresses), 0, -np.inf
+    for time in start:
+        end = max(end, time) if np.isfinite(time) else end
+    begin_episode(env, rules, kernels, beginning)
+    see(env, kernels, seen[n], mask[n])
+    while not is_over(env.progress) and env.state.now[0] <= end + TOLERANCE:  # what would be done later is not known
+        action[n] = call_follow(follow, (env.state, env.cycles, env.memory, start))
+        reward[n] = step(env, rules, kernels, action[n])
+        n += 1
+        see(env, kernels, seen[n], mask[n])
+    return n + 1

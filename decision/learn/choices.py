@@ -1,0 +1,184 @@
+"""Files of choices: what policies did, for `bc`, `crr` and `sac` to learn from.
+
+A file keeps where episodes began and how long each job of them waited, as policies scheduled them; whatever a network
+sees is computed again from that (`decision.envs.demonstrations`). Hence 200,000 transitions take less than a megabyte,
+and the same file teaches every scheduler whose episodes are of the same jobs.
+"""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from decision import __version__
+from decision.envs import Setup
+from decision.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
+from decision.formats.files import write_files
+from decision.formats.input_facts import InputFacts, Text, file_facts
+from decision.formats.selection import Selection
+from decision.model.errors import ConfigError, InputError
+
+from .checkpoint import Number, open_zip, read_packed
+
+_FORMAT = 1
+_HEAD = "choices.json"
+_NUMBERS = {"first": "<i8", "jobs": "<i8", "transitions": "<i8", "wait": "<f8"}  # members, and what they are of
+_MOST_BYTES = 64 << 20  # of the file
+_MOST_UNPACKED = 256 << 20  # bytes of a member
+_REMEDY = "the file is damaged: copy it again, or collect again"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What one policy gave."""
+
+    policy: Text
+    episodes: Number
+    transitions: Number  # decisions and starts
+
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file of choices says about itself."""
+
+    format: int = _FORMAT
+    decision: Text  # the package's version
+    platform: InputFacts
+    workload: InputFacts
+    selection: Selection  # of its jobs
+    placed: Annotated[int, msgspec.Meta(ge=1, le=2**62)]  # jobs that an episode places
+    online: bool  # whether others come after those
+    seed: Number
+    sources: tuple[Source, ...]
+
+
+def collect(
+    policies: Mapping[str, float], setup: Setup, transitions: int, seed: int
+) -> tuple[tuple[Source, ...], list[Schedule]]:
+    """Schedules of several policies, each with its share of the transitions.
+
+    Args:
+        policies: name and share of each; shares add up to 1.
+        setup: of the environment whose episodes are scheduled.
+        transitions: of all together, at least; episodes are whole.
+        seed: of the episodes' first jobs, and of the policies.
+
+    Raises:
+        ConfigError: if there is no such policy.
+    """
+    sources, schedules = [], []
+    for policy, share in policies.items():
+        own = record_schedules(policy, setup, max(round(share * transitions), 1), seed)
+        sources.append(Source(policy=policy, episodes=len(own), transitions=sum(each.transitions for each in own)))
+        schedules += own
+    return tuple(sources), schedules
+
+
+def write_choices(
+    path: Path,
+    schedules: Sequence[Schedule],
+    setup: Setup,
+    files: Sequence[InputFacts],
+    selection: Selection,
+    sources: tuple[Source, ...],
+    seed: int,
+) -> None:
+    """Write a file of choices beside the target and rename it; the same content gives the same bytes.
+
+    Raises:
+        ConfigError: if it cannot be written.
+    """
+    head = Choices(
+        decision=__version__,
+        platform=files[0],
+        workload=files[1],
+        selection=selection,
+        placed=setup.rules.jobs,
+        online=bool(setup.rules.gives_up),
+        seed=seed,
+        sources=sources,
+    )
+    submit = setup.trace.truth.submit_time
+    numbers = {
+        "first": np.array([each.first for each in schedules]),
+        "jobs": np.array([len(each.start) for each in schedules]),
+        "transitions": np.array([each.transitions for each in schedules]),
+        "wait": np.concatenate([each.start - submit[each.first :][: len(each.start)] for each in schedules]),
+    }
+    archive = BytesIO()
+    with zipfile.ZipFile(archive, "w") as zipped:
+        members = {name: numbers[name].astype(kind).tobytes() for name, kind in _NUMBERS.items()}
+        for name, content in {_HEAD: msgspec.json.encode(head), **members}.items():
+            zipped.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    write_files({path: [archive.getvalue()]})
+
+
+def read_choices(path: Path) -> tuple[Choices, dict[str, NDArray[Any]]]:
+    """What a file says about itself, and its numbers by name.
+
+    Raises:
+        InputError: if it cannot be read, or is not a file of choices.
+    """
+    data = read_packed(path, _MOST_BYTES)
+    try:
+        if len(data) > _MOST_BYTES:
+            raise zipfile.BadZipFile
+        with open_zip(data) as zipped:
+            head = msgspec.json.decode(_member(zipped, _HEAD), type=Choices)
+            numbers = {name: np.frombuffer(_member(zipped, name), kind) for name, kind in _NUMBERS.items()}
+    except Exception:  # zipfile raises errors of many kinds for bytes that are damaged
+        raise InputError(f"{path}: this is not a file of choices; decision collect makes them") from None
+    first, jobs, wait = numbers["first"], numbers["jobs"], numbers["wait"]
+    fits = len(first) == len(jobs) == len(numbers["transitions"]) > 0 and jobs.min() >= 1
+    if head.format != _FORMAT or not fits or int(jobs.astype(object).sum()) != len(wait) or (wait < 0).any():
+        raise InputError(f"{path}: its numbers do not fit together; {_REMEDY}")
+    return head, numbers
+
+
+def replay_choices(
+    path: Path, setup: Setup, files: Sequence[InputFacts], selection: Selection
+) -> tuple[InputFacts, Demonstrations]:
+    """The episodes of a file as an environment sees them, and what the file is.
+
+    Args:
+        path: of the file.
+        setup: of the environment.
+        files: of the platform and the workload that the environment is of.
+        selection: of the workload's jobs.
+
+    Raises:
+        InputError: if the file cannot be read.
+        ConfigError: if it is of another platform, workload, selection or kind of episode, or its scheduler cannot learn
+            from schedules.
+    """
+    head, numbers = read_choices(path)
+    for what, then, now in (
+        ("platform", head.platform, files[0]),
+        ("workload", head.workload, files[1]),
+        ("selection of jobs", head.selection, selection),
+        ("number of placed jobs", head.placed, setup.rules.jobs),
+        ("setting online", head.online, bool(setup.rules.gives_up)),
+    ):
+        if now != then:
+            raise ConfigError(f"{path}: it was collected with another {what}: {then}, now {now}; collect again")
+    begin = np.cumsum(numbers["jobs"]) - numbers["jobs"]
+    submit, schedules = setup.trace.truth.submit_time, []
+    for first, at, jobs, transitions in zip(
+        *(each.tolist() for each in (numbers["first"], begin, numbers["jobs"], numbers["transitions"])), strict=True
+    ):
+        if not 0 <= first < setup.trace.jobs or first + jobs > len(submit):
+            raise InputError(f"{path}: an episode begins with job {first:,}, which there is not; {_REMEDY}")
+        start = submit[first : first + jobs] + numbers["wait"][at : at + jobs]
+        schedules.append(Schedule(first, start, transitions))
+    return file_facts(path), replay_schedules(setup, schedules)
+
+
+def _member(zipped: zipfile.ZipFile, name: str) -> bytes:
+    member = zipped.getinfo(name)
+    if member.file_size > _MOST_UNPACKED or member.compress_type != zipfile.ZIP_DEFLATED:
+        raise zipfile.BadZipFile
+    with zipped.open(member) as file:
+        return file.read(member.file_size + 1)

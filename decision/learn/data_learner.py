@@ -1,0 +1,176 @@
+"""Learning from recorded choices alone: batches are drawn from them again and again, and no environment is stepped."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from decision.envs import Setup
+from decision.envs.demonstrations import Demonstrations
+from decision.envs.evaluation import ChooseAll
+from decision.model.errors import ConfigError
+from decision.schedulers.base import ChoosingScheduler, Scheduler
+
+from . import bc, crr
+from .actor import NetworkActor
+from .config import BcConfig, CrrConfig, TrainConfig
+from .critics import Critics
+from .networks import Network, untrained_network
+from .replay import Recorded, draw
+
+_UPDATES = 100  # of an iteration
+_KEPT_ASIDE = 20  # every so many choices: agreement is measured on them
+_MOST_MEASURED = 10_000  # choices
+
+
+class DataLearner:
+    """Network, optimisers and recorded choices of a run; what an update does is up to subclasses.
+
+    Args:
+        config: how it learns.
+        scheduler: what learns.
+        setup: of the environment that the choices were made in.
+        data: the choices.
+    """
+
+    losses: tuple[str, ...]  # of an update
+
+    def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
+        self.config, self._draws = config, scheduler.draws
+        self.network = policy_network(config, scheduler, setup)
+        recorded = Recorded(data, self.network)
+        aside = np.arange(len(recorded)) % _KEPT_ASIDE == 0
+        if aside.all():
+            raise ConfigError(f"{len(recorded)} recorded choices are too few to learn from; collect more transitions")
+        self._aside = recorded.take(np.flatnonzero(aside)[:_MOST_MEASURED])
+        recorded.rows = recorded.rows[~aside]
+        self._recorded = recorded
+        self._rng = np.random.default_rng([config.seed, 2])
+        self.columns: tuple[str, ...] = ("agreement", "agreement_of_choices", *self.losses)
+        self.iteration = 0
+
+    @classmethod
+    def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup, data: Demonstrations | None) -> Any:
+        """For a scheduler's recorded choices. Raises ConfigError if there are none."""
+        assert isinstance(scheduler, ChoosingScheduler)
+        if data is None:
+            raise ConfigError(f"{config.algorithm} learns from recorded choices: make some and name them", field="data")
+        return cls(config, scheduler, setup, data)
+
+    @property
+    def steps(self) -> int:
+        """Updates that are done."""
+        return min(self.iteration * _UPDATES, self.config.steps)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all updates are done."""
+        return self.steps >= self.config.steps
+
+    def iterate(self) -> dict[str, float]:
+        """Some updates, and how often the network now chooses as was recorded."""
+        updates = min(_UPDATES, self.config.steps - self.steps)
+        batch = self.config.learn.batch  # type: ignore[union-attr]
+        rows = [self._update(draw((self._recorded,), batch, self._rng)) for _ in range(updates)]
+        self.iteration += 1
+        return {**self._agreement(), **dict(zip(self.losses, np.mean(rows, axis=0).tolist(), strict=True))}
+
+    def _update(self, batch: Any) -> tuple[float, ...]:
+        raise NotImplementedError
+
+    @torch.inference_mode()
+    def _agreement(self) -> dict[str, float]:
+        """Share of equal choices on those kept aside, of all and of those with more than one valid action."""
+        aside = self._aside
+        logits = self.network.actor(aside.features).masked_fill(~aside.mask, -torch.inf)
+        same = (logits.argmax(1) == aside.action).float()
+        free = aside.mask.sum(1) > 1
+        return {"agreement": float(same.mean()), "agreement_of_choices": float(same[free].mean())}
+
+    def policy(self) -> ChooseAll:
+        """The network's choices, as a deployed policy makes them."""
+        return NetworkActor(copy.deepcopy(self.network), self._draws).together
+
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """The network's."""
+        return self.network.state_dict()
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here."""
+        return {
+            "iteration": self.iteration,
+            "rng": self._rng.bit_generator.state,
+            **{name: part.state_dict() for name, part in self._parts().items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.iteration = state["iteration"]
+        self._rng.bit_generator.state = state["rng"]
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+
+    def _parts(self) -> dict[str, Any]:
+        """All that updates change."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class BcLearner(DataLearner):
+    """Behaviour cloning."""
+
+    losses = bc.BcLosses._fields
+
+    def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
+        super().__init__(config, scheduler, setup, data)
+        self._optimizer = adam(self.network, config.learn.lr)  # type: ignore[union-attr]
+
+    def _update(self, batch: Any) -> tuple[float, ...]:
+        assert isinstance(self.config.learn, BcConfig)
+        return bc.update(self.network, self._optimizer, batch, self.config.learn)
+
+    def _parts(self) -> dict[str, Any]:
+        return {"network": self.network, "optimizer": self._optimizer}
+
+
+class CrrLearner(DataLearner):
+    """Critic-regularised regression."""
+
+    losses = crr.CrrLosses._fields
+
+    def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
+        super().__init__(config, scheduler, setup, data)
+        assert isinstance(config.learn, CrrConfig)
+        self._critics = action_critics(config, scheduler, setup)
+        self._optimizers = [adam(self.network, config.learn.lr), adam(self._critics.networks, config.learn.lr)]
+
+    def _update(self, batch: Any) -> tuple[float, ...]:
+        assert isinstance(self.config.learn, CrrConfig)
+        return crr.update(self.network, self._critics, self._optimizers, batch, self.config.learn)
+
+    def _parts(self) -> dict[str, Any]:
+        optimizers = {f"optimizer {k}": each for k, each in enumerate(self._optimizers)}
+        return {"network": self.network, "critics": self._critics, **optimizers}
+
+
+def policy_network(config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, which: int = 0) -> Network:
+    """A network for the observations of an environment, untrained; `which`: others are others."""
+    assert config.network is not None
+    encoder, seed = setup.encoder, config.seed + (which << 32)
+    return untrained_network(config.network, encoder.shape[0], encoder.actions, scheduler.layout(encoder), seed)
+
+
+def action_critics(config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup) -> Critics:
+    """Values of actions, by as many networks as the config says."""
+    learn = config.learn
+    count, rate = learn.critics, learn.popart  # type: ignore[union-attr]
+    return Critics([policy_network(config, scheduler, setup, 1 + k) for k in range(count)], rate)
+
+
+def adam(module: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
+    """The optimiser of all algorithms here."""
+    return torch.optim.Adam(module.parameters(), lr=lr, fused=True)

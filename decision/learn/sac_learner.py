@@ -1,0 +1,217 @@
+"""Soft actor-critic at work: it acts in environments, and learns from what it saw there and from recorded choices.
+
+First, if so configured, comes a phase of critic-regularised regression on the recorded choices alone. At the switch all
+optimisers start again; networks and recorded choices stay.
+"""
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from decision.envs import SchedulerVectorEnv, Setup
+from decision.envs.demonstrations import Demonstrations
+from decision.envs.evaluation import ChooseAll
+from decision.model.errors import ConfigError
+from decision.room import check_memory
+from decision.schedulers.base import ChoosingScheduler, Scheduler
+
+from . import crr, sac
+from .actor import NetworkActor
+from .collector import Finished, as_array, as_tensor
+from .config import CrrConfig, SacConfig, TrainConfig
+from .data_learner import action_critics, adam, policy_network
+from .ppo import log_probs
+from .replay import Batch, Recent, Recorded, draw
+
+_STEPS = 32  # of each environment in an iteration
+_UPDATES = 100  # of an iteration of the phase before
+_TEMPERATURE = 0.1  # at first
+
+
+class SacLearner:
+    """Networks, environments and transitions of a run.
+
+    Args:
+        config: how it learns.
+        scheduler: what learns.
+        setup: of the environments.
+        data: recorded choices, which stay among what is learned from; None where there are none.
+    """
+
+    def __init__(
+        self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations | None
+    ) -> None:
+        assert isinstance(config.learn, SacConfig)
+        self.config, self._sac, self._draws = config, config.learn, scheduler.draws
+        self.network = policy_network(config, scheduler, setup)
+        self._critics = action_critics(config, scheduler, setup)
+        self._log_temperature = torch.tensor(math.log(_TEMPERATURE), requires_grad=True)
+        self._new_optimizers()
+        self._recorded = None if data is None else Recorded(data, self.network)
+        self._recent = Recent(self._sac.buffer)
+        self._envs = SchedulerVectorEnv(self._sac.envs, setup=setup, threads=1)
+        self._rng = np.random.default_rng([config.seed, 2])
+        observation, info = self._envs.reset(seed=config.seed)
+        self._see(observation, info)
+        self.columns = ("episodes", "reward", *scheduler.curves, *scheduler.metrics, "updates", *_COLUMNS)
+        self.iteration = self.updates = 0
+
+    @classmethod
+    def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup, data: Demonstrations | None) -> "SacLearner":
+        """For a scheduler's environments."""
+        assert isinstance(scheduler, ChoosingScheduler)
+        assert isinstance(config.learn, SacConfig)
+        if config.learn.offline and data is None:
+            raise ConfigError("learn.offline: that phase learns from recorded choices: name some", field="data")
+        check_memory("environments with a buffer", config.learn.buffer, 8 * setup.encoder.shape[0])
+        return cls(config, scheduler, setup, data)
+
+    def _new_optimizers(self) -> None:
+        lr = self._sac.lr
+        temperature = torch.optim.Adam([self._log_temperature], lr=lr)
+        self._optimizers = [adam(self.network, lr), adam(self._critics.networks, lr), temperature]
+
+    @property
+    def _before(self) -> int:
+        """Iterations of the phase before."""
+        return -(-self._sac.offline // _UPDATES)
+
+    @property
+    def steps(self) -> int:
+        """Environment steps."""
+        return max(self.iteration - self._before, 0) * _STEPS * self._sac.envs
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.steps >= self._sac.steps
+
+    def iterate(self) -> dict[str, float]:
+        """Steps in the environments and the updates that belong to them; or updates of the phase before."""
+        if self.iteration < self._before:
+            row = self._learn_offline()
+            self.iteration += 1
+            if self.iteration == self._before:
+                self._new_optimizers()
+            return row
+        row = self._act()
+        self.iteration += 1
+        if self.steps >= self._sac.warmup:
+            row |= self._learn()
+        return {**row, "updates": self.updates}
+
+    def _learn_offline(self) -> dict[str, float]:
+        config, recorded = self._sac, self._recorded
+        assert recorded is not None
+        shared = {name: getattr(config, name) for name in CrrConfig.__struct_fields__ if hasattr(config, name)}
+        settings = CrrConfig(**{**shared, "steps": config.offline})
+        count = min(_UPDATES, config.offline - self.updates)
+        losses = [
+            crr.update(
+                self.network, self._critics, self._optimizers, draw((recorded,), config.batch, self._rng), settings
+            )
+            for _ in range(count)
+        ]
+        self.updates += count
+        means = np.mean(losses, axis=0).tolist()
+        return {"policy_loss": means[0], "value_loss": means[1], "updates": self.updates}
+
+    def _act(self) -> dict[str, float]:
+        """Step the environments; what happened is kept."""
+        finished, rewards = Finished(), []
+        for k in range(_STEPS):
+            action = self._choose(self.steps + k * self._sac.envs)
+            features, mask = self._features, self._mask
+            observation, reward, terminated, truncated, info = self._envs.step(action)
+            self._see(observation, info)
+            following, next_mask = self._features, self._mask
+            if (over := terminated | truncated).any():
+                following = following.clone()
+                last = np.asarray(info["final_obs"], np.float32)[over]
+                following[torch.from_numpy(over)] = torch.from_numpy(self.network.prepare(last))
+                last_mask = torch.from_numpy(info["final_info"]["action_mask"] != 0)
+                next_mask = torch.where(torch.from_numpy(over)[:, None], last_mask, next_mask)
+            goes_on = torch.from_numpy(~terminated).float()
+            paid = torch.from_numpy(np.array(reward, np.float32))
+            self._recent.add(Batch(features, mask, torch.from_numpy(action), paid, following, next_mask, goes_on))
+            finished.add(info)
+            rewards.append(float(reward.mean()))
+        return {"episodes": finished.count, "reward": float(np.mean(rewards)), **finished.means()}
+
+    def _see(self, observation: Any, info: Mapping[str, Any]) -> None:
+        self._observation = np.array(observation)
+        self._features = torch.from_numpy(self.network.prepare(self._observation))
+        self._mask = torch.from_numpy(info["action_mask"].astype(bool))
+
+    @torch.inference_mode()
+    def _choose(self, step: int) -> np.ndarray:
+        """(N,) draws from the policy, or any valid action."""
+        config = self._sac
+        logits = log_probs(self.network.actor(self._features), self._mask).numpy()
+        share = min(step / config.epsilon_steps, 1.0)
+        epsilon = config.epsilon + share * (config.epsilon_last - config.epsilon)
+        anything = self._rng.random(len(logits)) < epsilon
+        even = np.where(self._mask.numpy(), 0.0, -1e8)
+        noise = self._rng.gumbel(size=logits.shape)  # Gumbel's trick
+        return np.asarray((np.where(anything[:, None], even, logits) + noise).argmax(1), np.int64)
+
+    def _learn(self) -> dict[str, float]:
+        config = self._sac
+        due = int(self.steps * config.updates) + config.offline
+        recorded = () if self._recorded is None else (self._recorded,)
+        losses = []
+        while self.updates < due:
+            batch = draw((*recorded, self._recent), config.batch, self._rng)
+            parts = self._log_temperature, self._optimizers, batch, config
+            losses.append(sac.update(self.network, self._critics, *parts))
+            self.updates += 1
+        return dict(zip(_COLUMNS, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
+
+    def policy(self) -> ChooseAll:
+        """The network's choices, as a deployed policy makes them."""
+        return NetworkActor(copy.deepcopy(self.network), self._draws).together
+
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """The network's."""
+        return self.network.state_dict()
+
+    def state(self) -> dict[str, Any]:
+        """All from which `restore` goes on exactly as from here."""
+        return {
+            "iteration": self.iteration,
+            "updates": self.updates,
+            "network": self.network.state_dict(),
+            "critics": self._critics.state_dict(),
+            "log_temperature": self._log_temperature.detach().clone(),
+            "optimizers": [each.state_dict() for each in self._optimizers],
+            "recent": self._recent.state(),
+            "envs": {name: as_tensor(value) for name, value in self._envs.get_state().items()},
+            "observation": torch.from_numpy(self._observation.copy()),
+            "mask": self._mask.clone(),
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`."""
+        self.iteration, self.updates = state["iteration"], state["updates"]
+        self.network.load_state_dict(state["network"])
+        self._critics.load_state_dict(state["critics"])
+        with torch.no_grad():
+            self._log_temperature.copy_(state["log_temperature"])
+        for optimizer, then in zip(self._optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(then)
+        self._recent.restore(state["recent"])
+        self._envs.set_state({name: as_array(value) for name, value in state["envs"].items()})
+        self._see(state["observation"].numpy(), {"action_mask": state["mask"].numpy()})
+        self._rng.bit_generator.state = state["rng"]
+
+    def close(self) -> None:
+        """End the environments."""
+        self._envs.close()
+
+
+_COLUMNS = sac.SacLosses._fields

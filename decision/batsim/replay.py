@@ -54,6 +54,22 @@ def replay(session: Path, agent: Responder) -> Replay:
     return Replay(same)
 
 
+def recorded_starts(session: Path) -> tuple[dict[str, float], int]:
+    """When each job was started (seconds), by id, whoever decided it; and how many replies there were.
+
+    Raises:
+        InputError: if the file is not a recording.
+    """
+    starts: dict[str, float] = {}
+    replies = 0
+    for _, _, reply in _exchanges(session):
+        replies += 1
+        for event in msgspec.json.decode(reply)["events"]:
+            if event["type"] == "EXECUTE_JOB":
+                starts[event["data"]["job_id"]] = float(event["timestamp"])
+    return starts, replies
+
+
 def _exchanges(session: Path) -> Iterator[tuple[int, bytes, bytes]]:
     """Each question's place in the recording, the question, and the recorded reply."""
     entries = list(enumerate(_read(session), start=1))

@@ -23,7 +23,17 @@ from .options import (
 
 _MOST = 100_000_000
 
-Policies = Annotated[list[str], typer.Argument(help="Heuristics, as for decision run.", metavar="POLICY...")]
+Policies = Annotated[
+    list[str] | None, typer.Argument(help="Heuristics, as for decision run.", metavar="POLICY...", show_default=False)
+]
+Session = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        help="Instead: what any scheduler did in a session that decision serve --record (or another recorder) wrote.",
+        metavar="SESSION.jsonl",
+    ),
+]
 Transitions = Annotated[
     int,
     typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST),
@@ -43,10 +53,11 @@ Changes = Annotated[
 
 
 def collect_command(
-    policies: Policies,
     platform: PlatformOption,
     workload: WorkloadOption,
     output: OutputFile,
+    policies: Policies = None,
+    session: Session = None,
     transitions: Transitions = 200_000,
     shares: Shares = None,
     preset: ForPreset = "dbf-bc",
@@ -66,12 +77,17 @@ def collect_command(
     waited. What a network sees is made again from that when it learns, so the
     file serves any observation, and 200,000 transitions take less than 1 MB.
 
+    --from takes one episode, the whole workload, from a recorded session instead.
+
     Examples:
 
       decision collect sjf+easy -p cluster.xml -w log.swf -o sjf.choices
 
       decision collect easy sjf+easy --share 0.75 --share 0.25 -p cluster.xml \\
           -w log.swf --transitions 100000 -o mixed.choices
+
+      decision collect --from session.jsonl -p cluster.xml -w work.json \\
+          -o theirs.choices
     """
     from decision.learn import require_learning
     from decision.learn.config import load_config
@@ -81,20 +97,27 @@ def collect_command(
     from .tables import print_dropped, print_json, simple_table
     from .terminal import note, stdout
 
-    weights = _shares(policies, shares)
+    if bool(policies) == (session is not None):
+        raise ConfigError("name policies, or a recorded session with --from, and not both")
     config = load_config(preset, changes or ())
     selection = read_selection(jobs, nodes, walltime, time_field)
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
     print_dropped(case.workloads)
     require_learning()
-    from decision.learn.choices import collect, write_choices
+    from decision.batsim.replay import recorded_starts
+    from decision.learn.choices import collect, from_session, whole_episode, write_choices
     from decision.learn.schedulers import choosing_setup
 
     announce_compilation()
     log = first_log(case)
+    if session is not None:
+        config = whole_episode(config, log.workload)
     setup = choosing_setup(config, log.workload, log.platform)
     with working("recording"):
-        sources, schedules = collect(weights, setup, transitions, seed)
+        if session is not None:
+            sources, schedules = from_session(session.name, *recorded_starts(session), setup)
+        else:
+            sources, schedules = collect(_shares(policies or [], shares), setup, transitions, seed)
     write_choices(output, schedules, setup, log.files, selection, sources, seed)
     if as_json:
         print_json({"choices": output, "bytes": Path(output).stat().st_size, "sources": sources})
@@ -104,6 +127,8 @@ def collect_command(
         table.add_row(source.policy, f"{source.episodes:,}", f"{source.transitions:,}")
     stdout().print(table)
     note(f"{output}: {Path(output).stat().st_size:,} bytes")
+    if session is not None:
+        note(f"one episode: train with --set env.jobs={setup.rules.jobs} --set env.online=false")
 
 
 def _shares(policies: list[str], shares: list[float] | None) -> dict[str, float]:

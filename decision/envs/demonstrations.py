@@ -54,6 +54,15 @@ class Demonstrations(NamedTuple):
         rows = np.flatnonzero(self.action >= 0)
         return rows[self.mask[rows, self.action[rows]]]
 
+    @property
+    def summary(self) -> str:
+        """How much there is, and how much of it could not be followed, in words."""
+        valid, made = len(self.choices), int(np.count_nonzero(self.action >= 0))
+        return (
+            f"{valid:,} choices; {made - valid:,} others are not allowed here, and {self.late:,} of {self.placed:,} "
+            "jobs begin later than recorded, as they were outside of the window"
+        )
+
 
 def record_schedules(policy: str, setup: Setup, transitions: int, seed: int) -> list[Schedule]:
     """Let a policy schedule random episodes until there are so many transitions.

@@ -2,9 +2,11 @@
 
 Design
 ------
-`ppo` is the algorithm on one page; `collector` lets a policy act in many environments side by side; `learner` puts
-both in turn. `evolution` is the other algorithm, and `ranking` what it learns: list scheduling, judged by whole
-schedules. `training` adds to either curves, checkpoints and a state from which a stopped run goes on bit by bit. With
+`ppo` is the algorithm on one page; `collector` lets a policy act in many environments side by side; `learner` puts both
+in turn. `evolution` is the other algorithm, and `ranking` what it learns: list scheduling, judged by whole schedules.
+`bc` and `crr` learn from recorded choices alone (`choices` has their files, `data_learner` the loop), and `sac` from
+these and from what it sees in environments (`sac_learner`); `critics` has their values of actions, `replay` their
+transitions. `training` adds to each curves, checkpoints and a state from which a stopped run goes on bit by bit. With
 `overlap` a rollout is collected while the learner still works on the one before it, so the policy that acts is one
 update old. It is old by exactly one, however fast either is, so a seed still gives one result; PPO's ratios are to the
 policy that acted. On two cores, taking turns with both is faster by a seventh. Rejected: actors that take whatever

@@ -22,8 +22,10 @@ from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, Text, file_facts
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, InputError
+from decision.model.workload import Workload
 
 from .checkpoint import Number, open_zip, read_packed
+from .config import TrainConfig
 
 _FORMAT = 1
 _HEAD = "choices.json"
@@ -77,6 +79,38 @@ def collect(
     return tuple(sources), schedules
 
 
+def whole_episode(config: TrainConfig, workload: Workload) -> TrainConfig:
+    """The config whose episodes are whole runs of a workload. Raises ConfigError if its scheduler has no such."""
+    try:
+        env = msgspec.structs.replace(config.env, jobs=len(workload.jobs), online=False)
+    except TypeError:
+        raise ConfigError(f"{config.scheduler} has no episodes that are whole runs; choose another preset") from None
+    return msgspec.structs.replace(config, env=env)
+
+
+def from_session(
+    name: str, starts: Mapping[str, float], replies: int, setup: Setup
+) -> tuple[tuple[Source, ...], list[Schedule]]:
+    """The schedule of a recorded session, as one episode.
+
+    Args:
+        name: of the session, for the file.
+        starts: when each job was started, seconds, by id.
+        replies: of its scheduler.
+        setup: of the environment, whose episodes are whole runs.
+
+    Raises:
+        InputError: if it started a job that the workload does not have, or none.
+    """
+    for job in starts.keys() - set(setup.trace.ids):
+        raise InputError(f"{name}: it starts job {job}, which the workload does not have; name the workload it was of")
+    if not starts:
+        raise InputError(f"{name}: no job was started in it; record a session with jobs")
+    start = np.array([starts.get(job, np.nan) for job in setup.trace.ids])
+    transitions = replies + len(starts)
+    return (Source(policy=name, episodes=1, transitions=transitions),), [Schedule(0, start, transitions)]
+
+
 def write_choices(
     path: Path,
     schedules: Sequence[Schedule],
@@ -102,11 +136,12 @@ def write_choices(
         sources=sources,
     )
     submit = setup.trace.truth.submit_time
+    waits = [each.start - submit[each.first :][: len(each.start)] for each in schedules]
     numbers = {
         "first": np.array([each.first for each in schedules]),
         "jobs": np.array([len(each.start) for each in schedules]),
         "transitions": np.array([each.transitions for each in schedules]),
-        "wait": np.concatenate([each.start - submit[each.first :][: len(each.start)] for each in schedules]),
+        "wait": np.maximum(np.concatenate(waits), 0.0),  # less is rounding
     }
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as zipped:

@@ -5,7 +5,6 @@ actions are exact sums. The weight of entropy is tuned so that the policy's entr
 valid actions of a state allow, times 0.98.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -73,7 +72,7 @@ def update(
         optimizers[2].zero_grad()
         (log_temperature * (entropy - wanted).mean()).backward()
         optimizers[2].step()
-    return SacLosses(policy_loss.item(), value_loss, float(entropy.mean()), math.exp(float(log_temperature)))
+    return SacLosses(policy_loss.item(), value_loss, float(entropy.mean()), float(temperature))
 
 
 def _mean(log: Tensor, values: Tensor, mask: Tensor) -> Tensor:

@@ -48,6 +48,7 @@ def train_scheduler(
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Learn; the checkpoint is the scheduler's name ``.ckpt`` in the folder.
 
@@ -60,12 +61,13 @@ def train_scheduler(
         selection: which jobs of its file the workload has.
         data: a file of recorded choices, for algorithms that learn from such.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
+        note: gets a line on recorded choices that the scheduler cannot make.
 
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
     scheduler = find_scheduler(config.scheduler)
-    inputs = _Inputs(platform, workload, files, selection, data)
+    inputs = _Inputs(platform, workload, files, selection, data, note)
     learning = _how_to_learn(scheduler, config, inputs)
     manifest = Manifest(
         decision=__version__,
@@ -90,6 +92,7 @@ class _Inputs(NamedTuple):
     files: Sequence[InputFacts]
     selection: Selection
     data: Path | None
+    note: Callable[[str], None]
 
 
 class _Learning(NamedTuple):
@@ -114,6 +117,7 @@ def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) ->
     data = seen = None
     if inputs.data is not None:
         data, seen = replay_choices(inputs.data, setup, inputs.files, inputs.selection)
+        inputs.note(f"{inputs.data}: {seen.summary}")
     if config.learn.replays:
         make = partial(make, data=seen)
     return _Learning(make, msgspec.to_builtins(setup.encoder), Validation(setup, workload), data)

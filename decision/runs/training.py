@@ -33,7 +33,7 @@ def train_to_folder(
         output: gets the checkpoint, the curves and the state.
         data: a file of recorded choices, for algorithms that learn from such.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
-        note: is told in a line if more steps give another result than one training of so many.
+        note: gets a line if more steps give another result than one training of so many, and on recorded choices.
         command: what the user typed, for ``run.json``.
 
     Returns:
@@ -59,6 +59,7 @@ def train_to_folder(
             resume=resume,
             stop=stop,
             report=report,
+            note=note,
         )
         if (steps := read_manifest(checkpoint).steps) < config.steps:
             raise Stopped(f"{steps:,} of {config.steps:,} steps are done")

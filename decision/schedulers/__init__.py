@@ -11,11 +11,11 @@ records. To add one: write a module like `rlscheduler` and a preset, and call `r
 entry point group ``decision.schedulers`` of your package. No other line changes.
 
 What a record computes in compiled code are entries (`decision.entry`) of the interfaces of `base`: BEGIN, OPEN, ACT,
-OBSERVE, REWARD, MEASURE. Compiled loops call them by address, so they are compiled once, and a scheduler from outside
-of this package costs its own kernels only. Training, the embedded engine and the process behind Batsim's messages call
-the same entries: an environment one step at a time, `ChoosingPolicy` a whole decision at a time, so that both make the
-same schedule. `registry` has the records; `cycles` says when a scheduler looks and what it sees then, `window` what two
-of them see of the queue.
+OBSERVE, REWARD, MEASURE, and FOLLOW, which turns recorded schedules into choices. Compiled loops call them by address,
+so they are compiled once, and a scheduler from outside of this package costs its own kernels only. Training, the
+embedded engine and the process behind Batsim's messages call the same entries: an environment one step at a time,
+`ChoosingPolicy` a whole decision at a time, so that both make the same schedule. `registry` has the records; `cycles`
+says when a scheduler looks and what it sees then, `window` what two of them see of the queue.
 
 What a decision has started so far is kept next to the state (`Cycles`), because only transitions write the state, and
 the decision is carried out at its end. Remaining times per core are kept as the times when they end, so that a step

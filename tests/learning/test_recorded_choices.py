@@ -1,0 +1,218 @@
+"""From policies to a file of choices, and from that to a checkpoint: from a shell's point of view, and in Python."""
+
+import csv
+import zipfile
+
+import numpy as np
+import pytest
+from helpers.learning_runs import write_log
+from typer.testing import CliRunner
+
+from decision.cli.app import app
+from decision.learn.checkpoint import read_manifest
+from decision.learn.choices import read_choices
+from decision.model.errors import InputError
+
+SMALL = ("--set", "env.jobs=40", "--set", "env.head=8", "--set", "env.tail=0")
+SAC = (*SMALL, "--set", "learn.envs=4", "--set", "learn.warmup=128", "--set", "learn.offline=150")
+
+
+def cli(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "160"})
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.swf"
+    write_log(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def platform(log):
+    path = log.with_name("p.xml")
+    assert cli("platform", "flat", "--hosts", 8, "-o", path).exit_code == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def choices(log, platform):
+    path = log.with_name("sjf.choices")
+    made = cli(
+        "collect",
+        "sjf+first-fit",
+        "fcfs",
+        "--share",
+        0.9,
+        "--share",
+        0.1,
+        "-p",
+        platform,
+        "-w",
+        log,
+        "-o",
+        path,
+        "--transitions",
+        6000,
+        *SMALL,
+    )
+    assert made.exit_code == 0, made.output
+    return path
+
+
+@pytest.fixture
+def train(log, platform, choices, tmp_path):
+    def run(preset, folder, *more, data=choices):
+        where = ("-p", platform, "-w", log, "-o", tmp_path / folder)
+        given = () if data is None else ("--data", data)
+        return cli("train", "dbf", "--preset", preset, *where, *given, *more)
+
+    return run
+
+
+def curve(folder):
+    return list(csv.DictReader((folder / "progress.csv").open()))
+
+
+def test_a_file_says_what_it_is_of_and_keeps_shares(choices, log):
+    head, numbers = read_choices(choices)
+    assert [source.policy for source in head.sources] == ["sjf+first-fit", "fcfs"]
+    one, other = (source.transitions for source in head.sources)
+    assert 5400 <= one < 5700
+    assert 600 <= other < 900
+    assert head.workload.name == "log.swf"
+    assert head.placed == 40
+    assert one + other == numbers["transitions"].sum()
+    assert choices.stat().st_size < 5 * (one + other), "a megabyte for 200,000 transitions"
+
+
+def test_the_same_seed_gives_the_same_bytes(choices, log, platform, tmp_path):
+    again = tmp_path / "again.choices"
+    cli(
+        "collect",
+        "sjf+first-fit",
+        "fcfs",
+        "--share",
+        0.9,
+        "--share",
+        0.1,
+        "-p",
+        platform,
+        "-w",
+        log,
+        "-o",
+        again,
+        "--transitions",
+        6000,
+        *SMALL,
+    )
+    assert again.read_bytes() == choices.read_bytes()
+
+
+def test_cloning_learns_to_choose_as_was_recorded_and_resumes(train, tmp_path, choices, log, platform):
+    done = train("dbf-bc", "whole", *SMALL, "--steps", 400)
+    assert done.exit_code == 0, done.output
+    assert "choices;" in done.stderr
+    rows = curve(tmp_path / "whole")
+    assert float(rows[-1]["agreement"]) > 0.9 > float(rows[1]["agreement"]) - 0.1
+    assert float(rows[-1]["validation_bounded_slowdown"]) < float(rows[0]["validation_bounded_slowdown"])
+    checkpoint = tmp_path / "whole" / "dbf.ckpt"
+    manifest = read_manifest(checkpoint)
+    assert (manifest.algorithm, manifest.data.name) == ("bc", "sjf.choices")
+    assert (
+        cli("run", "-p", platform, "-w", log, "--policy", checkpoint, "--force", "-o", tmp_path / "run").exit_code == 0
+    )
+
+    assert train("dbf-bc", "parts", *SMALL, "--steps", 200).exit_code == 0
+    assert train("dbf-bc", "parts", *SMALL, "--steps", 400, "--resume").exit_code == 0
+    assert (tmp_path / "parts" / "dbf.ckpt").read_bytes() == checkpoint.read_bytes()
+
+
+@pytest.mark.parametrize(("preset", "steps", "more"), [("dbf-crr", (100, 200), SMALL), ("dbf-sac", (256, 512), SAC)])
+def test_what_was_stopped_goes_on_as_if_it_had_not(train, tmp_path, preset, steps, more):
+    half, whole = steps
+    assert train(preset, "whole", *more, "--steps", whole).exit_code == 0
+    assert train(preset, "parts", *more, "--steps", half).exit_code == 0
+    resumed = train(preset, "parts", *more, "--steps", whole, "--resume")
+    assert resumed.exit_code == 0, resumed.output
+    one, other = (tmp_path / folder / "dbf.ckpt" for folder in ("whole", "parts"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_sac_learns_without_recorded_choices_too(train, tmp_path):
+    alone = (*SAC[:-2], "--steps", 512)
+    done = train("dbf-sac", "alone", *alone, data=None)
+    assert done.exit_code == 0, done.output
+    rows = curve(tmp_path / "alone")
+    assert float(rows[-1]["updates"]) == 128
+    assert float(rows[-1]["temperature"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("dbf-bc", "x", *SMALL, "--set", "env.jobs=41"), "collected with another number of placed jobs: 40, now 41"),
+        (("dbf-bc", "x", *SMALL, "--select", ":300"), "collected with another selection of jobs"),
+        (("dbf-compact", "x", *SMALL), "ppo does not learn from recorded choices; leave them out (--data)"),
+    ],
+)
+def test_choices_of_something_else_are_refused(train, arguments, says):
+    refused = train(*arguments)
+    assert refused.exit_code == 2
+    assert says in " ".join(refused.stderr.split())
+    assert refused.stderr.strip().splitlines()[-1].startswith("error:")
+
+
+def test_cloning_needs_choices(train):
+    refused = train("dbf-bc", "x", *SMALL, data=None)
+    assert refused.exit_code == 2
+    assert "bc learns from recorded choices: make some and name them (--data)" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("damage", ["cut", "not a zip", "other members", "negative waits"])
+def test_a_damaged_file_gets_one_line(choices, tmp_path, damage):
+    path = tmp_path / "damaged.choices"
+    data = choices.read_bytes()
+    if damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif damage == "not a zip":
+        path.write_text("choices")
+    else:
+        with zipfile.ZipFile(choices) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+            for name in old.namelist():
+                content = old.read(name)
+                if name == "wait" and damage == "negative waits":
+                    content = (np.frombuffer(content, "<f8") - 1e6).astype("<f8").tobytes()
+                if name != "first" or damage != "other members":
+                    new.writestr(name, content)
+    with pytest.raises(InputError, match=r"damaged.choices: "):
+        read_choices(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sjf", "sjf"), "a policy is named twice"),
+        (("sjf", "fcfs", "--share", "1"), "each of the 2 policies needs one"),
+        ((), "name policies, or a recorded session with --from"),
+        (("sjff",), "sjff"),
+        (("sjf", "--for", "ranking"), "ranking does not choose step by step"),
+    ],
+)
+def test_what_cannot_be_collected_is_refused(log, platform, tmp_path, arguments, says):
+    out = tmp_path / "x.choices"
+    refused = cli("collect", *arguments, "-p", platform, "-w", log, "-o", out)
+    assert refused.exit_code == 2
+    assert says in " ".join(refused.stderr.split())
+    assert not out.exists()
+
+
+def test_a_recorded_session_teaches_what_its_scheduler_did(root, tmp_path):
+    recorded, out = root / "tests" / "golden" / "sessions" / "first_fit_delay", tmp_path / "theirs.choices"
+    files = ("-p", recorded / "platform.xml", "-w", recorded / "workload0.json")
+    made = cli("collect", "--from", recorded / "session.jsonl", *files, "-o", out)
+    assert made.exit_code == 0, made.output
+    assert "one episode: train with --set env.jobs=" in made.stderr
+    _, numbers = read_choices(out)
+    waits = [float(job["waiting_time"]) for job in csv.DictReader((recorded / "out_jobs.csv").open())]
+    np.testing.assert_allclose(np.sort(numbers["wait"]), np.sort(waits), atol=1e-3)

@@ -52,11 +52,15 @@ class Critics(nn.Module):
 
     def values(self, features: Tensor) -> Tensor:
         """(n, A): the lowest of the networks' values."""
-        return self.mean + self.deviation * _outputs(self.networks, features).amin(0)
+        return self.lowest(self.normalised(features))
+
+    def lowest(self, normalised: Tensor) -> Tensor:
+        """(K, n, A) outputs of the networks to the lowest values."""
+        return self.mean + self.deviation * normalised.amin(0)
 
     def target_values(self, features: Tensor) -> Tensor:
         """(n, A): the same of the networks that follow."""
-        return self.mean + self.deviation * _outputs(self.targets, features).amin(0)
+        return self.lowest(_outputs(self.targets, features))
 
     @torch.no_grad()
     def rescale(self, targets: Tensor) -> None:
@@ -78,8 +82,7 @@ class Critics(nn.Module):
     @torch.no_grad()
     def follow(self, rate: float) -> None:
         """Move the networks of the targets by a share of the difference."""
-        for slow, fast in zip(self.targets.parameters(), self.networks.parameters(), strict=True):
-            slow.lerp_(fast, rate)
+        torch._foreach_lerp_(list(self.targets.parameters()), list(self.networks.parameters()), rate)
 
 
 def _outputs(networks: Iterable[nn.Module], features: Tensor) -> Tensor:

@@ -46,12 +46,12 @@ def update(
         next_probs = log_probs(network.actor(batch.next_features), batch.next_mask).exp()
         following = (next_probs * critics.target_values(batch.next_features)).sum(1)
         target = batch.reward * config.reward_scale + config.discount * batch.goes_on * following
-    value_loss = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
+    value_loss, values = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
     critics.follow(config.target_rate)
 
     logits = network.actor(batch.features)
     with torch.no_grad():
-        weight = _passes(logits, critics.values(batch.features), batch) if config.filter == "binary" else 1.0
+        weight = _passes(logits, values, batch) if config.filter == "binary" else 1.0
     policy_loss = (weight * clone_loss(logits, batch)).mean()
     optimizers[0].zero_grad()
     policy_loss.backward()
@@ -62,17 +62,18 @@ def update(
 
 def improve_critics(
     critics: Critics, optimizer: torch.optim.Optimizer, batch: Batch, target: Tensor, max_gradient: float
-) -> float:
-    """Move the values of the batch's choices towards the (n,) target; returns the loss."""
+) -> tuple[float, Tensor]:
+    """Move the values of the batch's choices towards the (n,) target; returns the loss, and (n, A) values of before."""
     critics.rescale(target)
     chosen = batch.action.expand(len(critics.networks), -1).unsqueeze(2)
-    found = critics.normalised(batch.features).gather(2, chosen).squeeze(2)
+    normalised = critics.normalised(batch.features)
+    found = normalised.gather(2, chosen).squeeze(2)
     loss = 0.5 * (found - critics.normalise(target)).square().mean(1).sum()
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(critics.networks.parameters(), max_gradient)
     optimizer.step()
-    return loss.item()
+    return loss.item(), critics.lowest(normalised.detach())
 
 
 def _passes(logits: Tensor, values: Tensor, batch: Batch) -> Tensor:

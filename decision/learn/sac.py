@@ -54,12 +54,10 @@ def update(
         soft = critics.target_values(batch.next_features) - temperature * next_log
         following = _mean(next_log, soft, batch.next_mask)
         target = batch.reward * config.reward_scale + config.discount * batch.goes_on * following
-    value_loss = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
+    value_loss, values = improve_critics(critics, optimizers[1], batch, target, config.max_gradient)
     critics.follow(config.target_rate)
 
     log = log_probs(network.actor(batch.features), batch.mask)
-    with torch.no_grad():
-        values = critics.values(batch.features)
     policy_loss = _mean(log, temperature * log - values, batch.mask).mean()
     optimizers[0].zero_grad()
     policy_loss.backward()

@@ -7,7 +7,7 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 import numpy as np
 
 from decision.draws import next_word, uniform
-from decision.engine.kernels.arrays import ASK, BAD_COMMAND, GROW
+from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import advance, load_reply, rewind
 from decision.engine.kernels.switches import forget_requests
@@ -16,6 +16,7 @@ from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import CALL_AT, START, add, clear
 from decision.policies.prepared import ask
+from decision.policies.servers import see_servers
 from decision.schedulers.base import (
     CYCLE_ENDS,
     STEP_ENDS,
@@ -26,22 +27,26 @@ from decision.schedulers.base import (
     call_open,
     call_reward,
 )
-from decision.schedulers.cycles import FREE, LENGTH, begin_decision, forget, show_arrival
+from decision.schedulers.cycles import BUSY, FREE, LENGTH, begin_decision, forget, show_arrival
 from decision.schedulers.progress import (
     ARRIVED,
     BASELINE_SLOWDOWN,
     BEGAN,
+    COUNTED,
     ENDS_AT,
     FIRST_ROW,
+    IDLE_SERVERS,
     JOULES,
     LAST_ROW,
     LOAD,
     REFUSED_PLAN,
     RETURN,
     STEPS,
+    SWITCHED,
     TERMINATED,
     TIMED,
     TRUNCATED,
+    WASTED,
     is_over,
     mean_slowdown,
 )
@@ -57,18 +62,38 @@ _SHARED_METRICS = len(EPISODE_METRICS)
 def begin_episode(env, rules, kernels, beginning):
     """A new episode, up to its first choice. `beginning` is an index into `Beginnings`, or RANDOM (-1)."""
     if beginning < 0:
-        word = env.progress.word
-        beginning = np.int64(uniform(word[0]) * len(env.beginnings.row))
-        word[0] = next_word(word[0])
+        beginning = _draw_beginning(env)
     restart(env, rules, kernels, beginning)
-    _to_next_choice(env, rules, kernels)
+    _to_first_choice(env, rules, kernels)
     if rules.baseline_action >= 0:
         while not is_over(env.progress):
             step(env, rules, kernels, rules.baseline_action)
         baseline = mean_slowdown(env.progress)
         restart(env, rules, kernels, beginning)
         env.progress.total[BASELINE_SLOWDOWN] = baseline
-        _to_next_choice(env, rules, kernels)
+        _to_first_choice(env, rules, kernels)
+
+
+@kernel
+def _draw_beginning(env):
+    """Any of a group's beginnings, which is any of the groups."""
+    group, word = env.beginnings.group, env.progress.word
+    place = uniform(word[0]) * (len(group) - 1)
+    word[0] = next_word(word[0])
+    which = np.int64(place)
+    first, end = group[which], group[which + 1]
+    return env.beginnings.member[first + np.int64((place - which) * (end - first))]
+
+
+@kernel
+def _to_first_choice(env, rules, kernels):
+    """From the beginning of an episode."""
+    if rules.opens_first:
+        env.cycles.call[0] = -np.inf
+        begin_decision(env.state, env.cycles)
+        if _open(env, rules, kernels):
+            return
+    _to_next_choice(env, rules, kernels)
 
 
 @kernel
@@ -82,6 +107,7 @@ def restart(env, rules, kernels, beginning):
     total[:] = 0.0
     total[BEGAN] = clock
     total[ENDS_AT] = beginnings.end[beginning]
+    total[COUNTED] = beginnings.counted[beginning]
     number[TIMED] = total[ENDS_AT] == np.inf
     first, last = number[FIRST_ROW], number[LAST_ROW]
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
@@ -135,11 +161,17 @@ def measure_all(env, kernels, out):
 def _to_next_choice(env, rules, kernels):
     """Go from cycle to cycle until there is something to choose, or the episode is over."""
     while _to_next_cycle(env, rules):
-        planned = env.plan.count[0]
-        opened = call_open(kernels.open, (env.state, env.facts, env.cycles, env.plan, env.memory)) != 0
-        place_planned(env, rules, planned)
-        if opened or is_over(env.progress):
+        if _open(env, rules, kernels) or is_over(env.progress):
             return
+
+
+@kernel
+def _open(env, rules, kernels):
+    """Begin a cycle; whether there is something to choose in it."""
+    planned = env.plan.count[0]
+    opened = call_open(kernels.open, (env.state, env.facts, env.cycles, env.plan, env.memory)) != 0
+    place_planned(env, rules, planned)
+    return opened
 
 
 @kernel
@@ -181,6 +213,7 @@ def _to_next_decision(env, rules):
         if env.plan.kind[at] == START:
             env.cycles.number[LENGTH] -= 1
             env.cycles.number[FREE] -= env.state.size[env.plan.job[at]]
+            env.cycles.number[BUSY] += env.state.size[env.plan.job[at]]
     place_planned(env, rules, 0)
     if is_over(env.progress) or not _to_next_question(env, rules, _ALL):
         return
@@ -193,12 +226,13 @@ def _to_next_decision(env, rules):
 def _to_next_question(env, rules, window):
     """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more."""
     world, state, plan, progress = world_of(env), env.state, env.plan, env.progress
-    before = state.now[0]
+    before, idle, watts, switched = state.now[0], 0, 0.0, 0
     if progress.number[TIMED] == 0:  # so that it ends at that very instant
         progress.number[TIMED] = 1
         plan.time[add(plan, CALL_AT, -1)] = progress.total[ENDS_AT]
     if rules.energy:
         forget_requests(world)
+        idle, watts, switched = see_servers(state, env.facts, plan)
     if not load_reply(world, before):
         raise InternalError("an environment has no room for a decision")
     code = advance(world)
@@ -208,13 +242,25 @@ def _to_next_question(env, rules, window):
     add_time(env, window, state.now[0] - before)
     if rules.energy:
         progress.total[JOULES] = joules_now(world)
+        _count_servers(progress, before, state.now[0], idle, watts, switched)
     if code == ASK and state.now[0] < progress.total[ENDS_AT] - TOLERANCE:
         return True
     if code == ASK:
         begin_decision(state, env.cycles)  # for the last observation
     progress.number[REFUSED_PLAN] = code == BAD_COMMAND
-    progress.number[TRUNCATED] = 1
+    progress.number[TERMINATED if rules.drains and code in (DONE, DEADLOCK) else TRUNCATED] = 1
     return False
+
+
+@kernel
+def _count_servers(progress, begin, end, idle, watts, switched):
+    """Add up what servers did between two times (seconds), from when on it counts."""
+    total, counted = progress.total, progress.total[COUNTED]
+    seconds = max(end - max(begin, counted), 0.0)
+    total[IDLE_SERVERS] += idle * seconds
+    total[WASTED] += watts * seconds
+    if begin >= counted:
+        progress.number[SWITCHED] += switched
 
 
 @kernel

@@ -14,6 +14,7 @@ from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs
 from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
+from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
 from decision.model.demand import sizes
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
@@ -49,7 +50,11 @@ class Beginnings(Bundle):
     last: I8  # (B,) one past the last row that may come
     clock: F8  # (B,) seconds: when the episode begins
     end: F8  # (B,) seconds: when it is cut off, inf where it is not
+    counted: F8  # (B,) seconds: from when on what servers waste is counted
     pstate: I4  # (H,) pstates of the hosts at the beginning
+    # a random episode is of one of G groups, and then any of it
+    member: I8  # (B,) indices of beginnings, by group
+    group: I8  # (G + 1,) where each group begins in it
 
 
 class Rules(NamedTuple):
@@ -64,6 +69,8 @@ class Rules(NamedTuple):
     window: int  # jobs of the queue that are seen
     baseline_action: int  # `ChoosingScheduler.baseline_action`
     energy: int  # 1 where energy is simulated, and hosts may sleep
+    opens_first: int  # `ChoosingScheduler.opens_first`
+    drains: int  # 1: it terminates when nothing can happen any more; 0: that truncates it
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -187,7 +194,34 @@ def make_episodes(
         ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
     """
     truth, names = build_truth([workload], [], "training environments have no network")
-    count, submit = len(names), truth.submit_time
+    beginnings = _days(truth, episodes) if episodes.days is not None else _rows(truth, episodes)
+    arrivals = max(int((beginnings.last - beginnings.row).max()), 1)
+    jobs = len(names) if episodes.jobs is None else episodes.jobs
+    choices = min(jobs, arrivals) + scheduler.choices_per_job * arrivals + 2
+    rules = Rules(
+        jobs=arrivals + 1 if episodes.days else jobs,
+        horizon=int(episodes.horizon),
+        arrivals=arrivals,
+        gives_up=int(episodes.online and episodes.seconds == np.inf and episodes.days is None),
+        steps=choices if episodes.steps is None else episodes.steps,
+        steps_end=int(episodes.steps_end),
+        window=window,
+        baseline_action=scheduler.baseline_action,
+        energy=int(scheduler.energy),
+        opens_first=int(scheduler.opens_first),
+        drains=int(episodes.days is not None),
+    )
+    pstate = np.array([host.initial_pstate for host in platform.hosts], np.int32)
+    trace = _repeated(truth, names, arrivals)
+    if episodes.days is not None:
+        trace = msgspec.structs.replace(trace, truth=_by_day(trace.truth, episodes.days))
+    return trace, beginnings._replace(pstate=pstate), rules
+
+
+def _rows(truth: Truth, episodes: Episodes) -> Beginnings:
+    """Where episodes may begin in a workload without end; hosts are not known yet."""
+    submit = truth.submit_time
+    count = len(submit)
     rows = np.arange(count) if episodes.rows is None else np.array(episodes.rows, np.int64)
     if not len(rows) or rows.min() < 0 or rows.max() >= count or (np.diff(rows) <= 0).any():
         raise ConfigError(f"rows: episodes must begin at jobs from 0 to {count - 1}, each named once and in order")
@@ -196,27 +230,44 @@ def make_episodes(
         raise ConfigError("begins: there must be one instant for each of rows, at the job's submission or before it")
     end = clock + episodes.seconds
     jobs = count if episodes.jobs is None else episodes.jobs
-    gives_up = episodes.online and episodes.seconds == np.inf
     if episodes.seconds == np.inf:
         last = rows + (ARRIVALS * jobs if episodes.online else jobs)
     else:
         last = np.maximum(_first_rows_at(submit, end, episodes.online), rows)
-    arrivals = max(int((last - rows).max()), 1)
-    choices = min(jobs, arrivals) + scheduler.choices_per_job * arrivals + 2
-    rules = Rules(
-        jobs=jobs,
-        horizon=int(episodes.horizon),
-        arrivals=arrivals,
-        gives_up=int(gives_up),
-        steps=choices if episodes.steps is None else episodes.steps,
-        steps_end=int(episodes.steps_end),
-        window=window,
-        baseline_action=scheduler.baseline_action,
-        energy=int(scheduler.energy),
-    )
-    pstate = np.array([host.initial_pstate for host in platform.hosts], np.int32)
-    beginnings = Beginnings(row=rows, last=last, clock=clock, end=end, pstate=pstate)
-    return _repeated(truth, names, arrivals), beginnings, rules
+    return _beginnings(rows, last, clock, end, clock, np.zeros(len(rows), np.int64))
+
+
+def _days(truth: Truth, episodes: Episodes) -> Beginnings:
+    """Days, each with a clock of its own; hosts are not known yet."""
+    days = episodes.days or ()
+    rows = np.array([day.first for day in days], np.int64)
+    clock = np.zeros(len(rows))
+    last = rows + [day.jobs for day in days]
+    group = sequential_groups(truth.submit_time, days)
+    return _beginnings(rows, last, clock, clock + episodes.seconds, clock + DAY_LEAD, group)
+
+
+def _beginnings(
+    row: NDArray[np.int64],
+    last: NDArray[np.int64],
+    clock: NDArray[np.float64],
+    end: NDArray[np.float64],
+    counted: NDArray[np.float64],
+    group: NDArray[np.int64],
+) -> Beginnings:
+    sizes = np.bincount(group)
+    bounds = np.concatenate(([0], np.cumsum(sizes[sizes > 0])))
+    member = np.argsort(group, kind="stable")
+    none = np.zeros(0, np.int32)
+    return Beginnings(row=row, last=last, clock=clock, end=end, counted=counted, pstate=none, member=member, group=bounds)
+
+
+def _by_day(truth: Truth, days: tuple[BusyDay, ...]) -> Truth:
+    """The same jobs, those of each day at the times of its own clock."""
+    submit = truth.submit_time.copy()
+    for day in days:
+        submit[day.first : day.first + day.jobs] += DAY_LEAD - day.midnight
+    return truth._replace(submit_time=submit)
 
 
 def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repeats: bool) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ within a log are not followed, so that each day has 24 hours.
 
 import datetime
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +19,8 @@ from .workload import Workload
 
 DAY = 86_400  # seconds
 DAY_LEAD = 3600.0  # seconds from the beginning of a day's own run to its midnight: idle servers fall asleep in it
+SEQUENTIAL = 300.0  # seconds; closer submissions are sequential
+GROUPS = 5  # of days: fifths of their share of sequential submissions
 _FEWEST_OF_A_DAY = 2  # submissions
 LAST_DATE = 253_402_300_799.0  # the end of the year 9999, in seconds since 1970
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -100,8 +103,8 @@ class BusyDay(NamedTuple):
 
 
 def busy_days(workload: Workload) -> list[BusyDay]:
-    """The days with two submissions or more, of a workload whose jobs are in order of submission."""
-    day, first, jobs = np.unique(days(workload), return_index=True, return_counts=True)
+    """The days with two submissions or more."""
+    day, first, jobs = np.unique(np.sort(days(workload)), return_index=True, return_counts=True)
     rows = zip(day.tolist(), first.tolist(), jobs.tolist(), strict=True)
     return [BusyDay(midnight(workload, d), f, n) for d, f, n in rows if n >= _FEWEST_OF_A_DAY]
 
@@ -119,6 +122,18 @@ def chosen_days(workload: Workload, chosen: slice) -> list[BusyDay]:
         there_are = f"it has {len(found):,} days with two submissions or more, counted from 0"
         raise ConfigError(f"{where}: no day is left of {asked}; {there_are}", field="days")
     return found[chosen]
+
+
+def sequential_groups(submit: Floats, days: Sequence[BusyDay]) -> Ints:
+    """The group of each day, from 0 on: in which fifth its share of sequential submissions is.
+
+    Args:
+        submit: (J,) seconds, ascending: when all jobs are submitted.
+        days: of these jobs.
+    """
+    gaps = (np.diff(submit[day.first : day.first + day.jobs]) for day in days)
+    share = np.array([(gap < SEQUENTIAL).sum() / (len(gap) + 1) for gap in gaps])
+    return np.minimum((share * GROUPS).astype(np.int64), GROUPS - 1)
 
 
 def of_day(workload: Workload, day: BusyDay) -> Workload:

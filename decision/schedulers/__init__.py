@@ -27,7 +27,17 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 (Batsim reports them at once, and the second would see what the first saw).
 """
 
-from . import dbf, inspector, learned, packing, prices, ranking, repair, rlscheduler  # each registers its record
+from . import (  # each registers its record
+    dbf,
+    deepscheduling,
+    inspector,
+    learned,
+    packing,
+    prices,
+    ranking,
+    repair,
+    rlscheduler,
+)
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
@@ -41,6 +51,7 @@ __all__ = [
     "ParametricScheduler",
     "Scheduler",
     "dbf",
+    "deepscheduling",
     "find_scheduler",
     "inspector",
     "learned",

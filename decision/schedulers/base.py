@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from decision.bundle import F4, F8, I1, Bundle
 from decision.entry import Entry, Interface
+from decision.model.dates import BusyDay
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
@@ -180,6 +181,17 @@ class Layout(NamedTuple):
     endless: bool  # whether a wait w is w / (w + longest), or else w / longest, and 1 from there on
 
 
+class Sequences(NamedTuple):
+    """What stands where in an observation of three sequences, entry after entry, of so many numbers each.
+
+    Action 0 lets time pass, action k is about the k-th job.
+    """
+
+    jobs: tuple[int, int]  # entries, and numbers of each
+    running: tuple[int, int]
+    snapshots: tuple[int, int]  # the oldest first
+
+
 class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     """What begins and ends an episode.
 
@@ -195,6 +207,10 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = np.inf  # after which it is cut off
     steps: int | None = None  # choices after which it is cut off; None: as many as can be
     steps_end: bool = False  # whether it terminates then, which is part of what is learned, and is not cut off
+    days: tuple[BusyDay, ...] | None = None  # each an episode of its own, as `decision.model.dates.of_day` has it
+
+    # It terminates when nothing can happen any more: all jobs are over, and all servers sleep that may. A random one
+    # is of one of the groups of days that there are (`decision.model.dates.sequential_groups`), and then of its days.
 
 
 class Scheduler:
@@ -245,6 +261,7 @@ class ChoosingScheduler(Scheduler):
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
     calls: ClassVar[bool] = False  # whether it asks for cycles (`cycles.call_at`)
+    opens_first: ClassVar[bool] = False  # whether a run begins with a cycle, before any job comes
 
     begin: ClassVar[Entry] = forget_nothing
     open: ClassVar[Entry] = open_always
@@ -274,7 +291,7 @@ class ChoosingScheduler(Scheduler):
         """Numbers for the kernel `reward`: `EpisodeProgress.parameters`."""
         return ()
 
-    def layout(self, encoder: Any) -> Layout | None:
+    def layout(self, encoder: Any) -> Layout | Sequences | None:
         """Where the cluster and the jobs are in an observation, for networks that want to know."""
         return None
 

@@ -19,6 +19,7 @@ from decision.policies.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_i
 from decision.state.bitmap import remove_interval
 from decision.state.cluster import (
     N_CAPACITY_CHANGES,
+    N_COMPUTING,
     N_ENDED,
     N_FREE,
     N_JOBS,
@@ -37,7 +38,8 @@ FREE = 3  # hosts that this decision leaves free so far
 SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
 RUNNING = 5  # jobs that run once the last decision is carried out, -1 before the first one
 _REVISIONS_SEEN = 6  # revisions of the state when `until` was last computed for all hosts
-N_CYCLE_NUMBERS = 7
+BUSY = 7  # hosts that compute once this decision is carried out
+N_CYCLE_NUMBERS = 8
 
 
 class Cycles(Bundle):
@@ -97,6 +99,7 @@ def begin_decision(state, cycles):
     number[LENGTH] = old
     number[NEXT_SHOWN] = old
     number[FREE] = count[N_FREE]
+    number[BUSY] = count[N_COMPUTING]
     number[RUNNING] = count[N_RUNNING]
     return count[N_ENDED] > 0 or moved or called
 
@@ -131,6 +134,7 @@ def note_start(state, cycles, plan, at, action):
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
     number[FREE] -= state.size[job]
+    number[BUSY] += state.size[job]
     number[RUNNING] += 1
     number[LENGTH] -= 1
     for i in range(at, number[LENGTH]):

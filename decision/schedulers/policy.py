@@ -68,6 +68,8 @@ class ChoosingPolicy:
         self.encoder.check_arrays(len(state.host_state), self._observation, self._mask)
         if kept is None:
             cycles, memory = new_cycles(state), self.encoder.new_memory(state)
+            if self.scheduler.opens_first:
+                cycles.call[0] = -np.inf
         else:
             cycles, memory = grow_cycles(kept[2], state), self.encoder.with_room(kept[3], state)
         kernels = self.scheduler.kernels()

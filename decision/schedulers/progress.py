@@ -13,7 +13,8 @@ TRUNCATED = 5  # 1 once it was cut off: by time, steps, arrivals, a horizon, or 
 LAST_ROW = 6  # one past the last row of the trace that may come
 TIMED = 7  # 1 once the engine was asked to stop at ENDS_AT
 REFUSED_PLAN = 8  # 1 once a plan could not be carried out
-N_NUMBERS = 9
+SWITCHED = 9  # servers that were asked to wake or to sleep since COUNTED
+N_NUMBERS = 10
 
 # EpisodeProgress.total
 RETURN = 0  # sum of rewards
@@ -37,7 +38,11 @@ ENDS_AT = 15  # seconds: when the episode is cut off, inf where it is not
 # and of the jobs that were placed
 WORK = 16  # core-seconds that they really run
 LAST_END = 17  # seconds: when the last of them ends
-N_TOTALS = 18
+# and of servers, where energy is simulated
+COUNTED = 18  # seconds: from when on they are counted
+IDLE_SERVERS = 19  # server-seconds in which all of a server was awake and nothing ran on it
+WASTED = 20  # joules of these, and of servers that woke or fell asleep
+N_TOTALS = 21
 
 
 class EpisodeProgress(Bundle):

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.model.dates import DAY
+from decision.model.dates import DAY, GROUPS, SEQUENTIAL
 from decision.model.demand import runtimes, sizes, submit_times, walltimes
 from decision.model.errors import ConfigError
 from decision.model.record import Floats, Ints
@@ -34,8 +34,6 @@ from decision.model.workload import Workload
 from ..jobs import DAY_WEIGHTS, HOUR_WEIGHTS, workload_of, zipf_users
 
 Flags = NDArray[np.bool_]
-
-SEQUENTIAL = 300.0  # seconds; closer submissions are sequential
 
 _FEWEST = (2, 3, 4, 5, 8)  # submissions of a day of each group, such that its share can fall into the group's fifth
 _SPREAD, _FURTHEST = 0.8, 2.5  # of the logarithm of submissions per day; and its bound, in standard deviations
@@ -136,7 +134,6 @@ def _sorted_within(day: Ints, begins: Floats, follows: Flags) -> Floats:
     return ordered[np.cumsum(~follows) - 1]
 
 
-GROUPS = 5
 
 
 class Habits(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,401 @@
+"""DeepScheduling in compiled code: jobs that are bound to servers, minutes, and what is seen.
+
+What happens at an instant is as in `decision.policies.booking`, whose state of bound jobs is a part of the memory here:
+bound jobs start, servers that are due fall asleep, and then there is a choice, if the minute is over. A job that is
+bound waits in the queue of the cycles until it starts, but is no longer seen there.
+"""
+
+import math
+
+import numpy as np
+
+from decision.bundle import F4, F8, I4, I8
+from decision.jit import kernel
+from decision.model.dates import DAY, DAY_LEAD
+from decision.policies.booking import (
+    ASLEEP,
+    DOZING,
+    Booking,
+    bind,
+    count_available,
+    follow,
+    is_bound,
+    next_timeout,
+    pick,
+    sleep_due,
+    start_due,
+    wake_bound,
+)
+from decision.policies.capacity import TOLERANCE
+from decision.policies.plan_arrays import START
+from decision.state.bitmap import has_host
+from decision.state.cluster import (
+    N_COMPUTING,
+    N_ENDED,
+    N_IDLE,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    N_SLEEPING,
+    N_SWITCHING_OFF,
+    N_SWITCHING_ON,
+)
+
+from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
+from .cycles import BUSY, LENGTH, NEXT_SHOWN, RUNNING, call_at, note_start
+from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
+
+SEEN = 20  # jobs of the queue, jobs that run, and snapshots
+JOB_NUMBERS, SNAPSHOT_NUMBERS = 3, 8
+WIDTH = (2 * JOB_NUMBERS + SNAPSHOT_NUMBERS) * SEEN
+VOID = 0  # action; action k is the k-th job
+_RECENT = 20  # jobs of a user that tell what share of a walltime the next one uses
+_MINUTE = 60.0  # seconds
+_LONGEST_QUEUE = 4500.0  # jobs that count as 1
+
+# DeepSchedulingMemory.setting
+LONGEST = 0  # seconds: the longest walltime
+TIMEOUT = 1  # seconds after which an idle server sleeps
+MASKED = 2  # 1 where only jobs that fit can be chosen
+N_SETTINGS = 3
+
+# DeepSchedulingMemory.counted
+SHOWN = 0  # jobs in the window
+AVAILABLE = 1  # cores that a job can be bound to
+_DOZING = 2  # cores that this decision puts to sleep
+_SNAPSHOTS = 3  # so far, SEEN at most
+N_COUNTED = 4
+
+# DeepSchedulingMemory.at
+NEXT = 0  # seconds: when the next choice is due; -inf where any event is
+_SINCE = 1  # seconds: when the sum below was last brought up to date
+_RATE = 2  # sum of 1 / walltime over the jobs of the window, since then
+_URGED = 3  # what it adds up to over time
+_PAID = 4  # rewards so far
+LAST = 5  # seconds: when time last began to pass by a choice, or for want of one
+N_TIMES = 6
+
+
+class DeepSchedulingMemory(Booking):
+    """The encoder as numbers, who is bound, and what was seen. J jobs, K >= 2 J places for users, a power of two."""
+
+    setting: F8  # (N_SETTINGS,)
+    counted: I8  # (N_COUNTED,)
+    at: F8  # (N_TIMES,)
+    window: I4  # (SEEN,) the first jobs of the queue that are not bound
+    agenda: I4  # (SEEN,) scratch: jobs that run and end first
+    agenda_end: F8  # (SEEN,) seconds: when they do by their walltimes
+    snapshot: F4  # (SEEN * SNAPSHOT_NUMBERS,) the oldest first
+    user: I4  # (K,) numbers of users, -1 where there is none
+    last: I4  # (K,) the job of each that ended last
+    confidence: F8  # (K,) mean share of their walltimes that its last jobs used
+    previous: I4  # (J,) the job of the same user that ended before, -1 for none
+
+
+@BEGIN.entry_with(DeepSchedulingMemory)
+def begin(state, facts, memory):
+    """Nobody is bound, and nobody known."""
+    memory.bound_to[:] = -1
+    memory.bound_count[0] = 0
+    memory.counted[:] = 0
+    memory.at[:] = 0.0
+    memory.at[NEXT] = memory.at[LAST] = -np.inf
+    memory.user[:] = -1
+    return 0
+
+
+# --- Confidence of users -------------------------------------------------------------------------------------------
+
+
+@kernel
+def place_of(memory, user):
+    """Where a user is, or is to be."""
+    mask = len(memory.user) - 1
+    at = (user * 40503) & mask
+    while memory.user[at] != user and memory.user[at] >= 0:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def confidence_in(state, memory, job):
+    """Mean share of the walltime that the last jobs of the job's user took; 1 where none has ended, or none is known."""
+    user = state.user[job]
+    if user < 0:
+        return 1.0
+    at = place_of(memory, user)
+    return memory.confidence[at] if memory.user[at] == user else 1.0
+
+
+@kernel
+def _learn_from(state, memory, job):
+    """A job has ended."""
+    user = state.user[job]
+    if user < 0 or not state.end_time[job] >= state.start_time[job]:
+        return
+    at = place_of(memory, user)
+    memory.previous[job] = memory.last[at] if memory.user[at] == user else -1
+    memory.user[at], memory.last[at] = user, job
+    total, count = 0.0, 0
+    while job >= 0 and count < _RECENT:
+        total += min((state.end_time[job] - state.start_time[job]) / state.walltime[job], 1.0)
+        count += 1
+        job = memory.previous[job]
+    memory.confidence[at] = total / count
+
+
+# --- What happens at an instant ------------------------------------------------------------------------------------
+
+
+@OPEN.entry_with(DeepSchedulingMemory)
+def look(state, facts, cycles, plan, memory):
+    """Do what is due, see all that comes at one instant together; whether there is something to choose."""
+    if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
+        return 0
+    _add_up(state, memory)
+    for i in range(state.count[N_ENDED]):
+        _learn_from(state, memory, state.ended[i])
+    follow(state, memory)
+    planned = plan.count[0]
+    start_due(state, memory, plan)
+    _note_starts(state, cycles, plan, planned)
+    sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
+    memory.counted[AVAILABLE] = count_available(memory)
+    memory.counted[_DOZING] = _count_dozing(state, memory)
+    _fill_window(cycles, memory)
+    if _is_due(state, memory):
+        if state.count[N_JOBS] > 0 and _offers(state, memory):
+            _take_snapshot(state, facts, cycles, memory)
+            return 1
+        _set_next(state, memory)
+    _let_time_pass(state, facts, cycles, plan, memory)
+    return 0
+
+
+@ACT.entry_with(DeepSchedulingMemory)
+def choose(state, facts, cycles, plan, memory, action):
+    """Bind a job of the window, if it fits; anything else lets time pass."""
+    job = memory.window[action - 1] if 1 <= action <= memory.counted[SHOWN] else -1
+    if job >= 0 and fits(state, memory, job):
+        picked, planned = np.zeros(len(plan.free), np.uint64), plan.count[0]
+        pick(facts, memory, plan, state.size[job], False, True, picked)
+        bind(facts, memory, plan, job, picked)
+        _note_starts(state, cycles, plan, planned)
+        memory.counted[AVAILABLE] -= state.size[job]
+        _fill_window(cycles, memory)
+        if _offers(state, memory):
+            _take_snapshot(state, facts, cycles, memory)
+            return 1
+    _set_next(state, memory)
+    _let_time_pass(state, facts, cycles, plan, memory)
+    return 0
+
+
+@kernel
+def _is_due(state, memory):
+    """Whether the minute is over; where no job waits, an event must be later than the last choice."""
+    now, at = state.now[0], memory.at
+    return at[NEXT] <= now + TOLERANCE and (memory.counted[SHOWN] > 0 or now > at[LAST] + TOLERANCE)
+
+
+@kernel
+def fits(state, memory, job):
+    """Whether there are servers for a job, asleep or not."""
+    return state.size[job] <= memory.counted[AVAILABLE]
+
+
+@kernel
+def _offers(state, memory):
+    """Whether there is a choice: with masks only where a job fits."""
+    if memory.setting[MASKED] == 0.0:
+        return True
+    found = False
+    for i in range(memory.counted[SHOWN]):
+        found |= fits(state, memory, memory.window[i])
+    return found
+
+
+@kernel
+def _note_starts(state, cycles, plan, begin):
+    """The jobs leave the queue that the plan starts from its action `begin` on."""
+    for action in range(begin, plan.count[0]):
+        if plan.kind[action] == START:
+            at = 0
+            while cycles.queue[at] != plan.job[action]:
+                at += 1
+            note_start(state, cycles, plan, at, action)
+
+
+@kernel
+def _fill_window(cycles, memory):
+    """The first jobs that are not bound."""
+    shown = at = 0
+    while shown < SEEN and at < cycles.number[LENGTH]:
+        job = cycles.queue[at]
+        if not is_bound(memory, job):
+            memory.window[shown] = job
+            shown += 1
+        at += 1
+    memory.counted[SHOWN] = shown
+
+
+@kernel
+def _set_next(state, memory):
+    """A minute passes while jobs wait; else the next event is awaited."""
+    memory.at[LAST] = state.now[0]
+    memory.at[NEXT] = state.now[0] + _MINUTE if memory.counted[SHOWN] > 0 else -np.inf
+
+
+@kernel
+def _let_time_pass(state, facts, cycles, plan, memory):
+    """Wake servers, and ask to be called for the next minute or timeout."""
+    wake_bound(state, facts, memory, plan)
+    urge = 0.0
+    for i in range(memory.counted[SHOWN]):
+        urge += 1.0 / state.walltime[memory.window[i]]
+    memory.at[_RATE] = urge
+    due = next_timeout(state, facts, plan, memory.setting[TIMEOUT])
+    if memory.at[NEXT] > state.now[0]:
+        due = min(due, memory.at[NEXT])
+    if due < cycles.call[0] - TOLERANCE:
+        call_at(cycles, plan, due)
+
+
+@kernel
+def _add_up(state, memory):
+    at, now = memory.at, state.now[0]
+    at[_URGED] += at[_RATE] * (now - at[_SINCE])
+    at[_SINCE] = now
+
+
+# --- What is seen, and paid ----------------------------------------------------------------------------------------
+
+
+@kernel
+def _count_dozing(state, memory):
+    dozing = 0
+    for host in range(len(memory.rank)):
+        dozing += memory.rank[host] == DOZING and has_host(state.free, host)
+    return dozing
+
+
+@kernel
+def _count_woken(facts, memory):
+    """Cores of servers that sleep and are about to wake."""
+    woken = 0
+    for server in range(len(facts.server_begin) - 1):
+        begin = facts.server_begin[server]
+        if memory.woken[server] and memory.rank[facts.server_host[begin]] == ASLEEP:
+            woken += facts.server_begin[server + 1] - begin
+    return woken
+
+
+@kernel
+def _take_snapshot(state, facts, cycles, memory):
+    """Of the cluster as it is once the decision so far is carried out."""
+    count, number, hosts, seen = state.count, cycles.number, len(cycles.until), memory.snapshot
+    at = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
+    if memory.counted[_SNAPSHOTS] == SEEN:
+        at -= SNAPSHOT_NUMBERS
+        for i in range(at):
+            seen[i] = seen[i + SNAPSHOT_NUMBERS]
+    else:
+        memory.counted[_SNAPSHOTS] += 1
+    reserved = count[N_COMPUTING]
+    for i in range(memory.bound_count[0]):
+        reserved += state.size[memory.bound[i]]
+    waiting = number[LENGTH] - memory.bound_count[0] + number[RUNNING] - count[N_RUNNING]
+    started, dozing, woken = number[BUSY] - count[N_COMPUTING], memory.counted[_DOZING], _count_woken(facts, memory)
+    seen[at] = reserved / hosts
+    seen[at + 1] = min(math.log1p(waiting) / math.log1p(_LONGEST_QUEUE), 1.0)
+    seen[at + 2] = (state.now[0] - DAY_LEAD) % DAY / DAY
+    seen[at + 3] = (count[N_SLEEPING] - woken) / hosts
+    seen[at + 4] = (count[N_SWITCHING_ON] + woken) / hosts
+    seen[at + 5] = (count[N_SWITCHING_OFF] + dozing) / hosts
+    seen[at + 6] = (count[N_IDLE] - started - dozing) / hosts
+    seen[at + 7] = number[BUSY] / hosts
+
+
+@OBSERVE.entry_with(DeepSchedulingMemory)
+def observe(state, facts, cycles, plan, memory, out, mask):
+    """Jobs that wait, jobs that run, and snapshots."""
+    hosts, now, shown, only_fitting = len(cycles.until), state.now[0], memory.counted[SHOWN], memory.setting[MASKED]
+    scale = 1.0 / math.log1p(memory.setting[LONGEST] / _MINUTE)
+    out[:] = 0.0
+    mask[:] = only_fitting == 0.0
+    mask[VOID] = 1
+    for i in range(shown):
+        job, at = memory.window[i], JOB_NUMBERS * i
+        out[at] = state.size[job] / hosts
+        out[at + 1] = _share(state.walltime[job], scale)
+        out[at + 2] = confidence_in(state, memory, job)
+        if only_fitting == 1.0:
+            mask[1 + i] = fits(state, memory, job)
+    for i in range(_first_to_end(state, plan, memory)):
+        job, at = memory.agenda[i], JOB_NUMBERS * (SEEN + i)
+        left, walltime = memory.agenda_end[i] - now, state.walltime[job]
+        out[at] = state.size[job] / hosts
+        out[at + 1] = _share(left, scale)
+        out[at + 2] = _share(left - walltime + confidence_in(state, memory, job) * walltime, scale)
+    seen = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
+    out[2 * JOB_NUMBERS * SEEN : 2 * JOB_NUMBERS * SEEN + seen] = memory.snapshot[:seen]
+    return 0
+
+
+@kernel
+def _share(seconds, scale):
+    """Minutes on a logarithmic scale."""
+    return min(math.log1p(max(seconds, 0.0) / _MINUTE) * scale, 1.0)
+
+
+@kernel
+def _first_to_end(state, plan, memory):
+    """Put the jobs into the agenda that run, or that the plan starts, and end first; returns how many."""
+    jobs, ends = memory.agenda, memory.agenda_end
+    length = min(state.count[N_RUNNING], SEEN)
+    for i in range(length):
+        job = state.running[i]
+        jobs[i], ends[i] = job, state.start_time[job] + state.walltime[job]
+    for action in range(plan.count[0]):
+        if plan.kind[action] == START:
+            job = plan.job[action]
+            end = state.now[0] + state.walltime[job]
+            if length == SEEN and end >= ends[SEEN - 1]:
+                continue
+            at = min(length, SEEN - 1)
+            length = min(length + 1, SEEN)
+            while at > 0 and ends[at - 1] > end:
+                jobs[at], ends[at] = jobs[at - 1], ends[at - 1]
+                at -= 1
+            jobs[at], ends[at] = job, end
+    return length
+
+
+@REWARD.entry_with(DeepSchedulingMemory)
+def reward(state, facts, cycles, progress, memory, moment):
+    """What the time since the last choice was worth, in minutes; `parameters` are the four weights of its parts."""
+    if moment != STEP_ENDS:
+        return 0.0
+    _add_up(state, memory)
+    weight, total = progress.parameters, progress.total
+    shares = progress.parameters[3] == 0.0
+    idle, used = total[IDLE_SERVERS] / _MINUTE, total[USED] / _MINUTE
+    if shares:
+        idle /= len(facts.server_begin) - 1
+        used /= len(cycles.until)
+    worth = weight[2] * used - weight[0] * idle - weight[1] * memory.at[_URGED]
+    owed = worth - memory.at[_PAID]
+    memory.at[_PAID] = worth
+    return owed
+
+
+@MEASURE.entry_with(DeepSchedulingMemory)
+def measure(state, facts, cycles, progress, memory, out):
+    """Joules that served nobody, switches of servers, and jobs whose user is unknown."""
+    unknown = 0
+    for job in range(state.count[N_JOBS]):
+        unknown += state.user[job] < 0
+    out[0] = progress.total[WASTED]
+    out[1] = progress.number[SWITCHED]
+    out[2] = unknown
+    return 0

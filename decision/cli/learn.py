@@ -36,7 +36,8 @@ _EPISODES = "Episodes"
 Learned = Annotated[
     str,
     typer.Argument(
-        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices or your own.",
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling or "
+        "your own.",
         metavar="SCHEDULER",
     ),
 ]
@@ -45,7 +46,8 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         help="Settings: [bold]dbf-compact[/bold] (the default of dbf), [bold]dbf-paper[/bold], "
-        "[bold]rlscheduler[/bold], [bold]inspector[/bold], [bold]ranking[/bold], or a file.toml of the same form.",
+        "[bold]rlscheduler[/bold], [bold]inspector[/bold], [bold]ranking[/bold], [bold]deepscheduling-compact[/bold], "
+        "[bold]deepscheduling-paper[/bold], or a file.toml of the same form.",
         metavar="NAME",
         rich_help_panel=_LEARNING,
     ),
@@ -66,6 +68,15 @@ Steps = Annotated[
         help="Number of environment steps; for ranking and prices, of jobs that are placed; for bc and crr, of "
         "updates.",
         min=1,
+        rich_help_panel=_LEARNING,
+    ),
+]
+LearnedDays = Annotated[
+    str | None,
+    typer.Option(
+        "--days",
+        help="Learn from these days alone, deepscheduling: A to B - 1 of those with two submissions or more.",
+        metavar="A:B",
         rich_help_panel=_LEARNING,
     ),
 ]
@@ -124,6 +135,7 @@ def train_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    days: LearnedDays = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a scheduler on a workload, in the embedded engine.
@@ -134,7 +146,9 @@ def train_command(
     ranking is list scheduling with evolved priorities and reservations; repair
     places the jobs of windows on a fat-tree; packing chooses which job starts,
     for utilization, by requested and predicted run times; prices says what free
-    hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt.
+    hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt;
+    deepscheduling chooses which job starts and which waits on servers that sleep,
+    day by day.
 
     With --data, choices that decision collect recorded are learned from: bc clones
     them, crr clones the better ones, sac goes on from there by itself.
@@ -143,7 +157,7 @@ def train_command(
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for
     --resume; and FOLDER/run.json, which says what made them. Shown from the
     first minute on, except for prices, are mean waiting time and bounded slowdown
-    of a validation: 16 sequences of 250 of the jobs that are learned from. After
+    of a validation: 16 sequences of 250, or days, of what is learned from. After
     Ctrl-C the same command with --resume gives the result that an uninterrupted
     training would have given.
 
@@ -161,6 +175,8 @@ def train_command(
           --data sjf.choices
 
       decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
+
+      decision train deepscheduling -p orion.xml -w days.json --days :1600 -o nights
     """
     from decision.batsim.signals import stop_on_signals
     from decision.learn import require_learning
@@ -175,13 +191,16 @@ def train_command(
     from .terminal import note
 
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
+    if days is not None:
+        changes.append(f"env.days={_checked_days(scheduler, days)}")
     preset = preset or find_scheduler(scheduler).default_preset
     config = load_config(preset, changes, seed=seed)
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
     selection = read_selection(jobs, nodes, walltime, time_field)
-    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
+    energy = getattr(find_scheduler(scheduler), "energy", False)
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
     print_dropped(case.workloads)
     require_learning()
     from decision.runs.training import train_to_folder
@@ -206,6 +225,17 @@ def train_command(
         print_curve(curve)
     note(f"learned: {checkpoint}")
     request.check()
+
+
+def _checked_days(scheduler: str, text: str) -> list[int]:
+    """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
+    from decision.model.errors import ConfigError
+    from decision.schedulers import find_scheduler
+
+    if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
+        raise ConfigError(f"--days: {scheduler} does not learn by days; leave the option out", field="days")
+    first, last = read_days(text) or (0, None)
+    return [first] if last is None else [first, last]
 
 
 def evaluate_command(

@@ -242,7 +242,7 @@ def _days(truth: Truth, episodes: Episodes) -> Beginnings:
     days = episodes.days or ()
     rows = np.array([day.first for day in days], np.int64)
     clock = np.zeros(len(rows))
-    last = rows + [day.jobs for day in days]
+    last = rows + np.array([day.jobs for day in days], np.int64)
     group = sequential_groups(truth.submit_time, days)
     return _beginnings(rows, last, clock, clock + episodes.seconds, clock + DAY_LEAD, group)
 
@@ -259,7 +259,9 @@ def _beginnings(
     bounds = np.concatenate(([0], np.cumsum(sizes[sizes > 0])))
     member = np.argsort(group, kind="stable")
     none = np.zeros(0, np.int32)
-    return Beginnings(row=row, last=last, clock=clock, end=end, counted=counted, pstate=none, member=member, group=bounds)
+    return Beginnings(
+        row=row, last=last, clock=clock, end=end, counted=counted, pstate=none, member=member, group=bounds
+    )
 
 
 def _by_day(truth: Truth, days: tuple[BusyDay, ...]) -> Truth:

@@ -28,8 +28,10 @@ Widths = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=8192)], ...], msgs
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An actor and a critic; `decision.learn.networks` has the kinds."""
 
-    kind: Literal["mlp", "jobs", "priority", "fcn", "cnn"] = "jobs"
-    hidden: Widths = (32,)  # widths of the layers; the one width of jobs; with cnn, channels of its two convolutions
+    kind: Literal["mlp", "jobs", "priority", "fcn", "cnn", "gru"] = "jobs"
+    hidden: Widths = (
+        32,
+    )  # widths of the layers; the one of jobs; of cnn, channels of two convolutions; of gru, a GRU's
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):
@@ -45,7 +47,8 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epochs: Count = 4  # times that an update goes over a rollout
     minibatch: Count = 1024  # steps
     lr: Positive = 3e-4  # Adam's
-    lr_schedule: Literal["constant", "linear"] = "linear"  # linear: to 0 at the last step
+    lr_schedule: Literal["constant", "linear", "exponential"] = "linear"  # linear: to 0 at the last step
+    lr_last: Positive = 1e-6  # exponential: to this
     discount: Share = 0.99
     gae_lambda: Share = 0.95
     clip: Positive = 0.2
@@ -65,7 +68,13 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def timed(self) -> str:
         """What depends on how far the training is of all its steps; empty where nothing does."""
-        return "the learning rate" if self.lr_schedule == "linear" else ""
+        return "" if self.lr_schedule == "constant" else "the learning rate"
+
+    def rate_at(self, done: float) -> float:
+        """Adam's, when this share of all steps is done."""
+        if self.lr_schedule == "exponential":
+            return self.lr * (self.lr_last / self.lr) ** done
+        return self.lr * (1 - done if self.lr_schedule == "linear" else 1)
 
     def torch_threads(self, cores: int, network: NetworkConfig | None) -> int:
         """Threads that torch computes with.
@@ -368,6 +377,9 @@ def check_network(config: TrainConfig, where: str) -> None:
         raise ConfigError(f"{where}: network.kind is {network.kind}: {config.scheduler} is learned with {kinds}")
     if network.kind == "jobs" and len(network.hidden) != 1:
         raise ConfigError(f"{where}: network.hidden is {list(network.hidden)}: the network jobs has one width")
+    if network.kind == "gru" and len(network.hidden) != 2:
+        found = f"network.hidden is {list(network.hidden)}"
+        raise ConfigError(f"{where}: {found}: the network gru has two widths, of its GRUs and of the layer after them")
     if network.kind == "cnn" and len(network.hidden) != 2:
         raise ConfigError(f"{where}: network.hidden is {list(network.hidden)}: the network cnn has two convolutions")
 

@@ -12,7 +12,7 @@ from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
 from decision.model.errors import ConfigError
 from decision.room import check_memory
-from decision.schedulers.base import ChoosingScheduler, Draws, Layout, Scheduler
+from decision.schedulers.base import ChoosingScheduler, Draws, Layout, Scheduler, Sequences
 
 from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv
@@ -39,7 +39,7 @@ class PpoLearner:
         self,
         config: TrainConfig,
         envs: MaskedVectorEnv,
-        layout: Layout | None,
+        layout: Layout | Sequences | None,
         metrics: tuple[str, ...],
         draws: Draws = "nothing",
     ) -> None:
@@ -116,7 +116,7 @@ class PpoLearner:
 
     def _update(self, rollout: Rollout) -> Losses:
         ppo = self._ppo
-        self.lr = ppo.lr * (1 - self.steps / ppo.steps if ppo.lr_schedule == "linear" else 1)
+        self.lr = ppo.rate_at(self.steps / ppo.steps)
         for group in self._optimizer.param_groups:
             group["lr"] = self.lr
         there = Rollout(*(column.to(self.device) for column in rollout))

@@ -4,7 +4,8 @@
 jobs of the window, so that what is learned about a job holds wherever in the window it stands, and its size does not
 grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
 sees. `Mlp` takes any observation as one vector: DBF's paper has it, SchedInspector's, and with tanh that of neural
-annealing, whose `Convolutions` slide along the hosts of a sequence.
+annealing, whose `Convolutions` slide along the hosts of a sequence. `RecurrentNetwork` reads the three sequences of
+DeepScheduling, of which `MinutesNetwork` sees the jobs as `JobsNetwork` does.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from decision.model.errors import ConfigError
 from decision.placement.repair import NETWORK, Repair
-from decision.schedulers.base import Layout
+from decision.schedulers.base import Layout, Sequences
 from decision.schedulers.window import JOB_FEATURES
 
 from .config import NetworkConfig
@@ -30,6 +31,8 @@ _JOB = 8  # features of a job
 _ROUNDING = 1e-6  # shares of cores are whole numbers of cores to within this
 _SHARPNESS = np.float32(1000.0)  # a time of a thousandth of the longest differs from none
 _LOG_UNIT = 1 / np.log1p(_SHARPNESS)
+_BACK = (1, 2, 4, 8, 16)  # snapshots, counted from the last
+_STATES = 3  # where cores by state begin in a snapshot
 
 
 class Network(nn.Module):
@@ -214,6 +217,82 @@ class JobsNetwork(Network):
         return torch.cat([scores.view(jobs.shape[:2]), self.forward_score(context)], 1)
 
 
+class MinutesNetwork(JobsNetwork):
+    """`JobsNetwork` for sequences: jobs beside jobs that run, and the cluster as it is and was.
+
+    Args:
+        sequences: of the observation.
+        width: of every layer.
+    """
+
+    def __init__(self, sequences: Sequences, width: int) -> None:
+        self.sequences = sequences
+        context = int(np.prod(sequences.running)) + len(_BACK) * sequences.snapshots[1]
+        super().__init__(Layout(context - 2, sequences.jobs[0], by_core=False, endless=False), width)
+
+    def prepare(self, observation: Floats) -> Floats:
+        """What each job needs beside what there is, after the context."""
+        n, (count, numbers) = len(observation), self.sequences.jobs
+        at = int(np.prod(self.sequences.running)) + count * numbers
+        jobs = observation[:, : count * numbers].reshape(n, count, numbers)
+        seen = observation[:, at:].reshape(n, *self.sequences.snapshots)
+        present = np.count_nonzero(seen[..., _STATES:].sum(2), axis=1)
+        shots = [seen[np.arange(n), np.maximum(present - back, 0)] for back in _BACK]
+        now, out = shots[0], np.empty((n, self.nb_cluster + count * _JOB), np.float32)
+        out[:, : self.nb_cluster] = np.concatenate([observation[:, count * numbers : at], *shots], axis=1)
+        features = out[:, self.nb_cluster :].reshape(n, count, _JOB)
+        size, awake, left = jobs[..., 0], now[:, [-2]] + _ROUNDING, 1 - now[:, [0]] + _ROUNDING
+        features[..., :numbers] = jobs
+        features[..., 3] = size > 0
+        features[..., 4] = size <= awake  # idle
+        features[..., 5] = size <= awake + now[:, [_STATES + 1]]  # or awake soon
+        features[..., 6] = size <= left  # not bound
+        features[..., 7] = np.arange(count) / count
+        return out
+
+    def forward(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values; void comes first."""
+        logits, value = super().forward(features, mask.roll(-1, 1))
+        return logits.roll(1, 1), value
+
+    def actor(self, features: Tensor) -> Tensor:
+        """The logits alone."""
+        return super().actor(features).roll(1, 1)
+
+
+class RecurrentNetwork(Mlp):
+    """Three GRUs, one for each sequence, then a layer; the critic is another of the same shape (Casagrande et al.).
+
+    Args:
+        sequences: of the observation.
+        actions: how many there are.
+        hidden: units of each GRU, and of the layer.
+    """
+
+    def __init__(self, sequences: Sequences, actions: int, hidden: tuple[int, int]) -> None:
+        nn.Module.__init__(self)
+        self.policy = self._reader(sequences, hidden, actions, last_gain=0.01)
+        self.critic = self._reader(sequences, hidden, 1, last_gain=1.0)
+
+    def _reader(self, sequences: Sequences, hidden: tuple[int, int], outputs: int, last_gain: float) -> nn.Sequential:
+        read, bend = _SequenceReader(sequences, hidden[0]), nn.LeakyReLU()
+        return nn.Sequential(read, _linear(3 * hidden[0], hidden[1]), bend, _linear(hidden[1], outputs, last_gain))
+
+
+class _SequenceReader(nn.Module):
+    """The last states of the GRUs, (n, 3 units)."""
+
+    def __init__(self, sequences: Sequences, units: int) -> None:
+        super().__init__()
+        self.sequences = sequences
+        self.cells = nn.ModuleList(nn.GRU(numbers, units, batch_first=True) for _, numbers in sequences)
+
+    def forward(self, features: Tensor) -> Tensor:
+        parts = features.split([length * numbers for length, numbers in self.sequences], 1)
+        shaped = (part.unflatten(1, shape) for part, shape in zip(parts, self.sequences, strict=True))
+        return torch.cat([cell(part)[1][0] for cell, part in zip(self.cells, shaped, strict=True)], 1)
+
+
 class PriorityNetwork(Network):
     """A job's priority from its own four numbers, by a perceptron that all jobs share (Zhang et al., SC 2020).
 
@@ -253,14 +332,16 @@ class PriorityNetwork(Network):
         return (cast(nn.Linear, self.priority[-1]),)
 
 
-def untrained_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None, seed: int) -> Network:
+def untrained_network(
+    config: NetworkConfig, inputs: int, actions: int, layout: Layout | Sequences | None, seed: int
+) -> Network:
     """As `make_network`, with weights drawn from a seed; torch's only generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make_network(config, inputs, actions, layout)
 
 
-def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | None) -> Network:
+def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | Sequences | None) -> Network:
     """The network of a config, with weights from torch's generator.
 
     Raises:
@@ -274,6 +355,10 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
         return Convolutions(inputs, actions, (config.hidden[0], config.hidden[1]))
     if config.kind == "priority":
         return PriorityNetwork(actions, config.hidden)
+    if isinstance(layout, Sequences):
+        if config.kind == "gru":
+            return RecurrentNetwork(layout, actions, (config.hidden[0], config.hidden[1]))
+        return MinutesNetwork(layout, config.hidden[0])
     if layout is None:
         raise ConfigError(
             "network.kind is jobs: that needs a cluster and then jobs one by one; choose env.cluster=pools or another"

@@ -19,7 +19,7 @@ _JOBS = 250  # of each; fewer where the workload has fewer
 
 
 class Validation:
-    """Sequences of jobs, evenly spread over a workload, after which none come.
+    """Sequences of jobs, evenly spread over a workload, after which none come; days, where these are learned from.
 
     Args:
         setup: of the environments that are learned in.
@@ -29,6 +29,11 @@ class Validation:
     columns = tuple(f"{PREFIX}{name}" for name in VALIDATED)
 
     def __init__(self, setup: Setup, workload: Workload) -> None:
+        if setup.rules.drains:
+            rows = setup.beginnings.row
+            self._first = rows[np.unique(np.linspace(0, len(rows) - 1, _SEQUENCES).astype(int))].tolist()
+            self._setup = setup
+            return
         jobs = min(_JOBS, len(workload.jobs))
         last = len(workload.jobs) - jobs
         self._first = np.unique(np.linspace(0, last, _SEQUENCES).astype(int)).tolist()

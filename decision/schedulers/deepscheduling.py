@@ -77,7 +77,7 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
         """Refuse a platform whose hosts never sleep. Raises ConfigError."""
         if not any(host.sleep for host in platform.hosts):
             where = platform.path or "the platform"
-            advice = "decision platform grid5000 --energy taurus makes some that do"
+            advice = "decision platform grid5000 --energy taurus makes such hosts, and decision run needs -E"
             raise ConfigError(f"{where}: no host has sleep states, and {NAME} needs some; {advice}", field="platform")
 
     def new_memory(self, state: ClusterState) -> DeepSchedulingMemory:

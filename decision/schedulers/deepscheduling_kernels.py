@@ -119,7 +119,7 @@ def place_of(memory, user):
 
 @kernel
 def confidence_in(state, memory, job):
-    """Mean share of the walltime that the last jobs of the job's user took; 1 where none has ended, or none is known."""
+    """Mean share of their walltimes that the last jobs of the job's user took; 1 where there are none."""
     user = state.user[job]
     if user < 0:
         return 1.0

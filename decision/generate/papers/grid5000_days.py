@@ -134,8 +134,6 @@ def _sorted_within(day: Ints, begins: Floats, follows: Flags) -> Floats:
     return ordered[np.cumsum(~follows) - 1]
 
 
-
-
 class Habits(msgspec.Struct, frozen=True, kw_only=True):
     """What is chosen of a cluster's jobs.
 

@@ -11,7 +11,7 @@ from helpers.env_toys import play, scrambled
 from helpers.policy_toys import platform
 
 from decision.analysis.metric_list import measure_run
-from decision.batsim.agent import Agent
+from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
@@ -21,7 +21,8 @@ from decision.model.errors import ConfigError
 from decision.model.record import HostState
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers import ChoosingPolicy
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads
+from decision.state.cluster import new_state, platform_facts
 
 MINUTE = 60.0
 ENERGY = EngineOptions(energy=True)
@@ -76,7 +77,7 @@ def test_a_day_begins_asleep_with_its_first_submission_and_ends_asleep(env):
     assert set(env.state.host_state) == {HostState.SLEEPING}
     over = False
     while not over:
-        seen, _, over, cut, info = env.step(1 if env.state.now[0] < 2 * DAY_LEAD else 0)
+        _, _, over, cut, info = env.step(1 if env.state.now[0] < 2 * DAY_LEAD else 0)
     assert not cut
     assert set(env.state.host_state) == {HostState.SLEEPING}
     assert minute(env) == 10 + 1 + 30 + 5 + 3, "woken, run, idle for the timeout, and put to sleep"
@@ -245,9 +246,10 @@ def policy_of(setup):
 
 
 @pytest.mark.parametrize("options", [{}, {"masked": True}])
-def test_days_are_the_same_in_the_environment_on_both_engines_and_through_messages(odd, options):
+def test_days_are_the_same_in_the_environment_on_both_engines_and_through_messages(odd, options, monkeypatch):
     trace, on = odd
     made = make_setup(trace, on, encoder="deepscheduling", steps=100_000, **options)
+    monkeypatch.setattr(agents, "find_policy", lambda name, options: policy_of(made))
     env = DeepSchedulingEnv(setup=made)
     for day in busy_days(trace):
         observation, info = env.reset(options={"first": day.first})
@@ -264,18 +266,17 @@ def test_days_are_the_same_in_the_environment_on_both_engines_and_through_messag
         assert metrics["energy_waste"] == pytest.approx(measured["energy_waste"])
         assert metrics["placed_waiting_time"] == pytest.approx(measured["wait"])
         for engine in (EmbeddedEngine, ReferenceEngine):
-            agent = Agent(policy_of(made), {}, platform=on)
-            told = simulate_by_messages(engine(on, [alone], options=ENERGY), agent)
+            agent = agents.Agent("scrambled", {}, platform=on)
+            told = simulate_by_messages(engine(on, [alone], (), ENERGY), agent)
             assert told.jobs.start_time.tolist() == record.jobs.start_time.tolist()
             assert list(told.jobs.allocation) == list(record.jobs.allocation)
             assert told.pstates.hosts == record.pstates.hosts
             assert told.pstates.time.tolist() == record.pstates.time.tolist()
 
 
-def test_a_deployed_policy_keeps_the_rules_and_grows(odd):
+def test_the_memory_of_a_deployed_policy_grows(odd):
     trace, on = odd
     made = make_setup(trace, on, encoder="deepscheduling")
-    check_policy(policy_of(made))
     few, many = made.encoder.new_memory(new_state_of(on, 4)), new_state_of(on, 64)
     few.user[few.user.size - 1], few.confidence[few.user.size - 1] = 7, 0.25
     grown = made.encoder.with_room(few, many)
@@ -285,8 +286,6 @@ def test_a_deployed_policy_keeps_the_rules_and_grows(odd):
 
 
 def new_state_of(on, nb_jobs):
-    from decision.state.cluster import new_state, platform_facts
-
     return new_state(*platform_facts(on, True), nb_jobs)
 
 

@@ -29,9 +29,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """An actor and a critic; `decision.learn.networks` has the kinds."""
 
     kind: Literal["mlp", "jobs", "priority", "fcn", "cnn", "gru"] = "jobs"
-    hidden: Widths = (
-        32,
-    )  # widths of the layers; the one of jobs; of cnn, channels of two convolutions; of gru, a GRU's
+    hidden: Widths = (32,)  # of layers; the one width of jobs; channels of cnn's two; units of gru, and of a layer
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):

@@ -284,6 +284,7 @@ def evaluate_command(
     from decision.learn import require_learning
 
     require_learning()
+    from decision.model.dates import on_days
     from decision.runs.inputs import Inputs, load_inputs
 
     from .progress import announce_compilation
@@ -298,9 +299,10 @@ def evaluate_command(
     selection = read_selection(jobs, nodes, walltime, time_field)
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
     print_dropped(case.workloads)
-    warn_of_seen_jobs(policies, case.workloads)
+    chosen = read_days(days)
+    warn_of_seen_jobs(policies, [on_days(w, slice(*chosen)) for w in case.workloads] if chosen else case.workloads)
     announce_compilation()
-    if (chosen := read_days(days)) is not None:
+    if chosen is not None:
         _evaluate_days(case, policies, chosen, seed, decide_limit, output, as_json)
     elif whole:
         _evaluate_whole(case, policies, seed, decide_limit, output, as_json)

@@ -6,7 +6,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from decision.formats.input_facts import file_facts
+from decision.model.dates import on_days
 from decision.model.workload import Workload
+from decision.schedulers.deepscheduling import day_range
 
 from . import find_checkpoint
 from .checkpoint import read_manifest
@@ -35,4 +37,6 @@ def seen_jobs(policy: str, workload: Workload) -> int:
         return len(workload.jobs)
     # which jobs there are does not depend on their walltimes
     learned = replace(manifest.selection, walltime="requested").read(path, workload.name)
+    if days := getattr(manifest.config.env, "days", ()):
+        learned = on_days(learned, day_range(days))
     return len({job.id for job in learned.jobs} & {job.id for job in workload.jobs})

@@ -124,6 +124,13 @@ def chosen_days(workload: Workload, chosen: slice) -> list[BusyDay]:
     return found[chosen]
 
 
+def on_days(workload: Workload, chosen: slice) -> Workload:
+    """The jobs of some of the days with two submissions or more. Raises ConfigError if there are none."""
+    jobs = sorted(workload.jobs, key=lambda job: job.submit_time)
+    rows = [jobs[day.first : day.first + day.jobs] for day in chosen_days(workload, chosen)]
+    return msgspec.structs.replace(workload, jobs=[job for day in rows for job in day])
+
+
 def sequential_groups(submit: Floats, days: Sequence[BusyDay]) -> Ints:
     """The group of each day, from 0 on: in which fifth its share of sequential submissions is.
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from helpers import env_toys
+from helpers.day_toys import ENERGY, busy_days_of
 from helpers.env_toys import play, scrambled
 from helpers.policy_toys import platform
 
 from decision.analysis.metric_list import measure_run
 from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import DeepSchedulingEnv, DeepSchedulingVectorEnv, equal_hosts, evaluate, make_setup
 from decision.model.dates import DAY, DAY_LEAD, BusyDay, busy_days, of_day, sequential_groups
@@ -25,7 +25,6 @@ from decision.simulation import simulate_workloads
 from decision.state.cluster import new_state, platform_facts
 
 MINUTE = 60.0
-ENERGY = EngineOptions(energy=True)
 SERVERS = platform(4, sleeps=True, wake=60.0, doze=180.0, cores=2)  # two servers of two cores
 
 
@@ -58,18 +57,6 @@ def env():
 @pytest.mark.parametrize("options", [{}, {"masked": True, "reward": "counts", "timeout": 60.0}])
 def test_gymnasium_finds_nothing_wrong(options):
     check_env(make(busy_days_of(2), **options), skip_render_check=True)
-
-
-def busy_days_of(days: int, seed: int = 0, hosts: int = 4):
-    """Days with 30 jobs each of four users, in whole seconds."""
-    rng = np.random.default_rng(seed)
-    submit = np.sort(np.repeat(np.arange(days), 30) * DAY + rng.integers(0, 8 * 3600, 30 * days))
-    wall = rng.integers(60, 7200, 30 * days)
-    run = np.maximum(1, (wall * rng.choice([0.02, 0.3, 1.0, 1.1], 30 * days)).astype(int))
-    columns = submit.tolist(), rng.integers(1, hosts + 1, 30 * days).tolist(), wall.tolist(), run.tolist()
-    made = env_toys.workload(hosts, *zip(*columns, strict=True))
-    owned = [msgspec.structs.replace(job, user=f"u{rng.integers(4)}") for job in made.jobs]
-    return msgspec.structs.replace(made, jobs=owned)
 
 
 def test_a_day_begins_asleep_with_its_first_submission_and_ends_asleep(env):

@@ -1,0 +1,103 @@
+"""DeepScheduling: its presets learn by days, and a checkpoint makes the same schedule everywhere."""
+
+import csv
+
+import numpy as np
+import pytest
+from helpers.day_toys import ENERGY, busy_days_of
+from helpers.policy_toys import platform
+from typer.testing import CliRunner
+
+from decision.batsim.agent import Agent
+from decision.cli.app import app
+from decision.engine.embedded import EmbeddedEngine
+from decision.envs import DeepSchedulingEnv, make_setup
+from decision.formats import write_platform, write_workload
+from decision.learn.config import load_config
+from decision.learn.deploy import learned_policy
+from decision.model.dates import busy_days, of_day
+from decision.runs.engines import simulate_by_messages
+from decision.schedulers import find_scheduler
+from decision.simulation import simulate_workloads
+
+ON = platform(8, sleeps=True, wake=151.5, doze=6.1, cores=4)
+DAYS = busy_days_of(4, seed=1, hosts=8)
+SHORT = ("learn.steps=512", "learn.rollout=32", "learn.minibatch=64", "learn.epochs=1", "learn.threads=1")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("servers")
+    write_platform(folder / "servers.xml", ON)
+    write_workload(folder / "days.json", DAYS)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["deepscheduling-compact", "deepscheduling-paper"])
+def checkpoint(request, files):
+    output = files / request.param
+    sets = [argument for change in (*SHORT, "learn.envs=8") for argument in ("--set", change)]
+    inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"), "--days", ":3")
+    done = CliRunner().invoke(
+        app, ["train", "deepscheduling", "--preset", request.param, *inputs, "-o", str(output), *sets]
+    )
+    assert done.exit_code == 0, done.output
+    with (output / "progress.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert (int(rows[-1]["steps"]), float(rows[-1]["validation_waiting_time"]) > 0) == (512, True)
+    return output / "deepscheduling.ckpt"
+
+
+def test_a_checkpoint_makes_the_same_day_everywhere(checkpoint):
+    policy = learned_policy(checkpoint)
+    day = busy_days(DAYS)[3]
+    alone = of_day(DAYS, day)
+    simulated = simulate_workloads(ON, [alone], learned_policy(checkpoint), engine_options=ENERGY)
+    told = simulate_by_messages(EmbeddedEngine(ON, [alone], (), ENERGY), Agent(str(checkpoint), {}, platform=ON))
+    for one, other in ((told.jobs.start_time, simulated.jobs.start_time), (told.pstates.time, simulated.pstates.time)):
+        assert np.array_equal(one, other)
+    assert list(told.jobs.allocation) == list(simulated.jobs.allocation)
+    assert list(told.pstates.hosts) == list(simulated.pstates.hosts)
+    policy.reset(ON, 0)
+    env, over = DeepSchedulingEnv(setup=make_setup(DAYS, ON, encoder=policy.encoder)), False
+    observation, info = env.reset(options={"first": day.first})
+    while not over:
+        observation, _, over, cut, info = env.step(policy.actor(observation, info["action_mask"]))
+        assert not cut
+    starts = dict(zip(simulated.jobs.id, simulated.jobs.start_time.tolist(), strict=True))
+    assert [starts[job.id] for job in alone.jobs] == env.state.start_time[: day.jobs].tolist()
+    assert info["metrics"]["switches"] > 0
+
+
+def test_days_are_learned_from_that_were_chosen(checkpoint, files):
+    held_out = ["evaluate", str(checkpoint), "-p", str(files / "servers.xml"), "-w", str(files / "days.json"), "-E"]
+    unseen = CliRunner().invoke(app, [*held_out, "--days", "3:"])
+    assert unseen.exit_code == 0, unseen.output
+    assert "learned from" not in unseen.output
+    seen = CliRunner().invoke(app, [*held_out, "--days", "2:"])
+    assert "learned from" in seen.output
+
+
+def test_the_papers_preset_is_as_published():
+    paper = load_config("deepscheduling-paper")
+    assert (paper.network.kind, paper.network.hidden) == ("gru", (64, 128))
+    learn = paper.learn
+    assert (learn.envs, learn.rollout, learn.epochs, learn.minibatch, learn.steps) == (16, 360, 6, 180, 25_000_000)
+    assert (learn.discount, learn.gae_lambda, learn.clip) == (0.97, 0.95, 0.2)
+    assert (paper.env.idle_weight, paper.env.queue_weight, paper.env.computing_weight) == (1, 1, 0.2)
+    assert [learn.rate_at(done) for done in (0, 0.5, 1)] == pytest.approx([5e-4, (5e-4 * 1e-6) ** 0.5, 1e-6])
+    assert find_scheduler("deepscheduling").default_preset == "deepscheduling-compact"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("dbf", "--days", ":2"), "--days: dbf does not learn by days; leave the option out"),
+        (("deepscheduling", "--days", "4:"), "no day is left of 4:; it has 4 days with two submissions or more"),
+        (("deepscheduling", "--set", "env.idle_weight=-1"), "env.idle_weight: expected `float` >= 0"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused_in_one_line(arguments, said, files, tmp_path):
+    inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"), "-o", str(tmp_path))
+    done = CliRunner().invoke(app, ["train", *arguments, *inputs])
+    assert (done.exit_code, said in done.stderr) == (2, True), done.output

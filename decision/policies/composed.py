@@ -165,6 +165,11 @@ class ComposedPolicy(CompiledPolicy):
         reserves = config.backfill in (Backfill.EASY, Backfill.CONSERVATIVE) or config.guard < math.inf
         return reserves or config.order in _BY_WALLTIME
 
+    def refuse_guard(self) -> None:
+        """Refuse a guard around this policy, if its jobs are bound. Raises ConfigError."""
+        if self._given.start == Start.BOUND:
+            raise ConfigError(f"policy {self.name}: start=bound {_UNGUARDED}")
+
     def keep_promises(self) -> None:
         """Remember when EASY first promises each head of the queue to start (`Memory.promised`)."""
         self._given = self._given._replace(promises=1)
@@ -197,6 +202,9 @@ def _name(order: str, backfill: str) -> str:
     return backfill if order == "fcfs" else f"{order}+{backfill}"
 
 
+_UNGUARDED = f"keeps no reservations: it cannot have the option {OPTION}"
+
+
 def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool, reordered: bool) -> None:
     """Refuse what does not go with start=bound."""
     wrong = {
@@ -204,7 +212,7 @@ def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool, reordered
         "needs allocation=first-fit or allocation=pack": codes["allocation"]
         not in (Allocation.LOWEST, Allocation.PACK),
         "keeps no reservations: it needs backfill=none, first-fit or easy": codes["backfill"] == Backfill.CONSERVATIVE,
-        f"keeps no reservations: it cannot have the option {OPTION}": guarded,
+        _UNGUARDED: guarded,
         f"looks at jobs in one order: it cannot have the option {BACKFILL_ORDER}": reordered,
     }
     for text, is_wrong in wrong.items():

@@ -152,7 +152,10 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
     if OPTION in settings and not own:
         guard = read_guard(name, settings.pop(OPTION))
-        return GuardedPolicy(_with_outlook(find_policy(name, settings), outlook, name), guard, name)
+        inner = find_policy(name, settings)
+        if isinstance(inner, ComposedPolicy):
+            inner.refuse_guard()
+        return GuardedPolicy(_with_outlook(inner, outlook, name), guard, name)
     return _with_outlook(_find_plain(name, settings, source, slots), outlook, name)
 
 

@@ -19,7 +19,8 @@ import msgspec
 
 from decision import __version__
 from decision.batsim.signals import StopRequest, stop_on_signals
-from decision.formats.files import read_bytes, write_files
+from decision.formats.files import write_files
+from decision.formats.input_facts import file_facts
 from decision.model.errors import ConfigError
 
 from .workers import workers
@@ -74,7 +75,7 @@ def file_digest(path: Path) -> str:
     Raises:
         InputError: if it cannot be read.
     """
-    return hashlib.sha256(read_bytes(path)).hexdigest()[:24]
+    return file_facts(path).sha256[:24]
 
 
 @functools.cache

@@ -153,6 +153,10 @@ def test_easy_starts_what_ends_before_the_head_may():
             "policy easy: start=bound keeps no reservations: it cannot have the option guard",
         ),
         (
+            "easy,start=bound,power=idle-timeout,guard=60,estimate=last2",
+            "policy easy: start=bound keeps no reservations: it cannot have the option guard",
+        ),
+        (
             "easy,start=bound,power=idle-timeout,allocation=random",
             "policy easy: start=bound needs allocation=first-fit or allocation=pack",
         ),

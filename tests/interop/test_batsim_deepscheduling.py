@@ -1,0 +1,35 @@
+"""A checkpoint of DeepScheduling beside Batsim 4.2.1: the same starts, hosts and switches. Skipped without Batsim."""
+
+from pathlib import Path
+
+import pytest
+from helpers.day_toys import ENERGY, busy_days_of
+from helpers.engine_worlds import Manners, World
+from helpers.learning_runs import FILES
+from helpers.policy_toys import platform
+from helpers.real_batsim import find_batsim, run_policy_beside_batsim
+
+from decision.learn.config import load_config
+from decision.learn.schedulers import train_scheduler
+from decision.model.dates import busy_days, of_day
+
+
+@pytest.fixture(scope="module")
+def batsim() -> str:
+    return find_batsim() or pytest.skip("needs Batsim 4.2 as `batsim` on the path")
+
+
+@pytest.mark.parametrize("preset", ["deepscheduling-compact", "deepscheduling-paper"])
+def test_a_day_runs_as_on_batsim(batsim: str, tmp_path: Path, preset: str) -> None:
+    on, trace = platform(8, sleeps=True, wake=151.5, doze=6.1, cores=4), busy_days_of(3, seed=1, hosts=8)
+    short = ("learn.steps=128", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64", "learn.threads=1")
+    checkpoint = train_scheduler(on, trace, load_config(preset, short), FILES, tmp_path)
+    world = World(
+        platform=on,
+        workloads=(of_day(trace, busy_days(trace)[2]),),
+        events=(),
+        options=ENERGY,
+        whims=b"",
+        manners=Manners(),
+    )
+    assert run_policy_beside_batsim(world, str(checkpoint), 0, batsim, tmp_path) == []

@@ -20,7 +20,8 @@ from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState, PredictionTable
 from decision.policies import plan_arrays as p
-from decision.policies.estimated import innermost, predictions_of
+from decision.policies.around import innermost
+from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime
 from decision.policies.registry import MessageAgent, find_agent, find_policy

@@ -39,8 +39,8 @@ Predictors = Annotated[
     list[str] | None,
     typer.Option(
         "--predictor",
-        help="What predicts: walltime, last2, regression, actual or noise:S; may be repeated.",
-        show_default="walltime, last2 and regression",
+        help="What predicts: walltime, last2, regression, quantiles, actual or noise:S; may be repeated.",
+        show_default="the first four",
         metavar="P",
     ),
 ]
@@ -129,6 +129,9 @@ def predict_command(
 
       regression  of the logarithm, on user, size, walltime and hour
 
+      quantiles   the median of a distribution; it says how many jobs take what
+                  their interval of 80 % has, said at their submission
+
       actual      the run time itself: perfect predictions
 
       noise:S     the run time, times e to S times a normally distributed number
@@ -150,10 +153,16 @@ def predict_command(
     import numpy as np
 
     from decision.estimates import PREDICTORS
-    from decision.estimates.history import history_of, load_history, predict_by, prediction_errors
+    from decision.estimates.history import (
+        history_of,
+        interval_coverage,
+        load_history,
+        measure_errors,
+        predict_by,
+    )
     from decision.formats.swf import REQUESTED_TIME
     from decision.model.errors import ConfigError
-    from decision.runs.conversion import load_any, write_predictions
+    from decision.runs.conversion import load_any, write_with_predictions
     from decision.runs.inputs import check_time_field, is_swf
 
     from .tables import print_json
@@ -169,12 +178,14 @@ def predict_command(
         raise ConfigError("-o writes the predictions of one predictor; name it with --predictor")
     predictions = {name: predict_by(name, history, rng) for name in names}
     if output is not None:
-        write_predictions(file, time_field, history, predictions[names[0]], output)
-    errors = {name: prediction_errors(seconds, history.runtime) for name, seconds in predictions.items()}
+        write_with_predictions(file, time_field, history, predictions[names[0]], output)
+    errors = {name: measure_errors(seconds, history.runtime) for name, seconds in predictions.items()}
+    coverage = interval_coverage(history) if "quantiles" in names else None
     if as_json:
-        print_json({"jobs": len(history.runtime), "predictors": errors})
+        found = {"jobs": len(history.runtime), "predictors": errors}
+        print_json(found if coverage is None else {**found, "interval_coverage": coverage})
     else:
-        print_errors(errors, history)
+        print_errors(errors, history, coverage)
 
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, convert and describe workloads.")

@@ -161,10 +161,18 @@ def _load_text(load: float | None) -> str:
 _ERRORS = ("jobs\npredicted\n%", "mean\nerror\ns", "median\nerror\ns", "too\nshort\n%", "too\nlong\n%", "accuracy")
 
 
-def print_errors(errors: Mapping[str, "Errors"], history: "History") -> None:
-    """One row per predictor; errors are absolute, over the jobs that had a prediction."""
+def print_errors(errors: Mapping[str, "Errors"], history: "History", coverage: float | None) -> None:
+    """One row per predictor; errors are absolute, over the jobs that had a prediction.
+
+    Args:
+        errors: by predictor.
+        history: the jobs.
+        coverage: share of the jobs within their interval of 80 %; None where nobody says one.
+    """
     mean = number(float(history.runtime.mean()))
     caption = f"{len(history.runtime):,} jobs, mean run time {mean} s; errors are absolute"
+    if coverage is not None:
+        caption += f"; intervals of 80 % by quantiles hold {percent(coverage)} of the jobs"
     table = simple_table("predictor", *(f">{header}" for header in _ERRORS), caption=caption)
     for name, found in errors.items():
         table.add_row(name, *_error_cells(found))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from decision.formats.files import write_files
 from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
+from decision.policies.around import innermost
 from decision.policies.composed import ComposedPolicy
 from decision.policies.config import Power
-from decision.policies.estimated import innermost
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate
 from decision.policies.policy import Policy

@@ -2,8 +2,8 @@
 
 `models` gives jobs the walltimes that users would have asked for. `predictors` guess run times as a scheduler could,
 from ended jobs only, and `history` replays a log through one and measures its errors, or writes what it says into jobs.
-`last_two` and `regression` are the same predictors as kernels, for policies (`decision.policies.outlook`), which learn
-in a table of `habits`; the ones in Python are their slow twins.
+`distribution` predicts quantiles. `last_two`, `regression` and `quantiles` are the same predictors as kernels, for
+policies (`decision.policies.outlook`), which learn in a table of `habits`; the ones in Python are their slow twins.
 
 Design
 ------

@@ -15,6 +15,7 @@ from decision.model.errors import InternalError
 
 JOBS, MEAN, LAST, BEFORE = range(4)  # columns: how many jobs, a mean of run times, the last one, the one before it
 _KEYS_PER_JOB = 2  # of its user, and of its user, size and walltime
+_KEYS_OF_ALL = 2  # of all jobs with walltimes, and of all without
 
 
 class Habits(Bundle):
@@ -31,13 +32,17 @@ H = TypeVar("H", bound=Habits)
 
 def room_for_habits(jobs: int) -> dict[str, Any]:
     """Empty arrays of `Habits` for so many jobs. Pages of rows that no key has take no memory."""
-    rows = _KEYS_PER_JOB * jobs
+    rows = _keys_of(jobs)
     return {
         "habit_slot": np.zeros(1 << (2 * rows).bit_length(), np.int32),
         "habit_key": np.zeros(rows + 1, np.uint64),
         "habits": np.zeros((rows + 1, 4)),
         "habits_used": np.zeros(1, np.int64),
     }
+
+
+def _keys_of(jobs: int) -> int:
+    return _KEYS_PER_JOB * jobs + _KEYS_OF_ALL if jobs else 0
 
 
 def shared_habits(rows: int) -> dict[str, Any]:
@@ -52,7 +57,7 @@ def shared_habits(rows: int) -> dict[str, Any]:
 
 def grown_habits(memory: H, jobs: int) -> H:
     """The same table with room for so many jobs: the same arrays where it has."""
-    if len(memory.habit_key) > _KEYS_PER_JOB * jobs:
+    if len(memory.habit_key) > _keys_of(jobs):
         return memory
     room, rows = room_for_habits(jobs), int(memory.habits_used[0]) + 1
     room["habit_key"][:rows], room["habits"][:rows], room["habits_used"][:] = (

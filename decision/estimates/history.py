@@ -1,6 +1,6 @@
 """What predictors learn from: ended jobs of a workload or a log, in the order in which their run times became known.
 
-`predict_history` replays them through a predictor, and `prediction_errors` measures how good it was.
+`predict_history` replays them through a predictor, and `measure_errors` measures how good it was.
 """
 
 import math
@@ -17,6 +17,7 @@ from decision.model.names import nearest
 from decision.model.record import Floats, Ints
 from decision.model.workload import Workload
 
+from .distribution import Quantiles
 from .predictors import PREDICTORS, Predictor
 
 
@@ -88,6 +89,16 @@ def predict_history(history: History, predictor: Predictor) -> Floats:
     return predictions
 
 
+def interval_coverage(history: History) -> float:
+    """Share of the jobs that take what the quantiles 0.1 and 0.9 of `Quantiles`, said at submission, have between them.
+
+    Both ends belong to the interval. A job that was submitted before anything was known does not count; nan of none.
+    """
+    predictor = Quantiles()
+    predict_history(history, predictor)
+    return predictor.held / predictor.compared if predictor.compared else math.nan
+
+
 PREDICTED_BY = ", ".join((*PREDICTORS, "actual", "noise:S"))
 
 
@@ -140,7 +151,7 @@ def with_estimates(workload: Workload, predictions: Floats) -> Workload:
     return msgspec.structs.replace(workload, jobs=jobs)
 
 
-def prediction_errors(predictions: Floats, runtimes: Floats) -> Errors:
+def measure_errors(predictions: Floats, runtimes: Floats) -> Errors:
     """The errors of predictions (J,) of run times (J,), both in seconds."""
     predicted = np.isfinite(predictions)
     p, r = predictions[predicted], runtimes[predicted]

@@ -10,6 +10,8 @@ import numpy as np
 from decision.model.dates import DAY
 from decision.model.record import Floats
 
+from .distribution import Quantiles
+
 _FORGET = 20  # jobs after which a habit's mean forgets
 
 
@@ -141,4 +143,9 @@ class _Habits:
         self._recent.append(runtime)
 
 
-PREDICTORS: dict[str, Callable[[], Predictor]] = {"walltime": Walltime, "last2": LastTwo, "regression": Regression}
+PREDICTORS: dict[str, Callable[[], Predictor]] = {
+    "walltime": Walltime,
+    "last2": LastTwo,
+    "regression": Regression,
+    "quantiles": Quantiles,
+}

@@ -152,7 +152,10 @@ _BACKFILL_ORDER = OptionLine(
 _TSAFRIR = "Tsafrir, Etsion and Feitelson, TPDS 2007"
 ESTIMATES = (
     OptionLine(
-        "estimate", "walltime", "", "run time that a job is expected to have: walltime, last2, regression, given"
+        "estimate",
+        "walltime",
+        "",
+        "run time that a job is expected to have: walltime, last2, regression, given, quantiles",
     ),
     OptionLine(
         "correction",
@@ -161,6 +164,8 @@ ESTIMATES = (
         "with estimate=...: what is expected of a job that outlives it: walltime, increments, doubling",
         _TSAFRIR,
     ),
+    OptionLine("shadow", "0.5", "", "with estimate=quantiles: chance that a running job ends by when it should"),
+    OptionLine("fill", "0.8", "", "with estimate=quantiles: chance that a waiting job takes no more than expected"),
 )
 GUARD = OptionLine(
     "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto"

@@ -11,13 +11,13 @@ from decision.model.record import PredictionTable
 from decision.state.cluster import ClusterState
 from decision.state.view import ClusterView
 
-from .guarded import GuardedPolicy
+from .around import AroundPolicy, layers
 from .memory import Memory
 from .outlook import Estimate, Outlook, OutlookSettings, grown_outlook, look_ahead, new_outlook, seen_through
 from .policy import Plan, Policy
 
 
-class EstimatedPolicy:
+class EstimatedPolicy(AroundPolicy):
     """Another policy, which expects run times that were predicted instead of walltimes.
 
     Args:
@@ -27,15 +27,10 @@ class EstimatedPolicy:
     """
 
     def __init__(self, policy: Policy, settings: OutlookSettings, name: str = "") -> None:
-        self.policy, self.settings = policy, settings
-        self.name = name or getattr(policy, "name", type(policy).__name__)
+        super().__init__(policy, name)
+        self.settings = settings
         self.outlook: Outlook | None = None  # of the present run, or the last one
         self.memory: Bundle | None = None  # that the policy has in it
-
-    @property
-    def needs_walltime(self) -> bool:
-        """Whether jobs must say their walltime: where the policy needs it."""
-        return bool(getattr(self.policy, "needs_walltime", False))
 
     @property
     def needs_estimate(self) -> bool:
@@ -77,14 +72,7 @@ class EstimatedPolicy:
         return f"<policy {self.name}, estimate={self.settings.estimate.name.lower()}>"
 
 
-def innermost(policy: Policy) -> Policy:
-    """The policy that decides, without the guard and the outlook around it."""
-    while isinstance(policy, EstimatedPolicy | GuardedPolicy):
-        policy = policy.policy
-    return policy
-
-
 def predictions_of(policy: Policy, numbers: NDArray[np.integer]) -> PredictionTable | None:
     """What a policy expected in the last run of the jobs of these numbers; None where it expects walltimes."""
-    inner = policy.policy if isinstance(policy, GuardedPolicy) else policy
-    return inner.predictions(numbers) if isinstance(inner, EstimatedPolicy) and inner.outlook is not None else None
+    expects = next((layer for layer in layers(policy) if isinstance(layer, EstimatedPolicy)), None)
+    return expects.predictions(numbers) if expects is not None and expects.outlook is not None else None

@@ -9,6 +9,7 @@ from decision.state.cluster import N_FREE, N_SLEEPING, PSTATE_SLEEP, ClusterStat
 from decision.state.view import ClusterView
 
 from .allocation import take_lowest
+from .around import AroundPolicy
 from .config import PolicyConfig, Power
 from .conservative import take_due
 from .guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
@@ -19,7 +20,7 @@ from .profile import add_free
 from .servers import wake_lowest
 
 
-class GuardedPolicy:
+class GuardedPolicy(AroundPolicy):
     """Another policy, what it plans being carried out only where it delays no guarded job.
 
     While a guarded job waits, hosts that sleep are woken and none is put to sleep.
@@ -30,22 +31,12 @@ class GuardedPolicy:
         name: for messages.
     """
 
-    needs_walltime = True
+    needs_walltime = True  # type: ignore[assignment]  # whatever the policy needs
 
     def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
-        self.policy, self.name = policy, name or getattr(policy, "name", type(policy).__name__)
+        super().__init__(policy, name)
         self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
         self._memory: Memory | None = None
-
-    @property
-    def needs_estimate(self) -> bool:
-        """Whether jobs must say how long they will run: where the policy needs it."""
-        return bool(getattr(self.policy, "needs_estimate", False))
-
-    @property
-    def needs_users(self) -> bool:
-        """Whether nothing is predicted of jobs of nobody."""
-        return bool(getattr(self.policy, "needs_users", False))
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""

@@ -14,6 +14,7 @@ state, array for array, but for these, which are the outlook's; so no policy kno
 in the state, which transitions would have to keep by the settings of a policy.
 """
 
+import math
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -22,14 +23,22 @@ import numpy as np
 from decision.bundle import F8, I1, I4, I8
 from decision.estimates.habits import grown_habits, room_for_habits
 from decision.estimates.last_two import observe_last_two, predict_last_two
-from decision.estimates.regression import RegressionMemory, new_regression, observe, predict
+from decision.estimates.quantiles import (
+    QuantileMemory,
+    learn_quantiles,
+    quantile,
+    room_for_quantiles,
+    say_quantiles,
+)
+from decision.estimates.regression import new_regression, observe, predict
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.record import FinalState
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS, N_RUNNING, RUNNING, ClusterState
 
-ESTIMATE, CORRECTION = "estimate", "correction"  # names of the options, for every policy
+ESTIMATE, CORRECTION, SHADOW, FILL = "estimate", "correction", "shadow", "fill"  # options of every policy
+OPTIONS = (ESTIMATE, CORRECTION, SHADOW, FILL)
 
 SHORTEST = 1.0  # seconds: no prediction is below
 _MINUTE, _HOUR = 60.0, 3600.0
@@ -46,6 +55,7 @@ class Estimate(IntEnum):
     LAST2 = 1
     REGRESSION = 2
     GIVEN = 3
+    QUANTILES = 4
 
 
 class Correction(IntEnum):
@@ -61,10 +71,12 @@ class OutlookSettings(NamedTuple):
 
     estimate: Estimate = Estimate.WALLTIME
     correction: Correction = Correction.WALLTIME
+    shadow: float = 0.5  # with quantiles: the level by which running jobs are expected to have ended
+    fill: float = 0.8  # and the level that is expected of jobs that wait
 
 
 def read_settings(policy: str, options: dict[str, Any]) -> OutlookSettings | None:
-    """Take `estimate` and `correction` out of a policy's options; None where walltimes are expected.
+    """Take the `OPTIONS` out of a policy's options; None where walltimes are expected.
 
     Raises:
         ConfigError: naming the policy and the value.
@@ -72,11 +84,26 @@ def read_settings(policy: str, options: dict[str, Any]) -> OutlookSettings | Non
     if CORRECTION in options and ESTIMATE not in options:
         advice = "name one: estimate=last2, regression or given"
         raise ConfigError(f"policy {policy}: option correction does nothing without estimate; {advice}")
-    if ESTIMATE not in options:
-        return None
-    estimate = Estimate[_known(policy, ESTIMATE, options.pop(ESTIMATE), Estimate)]
+    estimate = Estimate[_known(policy, ESTIMATE, options.pop(ESTIMATE, "walltime"), Estimate)]
+    levels = [option for option in (SHADOW, FILL) if option in options]
+    if levels and estimate != Estimate.QUANTILES:
+        raise ConfigError(f"policy {policy}: option {levels[0]} does nothing without estimate=quantiles")
+    if CORRECTION in options and estimate == Estimate.QUANTILES:
+        why = "estimate=quantiles predicts again what is left of a job, and takes no option correction"
+        raise ConfigError(f"policy {policy}: {why}")
     correction = Correction[_known(policy, CORRECTION, options.pop(CORRECTION, "walltime"), Correction)]
-    return None if estimate == Estimate.WALLTIME else OutlookSettings(estimate, correction)
+    chosen = {option: _level(policy, option, options.pop(option)) for option in levels}
+    return None if estimate == Estimate.WALLTIME else OutlookSettings(estimate, correction, **chosen)
+
+
+def _level(policy: str, option: str, value: Any) -> float:
+    try:
+        level = float(value)
+    except (TypeError, ValueError):
+        level = math.nan
+    if not 0.0 < level < 1.0:
+        raise ConfigError(f"policy {policy}: option {option}={value} must be a number between 0 and 1")
+    return level
 
 
 def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
@@ -87,10 +114,11 @@ def _known(policy: str, option: str, value: Any, kind: type[IntEnum]) -> str:
     return str(value).upper()
 
 
-class Outlook(RegressionMemory):
+class Outlook(QuantileMemory):
     """What is expected, and what it was learned from. J jobs and R running jobs of the state's capacity."""
 
     settings: I8  # (2,) codes of estimate and correction
+    chances: F8  # (2,) levels of the quantiles shadow and fill
     expected_runtime: F8  # (J,) seconds, as in the state
     running: I4  # (R,) as in the state
     expected_end: F8  # (R,) seconds, as in the state
@@ -102,16 +130,20 @@ class Outlook(RegressionMemory):
 
 
 _SEEN_JOBS, _LISTED = 0, 1  # Outlook.seen
+_SHADOW, _FILL = 0, 1  # Outlook.chances
 
 
 def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
     """Before anything was seen; with room for every job of `state`."""
     jobs, most = len(state.size), len(state.running)
-    learns = settings.estimate in (Estimate.LAST2, Estimate.REGRESSION)
+    learns = settings.estimate not in (Estimate.WALLTIME, Estimate.GIVEN)
     regression = new_regression(room_for_habits(jobs if learns else 0))
+    spread = settings.estimate == Estimate.QUANTILES
     return Outlook(
         **{name: getattr(regression, name) for name in regression._fields},
-        settings=np.array(settings, np.int64),
+        **room_for_quantiles(len(regression.habit_key) if spread else 0, jobs if spread else 0),
+        settings=np.array(settings[:2], np.int64),
+        chances=np.array(settings[2:]),
         expected_runtime=np.zeros(jobs),
         running=np.zeros(most, np.int32),
         expected_end=np.zeros(most),
@@ -133,11 +165,16 @@ def grown_outlook(outlook: Outlook, state: ClusterState) -> Outlook:
     if len(outlook.running) < most:
         changed |= {name: _longer(getattr(outlook, name), most) for name in ("running", "expected_end")}
     grown = outlook._replace(**changed) if changed else outlook
-    return grown_habits(grown, jobs) if len(outlook.habit_key) > 1 else grown
+    if len(outlook.habit_key) > 1:
+        grown = grown_habits(grown, jobs)
+    rows = len(grown.habit_key)
+    if 0 < len(grown.recent) < rows:
+        grown = grown._replace(recent=_longer(grown.recent, rows), said=_longer(grown.said, len(grown.predicted)))
+    return grown
 
 
 def _longer(array: np.ndarray, length: int) -> np.ndarray:
-    longer = np.zeros(length, array.dtype)
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
@@ -176,6 +213,8 @@ def _learn(state, outlook, job):
         observe_last_two(outlook, state.user[job], runtime)
     elif estimate == Estimate.REGRESSION:
         observe(outlook, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
+    elif estimate == Estimate.QUANTILES:
+        learn_quantiles(outlook, job, state.user[job], state.size[job], walltime, runtime)
 
 
 @kernel
@@ -186,8 +225,19 @@ def _predict(state, outlook, job):
         seconds = predict_last_two(outlook, state.user[job], walltime)
     elif estimate == Estimate.REGRESSION:
         seconds = predict(outlook, state.user[job], state.size[job], walltime, state.submit_time[job])
+    elif estimate == Estimate.QUANTILES:
+        say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
+        seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.chances[_FILL])
     elif estimate == Estimate.GIVEN and state.told[job] > 0.0:
         seconds = state.told[job]
+    return min(max(seconds, SHORTEST), walltime)
+
+
+@kernel
+def _predict_left(state, outlook, job):
+    """Expect of a job that runs what such jobs take, those that took longer than it has run so far."""
+    walltime, elapsed = state.walltime[job], state.now[0] - state.start_time[job]
+    seconds = quantile(outlook, state.user[job], state.size[job], walltime, elapsed, outlook.chances[_SHADOW])
     return min(max(seconds, SHORTEST), walltime)
 
 
@@ -208,6 +258,9 @@ def _list_running(state, outlook):
             job = state.running[i]
             if outlook.listed[job] == 0:
                 outlook.listed[job] = 1
+                if outlook.settings[0] == Estimate.QUANTILES:
+                    outlook.expected_runtime[job] = _predict_left(state, outlook, job)
+                    outlook.revisions[0] += 1
                 _insert(outlook, listed, job, state.start_time[job] + outlook.expected_runtime[job])
                 listed += 1
     outlook.seen[_LISTED] = listed
@@ -251,7 +304,9 @@ def _correct(state, outlook, job):
     while start + seconds <= state.now[0] and seconds < walltime:
         step = outlook.corrections[job]
         outlook.corrections[job] = step + 1
-        if correction == Correction.DOUBLING:
+        if outlook.settings[0] == Estimate.QUANTILES:
+            seconds = _predict_left(state, outlook, job)
+        elif correction == Correction.DOUBLING:
             seconds = 2.0 * seconds
         elif correction == Correction.INCREMENTS and step < len(_INCREMENTS):
             seconds = outlook.predicted[job] + _INCREMENTS[step]

@@ -50,7 +50,8 @@ from .guard import OPTION, read_guard
 from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
-from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
+from .outlook import OPTIONS as OUTLOOK_OPTIONS
+from .outlook import OutlookSettings, read_settings
 from .policy import Policy
 from .window import Window
 
@@ -166,7 +167,7 @@ def _find_plain(
     if source is not None:
         return source.load(name, settings)
     if slots is not None:
-        refuse_unknown(name, settings, (*OPTIONS, ESTIMATE, CORRECTION))
+        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS))
         _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return _instance(name, _class_of(name), settings)
@@ -193,7 +194,7 @@ def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
 def without_estimate(spec: str) -> str:
     """The specification of the same policy by walltimes."""
     name, settings = _split(spec, {})
-    kept = [f"{key}={value}" for key, value in settings.items() if key not in (ESTIMATE, CORRECTION)]
+    kept = [f"{key}={value}" for key, value in settings.items() if key not in OUTLOOK_OPTIONS]
     return ",".join((name, *kept))
 
 
@@ -207,7 +208,7 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
-    for option in (OPTION, ESTIMATE, CORRECTION):
+    for option in (OPTION, *OUTLOOK_OPTIONS):
         if option in settings:
             raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {option}")
     return source.load(name, settings)

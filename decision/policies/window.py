@@ -36,8 +36,8 @@ from decision.state.bitmap import count_hosts, next_in, remove_interval
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
 from .allocation import check_prices, check_tree, read_prices, take_lowest, take_on_tree
+from .around import innermost
 from .capacity import TOLERANCE
-from .estimated import innermost
 from .plan_arrays import CALL_AT, START, add, add_interval, clear
 from .policy import Policy
 from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy

@@ -31,7 +31,8 @@ from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text
 from decision.model.workload import Workload
-from decision.policies.outlook import CORRECTION, ESTIMATE
+from decision.policies.outlook import ESTIMATE
+from decision.policies.outlook import OPTIONS as OUTLOOK_OPTIONS
 from decision.policies.registry import without_estimate
 from decision.room import check_memory
 
@@ -91,9 +92,9 @@ def contenders(plan: ComparisonPlan) -> list[Contender]:
 def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
     """A policy by walltimes, and by perfect predictions."""
     plain = without_estimate(policy)
-    settings = {name: value for name, value in plan.settings.items() if name not in (ESTIMATE, CORRECTION)}
+    settings = {name: value for name, value in plan.settings.items() if name not in OUTLOOK_OPTIONS}
     own = Contender(plain, plain, settings)
-    if plan.settings.keys() & {ESTIMATE, CORRECTION}:
+    if ESTIMATE in plan.settings:
         own = own._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
     return own, Contender(plain + PERFECT, f"{plain},estimate=given", settings, perfect=True)
 

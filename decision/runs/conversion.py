@@ -83,7 +83,7 @@ def _read(path: Path, source: Source, time_field: int | None) -> Workload:
     return load_oar(path) if source == "oar" else load_json(path, keep_extra=True)
 
 
-def write_predictions(
+def write_with_predictions(
     source: Path, time_field: int | None, history: History, predictions: Floats, target: Path
 ) -> None:
     """Write a workload as Batsim's JSON, with predicted run times as its jobs' estimates.

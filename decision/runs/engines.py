@@ -13,7 +13,7 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy
-from decision.policies.estimated import innermost
+from decision.policies.around import innermost
 from decision.policies.prepared import ask_and_check
 from decision.protocol import Connection, Role
 from decision.simulation.simulate import run_episode

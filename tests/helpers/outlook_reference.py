@@ -18,21 +18,28 @@ class ReferenceEasy:
 
     needs_walltime = True
 
-    def __init__(self, estimate: str, correction: str = "walltime", shortest_first: bool = False) -> None:
+    def __init__(
+        self, estimate: str, correction: str = "walltime", shortest_first: bool = False, levels: tuple = (0.5, 0.8)
+    ) -> None:
         self.estimate, self.correction, self.shortest_first = estimate, correction, shortest_first
+        self.shadow, self.fill = levels
 
     def reset(self, platform, seed) -> None:
         self.predictor: Predictor | None = PREDICTORS[self.estimate]() if self.estimate in PREDICTORS else None
         self.predicted: dict[int, float] = {}
         self.expected: dict[int, float] = {}
         self.corrections: dict[int, int] = {}
+        self.begun: set[int] = set()
 
     def decide(self, cluster, plan) -> None:
         self._learn(cluster)
         for number in range(len(self.predicted), int(cluster.arrays.count[0])):
             self._predict(cluster.job(number), cluster)
         for job in cluster.running:
-            self._correct(job, cluster.now)
+            if self.estimate == "quantiles":
+                self._predict_left(job, cluster.now)
+            else:
+                self._correct(job, cluster.now)
         self._plan(cluster, plan)
 
     def _learn(self, cluster) -> None:
@@ -48,9 +55,19 @@ class ReferenceEasy:
     def _predict(self, job, cluster) -> None:
         if self.predictor is not None:
             seconds = self.predictor.predict(self._user(job), job.size, job.walltime, job.submit_time)
+            if self.estimate == "quantiles":
+                seconds = self.predictor.quantile(self._user(job), job.size, job.walltime, 0.0, self.fill)
         else:
             seconds = float(cluster.arrays.told[job.number])
         self.predicted[job.number] = self.expected[job.number] = min(max(seconds, 1.0), job.walltime)
+
+    def _predict_left(self, job, now: float) -> None:
+        over = job.start_time + self.expected[job.number] <= now and self.expected[job.number] < job.walltime
+        if over or job.number not in self.begun:
+            elapsed = now - job.start_time
+            left = self.predictor.quantile(self._user(job), job.size, job.walltime, elapsed, self.shadow)
+            self.expected[job.number] = min(max(left, 1.0), job.walltime)
+            self.begun.add(job.number)
 
     def _correct(self, job, now: float) -> None:
         while job.start_time + self.expected[job.number] <= now and self.expected[job.number] < job.walltime:

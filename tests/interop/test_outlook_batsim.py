@@ -19,6 +19,8 @@ POLICIES = [
     "conservative,estimate=last2,correction=increments",
     "kamelot,estimate=last2",
     "easy,estimate=last2,guard=600",
+    "easy,backfill_order=sjf,estimate=quantiles,shadow=0.5,fill=0.8",
+    "conservative,estimate=quantiles",
 ]
 
 

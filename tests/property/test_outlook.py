@@ -35,10 +35,25 @@ def test_easy_by_predictions_starts_jobs_as_its_twin(estimate: str, correction: 
     assert differs  # predictions matter here
 
 
+def test_easy_by_quantiles_starts_jobs_as_its_twin() -> None:
+    differs = set()
+    for seed in range(4):
+        work = made(seed, 200)
+        for levels in ((0.5, 0.8), (0.8, 0.25)):
+            spec = "easy,backfill_order=sjf,estimate=quantiles,shadow={},fill={}".format(*levels)
+            own = starts(work, spec)
+            assert own == starts(work, ReferenceEasy("quantiles", shortest_first=True, levels=levels)), (seed, spec)
+            differs.add(own == starts(work, "easy,backfill_order=sjf"))
+    assert False in differs  # predictions matter here
+
+
 @pytest.mark.parametrize(
     "policy",
     [
         EASY_PLUS_PLUS,
+        "easy,backfill_order=sjf,estimate=quantiles,shadow=0.5,fill=0.8",
+        "conservative,estimate=quantiles",
+        "kamelot,estimate=quantiles,fill=0.5",
         "sjf+easy,estimate=regression,correction=doubling",
         "conservative,estimate=last2,correction=increments",
         "kamelot,estimate=last2",
@@ -55,7 +70,10 @@ def test_messages_and_the_embedded_engine_give_one_schedule(policy: str) -> None
         assert dict(zip(jobs.id, np.asarray(jobs.start_time).tolist(), strict=True)) == starts(work, policy), seed
 
 
-@pytest.mark.parametrize("policy", [EASY_PLUS_PLUS, "conservative,estimate=regression", "wfp3,estimate=last2"])
+@pytest.mark.parametrize(
+    "policy",
+    [EASY_PLUS_PLUS, "conservative,estimate=regression", "wfp3,estimate=last2", "sjf+easy,estimate=quantiles"],
+)
 def test_run_times_changed_after_an_instant_change_no_decision_before_it(policy: str) -> None:
     work = made(7)
     own = simulate_workloads(platform(HOSTS), [work], policy).jobs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decision.estimates import PREDICTORS, LastTwo, Regression
-from decision.estimates.history import History, history_of, predict_history, prediction_errors
+from decision.estimates.history import History, history_of, measure_errors, predict_history
 from decision.model.workload import Delay, Job, Workload
 
 INF = math.inf
@@ -97,7 +97,7 @@ def test_jobs_of_a_workload_run_from_their_submission_until_their_walltime() -> 
 
 
 def test_errors_are_counted_by_hand() -> None:
-    errors = prediction_errors(np.array([10.0, 5.0, 20.0, INF]), np.array([10.0, 10.0, 10.0, 10.0]))
+    errors = measure_errors(np.array([10.0, 5.0, 20.0, INF]), np.array([10.0, 10.0, 10.0, 10.0]))
     assert (errors.jobs, errors.share) == (3, 0.75)
     assert errors.mean_absolute_error == pytest.approx(5)
     assert errors.median_absolute_error == 5
@@ -106,6 +106,6 @@ def test_errors_are_counted_by_hand() -> None:
 
 
 def test_without_a_prediction_there_are_no_errors() -> None:
-    errors = prediction_errors(np.array([INF]), np.array([10.0]))
+    errors = measure_errors(np.array([INF]), np.array([10.0]))
     assert errors.jobs == 0
     assert math.isnan(errors.accuracy)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from decision.estimates import PREDICTORS
-from decision.estimates.history import load_history, predict_history, prediction_errors
+from decision.estimates.history import load_history, measure_errors, predict_history
 from decision.model.errors import InputError
 
 
@@ -36,7 +36,7 @@ def test_predictors_do_as_well_on_recorded_logs_as_they_did(shared: Path) -> Non
     for log, field in (("NASA-iPSC-1993-3.1-cln.swf", 9), ("theta_argonne.swf", 6)):
         history = load_history(shared / "data" / log, field)
         for name, make in PREDICTORS.items():
-            errors = prediction_errors(predict_history(history, make()), history.runtime)
+            errors = measure_errors(predict_history(history, make()), history.runtime)
             found[log[:5], name] = errors.mean_absolute_error
     assert math.isnan(found.pop(("NASA-", "walltime")))  # it has no walltimes
     assert found == {

@@ -95,6 +95,27 @@ def test_a_job_that_is_killed_is_not_learned() -> None:
     assert policy.outlook.predicted[3] == 30  # of 20 s and 40 s; the killed one ran for 5 s
 
 
+def test_what_is_left_of_a_job_is_predicted_from_jobs_that_took_longer() -> None:
+    """Nine jobs take 10 s, and three 500 s: the next is expected to take 10 s; at 100, when it still runs, 500 s."""
+    rows = [(1000 * i, 4, 5000, 500 if i % 4 == 3 else 10, "a") for i in range(12)]
+    rows += [(20000, 3, 5000, 900, "a"), (20100, 1, 1000, 5, "b"), (20600, 1, 1000, 5, "b")]
+    seen = {}
+    policy = find_policy("easy,estimate=quantiles,shadow=0.5,fill=0.5")
+
+    class Watch:
+        needs_walltime = True
+
+        def reset(self, platform, seed) -> None:
+            policy.reset(platform, seed)
+
+        def decide(self, cluster, plan) -> None:
+            policy.decide(cluster, plan)
+            seen[cluster.now] = policy.outlook.expected_runtime[12]
+
+    run(Watch(), workload(*rows))
+    assert [seen[at] for at in (20000, 20100, 20600)] == [10, 500, 1200]  # then twice what it has run
+
+
 @pytest.mark.parametrize(
     ("correction", "expected", "count"), [("walltime", 1000, 1), ("increments", 10 + 300, 2), ("doubling", 160, 4)]
 )
@@ -158,6 +179,11 @@ def test_shorthands_and_guards_are_made_of_what_they_say() -> None:
         ("easy,estimate=last3", "no estimate 'last3'; did you mean last2?"),
         ("easy,estimate=last2,correction=double", "no correction 'double'"),
         ("easy,correction=doubling", "correction does nothing without estimate"),
+        ("easy,fill=0.5", "fill does nothing without estimate=quantiles"),
+        ("easy,estimate=last2,shadow=0.5", "shadow does nothing without estimate=quantiles"),
+        ("easy,estimate=quantiles,shadow=1", "shadow=1 must be a number between 0 and 1"),
+        ("easy,estimate=quantiles,fill=much", "fill=much must be a number between 0 and 1"),
+        ("easy,estimate=quantiles,correction=doubling", "takes no option correction"),
         ("fcfs,backfill_order=sjf", "backfill_order does nothing without EASY"),
         ("conservative,backfill_order=sjf", "backfill_order does nothing without EASY"),
         ("easy,backfill_order=sjff", "no order 'sjff'"),

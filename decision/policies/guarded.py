@@ -31,7 +31,7 @@ class GuardedPolicy(AroundPolicy):
         name: for messages.
     """
 
-    needs_walltime = True  # type: ignore[assignment]  # whatever the policy needs
+    needs_walltime = True
 
     def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
         super().__init__(policy, name)

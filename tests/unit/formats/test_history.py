@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from decision.estimates import PREDICTORS
-from decision.estimates.history import load_history, measure_errors, predict_history
+from decision.estimates.history import interval_coverage, load_history, measure_errors, predict_history
 from decision.model.errors import InputError
 
 
@@ -45,4 +45,13 @@ def test_predictors_do_as_well_on_recorded_logs_as_they_did(shared: Path) -> Non
         ("theta", "walltime"): pytest.approx(4040, rel=0.01),
         ("theta", "last2"): pytest.approx(3644, rel=0.01),
         ("theta", "regression"): pytest.approx(3094, rel=0.02),
+        ("NASA-", "quantiles"): pytest.approx(596, rel=0.02),
+        ("theta", "quantiles"): pytest.approx(2502, rel=0.02),
     }
+
+
+@pytest.mark.parametrize(
+    ("log", "field"), [("theta_argonne.swf", 6), ("curie_25days.swf", 9), ("NASA-iPSC-1993-3.1-cln.swf", 9)]
+)
+def test_intervals_of_80_percent_hold_so_many_jobs_of_recorded_logs(shared: Path, log: str, field: int) -> None:
+    assert 0.78 <= interval_coverage(load_history(shared / "data" / log, field)) <= 0.82

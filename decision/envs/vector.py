@@ -124,7 +124,7 @@ class SchedulerVectorEnv(VectorEnv):
 
     def _add_ends(self, info: dict[str, Any], over: NDArray[np.bool_]) -> None:
         names = self._batch.metric_names
-        metrics = {name: np.where(over, self._batch.metrics[:, k], 0.0) for k, name in enumerate(names)}
+        metrics = dict(zip(names, np.where(over, self._batch.metrics.T, 0.0), strict=True))
         final = np.where(over[:, None], self._batch.final, np.float32(0.0))
         info |= {"metrics": metrics, "_metrics": over, "final_obs": final, "_final_obs": over}
         last = {"action_mask": self._batch.final_mask.copy(), "_action_mask": over}

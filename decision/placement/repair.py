@@ -66,38 +66,43 @@ def choose_start(repair, down, groups, taken, size, others, first, share, sight)
     left = 0
     for entry in range(len(taken)):
         left += not taken[entry]
-    if repair.kind == NETWORK:
-        shown = see_entries(down, groups, taken, size, others, sight)
-        return _draw(logits(repair, sight, SEEN), shown, share)
     most = min(first, left) if first > 0 else left
     if repair.kind == RANDOM:
         return int(share * most)
-    return _best_start(groups, taken, left, size, most)
+    open_ = np.empty(left, np.int64)
+    i = 0
+    for entry in range(len(taken)):
+        if not taken[entry]:
+            open_[i] = entry
+            i += 1
+    if repair.kind == NETWORK:
+        shown = see_entries(down, groups, open_, size, others, sight)
+        return _draw(logits(repair, sight, SEEN), shown, share)
+    return _best_start(groups, open_, size, most)
 
 
 @kernel
-def see_entries(down, groups, taken, size, others, out):
-    """Write the state, feature by feature (features * q,), of the first q entries that are left; returns how many."""
-    levels = len(down)
-    q, entries, shown = len(out) // nb_features(down), len(taken), 0
-    out[:] = 0.0
-    shares = np.empty(levels - 1, np.float32)
-    switches = 1
-    for level in range(levels - 1, 0, -1):
-        switches *= down[level]
-        shares[level - 1] = 1.0 / max(switches - 1, 1)
-    own, rest = np.float32(size / WIDEST_JOB), np.float32(others / WIDEST_JOB)
-    for entry in range(entries):
-        if taken[entry]:
-            continue
-        for level in range(levels - 1):
-            out[level * q + shown] = groups[level, entry] * shares[level]
-        out[(levels - 1) * q + shown] = 1.0
-        out[levels * q + shown] = own
-        out[(levels + 1) * q + shown] = rest
-        shown += 1
-        if shown == q:
-            break
+def see_entries(down, groups, left, size, others, out):
+    """Write the state, feature by feature (features * q,), of the first q entries that are left; returns how many.
+
+    Args:
+        down, groups: the tree and the sequence.
+        left: (n,) the entries that are left, ascending.
+        size, others: as `choose_start` has them.
+        out: (features * q,) float32.
+    """
+    levels, q, switches = len(groups), len(out) // nb_features(down), 1
+    shown = min(len(left), q)
+    for level in range(levels - 1, -1, -1):
+        switches *= down[level + 1]
+        share = np.float32(1.0 / max(switches - 1, 1))
+        for i in range(shown):
+            out[level * q + i] = groups[level, left[i]] * share
+        out[level * q + shown : (level + 1) * q] = 0.0
+    for feature, value in enumerate((1.0, size / WIDEST_JOB, others / WIDEST_JOB)):
+        begin = (levels + feature) * q
+        out[begin : begin + shown] = np.float32(value)
+        out[begin + shown : begin + q] = 0.0
     return shown
 
 
@@ -195,15 +200,9 @@ def _draw(scores, shown, share):
 
 
 @kernel
-def _best_start(groups, taken, left, size, most):
-    """The first of the `most` first starts on which a job is worth most (Q / n)."""
-    open_ = np.empty(left, np.int64)
-    i = 0
-    for entry in range(len(taken)):
-        if not taken[entry]:
-            open_[i] = entry
-            i += 1
-    values = np.zeros(most, np.int64)
+def _best_start(groups, open_, size, most):
+    """The first of the `most` first starts among the open entries on which a job is worth most (Q / n)."""
+    left, values = len(open_), np.zeros(most, np.int64)
     for level in range(len(groups)):
         on, squares = np.zeros(groups[level, open_[left - 1]] + 1, np.int64), 0
         for i in range(size):

@@ -32,7 +32,7 @@ from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_
 from decision.placement.highs import need_of_highs, place_by_highs
 from decision.placement.repair import AT_BEST, AT_RANDOM, Repair
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
-from decision.state.bitmap import count_hosts, next_in, remove_interval
+from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
 from .allocation import check_prices, check_tree, read_prices, take_lowest, take_on_tree
@@ -148,10 +148,11 @@ def in_order(state, queue, period, index):
 @kernel
 def first_of(state, queue, period, index):
     """The waiting job of `queue` that the window of this number takes first."""
-    best = queue[0]
-    for i in range(1, len(queue)):
-        if _rank(state, period, index, queue[i]) < _rank(state, period, index, best):
-            best = queue[i]
+    best, lowest = queue[0], np.inf
+    for job in queue:
+        rank = _rank(state, period, index, job)
+        if rank < lowest:
+            best, lowest = job, rank
     return best
 
 
@@ -223,8 +224,11 @@ def _start_together(state, facts, memory, plan, jobs, index):
 
 @kernel
 def take_hosts(plan, action, hosts):
-    """Give the action these free hosts."""
-    ascending, first = np.sort(hosts), 0
+    """Give the action these free hosts (n,), which most often ascend."""
+    ascends = True
+    for i in range(1, len(hosts)):
+        ascends &= hosts[i] > hosts[i - 1]
+    ascending, first = hosts if ascends else np.sort(hosts), 0
     for i in range(len(ascending)):
         if i + 1 == len(ascending) or ascending[i + 1] != ascending[i] + 1:
             add_interval(plan, action, ascending[first], ascending[i])
@@ -235,15 +239,17 @@ def take_hosts(plan, action, hosts):
 @kernel
 def sequence_of(facts, free):
     """The free hosts from left to right in the tree; those of one switch by id."""
-    hosts = np.empty(count_hosts(free), np.int64)
-    switches, ascends = np.empty(len(hosts), np.int64), True
-    host = next_in(free, 0)
-    for entry in range(len(hosts)):
-        hosts[entry] = host
-        switches[entry] = facts.switch[host]
-        ascends &= entry == 0 or switches[entry] >= switches[entry - 1]
-        host = next_in(free, host + 1)
-    return hosts if ascends else hosts[np.argsort(switches, kind="mergesort")]
+    hosts, entry = np.empty(count_hosts(free), np.int64), 0
+    for word in range(len(free)):
+        bits = free[word]
+        while bits != 0:
+            hosts[entry] = (word << 6) + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            entry += 1
+    for entry in range(1, len(hosts)):
+        if facts.switch[hosts[entry]] < facts.switch[hosts[entry - 1]]:
+            return hosts[np.argsort(facts.switch[hosts], kind="mergesort")]
+    return hosts
 
 
 @kernel

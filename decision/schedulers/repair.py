@@ -22,7 +22,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.placement.cost import text_cost
-from decision.placement.repair import see_entries, take_from
+from decision.placement.repair import see_entries
 from decision.placement.windows import groups_of, worth
 from decision.policies.allocation import check_tree
 from decision.policies.capacity import TOLERANCE
@@ -42,7 +42,7 @@ MOST_LEVELS = 8
 _Q = 0  # entries that are seen
 _JOBS = 1  # on more than one host, at most in a window
 _LAST = 2  # number of the last window that was decided, -1 for none
-_ENTRIES = 3  # of the sequence
+_LEFT = 3  # hosts of the sequence that no job of this window has
 _WIDE = 4  # jobs on more than one host of this window
 _AT = 5  # which of them is next
 _SINGLE = 6  # jobs on one host
@@ -110,8 +110,9 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             jobs=np.zeros(self.jobs, np.int64),
             hosts=np.zeros(hosts, np.int64),
             groups=np.zeros((self.levels - 1, hosts), np.int64),
-            taken=np.zeros(hosts, np.int64),
             on=np.zeros(hosts, np.int64),
+            own=np.zeros(hosts, np.int64),
+            switches=np.zeros(hosts, np.int64),
         )
 
 
@@ -121,15 +122,18 @@ class RepairMemory(Bundle):
     number: I8  # (_N_NUMBERS,)
     total: F8  # (_N_TOTALS,)
     jobs: I8  # (jobs,) of the window, on more than one host, most first
-    hosts: I8  # (H,) of the sequence
-    groups: I8x2  # (L - 1, H) the switches above each entry
-    taken: I8  # (H,) 1 where another job of the window has the entry
+    hosts: I8  # (H,) of the sequence that no job of the window has, from left to right
+    groups: I8x2  # (L - 1, at least S) the switches above each lowest switch
     on: I8  # (H,) zeros, scratch
+    own: I8  # (H,) scratch
+    switches: I8  # (H,) scratch
 
 
 @BEGIN.entry_with(RepairMemory)
 def _begin(state, facts, memory):
     """No window was decided."""
+    switches = facts.switch.max() + 1
+    memory.groups[:, :switches] = groups_of(facts.down, np.arange(switches))
     memory.number[_LAST] = memory.number[_DUE] = -1
     memory.total[_OWED:] = 0.0
     return 0
@@ -178,41 +182,42 @@ def _ask_for_next(state, cycles, plan, memory, index):
 
 @kernel
 def _prepare(state, facts, plan, memory, order, wide):
-    """The window's jobs, and the sequence."""
-    number, sizes = memory.number, np.empty(wide, np.int64)
+    """The window's jobs, the one on most hosts first, and the sequence."""
+    number, jobs = memory.number, memory.jobs
     number[_WIDE], number[_AT] = wide, 0
     hosts = sequence_of(facts, plan.free)
-    number[_ENTRIES] = len(hosts)
+    number[_LEFT] = len(hosts)
     memory.hosts[: len(hosts)] = hosts
-    memory.groups[:, : len(hosts)] = groups_of(facts.down, facts.switch[hosts])
-    memory.taken[: len(hosts)] = 0
     memory.total[_COST] = 0.0
-    jobs, i = np.empty(wide, np.int64), 0
+    placed = 0
     for job in order:
-        if state.size[job] > 1:
-            jobs[i], sizes[i] = job, state.size[job]
-            i += 1
-    memory.jobs[:wide] = jobs[np.argsort(-sizes, kind="mergesort")]
+        if state.size[job] == 1:
+            continue
+        at = placed
+        while at > 0 and state.size[jobs[at - 1]] < state.size[job]:
+            jobs[at] = jobs[at - 1]
+            at -= 1
+        jobs[at] = job
+        placed += 1
 
 
 @ACT.entry_with(RepairMemory)
 def _act(state, facts, cycles, plan, memory, action):
     """Place the next job of the window from an entry on."""
-    number, total, entries = memory.number, memory.total, memory.number[_ENTRIES]
-    job, taken = memory.jobs[number[_AT]], memory.taken[:entries]
-    left = entries - taken.sum()
-    own = np.empty(state.size[job], np.int64)
-    take_from(taken, min(max(action, 0), min(left, number[_Q]) - 1), own)
+    number, total, job = memory.number, memory.total, memory.jobs[memory.number[_AT]]
+    begin, size = min(max(action, 0), min(number[_LEFT], number[_Q]) - 1), state.size[job]
+    own = _hosts_from(memory, begin, size)
     start = add(plan, START, job)
-    take_hosts(plan, start, memory.hosts[own])
+    take_hosts(plan, start, own)
     note_start(state, cycles, plan, _place_of(cycles, job), start)
-    squares = worth(memory.groups, memory.on, own) * len(own)
-    cost = text_cost(len(facts.down), len(own), squares)
+    squares = worth(memory.groups, memory.on, _switches_of(facts, own, memory.switches)) * size
+    cost = text_cost(len(facts.down), size, squares)
     total[_COST] += cost
     number[_AT] += 1
     if number[_EACH]:
         total[_OWED] += cost
     if number[_AT] < number[_WIDE]:
+        _take_out(memory, begin, size)
         return 1
     if not number[_EACH]:
         total[_OWED] += total[_COST]
@@ -223,12 +228,46 @@ def _act(state, facts, cycles, plan, memory, action):
 
 
 @kernel
+def _hosts_from(memory, begin, size):
+    """The next `size` hosts of the sequence from number `begin` on, with wrap-around, the first of the sequence first;
+    in scratch memory."""
+    hosts, own, left = memory.hosts, memory.own[:size], memory.number[_LEFT]
+    wrapped = max(begin + size - left, 0)
+    for i in range(wrapped):
+        own[i] = hosts[i]
+    for i in range(wrapped, size):
+        own[i] = hosts[begin + i - wrapped]
+    return own
+
+
+@kernel
+def _take_out(memory, begin, size):
+    """What `_hosts_from` gives leaves the sequence."""
+    hosts, left = memory.hosts, memory.number[_LEFT]
+    wrapped = max(begin + size - left, 0)
+    for i in range(wrapped, begin):
+        hosts[i - wrapped] = hosts[i]
+    for i in range(begin + size, left):
+        hosts[i - size] = hosts[i]
+    memory.number[_LEFT] = left - size
+
+
+@kernel
+def _switches_of(facts, hosts, out):
+    """The lowest switches of the hosts (n,), written into `out` (at least n,)."""
+    for i in range(len(hosts)):
+        out[i] = facts.switch[hosts[i]]
+    return out[: len(hosts)]
+
+
+@kernel
 def _end_window(state, cycles, plan, memory):
     """Jobs on one host get the lowest ones that are left; they are the first of those that the window has left."""
     period, index = memory.total[_PERIOD], memory.number[_LAST]
-    order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
-    for job in order[: memory.number[_SINGLE]]:
-        start_at(state, cycles, plan, _place_of(cycles, job))
+    if memory.number[_SINGLE] > 0:
+        order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
+        for job in order[: memory.number[_SINGLE]]:
+            start_at(state, cycles, plan, _place_of(cycles, job))
     _ask_for_next(state, cycles, plan, memory, index)
 
 
@@ -244,14 +283,15 @@ def _place_of(cycles, job):
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """What `decision.placement.repair` lets a network see; nothing where no window is open."""
     number, shown = memory.number, 0
-    observation[:] = 0.0
-    if number[_AT] < number[_WIDE]:
+    if number[_AT] >= number[_WIDE]:
+        observation[:] = 0.0
+    else:
         others = 0
         for job in memory.jobs[number[_AT] + 1 : number[_WIDE]]:
             others += state.size[job]
         size = state.size[memory.jobs[number[_AT]]]
-        taken = memory.taken[: number[_ENTRIES]]
-        shown = see_entries(facts.down, memory.groups, taken, size, others, observation)
+        seen = _switches_of(facts, memory.hosts[: min(number[_LEFT], number[_Q])], memory.switches)
+        shown = see_entries(facts.down, memory.groups, seen, size, others, observation)
     for action in range(len(mask)):
         mask[action] = action < max(shown, 1)
     return 0

@@ -42,8 +42,8 @@ def test_the_best_start_costs_the_job_least_of_all_starts(seed):
 
 
 def test_a_network_sees_switch_pod_presence_and_both_numbers_of_hosts():
-    taken, seen = np.array([False, True, False, False]), np.zeros(5 * 4, np.float32)
-    assert see_entries(DOWN, sequence(0, 5, 9, 23), taken, 20, 10, seen) == 3
+    left, seen = np.array([0, 2, 3]), np.full(5 * 4, 9, np.float32)
+    assert see_entries(DOWN, sequence(0, 5, 9, 23), left, 20, 10, seen) == 3
     assert seen.reshape(5, 4).tolist() == pytest.approx(
         np.array([[0, 2 / 5, 1, 0], [0, 1 / 2, 1, 0], [1, 1, 1, 0], [0.5, 0.5, 0.5, 0], [0.25, 0.25, 0.25, 0]])
     )
@@ -51,7 +51,7 @@ def test_a_network_sees_switch_pod_presence_and_both_numbers_of_hosts():
 
 def test_a_network_is_shown_the_first_entries_only():
     seen = np.zeros(5 * 2, np.float32)
-    assert see_entries(DOWN, sequence(0, 5, 9), np.zeros(3, np.bool_), 1, 0, seen) == 2
+    assert see_entries(DOWN, sequence(0, 5, 9), np.arange(3), 1, 0, seen) == 2
 
 
 def test_taking_goes_on_from_the_last_entry_to_the_first():

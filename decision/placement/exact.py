@@ -1,7 +1,8 @@
 """The best window by the static strategy, exactly: which entry each job begins at, with wrap-around.
 
 A dynamic program from the last entry to the first: the most that a set of jobs can be worth on the entries from one on
-(positions x subsets; jobs of one size are interchangeable, so a subset is a number of jobs of each size). That leaves
+(positions x subsets; jobs of one size are interchangeable, so a subset is a number of jobs of each size). It keeps what
+begins at each position, a byte for each subset, and the worth of as many positions as the largest job has. That leaves
 out the one job that may wrap around from the last entry to the first. What remains for the others, if it wraps in a
 given way, is the same problem on the entries between; the program without the upper end bounds that from above, and
 nearly all ways are worth too little to be looked at.
@@ -43,21 +44,21 @@ def place_exactly(groups, switches, sizes, held):
     """
     kinds = kinds_of(groups, switches, sizes)
     length, full = groups.shape[1], kinds.step[-1] - 1
-    most, choice = _tables(length, kinds)
+    most, choice = _rows(kinds), np.empty((length + 1, full + 1), np.int8)
     _fill(kinds, 0, length, most, choice)
     best, begin, end, wrapped, rest = most[0, full], 0, length, _NONE, full
-    room = most[:0], choice[:0]
+    room, unseen = most[:0], choice[:0]
     looked_at = np.zeros((len(kinds.size), kinds.size.max()), np.bool_)
     while True:
         bound, kind, head = _most_promising(kinds, most, full, looked_at)
         if bound <= best + _CLOSE:
             break
         looked_at[kind, head] = True
-        if len(room[0]) == 0:
-            room = _tables(length, kinds)
+        if len(room) == 0:
+            room = _rows(kinds)
         start = length - (kinds.size[kind] - head)
-        _fill(kinds, head, start, room[0], room[1])
-        total = kinds.worth[kind, start] + room[0][head, full - kinds.step[kind]]
+        _fill(kinds, head, start, room, unseen)
+        total = kinds.worth[kind, start] + room[head, full - kinds.step[kind]]
         if total > best + _CLOSE:
             best, begin, end, wrapped, rest = total, head, start, kind, full - kinds.step[kind]
     if wrapped != _NONE:
@@ -110,32 +111,42 @@ def _slide(groups, switches, size, values):
 
 
 @kernel
-def _tables(length, kinds):
-    """(N + 1, subsets) each: the most that a subset can be worth from an entry on, and which kind begins there."""
-    return np.empty((length + 1, kinds.step[-1])), np.empty((length + 1, kinds.step[-1]), np.int8)
+def _rows(kinds):
+    """(largest size + 1, subsets) for what subsets can be worth: no job looks further back than it is large."""
+    return np.empty((kinds.size.max() + 1, kinds.step[-1]))
 
 
 @kernel
 def _fill(kinds, begin, end, most, choice):
-    """Fill the tables from entry `end`, where nothing fits any more, down to `begin`."""
-    most[end] = -np.inf
-    most[end, 0] = 0.0
+    """Fill the tables from entry `end`, where nothing fits any more, down to `begin`.
+
+    Args:
+        kinds: the jobs.
+        begin, end: entries.
+        most: (R, subsets) the most that a subset can be worth from an entry on, in row entry % R; the last R stay.
+        choice: (N + 1, subsets) which kind begins at an entry, or no rows, where only the worth is asked for.
+    """
+    rows, notes = len(most), len(choice) > 0
+    most[end % rows] = -np.inf
+    most[end % rows, 0] = 0.0
     for entry in range(end - 1, begin - 1, -1):
-        here, after = most[entry], most[entry + 1]
-        here[:] = after
-        choice[entry] = _NONE
+        here = most[entry % rows]
+        here[:] = most[(entry + 1) % rows]
+        if notes:
+            choice[entry] = _NONE
         for kind in range(len(kinds.size)):
             size, step, number = kinds.size[kind], kinds.step[kind], kinds.number[kind] + 1
             if entry + size > end:
                 continue
-            value, behind = kinds.worth[kind, entry], most[entry + size]
+            value, behind = kinds.worth[kind, entry], most[(entry + size) % rows]
             for subset in range(step, len(here)):
                 if subset // step % number == 0:
                     continue
                 total = value + behind[subset - step]
                 if total > -np.inf and total >= here[subset]:
                     here[subset] = total
-                    choice[entry, subset] = kind
+                    if notes:
+                        choice[entry, subset] = kind
 
 
 @kernel

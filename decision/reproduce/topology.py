@@ -40,8 +40,8 @@ from .topology_parts import (
     Training,
     WindowEpoch,
     train,
-    work,
 )
+from .topology_prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
 
 PLACES = ("first-fit", "contiguous", "best-fit", "random", "slurm-tree", "tree")
 WINDOW = "window,solver=exact"
@@ -81,19 +81,23 @@ class Budget(NamedTuple):
     places: tuple[str, ...]
     ratios: tuple[float, ...]
     jobs: int  # that communicate
+    held_out: tuple[Lengths, ...]  # sequences by which prices are compared
 
 
 _FEW = ("learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
+_HELD_OUT = Lengths(24, 300), Lengths(8, 2000)
 BUDGETS = {
     BudgetName.SMOKE: Budget(
-        _FEW, ("FCN-1", "CNN-3"), 2, 1, 2, 2, 5.0, 2, 20, (60,), ("first-fit", "random", "tree"), (1.0,), 10
+        *(_FEW, ("FCN-1", "CNN-3"), 2, 1, 2, 2, 5.0, 2, 20, (60,), ("first-fit", "random", "tree"), (1.0,), 10),
+        held_out=(Lengths(2, 20),),
     ),
     BudgetName.STANDARD: Budget(
-        (), tuple(NETWORKS), 5, 2, PERIODS, 50, 30.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 250
+        ("learn.steps=200000",),
+        *(tuple(NETWORKS), 5, 2, PERIODS, 50, 30.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 250, _HELD_OUT),
     ),
     BudgetName.FULL: Budget(
         ("learn.steps=3000000", "learn.epochs=80"),
-        *(tuple(NETWORKS), 5, 10, PERIODS, 50, 600.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 1000),
+        *(tuple(NETWORKS), 5, 10, PERIODS, 50, 600.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 1000, _HELD_OUT),
     ),
 }
 
@@ -146,12 +150,18 @@ def _lines(table: ResultTable) -> list[str]:
 
 
 def _trainings(budget: Budget, folder: Path) -> dict[tuple[str, str, int], Training]:
-    keys = product(TREES, budget.networks, range(budget.seeds))
-    return {key: Training(folder, *key, budget.training) for key in keys}
+    """By tree, network and seed; all of a seed before the next."""
+    keys = product(range(budget.seeds), TREES, budget.networks)
+    return {(tree, name, seed): Training(folder, tree, name, seed, budget.training) for seed, tree, name in keys}
 
 
-Task = WindowEpoch | Models | Schedule | Contention
+Task = WindowEpoch | Models | Schedule | Contention | Priced
 Found = Sequence[tuple[Task, Result]]
+
+
+def work(task: Task) -> Result:
+    """Do a part."""
+    return task.work()
 
 
 def _tasks(
@@ -176,6 +186,7 @@ def _tasks(
                 tasks.append(Schedule(jobs, tree, policy, epoch, budget.length))
             policy = f"window,solver=nsa,undo=false,period={length}"
             tasks.append(Schedule(jobs, tree, policy, epoch, budget.length, nsa))
+    tasks += priced_tasks(budget.held_out, batsim)
     tasks += [Models(jobs, tree, budget.models, budget.limit) for tree in TREES]
     for tree, epoch in product(TREES, range(budget.seeds * budget.epochs)):
         seed = epoch // budget.epochs
@@ -191,7 +202,9 @@ def _tasks(
 
 def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
     costs = {tree: _window_costs(budget, found, tree) for tree in TREES}
+    pairs = list(compared({task: result for task, result in found if isinstance(task, Priced)}))
     claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree])]
+    claims += [claim for pair in pairs for claim in _price_claims(pair)]
     yield ResultTable("Claims", ("claim", "tree", "found (95 %)", ""), claims)
     for tree in TREES:
         yield _solver_table(budget, found, tree, costs[tree])
@@ -199,6 +212,7 @@ def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
     yield _model_table(found)
     yield _schedule_table(found)
     yield _contention_table(found)
+    yield price_table(pairs)
 
 
 def _window_costs(budget: Budget, found: Found, tree: str) -> dict[str, Floats]:
@@ -312,6 +326,14 @@ def _contention_claims(found: Found, tree: str) -> Iterator[Claim]:
         )
 
 
+def _price_claims(pair: Compared) -> Iterator[Claim]:
+    _, tree, _, _, claim = pair.comparison
+    if claim:
+        where = ", Batsim" if pair.batsim else ""
+        found = f"{_shown(pair.less)}, {len(pair.values[0])} sequences of {pair.jobs}{where}"
+        yield Claim(claim, tree, found, _verdict(pair.less))
+
+
 def _rank_correlation(policies: Mapping[str, Result], metric: str) -> float:
     """Spearman's, of hops and the metric over policies."""
     columns = np.array([[result["hops"], result[metric]] for result in policies.values()])
@@ -389,10 +411,7 @@ def _contention_table(found: Found) -> ResultTable:
                 values = [_interval(np.array([p[policy][m] for p in same.values()])) for m in _CONTENTION]
                 cell = real.get((links, ratio, 0), {}).get(policy)
                 there = f"{cell['stretch']:.4f} (ours {same[0][policy]['stretch']:.4f})" if cell else ""
-                shown = (
-                    f"{v.value:,.{d}f} ± {(v.high - v.low) / 2:,.{d}f}"
-                    for v, d in zip(values, (1, 3, 0, 0), strict=True)
-                )
+                shown = map(_half, values, _CONTENTION.values())
                 rows.append((policy.removeprefix("fcfs,allocation="), tree, links, f"{ratio:g}", *shown, there))
     return ResultTable("Jobs that communicate: means over seeds, half of the 95 % interval", columns, rows)
 
@@ -416,6 +435,9 @@ def _csv(found: Found) -> str:
                 own, values = (task.tree, "", "", "", task.epoch), result["costs"]
             case Schedule():
                 own, values = (task.tree, task.policy, "", "", task.epoch), result
+            case Priced():
+                where = f"{task.jobs} jobs, {task.metric}" + ", batsim" * task.batsim
+                own, values = (task.tree, task.policy, where, "", task.seed), result
             case Contention():
                 where = "batsim, " if task.batsim else ""
                 own, values = (task.tree, task.policy, where + task.links, task.ratio, task.seed), result

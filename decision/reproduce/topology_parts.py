@@ -68,14 +68,43 @@ LOOKS = (500, 600, 700, 800, 900, 1000)  # steps of NSA in Fig. 5; SA is given t
 SA_LOOKS = (500, *(2 * steps for steps in LOOKS))
 UNDOES = (500, 1000)
 LINKS = {"full": (1, 1, 1), "tapered": (1, 4, 8)}  # by what share of the hosts' bandwidth each level is slower
-_BANDWIDTH, _LATENCY, _SPEED = 12.5e9, 1e-6, 141.24e9  # bytes/s, seconds, flop/s: those of the shipped fat_tree1000
+SPEED = 141.24e9  # flop/s, as all of the shipped fat_tree1000
+_BANDWIDTH, _LATENCY = 12.5e9, 1e-6  # bytes/s, seconds
 _TRAINING_JOBS, _TRAINING_SEED = 20_000, 1000  # of the jobs that networks learn from, which no other part uses
 
 
 def platform_of(tree: Tree, links: str = "full") -> Platform:
     """The tree with its network."""
     levels = [Link(_BANDWIDTH / share, _LATENCY) for share in LINKS[links]]
-    return networked(full_tree(tuple(tree.down.tolist()), levels), (PowerState(_SPEED),))
+    return networked(full_tree(tuple(tree.down.tolist()), levels), (PowerState(SPEED),))
+
+
+def all_to_all(jobs: Workload, ratio: float) -> Workload:
+    """The jobs as tasks whose hosts all communicate, alone for `ratio` of the time that they compute."""
+    return as_tasks(jobs, Tasks(kind="parallel", speed=SPEED, comm_ratio=ratio, bandwidth=_BANDWIDTH))
+
+
+def schedule_files(platform: Platform, jobs: Workload, policy: str, seed: int, batsim: bool) -> JobTable:
+    """The schedule of inputs as files have them: where links fill up at once, last digits decide which do.
+
+    Args:
+        platform: is written and read again, as the jobs are.
+        jobs: to be scheduled.
+        policy: with its options.
+        seed: of the policy.
+        batsim: whether a real Batsim simulates, or the embedded engine.
+    """
+    with TemporaryDirectory() as folder:
+        files = Path(folder) / "tree.xml", Path(folder) / "jobs.json"
+        write_platform(files[0], platform)
+        write_workload(files[1], jobs)
+        case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
+        if not batsim:
+            return simulate_workloads(case.platform, case.workloads, policy, seed=seed).jobs
+        name, *options = policy.split(",")
+        choice = PolicyChoice(policy=name, settings=dict(o.split("=") for o in options), seed=seed)
+        run_to_folder(case, choice, Path(folder) / "run", engine=Engine.BATSIM)
+        return read_jobs(str(Path(folder) / "run" / "out"))
 
 
 def list_of_jobs(path: Path | None) -> Jobs:
@@ -83,7 +112,7 @@ def list_of_jobs(path: Path | None) -> Jobs:
     if path is not None:
         return read_job_list(path)
     made = topology_workload(np.random.default_rng(0), EPOCHS * EPOCH_JOBS)
-    seconds = runtimes(made, _SPEED)
+    seconds = runtimes(made, SPEED)
     return Jobs(np.array([job.submit_time for job in made.jobs]), seconds, seconds, sizes(made).astype(np.int64))
 
 
@@ -239,36 +268,16 @@ class Contention(NamedTuple):
     def work(self) -> Result:
         """Means over jobs: hops of the text, stretch and wait (seconds); and makespan (seconds)."""
         tree = TREES[self.tree]
-        platform = platform_of(tree, self.links)
         made = topology_workload(np.random.default_rng(self.seed), self.jobs)
-        recorded = dict(zip((job.id for job in made.jobs), runtimes(made, _SPEED).tolist(), strict=True))
-        tasks = as_tasks(made, Tasks(kind="parallel", speed=_SPEED, comm_ratio=self.ratio, bandwidth=_BANDWIDTH))
-        done = only_ran(self._in_batsim(platform, tasks) if self.batsim else self._here(platform, tasks))
+        recorded = dict(zip((job.id for job in made.jobs), runtimes(made, SPEED).tolist(), strict=True))
+        platform, tasks = platform_of(tree, self.links), all_to_all(made, self.ratio)
+        done = only_ran(schedule_files(platform, tasks, self.policy, self.seed, self.batsim))
         return {
             "hops": float(tree_hops(done, platform.down, np.arange(tree.hosts)).mean()),
             "stretch": float(stretches(done, recorded).mean()),
             "wait": float(waiting_times(done).mean()),
             "makespan": float(makespan_from_submission(done)),
         }
-
-    def _here(self, platform: Platform, tasks: Workload) -> JobTable:
-        return simulate_workloads(platform, [tasks], self.policy, seed=self.seed).jobs
-
-    def _in_batsim(self, platform: Platform, tasks: Workload) -> JobTable:
-        name, *options = self.policy.split(",")
-        choice = PolicyChoice(policy=name, settings=dict(o.split("=") for o in options), seed=self.seed)
-        with TemporaryDirectory() as folder:
-            files = Path(folder) / "tree.xml", Path(folder) / "jobs.json"
-            write_platform(files[0], platform)
-            write_workload(files[1], tasks)
-            case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
-            run_to_folder(case, choice, Path(folder) / "run", engine=Engine.BATSIM)
-            return read_jobs(str(Path(folder) / "run" / "out"))
-
-
-def work(task: "WindowEpoch | Models | Schedule | Contention") -> Result:
-    """Do a part."""
-    return task.work()
 
 
 def _digest(checkpoint: Path) -> str:

@@ -54,6 +54,13 @@ class Half(StrEnum):
     B = "b"
 
 
+class Price(StrEnum):
+    """What the value of a job per host and time step is."""
+
+    QOS = "qos"
+    INDEPENDENT = "independent"
+
+
 class TraceName(StrEnum):
     """Whose trace."""
 
@@ -104,6 +111,10 @@ LongestSteps = Annotated[
 Step = Annotated[float, typer.Option("--step", help="Length of a time step in seconds.", min=0.001, max=1e6)]
 HighestValue = Annotated[
     int, typer.Option("--most-value", help="Highest value per host and time step.", min=1, max=_MOST)
+]
+
+PriceOption = Annotated[
+    Price, typer.Option("--price", help="Value per host and time step: drawn, or growing with the QoS.")
 ]
 
 
@@ -250,15 +261,18 @@ def green_command(
     most_steps: LongestSteps = 10,
     step: Step = 60.0,
     most_value: HighestValue = 10,
+    price: PriceOption = Price.INDEPENDENT,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make the workload of a green datacenter, after Launchpad.
 
     Jobs arrive as a Poisson process, need some hosts for some time steps, and
-    have three more fields: value, qos (percent) and deadline (seconds). A job's
-    duration is qos percent of the time from its submission to its deadline. All
-    distributions are uniform, because the paper does not publish its own.
+    have four more fields: value, qos (percent), deadline and expected (seconds). A
+    job runs for its expected time, which is qos percent of the time from its
+    submission to its deadline; its walltime is a step longer, because Batsim stops
+    what takes all of its walltime. All distributions are uniform, because the paper
+    does not publish its own.
 
     Examples:
 
@@ -273,14 +287,20 @@ def green_command(
     if most > hosts:
         raise ConfigError(f"--most-hosts {most}: there are only {hosts} hosts; give fewer")
     model = GreenModel(
-        hosts=hosts, rate=rate / 100, most_hosts=most, most_steps=most_steps, most_value=most_value, step=step
+        hosts=hosts,
+        rate=rate / 100,
+        most_hosts=most,
+        most_steps=most_steps,
+        most_value=most_value,
+        step=step,
+        price_by_qos=price is Price.QOS,
     )
     made = green_workload(np.random.default_rng(seed), jobs, model)
     origin = (
         "After Launchpad (Venkataswamy, Grigsby, Grimshaw and Qi): Poisson arrivals, jobs with value, QoS and deadline."
     )
     chosen = f"--nb-jobs {jobs} --hosts {hosts} --rate {rate:g} --most-hosts {most} --most-steps {most_steps}"
-    chosen = f"{chosen} --step {step:g} --most-value {most_value} --seed {seed}"
+    chosen = f"{chosen} --step {step:g} --most-value {most_value} --price {price} --seed {seed}"
     _write_made(output, made, origin, f"preset green {chosen}", as_json)
 
 

@@ -11,7 +11,7 @@ from decision.formats.profiles import profile_fields
 from decision.model.hosts import format_hosts
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState
-from decision.model.workload import Job, MachineEvent, Workload, used_profiles
+from decision.model.workload import Job, MachineEvent, Workload, said_worth, used_profiles
 from decision.protocol.messages import (
     Answer,
     AnswerData,
@@ -114,6 +114,8 @@ def _description(job: Job) -> JobDescription:
         fields["user"] = job.user
     if not math.isnan(job.estimate):
         fields["estimate"] = job.estimate
+    if job.worth is not None:
+        fields |= said_worth(job.worth)
     return JobDescription(**fields)
 
 

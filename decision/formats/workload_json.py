@@ -16,11 +16,11 @@ import numpy as np
 from msgspec import Meta, Raw
 from numpy.typing import NDArray
 
-from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small
+from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small, worths
 from decision.model.dates import DAY, LAST_DATE
-from decision.model.demand import read_estimate
-from decision.model.errors import InputError
-from decision.model.workload import Job, Parallel, Profile, Workload, unloadable_part, used_profiles
+from decision.model.demand import read_estimate, read_worth
+from decision.model.errors import ConfigError, InputError
+from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
 
 from .files import opened, read_bytes
 from .json_parts import ArrayInParts, ArrayPart, NotInPartsError
@@ -45,6 +45,10 @@ class _Job(msgspec.Struct, gc=False):
     walltime: float = -1.0
     user: Any = ""
     estimate: Any = None
+    value: Any = None
+    qos: Any = None
+    deadline: Any = None
+    expected: Any = None
 
 
 class _File(msgspec.Struct):
@@ -227,6 +231,7 @@ def _jobs(
                 profile=names[job.profile],
                 user=label(job.user),
                 estimate=read_estimate(job.estimate),
+                worth=_worth(job, full, path),
                 extra=extras[index] if extras else None,
                 source=sources[index] if sources else None,
             )
@@ -256,6 +261,15 @@ def _seconds(value: Any, least: float, most: float) -> float | None:
     return float(value) if known and least <= value <= most else None
 
 
+def _worth(job: _Job, full: str, path: str) -> Worth | None:
+    if job.value is None and job.qos is None and job.deadline is None and job.expected is None:
+        return None
+    try:
+        return read_worth(msgspec.structs.asdict(job), job.subtime)
+    except ConfigError as error:
+        raise InputError(f"{path}: job {full!r}, {error}") from None
+
+
 def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:
     reason = f"{job.res} hosts, but its parallel profile {job.profile!r} has {width}; make them equal"
     raise InputError(f"{path}: job {full!r}, field 'res': {reason}")
@@ -277,6 +291,7 @@ def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
     for fields in msgspec.json.decode(data)["jobs"]:
         known = _KNOWN_FIELDS | {"user"} if label(fields.get("user")) else _KNOWN_FIELDS
         known |= set() if math.isnan(read_estimate(fields.get("estimate"))) else {"estimate"}
+        known |= {name for name in Worth.__struct_fields__ if not math.isnan(read_estimate(fields.get(name)))}
         extras.append({key: value for key, value in fields.items() if key not in known} or None)
     return extras
 
@@ -314,6 +329,7 @@ class _Columns:
         self._name, self._path = name, path
         self._ids, self._size = array("q"), array("i")
         self._submit, self._walltime, self._estimate = array("d"), array("d"), array("d")
+        self._worth: list[tuple[int, NDArray[np.float64] | None]] = []  # by part: jobs, and what they are worth
         self._profile, self._user = array("i"), array("i")
         self._profiles: dict[str, int] = {}
         self._users: dict[str, int] = {}
@@ -330,6 +346,7 @@ class _Columns:
         self._size.extend([job.res for job in jobs])
         self._walltime.extend([_walltime(job, i, self._path) for job, i in zip(jobs, full, strict=True)])
         self._estimate.extend([read_estimate(job.estimate) for job in jobs])
+        self._worth.append((len(jobs), worths([_worth(job, i, self._path) for job, i in zip(jobs, full, strict=True)])))
         self._profile.extend([self._profiles.setdefault(job.profile, len(self._profiles)) for job in jobs])
         self._user.extend([self._users.setdefault(label(job.user), len(self._users)) for job in jobs])
         at = 0
@@ -355,8 +372,15 @@ class _Columns:
             profile=Labelled(list(self._profiles), small(np.array(self._profile))),
             user=Labelled(list(self._users), small(np.array(self._user))),
             estimate=None if np.isnan(estimate).all() else estimate,
+            worth=self._all_worth(),
             source=_SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
         )
+
+    def _all_worth(self) -> NDArray[np.float64] | None:
+        """What the jobs of all parts are worth."""
+        if all(rows is None for _, rows in self._worth):
+            return None
+        return np.concatenate([np.full((n, 4), math.nan) if rows is None else rows for n, rows in self._worth])
 
 
 def _is_number(job_id: int | str) -> bool:

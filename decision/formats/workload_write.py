@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from decision.model.workload import Job, Workload
+from decision.model.workload import Job, Workload, said_worth
 
 from .files import write_files
 from .json_text import with_short_numbers
@@ -67,4 +67,6 @@ def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
         fields["user"] = job.user
     if not math.isnan(job.estimate):
         fields["estimate"] = job.estimate
+    if job.worth is not None:
+        fields |= said_worth(job.worth)
     return {**fields, **job.extra} if job.extra else fields

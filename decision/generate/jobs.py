@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from decision.model.record import Floats, Ints
-from decision.model.workload import Delay, Job, Profile, Workload
+from decision.model.workload import Delay, Job, Profile, Workload, Worth
 
 NAME = "w0"
 
@@ -24,6 +24,7 @@ def workload_of(
     walltimes: Floats | None = None,
     users: Sequence[str] | None = None,
     extras: Sequence[Mapping[str, Any] | None] | None = None,
+    worth: Floats | None = None,
 ) -> Workload:
     """Jobs numbered from 0 that take their run time on any host, with one delay profile per distinct run time.
 
@@ -35,6 +36,7 @@ def workload_of(
         walltimes: (J,) seconds; jobs have none if absent.
         users: (J,) names; jobs have none if absent.
         extras: (J,) further fields of each job's JSON.
+        worth: (J, 4) as `decision.model.workload.Worth`; jobs have none if absent.
     """
     count = len(submit)
     width = len(str(max(count - 1, 0)))
@@ -47,6 +49,7 @@ def workload_of(
         which.tolist(),
         users or [""] * count,
         extras or [None] * count,
+        [None] * count if worth is None else [Worth(*row) for row in worth.tolist()],
     )
     jobs = tuple(
         Job(
@@ -57,8 +60,9 @@ def workload_of(
             profile=names[profile],
             user=user,
             extra=extra,
+            worth=value,
         )
-        for number, (at, size, limit, profile, user, extra) in enumerate(zip(*columns, strict=True))
+        for number, (at, size, limit, profile, user, extra, value) in enumerate(zip(*columns, strict=True))
     )
     profiles: dict[str, Profile] = {name: Delay(run) for name, run in zip(names, distinct.tolist(), strict=True)}
     return Workload(name=NAME, jobs=jobs, profiles=profiles, nb_res=nb_hosts)

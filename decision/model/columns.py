@@ -10,9 +10,10 @@ from functools import cached_property, partial
 from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
 
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
-from .workload import Delay, Job, Profile
+from .workload import Delay, Job, Profile, Worth
 
 Item = TypeVar("Item")
 Numbers = NDArray[Any]  # (n,)
@@ -141,12 +142,14 @@ class JobColumns(Column[Job]):
         profile: Labelled[str],
         user: Labelled[str],
         estimate: NDArray[np.float64] | None = None,
+        worth: NDArray[np.float64] | None = None,
         extra: Column[Mapping[str, Any] | None] | None = None,
         source: Column[bytes] | None = None,
     ) -> None:
         self.id, self.submit_time, self.size, self.walltime = id, submit_time, size, walltime
         self.profile, self.user, self.extra, self.source = profile, user, extra, source
         self.estimate = estimate  # None: no job has one
+        self.worth = worth  # (n, 4) as `Worth`, nan where a job does not say it; None: no job says any
 
     def __len__(self) -> int:
         return len(self.size)
@@ -161,6 +164,7 @@ class JobColumns(Column[Job]):
             profile=self.profile.item(row),
             user=self.user.item(row),
             estimate=math.nan if self.estimate is None else float(self.estimate[row]),
+            worth=None if self.worth is None else _worth(self.worth[row].tolist()),
             extra=self.extra.item(row) if self.extra else None,
             source=self.source.item(row) if self.source else None,
         )
@@ -176,6 +180,7 @@ class JobColumns(Column[Job]):
             self.profile.made(),
             self.user.made(),
             [math.nan] * len(self) if self.estimate is None else self.estimate.tolist(),
+            nothing if self.worth is None else map(_worth, self.worth.tolist()),
             self.source.made() if self.source else nothing,
             self.extra.made() if self.extra else nothing,
             strict=True,
@@ -189,10 +194,11 @@ class JobColumns(Column[Job]):
                 profile=profile,
                 user=user,
                 estimate=estimate,
+                worth=worth,
                 source=source,
                 extra=extra,
             )
-            for i, at, n, w, profile, user, estimate, source, extra in columns
+            for i, at, n, w, profile, user, estimate, worth, source, extra in columns
         ]
 
     def take(self, rows: Rows) -> "JobColumns":
@@ -205,6 +211,7 @@ class JobColumns(Column[Job]):
             profile=self.profile.take(rows),
             user=self.user.take(rows),
             estimate=None if self.estimate is None else self.estimate[rows],
+            worth=None if self.worth is None else self.worth[rows],
             extra=self.extra.take(rows) if self.extra else None,
             source=self.source.take(rows) if self.source else None,
         )
@@ -226,7 +233,19 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
         profile=labelled([job.profile for job in jobs]),
         user=labelled([job.user for job in jobs]),
         estimate=_estimates([job.estimate for job in jobs]),
+        worth=worths([job.worth for job in jobs]),
     )
+
+
+def worths(given: Sequence[Worth | None]) -> NDArray[np.float64] | None:
+    """What jobs say of their worth as rows (n, 4); None where none says anything."""
+    if not any(given):
+        return None
+    return np.array([astuple(worth or Worth()) for worth in given], np.float64)
+
+
+def _worth(row: list[float]) -> Worth | None:
+    return None if all(map(math.isnan, row)) else Worth(*row)
 
 
 def _estimates(seconds: Sequence[float]) -> NDArray[np.float64] | None:

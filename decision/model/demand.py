@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .columns import DelayProfiles, JobColumns
+from .columns import DelayProfiles, JobColumns, columns_of
 from .errors import ConfigError
 from .record import Floats
-from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload
+from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload, Worth
+
+VALUE, QOS, DEADLINE, EXPECTED = range(len(Worth.__struct_fields__))  # columns of `worths`
 
 
 def runtimes(workload: Workload, speed: float | None = None) -> Floats:
@@ -37,6 +39,35 @@ def runtimes(workload: Workload, speed: float | None = None) -> Floats:
 def read_estimate(value: Any) -> float:
     """Seconds that a job's field `estimate` says, which Batsim only forwards; nan where that is no number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+
+
+def read_worth(fields: Mapping[str, Any], submit_time: float) -> Worth:
+    """What a job's JSON object says of its worth; fields that are no numbers say nothing.
+
+    Raises:
+        ConfigError: naming the field, if a number makes no sense.
+    """
+    worth = Worth(*(read_estimate(fields.get(name)) for name in Worth.__struct_fields__))
+    for name, wrong, advice in (
+        ("value", worth.value < 0 or worth.value == math.inf, "must be finite and not below 0"),
+        ("qos", worth.qos <= 0 or worth.qos > 100, "must be above 0 and at most 100 percent"),
+        ("deadline", worth.deadline < submit_time, f"must not be before the submission at {submit_time:.12g} s"),
+        ("expected", worth.expected <= 0, "must be above 0 seconds"),
+    ):
+        if wrong:
+            raise ConfigError(f"field {name!r}: {advice}; found {getattr(worth, name):.12g}")
+    return worth
+
+
+def worths(workload: Workload) -> Floats | None:
+    """What each job is worth, (J, 4) as `Worth`, nan where it does not say it; None where none says anything."""
+    return columns_of(workload.jobs).worth
+
+
+def has_values(workload: Workload) -> bool:
+    """Whether a job has a value."""
+    rows = worths(workload)
+    return rows is not None and not bool(np.isnan(rows[:, VALUE]).all())
 
 
 def told(estimate: Floats | float) -> Floats:

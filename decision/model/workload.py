@@ -21,6 +21,26 @@ def unloadable_part(job_id: str) -> str:
     return found[0] if found else ""
 
 
+class Worth(msgspec.Struct, frozen=True, gc=False):
+    """What a job is worth to its owner, and until when; Batsim only forwards these fields.
+
+    nan where the job does not say it: it has no value, no QoS, no deadline, and is expected to run for its walltime.
+    """
+
+    value: float = math.nan  # of a job that ends, in any unit
+    qos: float = math.nan  # percent, in (0, 100]: quality of service
+    deadline: float = math.nan  # seconds since the simulation began
+    expected: float = math.nan  # seconds that it is expected to run
+
+
+def said_worth(worth: Worth) -> dict[str, float]:
+    """The fields of a job's JSON object that say its worth, whole numbers as such."""
+    said = {name: number for name, number in msgspec.structs.asdict(worth).items() if not math.isnan(number)}
+    return {
+        name: int(number) if number.is_integer() and name != "deadline" else number for name, number in said.items()
+    }
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job as it is submitted.
 
@@ -34,6 +54,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     profile: str = ""  # name of a profile of the same workload
     user: str = ""
     estimate: float = math.nan  # seconds that the job itself says it will run; nan where it does not
+    worth: Worth | None = None  # None where it says nothing of that
     source: bytes | None = None  # the job's JSON object as the file has it, where the reader was asked to keep it
     extra: Mapping[str, Any] | None = None  # further fields to write, which Batsim only forwards: {"value": 3}
 

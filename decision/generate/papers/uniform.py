@@ -34,24 +34,28 @@ class GreenModel(msgspec.Struct, frozen=True, kw_only=True):
     most_steps: int = 10  # of a job
     most_value: int = 10  # of a job, per resource and step
     step: float = 60.0  # seconds
+    price_by_qos: bool = False  # whether the value per host and step grows with the QoS; else it is drawn
 
 
 def green_workload(rng: np.random.Generator, nb_jobs: int, model: GreenModel) -> Workload:
-    """Jobs with exact walltimes and, as further fields, `value`, `qos` (percent) and `deadline` (seconds)."""
+    """Jobs with `value`, `qos` (percent), `deadline` and `expected` (seconds): the run time, a step below the walltime.
+
+    Batsim stops a job that is not shorter than its walltime, so an exact one would stop all of them.
+    """
     sizes = rng.integers(1, model.most_hosts + 1, nb_jobs)
     steps = rng.integers(1, model.most_steps + 1, nb_jobs)
-    values = sizes * steps * rng.integers(1, model.most_value + 1, nb_jobs)
+    prices = rng.integers(1, model.most_value + 1, nb_jobs).astype(np.float64)
     qos = rng.choice(QOS, nb_jobs)
+    if model.price_by_qos:  # from 1 for the least to most_value for the highest
+        prices = 1 + (model.most_value - 1) * (qos - QOS[0]) / (QOS[-1] - QOS[0])
+    values = sizes * steps * prices
     mean_area = (1 + model.most_hosts) / 2 * (1 + model.most_steps) / 2  # host-steps
     gaps = rng.exponential(mean_area / (model.rate * model.hosts), nb_jobs)  # steps
     submit = (np.floor(np.cumsum(gaps)) * model.step).astype(np.float64)
     runtimes = (steps * model.step).astype(np.float64)
     deadlines = submit + runtimes / (qos / 100)
-    extras = [
-        {"value": value, "qos": percent, "deadline": deadline}
-        for value, percent, deadline in zip(values.tolist(), qos.tolist(), deadlines.tolist(), strict=True)
-    ]
-    return workload_of(submit, sizes, runtimes, model.hosts, walltimes=runtimes, extras=extras)
+    worth = np.column_stack([values, qos, deadlines, runtimes])
+    return workload_of(submit, sizes, runtimes, model.hosts, walltimes=runtimes + model.step, worth=worth)
 
 
 _FAT_TREE_JOBS, _FAT_TREE_HOSTS = 100_000, 1000

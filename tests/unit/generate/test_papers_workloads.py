@@ -170,8 +170,14 @@ def test_green_jobs_have_values_and_deadlines_in_their_json(tmp_path: Path) -> N
     for job, seconds in zip(sources, lasting, strict=True):
         assert job["value"] / (job["res"] * seconds / 30) in (1, 2)
         assert job["deadline"] == pytest.approx(job["subtime"] + seconds / (job["qos"] / 100))
-        assert job["walltime"] == seconds
+        assert (job["expected"], job["walltime"]) == (seconds, seconds + 30)  # Batsim stops what takes all of it
         assert job["subtime"] % 30 == 0
+
+
+def test_prices_grow_with_the_qos_on_request() -> None:
+    workload = green_workload(rng(), 500, GreenModel(most_value=11, price_by_qos=True))
+    prices = {job.worth.qos: job.worth.value / (job.size * job.worth.expected / 60) for job in workload.jobs}
+    assert prices == pytest.approx({50: 1, 60: 3, 70: 5, 80: 7, 90: 9, 100: 11})
 
 
 def test_topology_jobs_are_uniform_within_their_published_bounds() -> None:

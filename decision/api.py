@@ -213,7 +213,7 @@ def simulate(
         inputs=Inputs(platform=Path(hosts.path), workloads=(), energy=energy),
         platform=hosts,
         workloads=_workloads(workload),
-        events=load_events(events) if isinstance(events, str | os.PathLike) else list(events),
+        events=load_events(events, supply=True) if isinstance(events, str | os.PathLike) else list(events),
     )
     name = policy if isinstance(policy, str) else type(policy).__name__
     title = f"{name} on {Path(hosts.path).stem}" if hosts.path else name

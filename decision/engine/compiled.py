@@ -7,13 +7,15 @@ messages. Kernels do the work. Here arrays grow, and what kernels return becomes
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.model.errors import PolicyError
 from decision.model.hosts import format_intervals
 from decision.model.platform import Platform
 from decision.model.record import FinalState, HostState
-from decision.model.workload import Job, MachineEvent, Workload
+from decision.model.workload import Job, MachineEvent, Workload, rest_name
 from decision.policies import plan_arrays as p
+from decision.policies.supplied import cannot_be_cut
 from decision.state.cluster import (
     INTERVALS,
     N_ENDED,
@@ -34,7 +36,7 @@ from . import refusals
 from .kernels import arrays as a
 from .kernels import commands as c
 from .kernels import links
-from .kernels.server import advance, begin, load_reply
+from .kernels.server import advance, begin, jobs_to_come, load_reply
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
@@ -135,7 +137,8 @@ class CompiledEngine:
 
     def release(self) -> None:
         """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
-        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, _TOLD)):
+        told = () if self.world.sim.number[a.N_PARTS] else _TOLD
+        for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, told)):
             for name in names:
                 delattr(bundle, name)
 
@@ -159,6 +162,9 @@ class CompiledEngine:
             self._network = links.grow_network(self._network)
             sim.network[0] = self._network.address
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
+        if number[a.N_SUSPENDING] and (jobs := int(jobs_to_come(self.world))) > len(state.size):
+            state = with_room(state, jobs, 0)
+            self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
         self.world = self.world._replace(
             sim=a.grow_sim(sim, len(state.size), room, at_once),
             rows=a.grow_rows(rows, number, 2 * room),
@@ -182,7 +188,8 @@ class CompiledEngine:
 
     def job(self, number: int) -> Job:
         """What job `number` is."""
-        return self.names.job(int(self.world.sim.truth_of[number]))
+        job, part = self.names.job(int(self.world.sim.truth_of[number])), int(self.state.part[number])
+        return job if part == 0 else _rest(job, part, self.state, number)
 
     def leaves(self, number: int) -> tuple[LeafTask, ...]:
         """What job `number` does."""
@@ -237,6 +244,8 @@ class CompiledEngine:
             return self._why_not_start(at, job)
         if kind == p.REJECT:
             return refusals.phase_refusal(self.job(job).id, "be rejected", self._phase(job))
+        if kind == p.KILL and (uncut := c.first_uncuttable(self.world, at)) >= 0:
+            return cannot_be_cut(self.job(uncut).id, self.job(uncut).profile)
         if kind == p.KILL:
             return refusals.never_executed(self.job(c.first_unkillable(self.world, at)).id)
         wanted = "RUNNING" if kind == c.START_ELSEWHERE else FinalState(int(plan.value[at])).name
@@ -272,6 +281,17 @@ class CompiledEngine:
 
     def _phase(self, job: int) -> JobPhase:
         return _PHASES.get(int(self.state.job_state[job]), JobPhase.ENDED)
+
+
+def _rest(job: Job, part: int, state: ClusterState, number: int) -> Job:
+    """What was left of a job when its piece before `part` was suspended."""
+    return replace(
+        job,
+        id=rest_name(job.id, part),
+        profile=rest_name(job.name, part),
+        submit_time=float(state.submit_time[number]),
+        walltime=float(state.walltime[number]),
+    )
 
 
 def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jobs: int) -> a.World:

@@ -60,13 +60,17 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     runtime[rejected] = np.nan
     start_time = sim.start_time[ended]
     start_time[rejected] = np.nan
+    parts, submit_time, walltime = state.part[ended] > 0, truth.submit_time[truths], truth.walltime[truths]
+    if parts.any():
+        submit_time = np.where(parts, state.submit_time[ended], submit_time)
+        walltime = np.where(parts, state.walltime[ended], walltime)
     no_energy = np.broadcast_to(-1.0, len(ended))
     return JobTable(
-        id=Texts(partial(engine.names.texts, "id"), truths),
-        profile=Texts(partial(engine.names.texts, "profile"), truths),
-        submit_time=truth.submit_time[truths],
+        id=Texts(partial(_texts, engine, "id"), ended),
+        profile=Texts(partial(_texts, engine, "profile"), ended),
+        submit_time=submit_time,
         size=truth.size[truths],
-        walltime=truth.walltime[truths],
+        walltime=walltime,
         final_state=state.job_state[ended] - np.int8(ENDED),
         start_time=start_time,
         runtime=runtime,
@@ -74,6 +78,14 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
         energy=np.where(rejected, -1.0, sim.energy[ended]) if engine.options.energy else no_energy,
         metadata=Texts(partial(_metadata, metadata), ended),
     )
+
+
+def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
+    """The ``id`` or ``profile`` of jobs (n,), those of rests with their number."""
+    texts = engine.names.texts(field, engine.world.sim.truth_of[jobs])
+    for row in np.flatnonzero(engine.state.part[jobs]).tolist():
+        texts[row] = getattr(engine.job(int(jobs[row])), field)
+    return texts
 
 
 def _allocations(allocations: Allocations, state: ClusterState, jobs: I4) -> list[str]:

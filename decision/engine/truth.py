@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 from decision.model.columns import DelayProfiles, JobColumns, columns_of
 from decision.model.demand import told
 from decision.model.errors import ConfigError, InternalError
-from decision.model.workload import Job, MachineEvent, Workload
+from decision.model.workload import POWER_SUPPLY, Job, MachineEvent, Workload
 
-from .kernels.arrays import DELAY, HOSTS_COME_BACK, HOSTS_LEAVE, Truth
+from .kernels.arrays import DELAY, HOSTS_COME_BACK, HOSTS_LEAVE, SUPPLY_CHANGES, Truth
 from .profiles import LeafKind, LeafTask, check_width, flatten, is_moldable
 from .refusals import impossible_event
 
-_EVENT_KIND = {"machine_unavailable": HOSTS_LEAVE, "machine_available": HOSTS_COME_BACK}
+_EVENT_KIND = {
+    "machine_unavailable": HOSTS_LEAVE,
+    "machine_available": HOSTS_COME_BACK,
+    POWER_SUPPLY: SUPPLY_CHANGES,
+}
 
 
 _TIES = 16384  # instants at which several jobs are submitted, sorted at once
@@ -131,7 +135,9 @@ def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
     away: set[int] = set()
     for event in events:
         hosts = set(event.hosts)
-        if hosts and max(hosts) >= nb_hosts:
+        if event.type == POWER_SUPPLY and event.hosts[0] > nb_hosts:
+            raise impossible_event(event, f"it has {event.hosts[0]} hosts, and the platform has {nb_hosts}")
+        if event.type != POWER_SUPPLY and hosts and max(hosts) >= nb_hosts:
             raise impossible_event(event, f"there is no host {max(hosts)}")
         if event.type == "machine_unavailable":
             if hosts & away:
@@ -154,8 +160,17 @@ def build_truth(
     names, profiles = Names(no_network), _Profiles()
     parts = [_static_jobs(names, profiles, workload) for workload in workloads]
     columns = {name: _joined([part[name] for part in parts], dtype) for name, dtype in _BY_JOB.items()}
+    columns["worth"] = _worths(workloads, parts)
     ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
     return Truth(**columns, **profiles.arrays(), workload_end=ends, **_event_arrays(events)), names
+
+
+def _worths(workloads: Sequence[Workload], parts: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
+    """What all jobs are worth, as `Truth` has it."""
+    if not any(part["worth"].size for part in parts):
+        return np.zeros((0, 4))
+    rows = [part["worth"] if part["worth"].size else np.zeros((len(part["size"]), 4)) for part in parts]
+    return np.nan_to_num(np.concatenate(rows))
 
 
 def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
@@ -216,6 +231,7 @@ def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Map
         "walltime": columns.walltime,
         "user": numbers[columns.user.codes],
         "told": np.zeros(len(columns)) if columns.estimate is None else told(columns.estimate),
+        "worth": np.zeros((0, 4)) if columns.worth is None else columns.worth,
         "profile": profile,
     }
 

@@ -285,6 +285,8 @@ def _repeated(truth: Truth, names: Names, arrivals: int) -> Trace:
     jobs = len(names)
     row = np.arange(jobs + arrivals)
     again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "told", "profile")}
+    if len(truth.worth):
+        again["worth"] = truth.worth[row % jobs]
     submit = truth.submit_time[row % jobs] + _period(truth.submit_time) * (row // jobs)
     does = [names.leaves(job) for job in range(jobs)]
     delays = [all(leaf.kind == DELAY for leaf in leaves) for leaves in does]

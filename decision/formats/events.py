@@ -1,4 +1,4 @@
-"""Batsim's external events: one JSON object per line, such as machines that leave and return."""
+"""Batsim's external events: one JSON object per line, such as machines that leave and return, or power that does."""
 
 import os
 from typing import Annotated, Any, NoReturn
@@ -8,11 +8,12 @@ from msgspec import Meta
 
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
-from decision.model.workload import MachineEvent
+from decision.model.workload import POWER_SUPPLY, MachineEvent
 
 from .files import read_bytes
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
 
+_MOST = 1 << 30  # hosts
 _RANK = {"machine_available": 0, "machine_unavailable": 1}  # Batsim's order of events at one instant
 
 
@@ -20,34 +21,42 @@ class _Event(msgspec.Struct):
     type: str
     timestamp: Annotated[float, Meta(ge=0)]
     resources: Any = None
+    hosts: Any = None
+    forecast: Any = ()
 
 
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def load_events(path: str | os.PathLike[str], forward_unknown: bool = False) -> list[MachineEvent]:
+def load_events(
+    path: str | os.PathLike[str], forward_unknown: bool = False, supply: bool = False
+) -> list[MachineEvent]:
     """Read external events, sorted as Batsim does: by time, then available before unavailable before others.
 
     Args:
         path: a file with one JSON object per line; empty lines are skipped.
         forward_unknown: accept events of types that Batsim does not know (its ``--forward-unknown-events``).
+        supply: accept the generic events that say how many hosts have power, of type ``power_supply``: `hosts` may
+            compute from then on, and `forecast` (a list) are expected to, by step.
 
     Raises:
         InputError: if Batsim would refuse the file; one line with file, line and field.
     """
     events = [
-        _event(line, f"{path}, line {number}", forward_unknown)
+        _event(line, f"{path}, line {number}", forward_unknown, supply)
         for number, line in enumerate(read_bytes(path).splitlines(), 1)
         if line.strip()
     ]
     return sorted(events, key=lambda event: (event.timestamp, _RANK.get(event.type, 2)))
 
 
-def _event(line: bytes, where: str, forward_unknown: bool) -> MachineEvent:
+def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> MachineEvent:
     fields = _decode(line, where)
     hosts: tuple[int, ...] = ()
     if fields.type in _RANK:
         hosts = _hosts(fields.resources, where)
+    elif fields.type == POWER_SUPPLY and (supply or forward_unknown):
+        hosts = supplied_hosts(fields.hosts, fields.forecast, where)
     elif not forward_unknown:
         _refuse_type(fields.type, where)
     return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, source=compact(line))
@@ -69,6 +78,23 @@ def _hosts(text: Any, where: str) -> tuple[int, ...]:
         return tuple(parse_hosts(text))
     except ConfigError as error:
         raise InputError(f"{where}, field 'resources': {error}") from None
+
+
+def supplied_hosts(hosts: Any, forecast: Any, where: str) -> tuple[int, ...]:
+    """How many hosts have power, and how many will by step, as a ``power_supply`` says.
+
+    Raises:
+        InputError: if it does not say it; `where` begins the line.
+    """
+    if not _is_number_of_hosts(hosts):
+        raise InputError(f"{where}, field 'hosts': must be a whole number, 0 or more; found {hosts!r}")
+    if not isinstance(forecast, list | tuple) or not all(map(_is_number_of_hosts, forecast)):
+        raise InputError(f"{where}, field 'forecast': must be a list of whole numbers, 0 or more; found {forecast!r}")
+    return (hosts, *forecast)
+
+
+def _is_number_of_hosts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
 def _refuse_type(kind: str, where: str) -> NoReturn:

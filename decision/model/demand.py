@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .columns import DelayProfiles, JobColumns, columns_of
+from .columns import DelayProfiles, JobColumns
+from .columns import worths as rows_of_worth
 from .errors import ConfigError
 from .record import Floats
 from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload, Worth
@@ -61,13 +62,24 @@ def read_worth(fields: Mapping[str, Any], submit_time: float) -> Worth:
 
 def worths(workload: Workload) -> Floats | None:
     """What each job is worth, (J, 4) as `Worth`, nan where it does not say it; None where none says anything."""
-    return columns_of(workload.jobs).worth
+    if isinstance(workload.jobs, JobColumns):
+        return workload.jobs.worth
+    return rows_of_worth([job.worth for job in workload.jobs])
 
 
 def has_values(workload: Workload) -> bool:
     """Whether a job has a value."""
+    return _says(workload, VALUE)
+
+
+def has_deadlines(workload: Workload) -> bool:
+    """Whether a job has a deadline."""
+    return _says(workload, DEADLINE)
+
+
+def _says(workload: Workload, column: int) -> bool:
     rows = worths(workload)
-    return rows is not None and not bool(np.isnan(rows[:, VALUE]).all())
+    return rows is not None and not bool(np.isnan(rows[:, column]).all())
 
 
 def told(estimate: Floats | float) -> Floats:

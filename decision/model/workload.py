@@ -150,10 +150,18 @@ def used_profiles(profiles: Mapping[str, Profile], names: Iterable[str]) -> set[
     return used
 
 
+def rest_name(name: str, part: int) -> str:
+    """The name of what was left of a job, or of its profile, when its piece before `part` was suspended."""
+    return f"{name}#{part}"
+
+
+POWER_SUPPLY = "power_supply"  # type of the generic event that says how many hosts may compute
+
+
 class MachineEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happens to the platform from outside, at a known time."""
 
     timestamp: float  # seconds
-    type: str  # "machine_available", "machine_unavailable", or another name, which is only forwarded
-    hosts: tuple[int, ...] = ()
+    type: str  # "machine_available", "machine_unavailable", POWER_SUPPLY, or another name, which is only forwarded
+    hosts: tuple[int, ...] = ()  # ids; of a POWER_SUPPLY how many may compute, and how many will by step, as expected
     source: bytes = b""  # the event's JSON object as the file has it

@@ -19,6 +19,7 @@ from decision.state.cluster import (
     SWITCHING_ON,
     UNAVAILABLE,
 )
+from decision.state.transitions import spare_power
 
 from .config import Power
 from .profile import add_free, begin_profile
@@ -74,7 +75,10 @@ def booked_end(state, memory, job):
 def fill_capacity(state, facts, config, memory):
     """Fill the profile from what is free, runs and sleeps; no reservations."""
     now = state.now[0]
-    begin_profile(memory, now, state.count[N_FREE])
+    free = state.count[N_FREE]
+    if state.supply[0] < len(state.host_state):  # the first hosts that are given back may have no power
+        free += min(spare_power(state), 0)
+    begin_profile(memory, now, free)
     for i in range(state.count[N_RUNNING]):
         job = state.running[i]
         due = booked_end(state, memory, job)

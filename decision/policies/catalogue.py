@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start, Suspend
 
 
 class PolicyLine(NamedTuple):
@@ -26,6 +26,7 @@ class OptionLine(NamedTuple):
 
 _DEEPSCHEDULING = "Casagrande et al., AINA 2020"
 _LAN = "cost after Lan et al., 2023"
+_LAUNCHPAD = "Venkataswamy et al., JSSPP 2024"
 _SC17 = "Carastan-Santos and de Camargo, SC 2017"
 _CLUSTER09 = "Tang et al., Cluster 2009"
 _TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
@@ -51,6 +52,10 @@ ORDERS: dict[str, tuple[Order, PolicyLine]] = {
             Order.MULTIFACTOR,
             PolicyLine("multifactor", "highest weighted age and size first", "Slurm"),
         ),
+        (Order.HVF, PolicyLine("hvf", "highest value first", _LAUNCHPAD)),
+        (Order.QOS, PolicyLine("qos", "highest quality of service first", _LAUNCHPAD)),
+        (Order.DENSITY, PolicyLine("density", "highest value per host-second left first")),
+        (Order.EDF, PolicyLine("edf", "earliest deadline first", "Liu and Layland, JACM 1973")),
         (Order.RANDOM, PolicyLine("random", "a random rank for each job, by the seed")),
     )
 }
@@ -117,6 +122,18 @@ STARTS: dict[str, tuple[Start, PolicyLine]] = {
     )
 }
 
+SUSPENSIONS: dict[str, tuple[Suspend, PolicyLine]] = {
+    line.name: (suspend, line)
+    for suspend, line in (
+        (Suspend.NEVER, PolicyLine("never", "no job that runs gives way to one that waits")),
+        (
+            Suspend.VALUE,
+            PolicyLine("value", "jobs of less value are suspended for one that does not fit", _LAUNCHPAD),
+        ),
+        (Suspend.DENSITY, PolicyLine("density", "likewise, by value per host-second left")),
+    )
+}
+
 ALIASES = {"filler": "first-fit"}
 
 
@@ -128,6 +145,7 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
     "allocation": ("which of the free hosts a job gets", ALLOCATIONS),
     "power": ("when idle hosts sleep", POWERS),
     "start": ("which hosts a job may be given", STARTS),
+    "suspend": ("which running jobs give way to a waiting one", SUSPENSIONS),
 }
 PRICES = OptionLine(
     "prices",
@@ -170,11 +188,17 @@ ESTIMATES = (
 GUARD = OptionLine(
     "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto"
 )
+SUPPLY = (
+    OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
+    OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, or grid to run on"),
+    OptionLine("restart", "0", "s", "what is left of a suspended job takes so much longer"),
+)
 
 
 def composed_options(order: str, backfill: str) -> list[OptionLine]:
     """The options of the composed policy with these slots."""
     chosen = {"order": order, "backfill": backfill, "allocation": "first-fit", "power": "never", "start": "awake"}
+    chosen["suspend"] = "never"
     slots = [
         OptionLine(slot, chosen[slot], "", f"{summary}: {', '.join(values)}")
         for slot, (summary, values) in SLOTS.items()
@@ -221,4 +245,5 @@ PARTS = [
     *(line._replace(name=f"...,allocation={name}") for name, (_, line) in ALLOCATIONS.items()),
     *(line._replace(name=f"...,power={name}") for name, (_, line) in POWERS.items()),
     *(line._replace(name=f"...,start={name}") for name, (_, line) in STARTS.items()),
+    *(line._replace(name=f"...,suspend={name}") for name, (_, line) in SUSPENSIONS.items()),
 ]

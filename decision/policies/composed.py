@@ -17,7 +17,7 @@ from .allocation import check_prices, check_tree, plan_start, read_prices
 from .backfill import choose
 from .bound import decide_bound
 from .catalogue import SLOTS
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start, Suspend
 from .conservative import choose_reserved, next_call
 from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
 from .memory import Memory, config_in, grown_memory, memory_at, new_memory
@@ -26,6 +26,7 @@ from .order import sort_queue
 from .plan_arrays import clear
 from .power import manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
+from .suspension import suspend_for_others
 
 _SLOTS: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
 _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot that reads it, values that read it
@@ -53,12 +54,15 @@ def decide(state, facts, memory, plan):
     clear(plan, state)
     guarded = follow_guard(state, config, memory) if config.guard < np.inf else 0
     strict = config.backfill == Backfill.CONSERVATIVE or guarded > 0
-    if state.count[N_FREE] == 0 and not strict and config.power == Power.NEVER:
+    suspends = config.suspend != Suspend.NEVER
+    if state.count[N_FREE] == 0 and not strict and config.power == Power.NEVER and not suspends:
         return
-    if config.order == Order.FCFS:
+    if config.order == Order.FCFS and not suspends:
         queue, length = state.queue, state.count[N_QUEUED]
     else:
         queue, length = memory.sorted, sort_queue(state, config, memory)
+    if suspends and suspend_for_others(state, config, memory, plan, length):
+        return
     call = np.inf
     if config.start == Start.BOUND:
         chosen, call = 0, decide_bound(state, facts, config, memory, plan, queue, length)
@@ -106,6 +110,8 @@ class ComposedPolicy(CompiledPolicy):
             the name of a shipped one, or weights (L - 1, N_FEATURES) of `decision.placement.prices`; "": nothing.
         power: when idle hosts sleep.
         start: which hosts a job may be given; ``bound`` needs the power slot idle-timeout.
+        suspend: which running jobs give their hosts to a waiting one that does not fit; needs the backfilling none or
+            first-fit, which keep no reservations.
         guard: seconds after which a job that waits gets a reservation that nothing may delay, or ``auto``
             (`decision.policies.guard`); None: never. With the backfilling conservative, where every job has one from
             its arrival, it changes nothing.
@@ -128,6 +134,7 @@ class ComposedPolicy(CompiledPolicy):
         allocation: str = "first-fit",
         power: str = "never",
         start: str = "awake",
+        suspend: str = "never",
         guard: float | str | None = None,
         backfill_order: str | None = None,
         prices: str | NDArray[np.float64] = "",
@@ -136,7 +143,7 @@ class ComposedPolicy(CompiledPolicy):
         self.name = _name(order, backfill)
         codes: dict[str, Any] = {
             slot: _code(self.name, slot, value)
-            for slot, value in zip(_SLOTS, (order, backfill, allocation, power, start), strict=True)
+            for slot, value in zip(_SLOTS, (order, backfill, allocation, power, start, suspend), strict=True)
         }
         refuse_unknown(self.name, numbers, OPTIONS)
         settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
@@ -144,6 +151,8 @@ class ComposedPolicy(CompiledPolicy):
             settings[OPTION] = read_guard(self.name, guard)
         if codes["start"] == Start.BOUND:
             _check_bound(self.name, codes, guard is not None, backfill_order is not None)
+        if codes["suspend"] != Suspend.NEVER:
+            _check_suspend(self.name, codes, guard is not None)
         if backfill_order is not None:
             settings[BACKFILL_ORDER] = _candidates(self.name, backfill_order, codes["backfill"])
         self._given = PolicyConfig(**codes, **settings)
@@ -154,6 +163,21 @@ class ComposedPolicy(CompiledPolicy):
                 raise ConfigError(f"policy {self.name}: option {PRICES} does nothing without allocation=tree")
             self._prices = read_prices(prices)
         self._priced_by = prices if isinstance(prices, str) else "given"
+
+    @property
+    def needs_value(self) -> bool:
+        """Whether jobs must have values: orders and suspensions by value need them."""
+        return self.config.order in (Order.HVF, Order.DENSITY) or self.config.suspend != Suspend.NEVER
+
+    @property
+    def needs_qos(self) -> bool:
+        """Whether jobs must have a quality of service."""
+        return self.config.order == Order.QOS
+
+    @property
+    def suspends(self) -> bool:
+        """Whether it suspends jobs."""
+        return self.config.suspend != Suspend.NEVER
 
     @property
     def needs_walltime(self) -> bool:
@@ -218,6 +242,19 @@ def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool, reordered
     for text, is_wrong in wrong.items():
         if is_wrong:
             raise ConfigError(f"policy {policy}: start=bound {text}")
+
+
+def _check_suspend(policy: str, codes: Mapping[str, int], guarded: bool) -> None:
+    """Refuse what does not go with suspend=..."""
+    wrong = {
+        "breaks reservations: it needs backfill=none or first-fit": codes["backfill"]
+        not in (Backfill.NONE, Backfill.FIRST_FIT),
+        f"breaks reservations: it cannot have the option {OPTION}": guarded,
+        "needs hosts that are awake: it needs power=never": codes["power"] != Power.NEVER,
+    }
+    for text, is_wrong in wrong.items():
+        if is_wrong:
+            raise ConfigError(f"policy {policy}: suspend=... {text}")
 
 
 def _refuse_sleepless(policy: str, platform: Platform) -> NoReturn:

@@ -21,10 +21,14 @@ class Order(IntEnum):
     F3 = 10
     F4 = 11
     RANDOM = 12
+    HVF = 13
+    QOS = 14
+    DENSITY = 15
+    EDF = 16
     # from here on ranks change with time
-    WFP3 = 13
-    UNICEP = 14
-    MULTIFACTOR = 15
+    WFP3 = 17
+    UNICEP = 18
+    MULTIFACTOR = 19
 
 
 class Backfill(IntEnum):
@@ -63,6 +67,14 @@ class Start(IntEnum):
     BOUND = 1
 
 
+class Suspend(IntEnum):
+    """Which running jobs give their hosts to a waiting one that does not fit: those with less of it."""
+
+    NEVER = 0
+    VALUE = 1
+    DENSITY = 2
+
+
 AUTO = -1.2  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY so far
 
 
@@ -78,6 +90,7 @@ class PolicyConfig(NamedTuple):
     start: int = int(Start.AWAKE)
     promises: int = 0  # 1 to remember when EASY first promises each head to start
     backfill_order: int = -1  # the Order of the jobs that EASY looks at behind its head; -1: that of the queue
+    suspend: int = int(Suspend.NEVER)
     age_weight: float = 1000.0
     size_weight: float = 1000.0
     max_age: float = 7 * 86400.0  # seconds at which age counts in full

@@ -13,7 +13,7 @@ from .config import Backfill, Order, PolicyConfig, Start
 from .profile import Profile
 from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
 
-_WHOLE = 9  # numbers of a config that are whole, the first ones
+_WHOLE = 10  # numbers of a config that are whole, the first ones
 
 # Memory.counts
 ORDERED = 0  # jobs numbered below this have been put into `sorted`
@@ -33,7 +33,8 @@ GUARDED = 13  # jobs numbered below this are guarded, if they wait
 KEPT = 14  # the profile was kept up to date by the last decision, for guarded jobs
 CANDIDATES = 15  # jobs numbered below this have been put into `candidates`, and the next count is its length
 SEEN_REVISIONS = 17  # after the last plan: of what is expected
-N_COUNTS = 18
+N_HEIRS = 18  # length of heirs
+N_COUNTS = 19
 
 # Memory.times
 SHADOW = 0  # seconds: when the head's reservation begins
@@ -53,7 +54,7 @@ class Memory(Profile, Shadow, Booking):
     Arrays that its slots do not use are empty.
     """
 
-    codes: I8  # (9,) the whole numbers of its config
+    codes: I8  # (10,) the whole numbers of its config
     numbers: F8  # (8,) the others
     counts: I8  # (N_COUNTS,)
     times: F8  # (N_TIMES,)
@@ -61,9 +62,10 @@ class Memory(Profile, Shadow, Booking):
     chosen: I4  # (H,) jobs to start now
     release_time: F8  # (2H + 1,) seconds, ascending: when hosts come free besides the ends of running jobs
     release_hosts: I4  # (2H + 1,) how many
-    sorted: I4  # (J,) waiting jobs in order; not with FCFS
+    sorted: I4  # (J,) waiting jobs in order; not with FCFS, unless jobs are suspended
     spare: I4  # (J,) scratch
     key: F8  # (J,) rank of each job, the lowest first
+    heirs: I4  # (H,) jobs that others were suspended for, which start next
     candidates: I4  # (J,) waiting jobs in the order for backfilling, where that is another
     candidate_key: F8  # (J,) rank of each job in it
     promised: F8  # (J,) seconds: when each job was to start when it first was the head of an EASY queue, nan for others
@@ -121,6 +123,7 @@ def config_in(memory):
         codes[6],
         codes[7],
         codes[8],
+        codes[9],
         numbers[0],
         numbers[1],
         numbers[2],
@@ -151,6 +154,7 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         sorted=np.zeros(0, np.int32),
         spare=np.zeros(0, np.int32),
         key=np.zeros(0),
+        heirs=np.zeros(hosts if config.suspend else 0, np.int32),
         candidates=np.zeros(0, np.int32),
         candidate_key=np.zeros(0),
         span=np.zeros(2, np.int64),
@@ -179,7 +183,7 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
     """The same memory with room for every job of `state`: the same arrays where they are long enough."""
     jobs, hosts = len(state.size), nb_hosts(state)
     changed: dict[str, Any] = {}
-    if config.order != Order.FCFS and len(memory.key) < jobs:
+    if (config.order != Order.FCFS or config.suspend) and len(memory.key) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
     if config.backfill_order >= 0 and len(memory.candidates) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("candidates", "spare", "candidate_key")}

@@ -74,6 +74,8 @@ def rank_of(state, config, order, job):
         rank = _rank_by_fit(order, size, walltime, submit)
     elif order == Order.RANDOM:
         rank = uniform(first_word(config.seed, job))
+    elif order <= Order.EDF:
+        rank = _rank_by_worth(state, order, job)
     else:
         rank = -_priority(config, order, len(state.host_state), size, walltime, state.now[0] - submit)
     return rank if rank == rank else np.inf
@@ -96,6 +98,25 @@ def _rank_by_request(order, size, walltime, submit):
     if order == Order.LQF:
         return -size
     return submit
+
+
+@kernel
+def _rank_by_worth(state, order, job):
+    """What waits is all still to be done, so that the value per host-second left stays what it is."""
+    if order == Order.HVF:
+        return -state.value[job]
+    if order == Order.QOS:
+        return -state.qos[job]
+    if order == Order.DENSITY:
+        return -density_of(state, job, 0.0)
+    return state.deadline[job] if state.deadline[job] > 0.0 else np.inf
+
+
+@kernel
+def density_of(state, job, ran):
+    """A job's value per host-second left, after it has run for `ran` seconds; one that should be over has 1 ms left."""
+    expected = state.expected[job] if state.expected[job] > 0.0 else state.walltime[job]
+    return state.value[job] / (state.size[job] * max(expected - ran, 1e-3))
 
 
 @kernel

@@ -17,6 +17,7 @@ REJECT = 1  # job
 KILL = 2  # job
 SET_PSTATE = 3  # hosts to pstate `value`
 CALL_AT = 4  # be asked again at `time`
+SUSPEND = 5  # job: it is killed, and what is left of it is submitted again
 
 
 class PlanArrays(Bundle):
@@ -53,6 +54,14 @@ def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) ->
     )
 
 
+def grown_plan(plan: PlanArrays, state: ClusterState) -> PlanArrays:
+    """The same plan with room for every job of `state`."""
+    longer = new_plan(state, len(plan.kind), len(plan.first))
+    for name in plan._fields:
+        getattr(longer, name)[: len(getattr(plan, name))] = getattr(plan, name)
+    return longer
+
+
 @kernel
 def clear(plan, state):
     """Empty the plan; its free hosts are the state's."""
@@ -74,6 +83,23 @@ def add(plan, kind, job):
     plan.end[at] = plan.count[1]
     plan.count[0] = at + 1
     return at
+
+
+@kernel
+def put_first(plan, kind, jobs):
+    """Put an action of this kind for each of `jobs` (n,) before all others."""
+    count, more = plan.count[0], len(jobs)
+    for _ in range(more):
+        add(plan, kind, 0)
+    for column in (plan.job, plan.value, plan.begin, plan.end):
+        column[more : count + more] = column[:count].copy()
+    plan.kind[more : count + more] = plan.kind[:count].copy()
+    plan.time[more : count + more] = plan.time[:count].copy()
+    plan.kind[:more] = kind
+    plan.job[:more] = jobs
+    plan.value[:more] = 0
+    plan.begin[:more] = 0
+    plan.end[:more] = 0
 
 
 @kernel

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from decision.jit import kernel
-from decision.model.demand import estimates
+from decision.model.demand import QOS, VALUE, estimates, worths
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.record import HostState
-from decision.model.workload import Workload
+from decision.model.workload import Workload, Worth
 from decision.state.bitmap import has_host, insert_interval, remove_interval
 from decision.state.cluster import (
     IDLE,
@@ -41,7 +41,7 @@ from decision.state.rules import (
     switch_fault,
 )
 
-from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, PlanArrays
+from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 
 # Why an action is impossible, in addition to the reasons of `decision.state.rules`
 NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)
@@ -70,6 +70,36 @@ def check_walltime(policy: object, job_id: str, walltime: float, where: str) -> 
         name = getattr(policy, "name", type(policy).__name__)
         advice = "give it one, or choose a policy that does without, such as fcfs or first-fit"
         raise ConfigError(f"{where}: job {job_id} has no 'walltime', and policy {name} needs one; {advice}")
+
+
+def check_worths(policy: object, workloads: Sequence[Workload]) -> None:
+    """Refuse workloads with a job that does not say what it is worth, where the policy needs it.
+
+    Raises:
+        ConfigError: as `check_worth`, of the first such job.
+    """
+    for field, column in (("value", VALUE), ("qos", QOS)):
+        if not getattr(policy, f"needs_{field}", False):
+            continue
+        for workload in workloads:
+            rows = worths(workload)
+            silent = np.zeros(min(len(workload.jobs), 1)) if rows is None else np.flatnonzero(np.isnan(rows[:, column]))
+            for row in silent[:1].astype(int).tolist():
+                where = workload.path or f"workload {workload.name}"
+                check_worth(policy, workload.jobs[row].id, workload.jobs[row].worth or Worth(), where)
+
+
+def check_worth(policy: object, job_id: str, worth: Worth, where: str) -> None:
+    """Refuse a job without the value or the quality of service that the policy needs.
+
+    Raises:
+        ConfigError: naming place, job, field and policy.
+    """
+    for field in ("value", "qos"):
+        if getattr(policy, f"needs_{field}", False) and math.isnan(getattr(worth, field)):
+            name = getattr(policy, "name", type(policy).__name__)
+            advice = "give each job one (decision workload preset green makes such jobs), or choose another policy"
+            raise ConfigError(f"{where}: job {job_id} has no {field!r}, and policy {name} needs one; {advice}")
 
 
 def check_estimates(workload: Workload) -> None:
@@ -166,6 +196,10 @@ def _fault(state, facts, plan, at, free, taken):
         return NO_JOB, -1
     if kind == KILL:
         return (FINE if state.job_state[job] == RUNNING else NOT_RUNNING), -1
+    if kind == SUSPEND and (state.job_state[job] != RUNNING or state.suspended[job]):
+        return NOT_RUNNING, -1
+    if kind == SUSPEND:
+        return (TWICE if _named_before(plan, at) else FINE), -1
     if state.job_state[job] != QUEUED:
         return NOT_WAITING, -1
     if _named_before(plan, at):
@@ -225,11 +259,12 @@ def _explain(
         return f"{asked}, which is past" if plan.time[at] <= state.now[0] else f"{asked}, which is no time"
     if reason == NO_JOB:
         return f"there is no job number {job}; {int(state.count[N_JOBS])} were submitted"
-    who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed"}[kind]
+    who, verb = names[job], {START: "start", REJECT: "be rejected", KILL: "be killed", SUSPEND: "be suspended"}[kind]
     if reason == TWICE:
         return f"{who} is named by two actions of one plan"
     if reason in (NOT_WAITING, NOT_RUNNING):
         doing = {QUEUED: "waiting", RUNNING: "running"}.get(int(state.job_state[job]), "over")
+        doing = "being suspended" if kind == SUSPEND and doing == "running" else doing
         return f"{who} cannot {verb}: it is {doing}"
     hosts = _hosts_of(plan, at)
     if reason == WRONG_NUMBER:

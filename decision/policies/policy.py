@@ -14,7 +14,7 @@ from decision.state.cluster import N_JOBS, PSTATE_COMPUTING, ClusterState, Platf
 from decision.state.view import ClusterView, JobView, hosts_in
 
 from .allocation import take_lowest
-from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, PlanArrays, add, add_interval
+from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays, add, add_interval
 
 
 class Policy(Protocol):
@@ -88,6 +88,15 @@ class Plan:
     def kill(self, job: Job) -> None:
         """Stop a running job."""
         self._add(KILL, job)
+
+    def suspend(self, job: Job) -> None:
+        """Take a running job's hosts away: what is left of it joins the end of the queue, at this very instant.
+
+        The next decision, at the same instant, finds the hosts free and what is left of the job in the queue. With a
+        real Batsim it needs dynamic jobs, which ``decision run`` enables where the policy's class has the attribute
+        ``suspends = True``.
+        """
+        self._add(SUSPEND, job)
 
     def set_pstate(self, hosts: Iterable[int], pstate: int) -> None:
         """Switch hosts to a power state, one in which they compute or one in which they sleep."""

@@ -24,6 +24,7 @@ from decision.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
 from decision.model.platform import Platform
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.transitions import set_aside
 from decision.state.view import ClusterView
 
 from .deadline import Deadline, TookTooLong
@@ -35,6 +36,8 @@ from .outlook import Outlook, look_ahead
 from .plan_arrays import PlanArrays, clear
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
+from .supplied import SuppliedPolicy, ask_when_late, reject_hidden, runs_beyond, too_late
+from .suspension import make_way
 
 DECIDE = Interface(int, ClusterState, PlatformFacts, int, PlanArrays)  # the integer: address of the policy's memory
 call_policy = DECIDE.caller()
@@ -122,6 +125,8 @@ def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_l
         names: the jobs' ids by number; may grow.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
     """
+    if isinstance(policy, SuppliedPolicy):
+        return _Supplied(policy, prepare(policy.policy, facts, names, decide_limit))
     if isinstance(policy, GuardedPolicy):
         return _Guarded(policy, prepare(policy.policy, facts, names, decide_limit))
     if isinstance(policy, EstimatedPolicy):
@@ -200,6 +205,53 @@ class _Guarded:
         guard = self._policy.memory_for(state, guard)
         self._memories = own, guard
         return _GuardedMemory(addresses=np.array([self._asked.address, own.address, guard.address]))
+
+    def error(self) -> BaseException:
+        return self._asked.error()
+
+
+class _SuppliedMemory(Bundle):
+    """Whom to ask, and what the options say."""
+
+    addresses: I8  # (2,) of the policy's entry and of its memory
+    rules: I8  # (2,) whether late jobs are rejected, and whether jobs beyond the supply are suspended
+
+
+_supplied_at = bundle_at(_SuppliedMemory)
+
+
+@DECIDE.entry
+def _decide_supplied(state, facts, memory, plan):
+    own = _supplied_at(memory)
+    if own.rules[1] and runs_beyond(state):
+        clear(plan, state)
+        make_way(state, plan)
+        return DECIDED
+    nb_hidden = set_aside(state, too_late(state)) if own.rules[0] else 0
+    outcome = call_policy(own.addresses[0], (state, facts, own.addresses[1], plan))
+    if outcome == NO_PLAN or (outcome == UNCHECKED and first_fault(state, facts, plan)[1] != FINE):
+        return NO_PLAN  # the jobs that are too late stay hidden, so that the fault is found again
+    reject_hidden(state, plan, nb_hidden)
+    if own.rules[0]:
+        ask_when_late(state, plan, nb_hidden)
+    return DECIDED
+
+
+class _Supplied:
+    """A prepared policy under a supply and deadlines."""
+
+    def __init__(self, policy: SuppliedPolicy, asked: PreparedPolicy) -> None:
+        self._rules = np.array(policy.settings[:2], np.int64)
+        self._asked, self._own = asked, cast(Bundle | None, None)
+        self.address, self.looks_back = _decide_supplied.address, asked.looks_back
+
+    @property
+    def seconds(self) -> float:
+        return self._asked.seconds
+
+    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
+        self._own = self._asked.memory_for(state, plan, None if memory is None else self._own)
+        return _SuppliedMemory(addresses=np.array([self._asked.address, self._own.address]), rules=self._rules)
 
     def error(self) -> BaseException:
         return self._asked.error()

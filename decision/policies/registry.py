@@ -36,6 +36,7 @@ from .catalogue import (
     PARTS,
     PRESETS,
     SHORTHANDS,
+    SUPPLY,
     OptionLine,
     PolicyLine,
     canonical,
@@ -53,6 +54,7 @@ from .options import make_with_options, options_of, refuse_unknown
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .outlook import OutlookSettings, read_settings
 from .policy import Policy
+from .supplied import BEYOND, LATE, RESTART, SuppliedPolicy, read_supply
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
@@ -149,6 +151,9 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
         raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
+    supply = read_supply(name, settings)
+    if supply is not None:
+        return SuppliedPolicy(find_policy(name, settings), supply, name)
     outlook = read_settings(name, settings)
     own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
     if OPTION in settings and not own:
@@ -167,7 +172,7 @@ def _find_plain(
     if source is not None:
         return source.load(name, settings)
     if slots is not None:
-        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS))
+        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART))
         _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return _instance(name, _class_of(name), settings)
@@ -208,7 +213,7 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
-    for option in (OPTION, *OUTLOOK_OPTIONS):
+    for option in (OPTION, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART):
         if option in settings:
             raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {option}")
     return source.load(name, settings)
@@ -232,10 +237,10 @@ def list_options(name: str) -> list[OptionLine]:
     slots = split_name(name)
     source = _source_of(name)
     if source is not None:  # a checkpoint has no other; those of pybatsim's schedulers are their own
-        return [] if source.answers_messages else [*ESTIMATES, GUARD]
+        return [] if source.answers_messages else [*ESTIMATES, GUARD, *SUPPLY]
     if slots is not None:
-        return [*composed_options(*slots), *ESTIMATES, GUARD]
-    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, GUARD]
+        return [*composed_options(*slots), *ESTIMATES, GUARD, *SUPPLY]
+    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, GUARD, *SUPPLY]
 
 
 def _source_of(name: str) -> PolicySource | None:

@@ -62,7 +62,7 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
         inputs=inputs,
         platform=platform,
         workloads=[_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)],
-        events=read_events(inputs.events),
+        events=read_events(inputs.events, supply=True),
     )
 
 
@@ -77,9 +77,9 @@ def first_log(case: LoadedInputs) -> LogOnHosts:
     return LogOnHosts(case.platform, case.workloads[0], tuple(files[:2]), case.inputs.selection)
 
 
-def read_events(paths: Sequence[Path], forward_unknown: bool = False) -> list[MachineEvent]:
+def read_events(paths: Sequence[Path], forward_unknown: bool = False, supply: bool = False) -> list[MachineEvent]:
     """External events of all files. Raises InputError."""
-    return [event for path in paths for event in load_events(path, forward_unknown)]
+    return [event for path in paths for event in load_events(path, forward_unknown, supply)]
 
 
 def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ import functools
 import logging
 
 from decision.jit import kernel
-from decision.policies.plan_arrays import REJECT, add
+from decision.policies.plan_arrays import REJECT, put_first
 from decision.policies.prepared import ask
 from decision.state.cluster import N_QUEUED
 from decision.state.transitions import bring_back, set_aside
@@ -44,25 +44,9 @@ def _warn(text: str) -> None:
 @kernel
 def ask_about_others(policy, state, facts, memory, plan):
     """As `ask`, but jobs that are larger than the cluster are rejected first, and the policy does not see them."""
-    nb_hidden = set_aside(state)
+    nb_hidden = set_aside(state, state.size[state.queue[: state.count[N_QUEUED]]] > len(state.host_state))
     if not ask(policy, state, facts, memory, plan):
         return False
     bring_back(state, nb_hidden)
-    _reject_first(plan, state.queue[state.count[N_QUEUED] - nb_hidden : state.count[N_QUEUED]])
+    put_first(plan, REJECT, state.queue[state.count[N_QUEUED] - nb_hidden : state.count[N_QUEUED]])
     return True
-
-
-@kernel
-def _reject_first(plan, jobs):
-    """Put the rejection of `jobs` before all other actions."""
-    count, more = plan.count[0], len(jobs)
-    for _ in range(more):
-        add(plan, REJECT, 0)
-    for column in (plan.job, plan.value, plan.begin, plan.end):
-        column[more : count + more] = column[:count].copy()
-    plan.kind[more : count + more] = plan.kind[:count].copy()
-    plan.time[more : count + more] = plan.time[:count].copy()
-    plan.kind[:more] = REJECT
-    plan.job[:more] = jobs
-    plan.begin[:more] = 0
-    plan.end[:more] = 0

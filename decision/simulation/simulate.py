@@ -10,20 +10,31 @@ from typing import overload
 import numpy as np
 
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.kernels.arrays import ASK, DONE, GROW, PAUSED, POLICY_WATCHES, STOPPED, TIMED_COMMANDS, UNCARRIED
+from decision.engine.kernels.arrays import (
+    ASK,
+    DONE,
+    GROW,
+    PAUSED,
+    POLICY_WATCHES,
+    RESTART,
+    STOPPED,
+    TIMED_COMMANDS,
+    UNCARRIED,
+)
 from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
-from decision.model.demand import has_users, sizes, walltimes
+from decision.model.demand import has_deadlines, has_users, sizes, walltimes
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimates, check_walltime
+from decision.policies.plan_check import check_estimates, check_walltime, check_worths
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
+from decision.policies.supplied import SuppliedPolicy, check_suspensions, has_supply, supplied
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, ClusterState
 
@@ -70,6 +81,9 @@ def simulate_workloads(
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     misfits = _check_jobs(platform, workloads, chosen)
+    if has_supply(events) or any(map(has_deadlines, workloads)):
+        chosen = supplied(chosen)
+    check_suspensions(chosen, workloads, events)
     reset_policy(chosen, platform, seed)
     seconds = run(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
@@ -94,6 +108,8 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
         PolicyError: if the policy fails or decides something impossible.
         DeadlockError: if nothing can happen any more.
     """
+    if isinstance(policy, SuppliedPolicy):
+        engine.world.sim.real[RESTART] = policy.settings.restart
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
@@ -198,4 +214,5 @@ def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Polic
                 misfits.add(job.id, job.size)
             check_walltime(policy, job.id, job.walltime, where)
     check_predictable(workloads, policy)
+    check_worths(policy, workloads)
     return misfits

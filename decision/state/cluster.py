@@ -38,8 +38,10 @@ N_ENDED = 5  # length of ended: jobs that ended since the last decision
 N_IN_STATE = 6  # N_IN_STATE + HostState: hosts in that state; the six that follow
 N_SLEEPING, N_SWITCHING_ON, N_SWITCHING_OFF, N_IDLE, N_COMPUTING, N_UNAVAILABLE = (N_IN_STATE + s for s in HostState)
 N_CAPACITY_CHANGES = N_IN_STATE + N_HOST_STATES  # changes of capacity so far that no job caused
-N_COUNTERS = N_CAPACITY_CHANGES + 1
+N_FORECAST = N_CAPACITY_CHANGES + 1  # used length of forecast
+N_COUNTERS = N_FORECAST + 1
 
+FORECAST = 64  # steps of a forecast of supply that are kept
 INTERVALS = 1 << 22  # of allocations: more are in memory only where somebody may still ask for them
 
 
@@ -81,9 +83,16 @@ class ClusterState(Bundle):
     walltime: F8  # (J,) seconds, inf where the job has none
     expected_runtime: F8  # (J,) seconds that policies expect it to run: the same array as `walltime`, but in an outlook
     told: F8  # (J,) seconds that the job itself says it will run (its field `estimate`), 0 where it does not
+    value: F8  # (J,) what the job is worth once it has ended, 0 where it says nothing
+    qos: F8  # (J,) percent, 0 where it says nothing
+    deadline: F8  # (J,) seconds, 0 where it has none
+    expected: F8  # (J,) seconds that its owner expects it to run, 0 where it says nothing: its walltime
     size: I4  # (J,) requested hosts
     user: I4  # (J,) number of the user, -1 where unknown
     job_state: I1  # (J,) QUEUED, RUNNING, or ENDED + FinalState
+    suspended: I1  # (J,) 1 once the job was asked to give its hosts up; what is left of it is another job
+    part: I4  # (J,) 0 for a job that was submitted, k for what was left when its piece k - 1 was suspended
+    origin: I4  # (J,) number of the job that was submitted, where part is not 0
     start_time: F8  # (J,) seconds, nan before the start
     end_time: F8  # (J,) seconds, nan before the end
     alloc_first: I8  # (J,) index of the job's first interval, -1 before the start, below once it was put aside
@@ -103,6 +112,10 @@ class ClusterState(Bundle):
     host_since: F8  # (H,) seconds: when host_state last changed
     pstate: I4  # (H,) present pstate
     free: U8  # (W,) bit h % 64 of word h // 64: host h can be given a job now
+    # power
+    supply: I8  # (1,) hosts that may compute at a time; as many as there are where power is no limit
+    unpowered: U8  # (W,) hosts that could be given a job, were there power for them
+    forecast: I4  # (FORECAST,) hosts that are expected to have power, by step from the next on
 
 
 def nb_hosts(state: ClusterState) -> int:
@@ -126,9 +139,13 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         walltime=walltime,
         expected_runtime=walltime,
         told=np.zeros(nb_jobs),
+        **{name: np.zeros(nb_jobs) for name in ("value", "qos", "deadline", "expected")},
         size=np.zeros(nb_jobs, np.int32),
         user=np.full(nb_jobs, -1, np.int32),
         job_state=np.zeros(nb_jobs, np.int8),
+        suspended=np.zeros(nb_jobs, np.int8),
+        part=np.zeros(nb_jobs, np.int32),
+        origin=np.zeros(nb_jobs, np.int32),
         start_time=np.full(nb_jobs, np.nan),
         end_time=np.full(nb_jobs, np.nan),
         alloc_first=np.full(nb_jobs, -1, np.int64),
@@ -145,6 +162,9 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         host_since=np.zeros(hosts),
         pstate=initial_pstate.copy(),
         free=pack_hosts(computing),
+        supply=np.array([hosts], np.int64),
+        unpowered=np.zeros((hosts + 63) // 64, np.uint64),
+        forecast=np.zeros(FORECAST, np.int32),
     )
 
 
@@ -155,7 +175,10 @@ def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
     return np.packbits(words, bitorder="little").view(np.uint64)
 
 
-_BY_JOB = ("submit_time", "walltime", "told", "size", "user", "job_state", "start_time", "end_time", "alloc_first")
+_BY_JOB = (
+    *("submit_time", "walltime", "told", "value", "qos", "deadline", "expected", "size", "user", "job_state"),
+    *("suspended", "part", "origin", "start_time", "end_time", "alloc_first"),
+)
 _FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 
 

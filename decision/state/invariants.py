@@ -62,12 +62,20 @@ def _hosts(state: ClusterState, facts: PlatformFacts) -> list[str]:
     free = (state.host_state == IDLE) & ~has_job & computes
     states = np.isin(state.host_state, (COMPUTING, UNAVAILABLE))
     wrong = {
-        "free bitmap does not match": [] if (pack_hosts(free) == state.free).all() else hosts[free],
+        "free bitmap does not match": [] if (pack_hosts(free) == state.free | state.unpowered).all() else hosts[free],
+        "are free without power": [] if _power_is_kept(state, int(free.sum())) else hosts[free],
         "have a job but are neither computing nor unavailable": hosts[has_job & ~states],
         "are computing without a job": hosts[~has_job & (state.host_state == COMPUTING)],
         "have been as they are since a time to come": hosts[state.host_since > state.now[0]],
     }
     return [f"hosts {list(which)}: {what}" for what, which in wrong.items() if len(which)]
+
+
+def _power_is_kept(state: ClusterState, could: int) -> bool:
+    """Whether as many hosts are free as power is left for, and no host is both free and without power."""
+    busy = int(state.size[state.running[: state.count[N_RUNNING]]].sum())
+    left = could if state.supply[0] >= nb_hosts(state) else max(int(state.supply[0]) - busy, 0)
+    return state.count[N_FREE] == min(could, left) and not (state.free & state.unpowered).any()
 
 
 def _jobs(state: ClusterState) -> list[str]:

@@ -11,14 +11,16 @@ import numpy as np
 from decision.jit import kernel
 from decision.model.errors import InternalError
 
-from .bitmap import has_host, remove_interval
+from .bitmap import count_ones, has_host, remove_interval
 from .cluster import (
     COMPUTING,
     ENDED,
+    FORECAST,
     IDLE,
     N_CAPACITY_CHANGES,
     N_COMPUTING,
     N_ENDED,
+    N_FORECAST,
     N_FREE,
     N_IDLE,
     N_IN_STATE,
@@ -48,6 +50,8 @@ def reset(state, facts, pstates, now):
     state.host_since[:] = now
     state.pstate[:] = pstates
     state.free[:] = 0
+    state.supply[0] = len(state.host_state)
+    state.unpowered[:] = 0
     for host in range(len(state.host_state)):
         _refresh_free(state, facts, host)
 
@@ -78,6 +82,9 @@ def submit(state, size, walltime, user, told=0.0):
     state.user[job] = user
     if state.told[job] != told:  # pages that nobody writes cost no memory
         state.told[job] = told
+    if state.suspended[job] or state.part[job]:
+        state.suspended[job] = 0
+        state.part[job] = 0
     state.job_state[job] = QUEUED
     state.start_time[job] = np.nan
     state.end_time[job] = np.nan
@@ -86,6 +93,46 @@ def submit(state, size, walltime, user, told=0.0):
     state.queue[count[N_QUEUED]] = job
     count[N_QUEUED] += 1
     return job
+
+
+@kernel
+def appraise(state, job, value, qos, deadline, expected):
+    """A job that has arrived says what it is worth, and until when; 0 where it says nothing."""
+    state.value[job] = value
+    state.qos[job] = qos
+    state.deadline[job] = deadline
+    state.expected[job] = expected
+
+
+@kernel
+def begin_suspension(state, job):
+    """A running job was asked to give its hosts up; it has them until it ends."""
+    state.suspended[job] = 1
+
+
+@kernel
+def resubmit(state, job, restart):
+    """What is left of a job that was suspended arrives, with `restart` seconds more; returns its number."""
+    part = state.part[job] + 1
+    origin = state.origin[job] if part > 1 else job
+    ran, paid = state.end_time[job] - state.start_time[job], restart if part > 1 else 0.0
+    rest = submit(state, state.size[job], rest_of(state.walltime[job], ran, paid, restart), state.user[job], 0.0)
+    if state.told[job] > 0.0:
+        state.told[rest] = rest_of(state.told[job], ran, paid, restart)
+    expected = rest_of(state.expected[job], ran, paid, restart) if state.expected[job] > 0.0 else 0.0
+    appraise(state, rest, state.value[job], state.qos[job], state.deadline[job], expected)
+    state.part[rest] = part
+    state.origin[rest] = origin
+    return rest
+
+
+@kernel
+def rest_of(seconds, ran, paid, restart):
+    """What is left of `seconds` after `ran` of them, to the microsecond, and `restart` seconds before it goes on.
+
+    The first `paid` of them were a restart themselves: a job that is suspended before it went on has lost that only.
+    """
+    return np.rint((max(seconds - max(ran, paid), 1e-6) + restart) * 1e6) / 1e6
 
 
 @kernel
@@ -153,6 +200,51 @@ def end(state, facts, job, final_state):
     state.count[N_COMPUTING] -= here
     state.count[N_IDLE] += here
     state.count[N_FREE] += free
+    if state.supply[0] < len(state.host_state):
+        _share_power(state)
+
+
+@kernel
+def set_supply(state, hosts, forecast):
+    """So many hosts have power from now on, and by `forecast` (n,) so many in the steps to come.
+
+    Free hosts without power, those with the highest ids, are as good as away; jobs that run go on.
+    """
+    state.supply[0] = hosts
+    steps = min(len(forecast), FORECAST)
+    state.forecast[:steps] = forecast[:steps]
+    state.count[N_FORECAST] = steps
+    state.count[N_CAPACITY_CHANGES] += 1
+    _share_power(state)
+
+
+@kernel
+def spare_power(state):
+    """How many more hosts may compute than do; below 0 where more do than have power."""
+    busy = 0
+    for i in range(state.count[N_RUNNING]):
+        busy += state.size[state.running[i]]
+    return state.supply[0] - busy
+
+
+@kernel
+def _share_power(state):
+    """Let those be free, of the hosts that could be, that power is left for: the lowest."""
+    left, free = max(spare_power(state), 0), 0
+    for word in range(len(state.free)):
+        kept = rest = state.free[word] | state.unpowered[word]
+        if np.int64(count_ones(rest)) > left - free:
+            kept = np.uint64(0)
+            for _ in range(left - free):
+                lowest = rest & (~rest + np.uint64(1))
+                kept |= lowest
+                rest ^= lowest
+            state.unpowered[word] = rest
+        else:
+            state.unpowered[word] = np.uint64(0)
+        state.free[word] = kept
+        free += np.int64(count_ones(kept))
+    state.count[N_FREE] = free
 
 
 @kernel
@@ -191,22 +283,21 @@ def reject(state, job):
 
 
 @kernel
-def set_aside(state):
-    """Hide the queued jobs that are larger than the cluster, as if they were rejected; returns how many.
+def set_aside(state, hidden):
+    """Hide queued jobs, as if they were rejected; `hidden` (n,) says which of the queue's. Returns how many.
 
     They stand after the end of the queue until `bring_back`.
     """
     waiting = state.queue[: state.count[N_QUEUED]].copy()
-    larger = state.size[waiting] > len(state.host_state)
     nb_hidden = 0
     for i in range(len(waiting)):
-        if larger[i]:
+        if hidden[i]:
             state.job_state[waiting[i]] = REJECTED
             nb_hidden += 1
         else:
             state.queue[i - nb_hidden] = waiting[i]
     state.count[N_QUEUED] -= nb_hidden
-    state.queue[state.count[N_QUEUED] : len(waiting)] = waiting[larger]
+    state.queue[state.count[N_QUEUED] : len(waiting)] = waiting[hidden]
     return nb_hidden
 
 
@@ -280,12 +371,15 @@ def _refresh_free(state, facts, host):
     )
     was = has_host(state.free, host)
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
+    state.unpowered[word] &= ~bit
     if can and not was:
         state.free[word] |= bit
         state.count[N_FREE] += 1
     elif was and not can:
         state.free[word] &= ~bit
         state.count[N_FREE] -= 1
+    if state.supply[0] < len(state.host_state):
+        _share_power(state)
 
 
 @kernel

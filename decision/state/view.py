@@ -11,6 +11,7 @@ from decision.model.record import HostState
 
 from .cluster import (
     N_ENDED,
+    N_FORECAST,
     N_FREE,
     N_JOBS,
     N_QUEUED,
@@ -50,6 +51,32 @@ class JobView:
     def expected_runtime(self) -> float:
         """Seconds that it is expected to run: the walltime, or what the policy's `estimate` says."""
         return float(self._state.expected_runtime[self.number])
+
+    @property
+    def value(self) -> float:
+        """What it is worth once it has ended; 0 where it does not say it."""
+        return float(self._state.value[self.number])
+
+    @property
+    def qos(self) -> float:
+        """Percent, in (0, 100]; nan where it does not say it."""
+        return float(self._state.qos[self.number]) or math.nan
+
+    @property
+    def deadline(self) -> float:
+        """Seconds; inf where it has none."""
+        return float(self._state.deadline[self.number]) or math.inf
+
+    @property
+    def expected(self) -> float:
+        """Seconds that its owner expects it to run; its walltime where that does not say it."""
+        return float(self._state.expected[self.number]) or self.walltime
+
+    @property
+    def origin(self) -> "JobView":
+        """The job that was submitted, of which this is what was left when it was suspended; or the job itself."""
+        number = int(self._state.origin[self.number]) if self._state.part[self.number] else self.number
+        return JobView(self._state, self._names, number)
 
     @property
     def submit_time(self) -> float:
@@ -160,6 +187,16 @@ class ClusterView:
     def nb_free(self) -> int:
         """Hosts that can be given a job now."""
         return int(self.arrays.count[N_FREE])
+
+    @property
+    def supply(self) -> int:
+        """Hosts that may compute at a time; as many as there are where power is no limit."""
+        return int(self.arrays.supply[0])
+
+    @property
+    def forecast(self) -> list[int]:
+        """Hosts that are expected to have power, by step of the supply from the next on."""
+        return self.arrays.forecast[: self.arrays.count[N_FORECAST]].tolist()
 
     @property
     def free_hosts(self) -> list[int]:

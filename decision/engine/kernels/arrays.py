@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.bundle import F8, I1, I4, I8, Bundle, I4x2
+from decision.bundle import F8, I1, I4, I8, Bundle, F8x2, I4x2
 from decision.jit import kernel
 from decision.model.platform import Route
 from decision.model.record import HostState
@@ -74,7 +74,7 @@ CANCELLED = -1  # in place of the code of an activity that must wake nobody
 ) = range(11)
 
 # What an external event does in addition to being reported
-HOSTS_LEAVE, HOSTS_COME_BACK = 1, 2
+HOSTS_LEAVE, HOSTS_COME_BACK, SUPPLY_CHANGES = 1, 2, 3
 
 # What `advance` returns; and, after them, why a loop of decisions stops that calls it
 ASK, DONE, DEADLOCK, GROW, BAD_COMMAND, BAD_EVENT = range(6)
@@ -126,8 +126,11 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
     RATES_CHANGED,  # 1 where flows began or ended, or a host changed its speed, since rates were last set
     N_LATE_MAIL,  # messages at the mailbox's end that were put there after the reply, were it not still to come
+    N_SUSPENDING,  # jobs that the policy suspends and that have not ended yet
+    N_RESTS,  # what was left of suspended jobs and is in the state, but not registered yet
+    N_PARTS,  # what was left of suspended jobs so far
     N_SIM_NUMBERS,
-) = range(40)
+) = range(43)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -138,8 +141,9 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     FIRST_JOULES,  # at the first submission, -1 before
     LAST_JOULES,  # at the last end of a job, -1 before
     REPLY_NOW,  # seconds: the reply's own time
+    RESTART,  # seconds that what is left of a suspended job takes before it goes on
     N_SIM_REALS,
-) = range(8)
+) = range(9)
 
 
 @kernel
@@ -168,6 +172,7 @@ class Truth(Bundle):
     walltime: F8  # (T,) seconds, inf where there is none
     user: I4  # (T,)
     told: F8  # (T,) seconds that the job itself says it will run, 0 where it does not
+    worth: F8x2  # (T, 4) value, qos, deadline and expected as in the state; (0, 4) where no job says any
     profile: I4  # (T,) the job's profile
     moldable: I1  # (P,) 1 where a job of it may run on another number of hosts than it asked for
     leaf_first: I8  # (P,) the profile's first leaf
@@ -182,9 +187,9 @@ class Truth(Bundle):
     matrix: F8  # (B,) bytes
     workload_end: I8  # (K,) one past the workload's last job
     event_time: F8  # (E,) seconds, ascending in each list
-    event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, or 0
+    event_kind: I1  # (E,) HOSTS_LEAVE, HOSTS_COME_BACK, SUPPLY_CHANGES, or 0
     event_host_end: I8  # (E,) one past its last entry in event_host
-    event_host: I4  # (X,)
+    event_host: I4  # (X,) hosts; of SUPPLY_CHANGES how many have power, and how many will have by step
     list_end: I8  # (M,) one past the list's last event
 
 
@@ -226,6 +231,7 @@ class Sim(Bundle):
     energy: F8  # (J,) joules on the job's hosts (before its end: minus what they had used at its start)
     kill_state: I1  # (J,) NOT_KILLED, KILL_ASKED, KILL_DONE
     progress: F8  # (J,) of the leaf that was killed
+    rest: F8  # (J,) seconds that a job takes which is what was left of another; 0 for what profiles say
     finished: I4  # (J,) jobs in the order in which the server heard of their end
     route_latency: F8  # (R,) seconds, of messages from each host and from the master
     route_rate: F8  # (R,) share per second of a message's byte after that
@@ -307,7 +313,7 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
         **{n: np.zeros(nb_jobs, i4) for n in ("truth_of", "leaf", "exit_code", "finished", "loading")},
         **{
             n: np.zeros(nb_jobs, f8)
-            for n in ("start_time", "end_time", "leaf_start", "walltime_left", "rate", "energy", "progress")
+            for n in ("start_time", "end_time", "leaf_start", "walltime_left", "rate", "energy", "progress", "rest")
         },
         **{n: np.zeros(nb_jobs, i1) for n in ("kill_state", "over")},
         route_latency=np.array([route.latency for route in routes]),
@@ -349,7 +355,7 @@ def _power_of_two(at_least: int) -> int:
 
 _JOB_ARRAYS = (
     *("truth_of", "leaf", "start_time", "end_time", "leaf_start", "walltime_left", "rate", "exit_code"),
-    *("over", "energy", "kill_state", "progress", "finished", "loading"),
+    *("over", "energy", "kill_state", "progress", "rest", "finished", "loading"),
 )
 _ACTIVITY_ARRAYS = ("left", "pace", "code", "instant", "instant_left", "actor", "request", "request_arg")
 _LOG_ARRAYS = ("log_kind", "log_time", "log_arg", "log_value")

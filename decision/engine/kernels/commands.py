@@ -4,27 +4,29 @@ A command is an action of the plan. Its kind is one of `decision.policies.plan_a
 only a decision process that talks in messages has.
 """
 
+import numpy as np
+
 from decision.engine.constants import SHORTEST_CALL
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
-from decision.policies.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START
+from decision.policies.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, put_first
 from decision.state import transitions
-from decision.state.cluster import QUEUED, RUNNING
+from decision.state.cluster import N_JOBS, QUEUED, RUNNING
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
 from . import arrays as a
 from .clock import begin_sleep, log, six_decimals
 from .energy import total_joules
-from .jobs import begin_job
+from .jobs import begin_job, delay_of, is_one_delay
 from .switches import request_switch
 
-REGISTER = 5  # `job` was registered by the decision process
-QUERY_ENERGY = 6
-SET_REGISTRATION = 7  # value 1: the decision process may register jobs; 0: it is done
-START_ELSEWHERE = 8  # `job` runs outside of the simulation: no hosts, no timers
-END_ELSEWHERE = 9  # `job`, which runs, ends as `value` (FinalState); one that waits is rejected
-NO_ACTION = 10  # carried out when it was read: a profile, metadata, a message to a job
+REGISTER = 6  # `job` was registered by the decision process
+QUERY_ENERGY = 7
+SET_REGISTRATION = 8  # value 1: the decision process may register jobs; 0: it is done
+START_ELSEWHERE = 9  # `job` runs outside of the simulation: no hosts, no timers
+END_ELSEWHERE = 10  # `job`, which runs, ends as `value` (FinalState); one that waits is rejected
+NO_ACTION = 11  # carried out when it was read: a profile, metadata, a message to a job
 MERGED = -1  # belongs to the KILL before it
 
 NEW_REQUEST = 2  # value of a KILL that does not belong to the KILL before it
@@ -42,7 +44,7 @@ def is_possible(world, at):
     if kind == REJECT:
         return state.job_state[job] == QUEUED
     if kind == KILL:
-        return first_unkillable(world, at) < 0
+        return first_unkillable(world, at) < 0 and first_uncuttable(world, at) < 0
     if kind == CALL_AT:
         return plan.time[at] > world.sim.real[a.SIM_NOW]
     if kind == SET_PSTATE:
@@ -62,6 +64,16 @@ def first_unkillable(world, at):
     for i in range(at, _end_of_kill(world, at)):
         if world.state.alloc_count[world.plan.job[i]] == 0:
             return world.plan.job[i]
+    return -1
+
+
+@kernel
+def first_uncuttable(world, at):
+    """The first job of a kill request that is to be suspended and cannot be cut, -1 where there is none."""
+    for i in range(at, _end_of_kill(world, at)):
+        job = world.plan.job[i]
+        if world.state.suspended[job] and not is_one_delay(world, job):
+            return job
     return -1
 
 
@@ -161,6 +173,52 @@ def _as_decided(world, begin):
     if world.sim.number[a.POLICY_WATCHES]:
         time = world.sim.real[a.REPLY_NOW] if begin else world.sim.real[a.SIM_NOW]
         transitions.tick(world.state, six_decimals(time))
+
+
+@kernel
+def take_suspensions(world):
+    """The plan's suspensions are kills, after whose end `queue_rests` submits what is left."""
+    plan = world.plan
+    for at in range(plan.count[0]):
+        if plan.kind[at] == SUSPEND:
+            plan.kind[at] = KILL
+            transitions.begin_suspension(world.state, plan.job[at])
+            world.sim.number[a.N_SUSPENDING] += 1
+
+
+@kernel
+def queue_rests(world, request):
+    """What is left of the jobs that a kill request suspended waits from now on."""
+    state, sim, number = world.state, world.sim, world.sim.number
+    for i in range(sim.kill_begin[request], sim.kill_end[request]):
+        job = sim.kill_job[i]
+        if state.suspended[job] == 0:
+            continue
+        number[a.N_SUSPENDING] -= 1
+        if sim.kill_state[job] == a.KILL_DONE:  # else it ended by itself
+            rest = transitions.resubmit(state, job, sim.real[a.RESTART])
+            sim.truth_of[rest] = sim.truth_of[job]
+            ran, paid = state.end_time[job] - state.start_time[job], sim.real[a.RESTART] if state.part[job] else 0.0
+            sim.rest[rest] = transitions.rest_of(delay_of(world, job), ran, paid, sim.real[a.RESTART])
+            number[a.N_RESTS] += 1
+            number[a.N_PARTS] += 1
+
+
+@kernel
+def register_rests(world):
+    """Put two commands for each of the new rests before the plan's, as a decision process does that talks in
+    messages: its profile, and the job itself."""
+    number, last = world.sim.number, world.state.count[N_JOBS]
+    rests = np.zeros(2 * number[a.N_RESTS], np.int32)
+    at = len(rests)
+    while at > 0:
+        last -= 1
+        if world.state.part[last] > 0:
+            at -= 2
+            rests[at : at + 2] = last
+    put_first(world.plan, REGISTER, rests)
+    world.plan.kind[: len(rests) : 2] = NO_ACTION
+    number[a.N_RESTS] = 0
 
 
 @kernel

@@ -91,11 +91,25 @@ def begin_delay(world, job):
     """The job's present leaf, a delay, begins; one as long as the walltime left is stopped by it, as in Batsim."""
     sim = world.sim
     sim.leaf_start[job] = sim.real[a.SIM_NOW]
-    allowed, duration = sim.walltime_left[job], world.truth.leaf_amount[present_leaf(world, job)]
+    allowed, duration = sim.walltime_left[job], delay_of(world, job)
     if allowed < 0.0 or duration < allowed:
         begin_sleep(world, duration, a.pack(a.DELAY_ENDS, job))
     else:
         begin_sleep(world, allowed, a.pack(a.WALLTIME_ENDS, job))
+
+
+@kernel
+def delay_of(world, job):
+    """Seconds that the job's present leaf takes, a delay."""
+    rest = world.sim.rest[job]
+    return rest if rest > 0.0 else world.truth.leaf_amount[present_leaf(world, job)]
+
+
+@kernel
+def is_one_delay(world, job):
+    """Whether the job does nothing but one delay, which can be cut in two."""
+    truth, profile = world.truth, world.truth.profile[world.sim.truth_of[job]]
+    return truth.leaf_count[profile] == 1 and truth.leaf_kind[truth.leaf_first[profile]] == a.DELAY
 
 
 @kernel
@@ -254,7 +268,7 @@ def end_leaf(world, job):
     sim, truth, leaf = world.sim, world.truth, present_leaf(world, job)
     elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
     if truth.leaf_kind[leaf] == a.DELAY:
-        elapsed = truth.leaf_amount[leaf]
+        elapsed = delay_of(world, job)
     else:
         end_flow(world, job)
         cancel(world, a.pack(a.WALLTIME_ENDS, job))
@@ -312,7 +326,7 @@ def kill_job(world, job):
     sim, leaf, task = world.sim, present_leaf(world, job), a.pack(a.TASK_ENDS, job)
     elapsed = sim.real[a.SIM_NOW] - sim.leaf_start[job]
     if world.truth.leaf_kind[leaf] == a.DELAY:
-        sim.progress[job] = elapsed / world.truth.leaf_amount[leaf]
+        sim.progress[job] = elapsed / delay_of(world, job)
         exit_code = WALLTIME_CODE  # as Batsim leaves it where no task was cancelled
         if sim.number[a.ENERGY_ON]:
             measure_host(world, next_host(world, job, 0))

@@ -10,11 +10,19 @@ logged becomes one question.
 from decision.jit import inlined, kernel
 from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
-from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_RUNNING, UNAVAILABLE
+from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
 
 from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
-from .commands import begin_command, handle_command, is_possible, note_end
+from .commands import (
+    begin_command,
+    handle_command,
+    is_possible,
+    note_end,
+    queue_rests,
+    register_rests,
+    take_suspensions,
+)
 from .energy import begin_energy, enter
 from .jobs import load_hosts, share_network
 from .rounds import (
@@ -90,8 +98,12 @@ def load_reply(world, now):
     sim = world.sim
     transitions.take_ends(world.state)
     sim.number[a.NEXT_COMMAND] = 0
+    if sim.number[a.POLICY_WATCHES]:
+        take_suspensions(world)
     if not _has_room(world):
         return False
+    if sim.number[a.N_RESTS]:
+        register_rests(world)
     sim.real[a.REPLY_NOW] = now
     continue_reply(world)
     return True
@@ -314,6 +326,9 @@ def _report_submissions(world, w):
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
         job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t], truth.told[t])
         sim.truth_of[job] = t
+        if len(truth.worth):
+            worth = truth.worth[t]
+            transitions.appraise(state, job, worth[0], worth[1], worth[2], worth[3])
         sim.number[a.N_SUBMITTED] += 1
         log(world, a.LOG_SUBMITTED, job, 0.0)
 
@@ -336,6 +351,8 @@ def _report_events(world, m):
                 job = state.host_job[host]
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)
                 transitions.come_back(state, world.facts, host)
+        elif truth.event_kind[event] == a.SUPPLY_CHANGES and sim.number[a.POLICY_WATCHES]:
+            transitions.set_supply(state, hosts[0], hosts[1:])
         log(world, a.LOG_EVENT, event, 0.0)
 
 
@@ -356,6 +373,8 @@ def _report_kill(world, request):
     for i in range(sim.kill_begin[request], sim.kill_end[request]):
         if sim.kill_state[sim.kill_job[i]] == a.KILL_DONE:
             _report_end(world, sim.kill_job[i])
+    if sim.number[a.N_SUSPENDING]:
+        queue_rests(world, request)
     log(world, a.LOG_KILLED, request, 0.0)
 
 
@@ -371,6 +390,8 @@ def _has_room(world):
     mail = number[a.MAIL_TAIL] - number[a.MAIL_HEAD]
     more = commands + number[a.N_ACTIVITIES] + number[a.N_INSTANT] + mail + 3 * len(state.host_state) + 64
     logged = 0 if number[a.LOG_SENT] else number[a.N_LOG]
+    if number[a.N_SUSPENDING] and jobs_to_come(world) > len(state.size):
+        return False
     return (
         number[a.N_ACTIVITIES] + more <= len(sim.left)
         and mail + more <= len(sim.mail)
@@ -379,6 +400,16 @@ def _has_room(world):
         and _rows_have_room(world, more)
         and _requests_have_room(world, more)
     )
+
+
+@kernel
+def jobs_to_come(world):
+    """How many jobs the state will have at most, if none is suspended that is not being suspended now."""
+    sim, truth = world.sim, world.truth
+    jobs = world.state.count[N_JOBS] + sim.number[a.N_SUSPENDING]
+    for w in range(len(truth.workload_end)):
+        jobs += truth.workload_end[w] - sim.workload_sent[w]
+    return jobs
 
 
 @kernel

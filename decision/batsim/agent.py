@@ -10,21 +10,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import astuple
 
 from decision.engine.constants import DECIMALS
 from decision.entry import Entry
+from decision.formats.events import supplied_hosts
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
-from decision.model.demand import read_estimate, told
+from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, RemoteProtocolError
 from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState, PredictionTable
+from decision.model.workload import POWER_SUPPLY, Worth
 from decision.policies import plan_arrays as p
 from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimate, check_walltime
+from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.policies.supplied import may_suspend, supplied
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
@@ -34,6 +38,8 @@ from decision.simulation.simulate import warn_of_no_users
 from decision.state import transitions
 from decision.state.cluster import (
     N_INTERVALS,
+    N_QUEUED,
+    N_RUNNING,
     PSTATE_COMPUTING,
     ClusterState,
     nb_hosts,
@@ -44,11 +50,16 @@ from decision.state.cluster import (
 
 from . import kernels
 from .decider import CheckedPolicy
+from .suspension import NEEDS_DYNAMIC_JOBS, Suspensions, check_config
 
 _MOVES: dict[str, Callable[..., None]] = {
     "event_machine_unavailable": transitions.leave,
     "event_machine_available": transitions.come_back,
 }
+_FINISHED, _NO_MORE_JOBS = "registration_finished", "no_more_static_job_to_submit"
+_KILLS = (p.KILL, p.SUSPEND)
+_NO_WORTH = Worth()
+_WORTH = frozenset(Worth.__struct_fields__)
 _FINAL_STATES = {state.name: int(state) for state in FinalState}
 
 
@@ -118,13 +129,17 @@ class Agent:
         seed: int = 0,
         decide_limit: float = 0.0,
     ) -> None:
-        self._policy = find_policy(policy, dict(options))
+        self._policy = supplied(find_policy(policy, dict(options)))
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
         self._connection = Connection(Role.DECISION)
         self._names: list[str] = []  # of the jobs, by number
         self._number: dict[str, int] = {}
         self._users: dict[str, int] = {}
         self._misfits = Misfits()
+        self._registers = False  # whether what is left of suspended jobs may still be registered
+        self._all_came = False  # whether all jobs of the workloads have been submitted
+        self._dynamic = False  # whether Batsim takes jobs from us
+        self._suspensions: Suspensions
         self._begun = False  # whether there is a state, a plan and a decider
         self._state: ClusterState
         self.now = 0.0  # seconds
@@ -132,6 +147,7 @@ class Agent:
             m.SimulationBegins: self._begin,
             m.JobSubmitted: self._submit,
             m.JobCompleted: self._complete,
+            m.JobKilled: self._resubmit,
             m.ResourceStateChanged: self._change,
             m.Notify: self._notice,
             m.SimulationEnds: self._end,
@@ -181,6 +197,7 @@ class Agent:
                 handler(event, commands)
         if not self._connection.ending:
             self._decide(commands)
+            self._end_registration(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
 
     # --- Batsim's events ----------------------------------------------------------------------------------------
@@ -204,11 +221,26 @@ class Agent:
         self._plan = p.new_plan(self._state)
         self._decider = CheckedPolicy(self._policy, self._facts, self._names, self._decide_limit)
         self._begun = True
-        if event.data.config.dynamic_jobs_enabled:  # Batsim waits for it, and our policies register no jobs
-            commands.append(m.Notify(self.now, m.NotifyData(type="registration_finished")))
+        self._prepare_suspensions(event.data, commands)
+
+    def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
+        settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
+        check_config(self._policy.name, suspends, settings.expects_supply, config)
+        self._dynamic = config.dynamic_jobs_enabled
+        self._registers = self._dynamic and (
+            suspends or (settings.suspends_beyond and config.forward_unknown_events) or not self._is_compiled()
+        )
+        self._suspensions = Suspensions(data.profiles if self._registers else {}, settings.restart)
+        if self._dynamic and not self._registers:  # Batsim waits for it
+            commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
+
+    def _is_compiled(self) -> bool:
+        return hasattr(innermost(self._policy), "entry")
 
     def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
         job, job_id = event.data.job, event.data.job_id
+        if job_id in self._number:  # Batsim acknowledges a job that we have registered
+            return
         if len(self._names) == len(self._state.size):
             self._grow()
         user = str(job.fields.get("user", ""))
@@ -222,12 +254,48 @@ class Agent:
         )
         self._names.append(job_id)
         self._number[job_id] = job_number
+        self._appraise(job, job_id, job_number)
+        if self._registers:
+            self._suspensions.note(job_number, str(job.fields.get("profile", "")))
         hosts = nb_hosts(self._state)
         if not 1 <= job.res <= hosts:
             self._misfits.add(job_id, job.res)
             commands.append(m.RejectJob(self.now, m.RejectJobData(job_id)))
             transitions.reject(self._state, job_number)
             transitions.drop_started(self._state)
+
+    def _appraise(self, job: m.JobDescription, job_id: str, number: int) -> None:
+        """What the job is worth, as it says itself."""
+        try:
+            worth = read_worth(job.fields, job.subtime) if not _WORTH.isdisjoint(job.fields) else Worth()
+        except ConfigError as error:
+            raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
+        check_worth(self._policy, job_id, worth, "Batsim's workload")
+        said = (0.0 if math.isnan(number) else number for number in astuple(worth))
+        if worth != _NO_WORTH:
+            kernels.job_is_worth.from_python(self._state.address, number, *said)
+
+    def _resubmit(self, event: m.JobKilled, commands: list[m.DecisionEvent]) -> None:
+        """Register what is left of jobs that were suspended; those without progress had ended by themselves."""
+        for job_id in event.data.job_ids:
+            killed = self._number[job_id]
+            if job_id not in event.data.job_progress or not self._state.suspended[killed]:
+                continue
+            if len(self._names) == len(self._state.size):
+                self._grow()
+            restart = self._suspensions.restart
+            rest = kernels.job_returns.from_python(self._state.address, event.timestamp, killed, restart)
+            rest_id, registration = self._suspensions.register(self._state, self._names, killed, rest, self.now)
+            self._names.append(rest_id)
+            self._number[rest_id] = rest
+            commands += registration
+
+    def _end_registration(self, commands: list[m.DecisionEvent]) -> None:
+        """With the last job's end, say that no more will be registered: Batsim waits for it."""
+        count = self._state.count
+        if self._registers and self._all_came and count[N_QUEUED] == 0 and count[N_RUNNING] == 0:
+            self._registers = False
+            commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
 
     def _grow(self) -> None:
         jobs = 2 * len(self._state.size)
@@ -249,11 +317,25 @@ class Agent:
                 transitions.end_switch(self._state, self._facts, host, pstate, wakes)
 
     def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
+        if event.data.type == POWER_SUPPLY:
+            self._change_supply(event)
+        self._all_came |= event.data.type == _NO_MORE_JOBS
         move = _MOVES.get(event.data.type)
         if move is not None:
             transitions.tick(self._state, event.timestamp)
             for host in self._hosts(event.data.resources):
                 move(self._state, self._facts, host)
+
+    def _change_supply(self, event: m.Notify) -> None:
+        where = f"t={event.timestamp:.12g} s: Batsim's event {POWER_SUPPLY}"
+        said, hosts = event.data.fields, nb_hosts(self._state)
+        supply, *forecast = supplied_hosts(said.get("hosts"), said.get("forecast", ()), where)
+        if supply > hosts:
+            raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
+        if self._policy.settings.suspends_beyond and not self._dynamic:
+            raise ConfigError(f"{where} suspends jobs beyond it; {NEEDS_DYNAMIC_JOBS}, or choose beyond=grid")
+        transitions.tick(self._state, event.timestamp)
+        transitions.set_supply(self._state, supply, np.array(forecast, np.int32))
 
     def _hosts(self, text: str) -> list[int]:
         """The hosts that Batsim names."""
@@ -287,14 +369,22 @@ class Agent:
                 commands.append(m.ExecuteJob(now, m.ExecuteJobData(names[job], hosts)))
             elif kind == p.REJECT:
                 commands.append(m.RejectJob(now, m.RejectJobData(names[job])))
-            elif kind == p.KILL:
-                before = commands.pop().data.job_ids if at and plan.kind[at - 1] == p.KILL else ()  # type: ignore[union-attr]
+            elif kind in _KILLS:
+                if kind == p.SUSPEND:
+                    self._check_suspension(job)
+                before = commands.pop().data.job_ids if at and plan.kind[at - 1] in _KILLS else ()  # type: ignore[union-attr]
                 commands.append(m.KillJob(now, m.KillJobData((*before, names[job]))))
             elif kind == p.SET_PSTATE:
                 hosts = format_intervals(runs[begin:end])
                 commands.append(m.SetResourceState(now, m.SetResourceStateData(hosts, str(plan.value[at]))))
             else:
                 commands.append(m.CallMeLater(now, m.CallMeLaterData(_short(float(plan.time[at]), now))))
+
+    def _check_suspension(self, number: int) -> None:
+        if not self._registers:
+            advice = f"{NEEDS_DYNAMIC_JOBS}; decision run does where the policy's class has suspends = True"
+            raise ConfigError(f"t={self.now:.12g} s: {self._names[number]} is suspended: {advice}")
+        self._suspensions.check(number, self._names[number])
 
 
 def _short(time: float, now: float) -> float:

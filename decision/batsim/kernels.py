@@ -6,7 +6,7 @@ longer than most decisions.
 
 from decision.entry import Interface
 from decision.jit import kernel
-from decision.policies.plan_arrays import REJECT, SET_PSTATE, START, PlanArrays
+from decision.policies.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 from decision.policies.prepared import ask_and_check
 from decision.state import transitions
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
@@ -19,6 +19,20 @@ def job_arrives(state, now, size, walltime, user, told):
     """A job arrives at `now` seconds, as `transitions.submit`; its number."""
     transitions.tick(state, now)
     return transitions.submit(state, size, walltime, user, told)
+
+
+@Interface(int, ClusterState, int, float, float, float, float).entry
+def job_is_worth(state, job, value, qos, deadline, expected):
+    """A job says what it is worth, as `transitions.appraise`."""
+    transitions.appraise(state, job, value, qos, deadline, expected)
+    return 0
+
+
+@Interface(int, ClusterState, float, int, float).entry
+def job_returns(state, now, job, restart):
+    """What is left of a job that was suspended arrives, as `transitions.resubmit`; its number."""
+    transitions.tick(state, now)
+    return transitions.resubmit(state, job, restart)
 
 
 @Interface(int, ClusterState, PlatformFacts, float, int, int).entry
@@ -49,6 +63,8 @@ def carry_out(state, facts, plan):
             transitions.start(state, plan.job[at], plan.first, plan.last, plan.begin[at], plan.end[at])
         elif kind == REJECT:
             transitions.reject(state, plan.job[at])
+        elif kind == SUSPEND:
+            transitions.begin_suspension(state, plan.job[at])
         elif kind == SET_PSTATE:
             _switch(state, facts, plan, at)
     transitions.drop_started(state)

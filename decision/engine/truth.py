@@ -342,10 +342,11 @@ def _width(leaves: tuple[LeafTask, ...]) -> int:
 
 def _event_arrays(lists: Sequence[Sequence[MachineEvent]]) -> Mapping[str, np.ndarray]:
     events = [event for one in lists for event in one]
+    numbers = [e.hosts if e.type == POWER_SUPPLY else tuple(sorted(set(e.hosts))) for e in events]
     return {
         "event_time": np.array([e.timestamp for e in events], np.float64),
         "event_kind": np.array([_EVENT_KIND.get(e.type, 0) for e in events], np.int8),
-        "event_host_end": np.cumsum([len(set(e.hosts)) for e in events], dtype=np.int64),
-        "event_host": np.array([h for e in events for h in sorted(set(e.hosts))], np.int32),
+        "event_host_end": np.cumsum([len(some) for some in numbers], dtype=np.int64),
+        "event_host": np.array([number for some in numbers for number in some], np.int32),
         "list_end": np.cumsum([len(one) for one in lists], dtype=np.int64),
     }

@@ -103,7 +103,7 @@ class Plan:
         chosen, target = self._existing(hosts), self._whole(pstate, "the number of a power state")
         if chosen:
             action = self._append(SET_PSTATE)
-            self.arrays.value[action] = target
+            _set_value(self.arrays, action, target)
             self._write_hosts(action, chosen)
 
     def sleep(self, hosts: Iterable[int]) -> None:
@@ -190,6 +190,10 @@ class Plan:
 
     def _when(self) -> str:
         return f"t={self._state.now[0]:.12g} s"
+
+
+def _set_value(plan: PlanArrays, action: int, value: int) -> None:
+    plan.value[action] = value
 
 
 def _name(job: Job) -> str:

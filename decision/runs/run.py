@@ -18,7 +18,8 @@ from decision.formats.outputs_read import read_jobs, read_joules
 from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, PredictionTable, RunRecord
-from decision.policies.registry import find_agent
+from decision.policies.registry import find_agent, find_policy
+from decision.policies.supplied import check_suspensions, has_supply, may_suspend, supplied
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
@@ -95,8 +96,10 @@ def simulate_inputs(
     case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
-    options = EngineOptions(energy=case.inputs.energy)
     agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
+    options = EngineOptions(energy=case.inputs.energy)
+    if agent is not None:
+        options = _options_by_messages(case, choice)
     if agent is None:
         return simulate_workloads(
             case.platform,
@@ -114,6 +117,22 @@ def simulate_inputs(
     record.predictions = _predictions(agent, record.jobs)
     record.window_gap = _window_gap(agent)
     return record
+
+
+def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptions:
+    """What Batsim's command line must say for the policy and the events, which are checked.
+
+    Raises:
+        ConfigError: if they do not go together.
+    """
+    dynamic = False
+    if find_agent(choice.policy, choice.settings) is None:
+        policy = supplied(find_policy(choice.policy, choice.settings))
+        check_suspensions(policy, case.workloads, case.events)
+        dynamic = may_suspend(policy, case.events)
+    return EngineOptions(
+        energy=case.inputs.energy, dynamic_jobs=dynamic, forward_unknown_events=has_supply(case.events)
+    )
 
 
 def _predictions(agent: Responder, jobs: JobTable) -> PredictionTable | None:
@@ -170,7 +189,8 @@ def _run_batsim(
             start = docker_command(batsim.image, [file for _, file in inputs], folder)
         else:
             start = [find_batsim(batsim.command)]
-        command = [*start, *(str(word) for pair in inputs for word in pair), *_output_options(case, batsim, fresh)]
+        command = [*start, *(str(word) for pair in inputs for word in pair), *_output_options(batsim, fresh)]
+        command += _simulation_options(_options_by_messages(case, choice))
         run_batsim(
             ReportingResponder(agent, progress),
             command,
@@ -200,12 +220,19 @@ def _read(fresh: Path) -> tuple[JobTable, float]:
         raise ConfigError(f"{where}; free space or choose another folder") from None
 
 
-def _output_options(case: LoadedInputs, batsim: RealBatsim, folder: str) -> list[str]:
+def _simulation_options(options: EngineOptions) -> list[str]:
+    words = {
+        "-E": options.energy,
+        "--enable-dynamic-jobs": options.dynamic_jobs,
+        "--forward-unknown-events": options.forward_unknown_events,
+    }
+    return [word for word, is_on in words.items() if is_on]
+
+
+def _output_options(batsim: RealBatsim, folder: str) -> list[str]:
     options = ["-e", f"{folder}/{_FILES}", "-v", batsim.verbosity.value]
     if not batsim.schedule_trace:
         options.append("--disable-schedule-tracing")
-    if case.inputs.energy:
-        options.append("-E")
     return options
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.arrays import (
@@ -78,6 +79,8 @@ def simulate_workloads(
         PolicyError: if the policy decides something impossible, or jobs wait and nothing happens any more.
     """
     began = time.perf_counter()
+    if has_supply(events):
+        engine_options = replace(engine_options, forward_unknown_events=True)
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     misfits = _check_jobs(platform, workloads, chosen)

@@ -1,0 +1,95 @@
+"""Jobs that are suspended under Batsim: killed, and what is left of them registered at the same instant.
+
+Batsim itself knows no suspension. What is left is counted by our clock, from when we were told that the job started to
+when we were told that it is over; the progress that Batsim sends has six decimals. It gets a profile of its own,
+because Batsim forgets one with the last job that had it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from decision.model.errors import ConfigError, PolicyError
+from decision.model.workload import rest_name
+from decision.policies.supplied import cannot_be_cut
+from decision.protocol import messages as m
+from decision.state import transitions
+from decision.state.cluster import ClusterState
+
+NEEDS_DYNAMIC_JOBS = "start Batsim with --enable-dynamic-jobs"
+NEEDS_EVENTS = "start Batsim with --forward-unknown-events"
+
+
+class Suspensions:
+    """What jobs do, which a policy must not see, and what is left of them.
+
+    Args:
+        profiles: those of SIMULATION_BEGINS, by workload and name.
+        restart: seconds that what is left of a job takes before it goes on.
+    """
+
+    def __init__(self, profiles: Mapping[str, Mapping[str, Mapping[str, Any]]], restart: float) -> None:
+        self._profiles, self.restart = profiles, restart
+        self._profile: dict[int, str] = {}  # of each job that was submitted, by number
+        self._seconds: dict[int, float] = {}  # of each job that was left of another
+
+    def note(self, number: int, profile: str) -> None:
+        """A job of this profile was submitted."""
+        self._profile[number] = profile
+
+    def check(self, number: int, job_id: str) -> None:
+        """Refuse to suspend a job that cannot be cut.
+
+        Raises:
+            PolicyError: naming its profile.
+        """
+        self._seconds_of(number, job_id)
+
+    def _seconds_of(self, number: int, job_id: str) -> float:
+        if number in self._seconds:
+            return self._seconds[number]
+        name = self._profile.get(number, "")
+        profile = self._profiles.get(job_id.partition("!")[0], {}).get(name, {})
+        if profile.get("type") != "delay":
+            raise PolicyError(cannot_be_cut(job_id, name))
+        return float(profile["delay"])
+
+    def register(
+        self, state: ClusterState, names: Sequence[str], killed: int, rest: int, now: float
+    ) -> tuple[str, list[m.DecisionEvent]]:
+        """The id of what is left of a job that was killed, and the commands that register it.
+
+        Args:
+            state: in which `rest` was submitted.
+            names: the jobs' ids by number.
+            killed: number of the job.
+            rest: number of what is left of it.
+            now: seconds.
+        """
+        ran = float(state.end_time[killed] - state.start_time[killed])
+        paid = self.restart if state.part[killed] else 0.0
+        seconds = float(transitions.rest_of(self._seconds_of(killed, names[killed]), ran, paid, self.restart))
+        self._seconds[rest] = seconds
+        origin, part = names[int(state.origin[rest])], int(state.part[rest])
+        workload, _, short = origin.partition("!")
+        job_id, profile = rest_name(origin, part), rest_name(short, part)
+        walltime = float(state.walltime[rest])
+        fields: dict[str, Any] = {"id": job_id, "subtime": now, "res": int(state.size[rest]), "profile": profile}
+        fields["walltime"] = walltime if walltime < float("inf") else -1
+        return job_id, [
+            m.RegisterProfile(now, m.RegisterProfileData(workload, profile, {"type": "delay", "delay": seconds})),
+            m.RegisterJob(now, m.RegisterJobData(job_id, m.JobDescription(**fields))),
+        ]
+
+
+def check_config(policy: str, suspends: bool, expects_supply: bool, config: m.Config) -> None:
+    """Refuse a Batsim that lacks an option which the policy needs.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    if suspends and not config.dynamic_jobs_enabled:
+        raise ConfigError(
+            f"policy {policy} suspends jobs, and what is left of them must be registered; {NEEDS_DYNAMIC_JOBS}"
+        )
+    if expects_supply and not config.forward_unknown_events:
+        raise ConfigError(f"policy {policy}: option beyond waits for a supply of power; {NEEDS_EVENTS}")

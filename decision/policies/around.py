@@ -1,4 +1,4 @@
-"""Policies around another one, which decides: a guard (`guarded`), an outlook (`estimated`), a supply of power (`supplied`)."""
+"""Policies around another one, which decides: a guard, an outlook (`estimated`), a supply of power (`supplied`)."""
 
 from collections.abc import Iterator
 

@@ -92,6 +92,8 @@ BENCHMARKS = {
     "env-dbf128": Benchmark(environments.dbf(window=128, tail=16), "steps/s", "at least 300,000", ""),
     "ppo-compact": Benchmark(learned.ppo_compact, "steps/s", "at least 12,000", ""),
     "ppo-ratio": Benchmark(learned.ppo_ratio, "times", "more than 1", "sb3-contrib's MaskablePPO is 1"),
+    "learn-bc": Benchmark(learned.updates("bc"), "updates/s", "at least 280", "d3rlpy 2.8.1's DiscreteBC: 140"),
+    "learn-crr": Benchmark(learned.updates("crr"), "updates/s", "at least 150", "d3rlpy 2.8.1's DiscreteSAC: 62"),
     "decide-latency": Benchmark(learned.decide_latency, "ms", "at most 1", ""),
     "decide-learned": Benchmark(learned.decide_learned, "ms", "at most 1", ""),
     "network": Benchmark(communication.network, "times", "at least 30", "Batsim 4.2.1 is 1", communication.missing),

@@ -3,9 +3,12 @@
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decision.formats.input_facts import InputFacts
+from decision.formats.selection import Selection
 from decision.model.workload import Workload
 
 from .inputs import NB_HOSTS, made, packing_jobs, platform, workload
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from decision.learn.config import TrainConfig
 
 ROLLOUTS = 2
+UPDATES = 600  # of an algorithm that learns from recorded choices
 WINDOW = ("env.head=16", "env.tail=4", "env.cluster=cores", "env.jobs=1000")  # of the paper
 PERCEPTRON = ("network.kind=mlp", "network.hidden=[256, 128]")
 
@@ -43,9 +47,37 @@ def ppo_packing_ratio(swf: Path | None) -> list[float]:
     return [_our_rate(jobs, "packing-compact", *PERCEPTRON) / _sb3_packing_rate(jobs) for _ in range(3)]
 
 
+def updates(method: str) -> Callable[[Path | None], list[float]]:
+    """Updates per second on one core from recorded choices, 256 at a time, by a network shared by ten jobs."""
+
+    def measure(swf: Path | None) -> list[float]:
+        jobs = workload(swf)
+        changes = ("env.head=10", "env.tail=0", "learn.batch=256", "learn.threads=1")
+        with tempfile.TemporaryDirectory() as folder:
+            return [_update_rate(jobs, method, changes, Path(folder) / str(k)) for k in range(5)]
+
+    return measure
+
+
+def _update_rate(jobs: Workload, method: str, changes: tuple[str, ...], folder: Path) -> float:
+    """After the first iteration."""
+    from decision.learn.choices import collect, write_choices
+    from decision.learn.config import load_config
+    from decision.learn.schedulers import choosing_setup, train_scheduler
+
+    config = load_config(f"dbf-{method}", (*changes, f"learn.steps={UPDATES}"))
+    folder.mkdir()
+    hosts, facts = platform(NB_HOSTS), [InputFacts(name="", sha256="")] * 2
+    setup, data = choosing_setup(config, jobs, hosts), folder / "x.choices"
+    sources, schedules = collect({"sjf+easy": 1.0}, setup, 20_000, 0)
+    write_choices(data, schedules, setup, facts, Selection(), sources, 0)
+    rates: list[float] = []
+    train_scheduler(hosts, jobs, config, facts, folder, data=data, report=lambda r: rates.append(r.rate))
+    return statistics.median(rates[2:])
+
+
 def _our_rate(jobs: Workload, preset: str, *changes: str) -> float:
     """After the first iteration, which warms up."""
-    from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 

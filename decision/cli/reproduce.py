@@ -297,6 +297,40 @@ def packing_command(
     )
 
 
+def deepscheduling_command(
+    budget: PackingBudget = "smoke",
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    finished: Finished = False,
+    as_json: JsonOption = False,
+) -> None:
+    """DeepScheduling on servers that sleep, against rules, claim by claim.
+
+    Days like those of orion, graphite and econome; trained networks, First-Fit,
+    EASY and SAF as the authors have them, and a grid of rules (order, packing,
+    patience, timeout); each claim of the paper with its number on held-out days,
+    and its figures 2 to 4. A second run goes on where the first was stopped.
+
+    Examples:
+
+      decision reproduce deepscheduling
+
+      decision reproduce deepscheduling --budget standard -o out/deepscheduling
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.deepscheduling import BudgetName, reproduce_deepscheduling
+
+    _reproduce(
+        "parts",
+        lambda progress: reproduce_deepscheduling(
+            _parts(output, "deepscheduling", processes, progress), BudgetName(budget), only_finished=finished
+        ),
+        as_json,
+    )
+
+
 def coverage_command(
     output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
 ) -> None:
@@ -358,4 +392,5 @@ add_command(app, "learned", learned_command)
 add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
 add_command(app, "packing", packing_command)
+add_command(app, "deepscheduling", deepscheduling_command)
 add_command(app, "coverage", coverage_command)

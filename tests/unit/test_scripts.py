@@ -6,7 +6,9 @@ import subprocess
 import pytest
 
 
-@pytest.mark.parametrize("script", ["reproduce/dbf", "reproduce/ranking", "reproduce/packing", "bench"])
+@pytest.mark.parametrize(
+    "script", [f"reproduce/{name}" for name in ("dbf", "ranking", "packing", "deepscheduling")] + ["bench"]
+)
 def test_help_installs_nothing(root, tmp_path, script):
     shutil.copytree(root / "scripts", tmp_path / "scripts")
     before = sorted(tmp_path.rglob("*"))

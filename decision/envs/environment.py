@@ -72,7 +72,7 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
     state = _roomy_state(setup, facts, room)
     own = truth._replace(workload_end=truth.workload_end.copy())
     if setup.rules.energy:
-        rows = new_rows(8 * room, 8 * room)
+        rows = new_rows(0, 8 * room)
     return Environment(
         state=state,
         facts=facts,
@@ -104,6 +104,8 @@ def _pending_calls(setup: Setup) -> int:
 
     A scheduler asks for one in a cycle; each arrival, each end and each call begins one.
     """
+    if setup.scheduler.most_calls is not None:
+        return setup.scheduler.most_calls
     return 2 * setup.rules.arrivals + 2 if setup.scheduler.calls else 0
 
 

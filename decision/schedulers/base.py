@@ -261,6 +261,7 @@ class ChoosingScheduler(Scheduler):
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one
     calls: ClassVar[bool] = False  # whether it asks for cycles (`cycles.call_at`)
+    most_calls: ClassVar[int | None] = None  # asked for and not yet made at a time; None: as many as there are cycles
     opens_first: ClassVar[bool] = False  # whether a run begins with a cycle, before any job comes
 
     begin: ClassVar[Entry] = forget_nothing

@@ -173,6 +173,7 @@ class DeepScheduling(ChoosingScheduler):
     energy = True
     draws = "all"
     calls = True
+    most_calls = 64  # minutes and timeouts, of which a later one is asked for only when the earlier one is over
     opens_first = True
     begin, open, act, observe = kernels.begin, kernels.look, kernels.choose, kernels.observe
     reward, measure = kernels.reward, kernels.measure

@@ -110,6 +110,16 @@ BENCHMARKS = {
     "ppo-packing": Benchmark(learned.ppo_packing, "steps/s", "at least 8,000", ""),
     "ppo-packing-ratio": Benchmark(learned.ppo_packing_ratio, "times", "at least 1.5", "Stable-Baselines3's PPO is 1"),
     "decide-packing": Benchmark(learned.packing_latency, "ms", "at most 1", ""),
+    "env-deepscheduling": Benchmark(
+        environments.deepscheduling("orion"), "steps/s", "at least 400,000", "the authors' environment 500 to 2,300"
+    ),
+    "env-deepscheduling-econome": Benchmark(environments.deepscheduling("econome"), "steps/s", "at least 200,000", ""),
+    "env-deepscheduling-memory": Benchmark(environments.deepscheduling_memory, "MB", "at most 500", ""),
+    "ppo-deepscheduling": Benchmark(learned.ppo_deepscheduling, "steps/s", "at least 10,000", ""),
+    "decide-deepscheduling": Benchmark(learned.deepscheduling_latency("deepscheduling-compact"), "ms", "at most 1", ""),
+    "decide-deepscheduling-gru": Benchmark(
+        learned.deepscheduling_latency("deepscheduling-paper"), "ms", "at most 3", ""
+    ),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

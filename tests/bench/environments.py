@@ -15,7 +15,7 @@ from decision.jit import kernel
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 
-from .inputs import packing_jobs, workload
+from .inputs import days_of, packing_jobs, workload
 
 ENVS = 512  # threads wake once for each step of all: with 128 environments that costs a third of the speed
 SECONDS = 2.0
@@ -69,6 +69,37 @@ def packing_of(number: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(1000):
         envs.step(rng.integers(0, 101, number))
+
+
+def deepscheduling(cluster: str) -> Callable[[Path | None], list[float]]:
+    """Steps per second of ENVS environments with all threads."""
+
+    def measure(swf: Path | None) -> list[float]:
+        from decision.envs import DeepSchedulingVectorEnv
+
+        on, days = days_of(cluster)
+        return _rates(DeepSchedulingVectorEnv(ENVS, workload=days, platform=on), ENVS)
+
+    return measure
+
+
+def deepscheduling_memory(swf: Path | None) -> list[float]:
+    """MB at most of a process that steps 64 environments of econome; it imports, and compiles or loads kernels, too."""
+    code = f"from {__name__} import deepscheduling_of; deepscheduling_of(64)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return [resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
+
+
+def deepscheduling_of(number: int) -> None:
+    """A thousand steps of so many."""
+    from decision.envs import DeepSchedulingVectorEnv
+
+    on, days = days_of("econome")
+    envs = DeepSchedulingVectorEnv(number, workload=days, platform=on)
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        envs.step(rng.integers(0, 21, number))
 
 
 def _rates(envs, number: int) -> list[float]:

@@ -6,6 +6,9 @@ import msgspec
 import numpy as np
 
 from decision.formats import load_swf
+from decision.generate.clusters import Wanted, grid5000_cluster
+from decision.generate.grid5000 import find_cluster
+from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
 from decision.model.demand import runtimes
 from decision.model.platform import Host, Platform, PowerState
@@ -30,6 +33,13 @@ def packing_jobs() -> Workload:
     jobs = predicted_runtimes(np.random.default_rng(0), "WL2", "RND", "a")
     said = zip(jobs.jobs, runtimes(jobs).tolist(), strict=True)
     return msgspec.structs.replace(jobs, jobs=[msgspec.structs.replace(job, estimate=run) for job, run in said])
+
+
+def days_of(cluster: str, days: int = 300) -> tuple[Platform, Workload]:
+    """Servers that sleep, and the first days like those of a cluster in DeepScheduling."""
+    wanted = Wanted(cluster=find_cluster(cluster), by_core=True, power=True)
+    made = grid5000_days(np.random.default_rng(0), PUBLISHED_TRACES[cluster], slice(0, days))
+    return grid5000_cluster(wanted), made
 
 
 def columns(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> list[np.ndarray]:

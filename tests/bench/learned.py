@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
+from decision.model.dates import busy_days, of_day
+from decision.model.platform import Platform
 from decision.model.workload import Workload
 
-from .inputs import NB_HOSTS, made, packing_jobs, platform, workload
+from .inputs import NB_HOSTS, days_of, made, packing_jobs, platform, workload
 from .measures import decision_seconds
 
 if TYPE_CHECKING:
@@ -76,7 +78,13 @@ def _update_rate(jobs: Workload, method: str, changes: tuple[str, ...], folder: 
     return statistics.median(rates[2:])
 
 
-def _our_rate(jobs: Workload, preset: str, *changes: str) -> float:
+def ppo_deepscheduling(swf: Path | None) -> list[float]:
+    """Steps per second of the preset deepscheduling-compact on orion, rollouts and updates."""
+    on, days = days_of("orion")
+    return [_our_rate(days, "deepscheduling-compact", on=on) for _ in range(5)]
+
+
+def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = None) -> float:
     """After the first iteration, which warms up."""
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
@@ -88,7 +96,7 @@ def _our_rate(jobs: Workload, preset: str, *changes: str) -> float:
     facts = [InputFacts(name="", sha256="")] * 2
     with tempfile.TemporaryDirectory() as folder:
         train_scheduler(
-            platform(NB_HOSTS),
+            on or platform(NB_HOSTS),
             jobs,
             config,
             facts,
@@ -164,11 +172,24 @@ def packing_latency(swf: Path | None) -> list[float]:
         return [1e3 * statistics.fmean(decision_seconds(jobs, policy)) for _ in range(3)]
 
 
-def _untrained(jobs: Workload, folder: Path, preset: str, *changes: str) -> Path:
+def deepscheduling_latency(preset: str) -> Callable[[Path | None], list[float]]:
+    """Milliseconds per question of a preset's network on a busy day of orion, as `decide_latency`."""
+
+    def measure(swf: Path | None) -> list[float]:
+        on, days = days_of("orion")
+        busiest = max(busy_days(days), key=lambda day: day.jobs)
+        with tempfile.TemporaryDirectory() as folder:
+            policy, alone = str(_untrained(days, Path(folder), preset, on=on)), of_day(days, busiest)
+            return [1e3 * statistics.fmean(decision_seconds(alone, policy, servers=on)) for _ in range(3)]
+
+    return measure
+
+
+def _untrained(jobs: Workload, folder: Path, preset: str, *changes: str, on: Platform | None = None) -> Path:
     from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
     from decision.learn.schedulers import train_scheduler
 
     tiny = ("learn.steps=1", "learn.envs=1", "learn.rollout=2", "learn.threads=1")
     config = load_config(preset, [*changes, *tiny])
-    return train_scheduler(platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)
+    return train_scheduler(on or platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)

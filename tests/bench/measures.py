@@ -13,6 +13,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.formats import write_platform, write_swf, write_workload
 from decision.model.demand import runtimes
+from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Role
@@ -54,10 +55,13 @@ def process(policy: str) -> Callable[[Path | None], list[float]]:
     return measure
 
 
-def decision_seconds(jobs: Workload, policy: str, most: int | None = None) -> list[float]:
-    """From each question's bytes to its reply's, of the first `most`."""
-    engine = EmbeddedEngine(platform(NB_HOSTS), [jobs], (), EngineOptions())
-    batsim, agent, spent = Connection(Role.BATSIM), Agent(policy, {}), []
+def decision_seconds(
+    jobs: Workload, policy: str, most: int | None = None, servers: Platform | None = None
+) -> list[float]:
+    """From each question's bytes to its reply's, of the first `most`; on `servers` with energy."""
+    options = EngineOptions(energy=servers is not None)
+    engine = EmbeddedEngine(servers or platform(NB_HOSTS), [jobs], (), options)
+    batsim, agent, spent = Connection(Role.BATSIM), Agent(policy, {}, platform=servers), []
     while len(spent) != most and (question := engine.ask()) is not None:
         data = batsim.send(question)
         began = time.perf_counter()

@@ -23,7 +23,7 @@ RANDOM = -1  # instead of the first row of an episode: any
 GO_ON = -2  # instead of it: the present episode goes on
 _NO_SUCH_ROW = -3
 
-_OWN = ("state", "sim", "plan", "cycles", "memory")  # of an `Environment`, not shared
+_OWN = ("state", "sim", "plan", "cycles", "seen", "outlook", "memory")  # of an `Environment`, not shared
 _LAZY = ("interval_first", "interval_last")  # room for the worst, most of it never touched
 
 
@@ -66,8 +66,8 @@ def check_outputs(out: Outputs, like: Outputs) -> Outputs:
 def _bytes_of_one(setup: Setup) -> int:
     """What an environment takes at least."""
     (one,) = new_environments(setup, 1)
-    own = ((getattr(one, bundle), name) for bundle in _OWN for name in getattr(one, bundle)._fields)
-    return sum(getattr(bundle, name).nbytes for bundle, name in own if name not in _LAZY)
+    own = [(name, getattr(getattr(one, bundle), name)) for bundle in _OWN for name in getattr(one, bundle)._fields]
+    return sum({id(array): array.nbytes for name, array in own if name not in _LAZY}.values())
 
 
 class Batch:

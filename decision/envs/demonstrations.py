@@ -156,7 +156,7 @@ def _follow(addresses, rules, kernels, follow, beginning, start, seen, mask, act
     begin_episode(env, rules, kernels, beginning)
     see(env, kernels, seen[n], mask[n])
     while not is_over(env.progress) and env.state.now[0] <= end + TOLERANCE:  # what would be done later is not known
-        action[n] = call_follow(follow, (env.state, env.cycles, env.memory, start))
+        action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, start))
         reward[n] = step(env, rules, kernels, action[n])
         n += 1
         see(env, kernels, seen[n], mask[n])

@@ -8,6 +8,7 @@ from decision.bundle import bundle_at
 from decision.engine.kernels.arrays import Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.jit import kernel
 from decision.model.platform import Platform
+from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
 from decision.policies.plan_arrays import PlanArrays, new_plan
 from decision.schedulers.cycles import Cycles, new_cycles
 from decision.schedulers.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
@@ -17,7 +18,10 @@ from .setup import Beginnings, Setup
 
 
 class Environment(NamedTuple):
-    """One environment. Kernels have the address of `memory` in its place, because its class is the scheduler's own."""
+    """One environment. Kernels have the address of `memory` in its place, because its class is the scheduler's own.
+
+    The scheduler's kernels get `seen`, the state through its outlook: the same arrays, where walltimes are expected.
+    """
 
     state: ClusterState
     facts: PlatformFacts
@@ -28,12 +32,14 @@ class Environment(NamedTuple):
     cycles: Cycles
     progress: EpisodeProgress
     beginnings: Beginnings
+    seen: ClusterState
+    outlook: Outlook
     memory: Any
 
 
 _state_at, _facts_at, _truth_at, _sim_at = (bundle_at(kind) for kind in (ClusterState, PlatformFacts, Truth, Sim))
 _rows_at, _plan_at, _cycles_at = (bundle_at(kind) for kind in (Rows, PlanArrays, Cycles))
-_progress_at, _beginnings_at = bundle_at(EpisodeProgress), bundle_at(Beginnings)
+_progress_at, _beginnings_at, _outlook_at = (bundle_at(kind) for kind in (EpisodeProgress, Beginnings, Outlook))
 
 
 @kernel
@@ -49,7 +55,9 @@ def environment_at(addresses):
         _cycles_at(addresses[6]),
         _progress_at(addresses[7]),
         _beginnings_at(addresses[8]),
-        addresses[9],
+        _state_at(addresses[9]),
+        _outlook_at(addresses[10]),
+        addresses[11],
     )
 
 
@@ -71,6 +79,8 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
     truth, room = setup.trace.truth, _room(setup)
     state = _roomy_state(setup, facts, room)
     own = truth._replace(workload_end=truth.workload_end.copy())
+    outlook = new_outlook(state, setup.outlook or OutlookSettings())
+    seen = state if setup.outlook is None else seen_through(state, outlook)
     if setup.rules.energy:
         rows = new_rows(0, 8 * room)
     return Environment(
@@ -90,7 +100,9 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
             parameters=np.array(setup.scheduler.reward_parameters(setup.settings), float),
         ),
         beginnings=setup.beginnings,
-        memory=setup.scheduler.new_memory(setup.settings, setup.encoder, state),
+        seen=seen,
+        outlook=outlook,
+        memory=setup.scheduler.new_memory(setup.settings, setup.encoder, seen),
     )
 
 

@@ -14,6 +14,7 @@ from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
+from decision.policies.outlook import Estimate, forget_outlook, look_ahead
 from decision.policies.plan_arrays import CALL_AT, START, add, clear
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
@@ -90,7 +91,7 @@ def _to_first_choice(env, rules, kernels):
     """From the beginning of an episode."""
     if rules.opens_first:
         env.cycles.call[0] = -np.inf
-        begin_decision(env.state, env.cycles)
+        begin_decision(env.seen, env.cycles)
         if _open(env, rules, kernels):
             return
     _to_next_choice(env, rules, kernels)
@@ -112,7 +113,9 @@ def restart(env, rules, kernels, beginning):
     first, last = number[FIRST_ROW], number[LAST_ROW]
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
-    call_begin(kernels.begin, (env.state, env.facts, env.memory))
+    if env.outlook.settings[0] != Estimate.WALLTIME:
+        forget_outlook(env.outlook)
+    call_begin(kernels.begin, (env.seen, env.facts, env.memory))
     clear(env.plan, env.state)
 
 
@@ -125,7 +128,7 @@ def step(env, rules, kernels, action):
     progress.actions[progress.number[STEPS]] = action if 0 <= action < 2**31 else -1
     progress.number[STEPS] += 1
     planned, reward = env.plan.count[0], 0.0
-    goes_on = call_act(kernels.act, (env.state, env.facts, env.cycles, env.plan, env.memory, action)) != 0
+    goes_on = call_act(kernels.act, (env.seen, env.facts, env.cycles, env.plan, env.memory, action)) != 0
     place_planned(env, rules, planned)
     if not goes_on and not is_over(progress):
         reward = _paid(env, kernels, CYCLE_ENDS)
@@ -139,13 +142,13 @@ def step(env, rules, kernels, action):
 
 @kernel
 def _paid(env, kernels, moment):
-    return call_reward(kernels.reward, (env.state, env.facts, env.cycles, env.progress, env.memory, moment))
+    return call_reward(kernels.reward, (env.seen, env.facts, env.cycles, env.progress, env.memory, moment))
 
 
 @kernel
 def see(env, kernels, observation, mask):
     """What the next choice is made from."""
-    call_observe(kernels.observe, (env.state, env.facts, env.cycles, env.plan, env.memory, observation, mask))
+    call_observe(kernels.observe, (env.seen, env.facts, env.cycles, env.plan, env.memory, observation, mask))
 
 
 @kernel
@@ -154,7 +157,7 @@ def measure_all(env, kernels, out):
     measure_episode(env, out)
     if len(out) > _SHARED_METRICS:
         own = out[_SHARED_METRICS:]
-        call_measure(kernels.measure, (env.state, env.facts, env.cycles, env.progress, env.memory, own))
+        call_measure(kernels.measure, (env.seen, env.facts, env.cycles, env.progress, env.memory, own))
 
 
 @kernel
@@ -169,7 +172,7 @@ def _to_next_choice(env, rules, kernels):
 def _open(env, rules, kernels):
     """Begin a cycle; whether there is something to choose in it."""
     planned = env.plan.count[0]
-    opened = call_open(kernels.open, (env.state, env.facts, env.cycles, env.plan, env.memory)) != 0
+    opened = call_open(kernels.open, (env.seen, env.facts, env.cycles, env.plan, env.memory)) != 0
     place_planned(env, rules, planned)
     return opened
 
@@ -180,7 +183,7 @@ def _to_next_cycle(env, rules):
     if _show_arrival(env, rules):
         return True
     while _to_next_question(env, rules, rules.window):
-        if begin_decision(env.state, env.cycles):
+        if begin_decision(env.seen, env.cycles):
             note_longest(env)
             return True
         if _show_arrival(env, rules):
@@ -196,7 +199,7 @@ def run_policy(env, rules, kernels, policy, memory, beginning, out):
     metrics are measured, too.
     """
     restart(env, rules, kernels, beginning)
-    begin_decision(env.state, env.cycles)
+    begin_decision(env.seen, env.cycles)
     while not is_over(env.progress):
         if not ask(policy, env.state, env.facts, memory, env.plan):
             return False
@@ -217,7 +220,7 @@ def _to_next_decision(env, rules):
     place_planned(env, rules, 0)
     if is_over(env.progress) or not _to_next_question(env, rules, _ALL):
         return
-    begin_decision(env.state, env.cycles)
+    begin_decision(env.seen, env.cycles)
     while _show_arrival(env, rules):
         pass
 
@@ -239,6 +242,8 @@ def _to_next_question(env, rules, window):
     if code == GROW:
         raise InternalError("an environment has no room for what happens next")
     clear(plan, state)
+    if code == ASK and env.outlook.settings[0] != Estimate.WALLTIME:
+        look_ahead(state, env.outlook)
     add_time(env, window, state.now[0] - before)
     if rules.energy:
         progress.total[JOULES] = joules_now(world)
@@ -246,7 +251,7 @@ def _to_next_question(env, rules, window):
     if code == ASK and state.now[0] < progress.total[ENDS_AT] - TOLERANCE:
         return True
     if code == ASK:
-        begin_decision(state, env.cycles)  # for the last observation
+        begin_decision(env.seen, env.cycles)  # for the last observation
     progress.number[REFUSED_PLAN] = code == BAD_COMMAND
     progress.number[TERMINATED if rules.drains and code in (DONE, DEADLOCK) else TRUNCATED] = 1
     return False
@@ -266,7 +271,7 @@ def _count_servers(progress, begin, end, idle, watts, switched):
 @kernel
 def _show_arrival(env, rules):
     """Take the next arrival of this instant in; False where there is none."""
-    job = show_arrival(env.state, env.cycles)
+    job = show_arrival(env.seen, env.cycles)
     if job < 0:
         return False
     number = env.progress.number

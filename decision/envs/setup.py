@@ -21,6 +21,8 @@ from decision.model.names import nearest
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.reshape import at_most
 from decision.model.workload import Workload
+from decision.policies.outlook import Estimate, OutlookSettings
+from decision.policies.plan_check import check_estimates
 from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes
 from decision.schedulers.registry import find_observation
 from decision.simulation.misfits import Misfits
@@ -83,6 +85,7 @@ class Setup(msgspec.Struct, frozen=True):
     encoder: Encoder
     scheduler: ChoosingScheduler
     settings: Any  # the scheduler's
+    outlook: OutlookSettings | None = None  # what its kernels expect of jobs; None for walltimes
 
 
 def make_setup(
@@ -137,7 +140,10 @@ def make_setup(
         episodes = msgspec.structs.replace(episodes, jobs=None) if jobs is None else episodes
     check_inputs(platform, [], [], EngineOptions(energy=scheduler.energy))
     trace, beginnings, rules = make_episodes(workload, platform, episodes, scheduler, encoder.window)
-    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings)
+    outlook = scheduler.outlook(settings, encoder)
+    if outlook is not None and outlook.estimate == Estimate.GIVEN:
+        check_estimates(workload)
+    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, outlook)
 
 
 def _refuse_unknown(scheduler: ChoosingScheduler, options: Mapping[str, Any]) -> None:

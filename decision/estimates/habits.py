@@ -71,6 +71,14 @@ def grown_habits(memory: H, jobs: int) -> H:
 
 
 @kernel
+def forget_habits(memory):
+    """No key has a row."""
+    memory.habit_slot[:] = 0
+    memory.habits[: memory.habits_used[0] + 1] = 0.0
+    memory.habits_used[0] = 0
+
+
+@kernel
 def _find_places(memory):
     for row in range(1, memory.habits_used[0] + 1):
         memory.habit_slot[_place(memory, memory.habit_key[row])] = row

@@ -53,6 +53,12 @@ def room_for_quantiles(rows: int, jobs: int) -> dict[str, Any]:
 
 
 @kernel
+def forget_quantiles(memory):
+    """As `room_for_quantiles` makes it; what is read was written before."""
+    memory.levels[:] = LEVELS
+
+
+@kernel
 def say_quantiles(memory, job, user, size, walltime):
     """Remember the quantiles of a job that is submitted, which its end will be compared with."""
     length = _see_alike(memory, user, size, walltime)

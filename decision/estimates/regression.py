@@ -15,6 +15,7 @@ from .habits import (
     LAST,
     MEAN,
     Habits,
+    forget_habits,
     new_row_of,
     request_key,
     row_of,
@@ -33,6 +34,7 @@ class RegressionMemory(Habits):
     longest: F8  # (1,) of all run times, as a logarithm
     inputs: F8  # (9,) scratch
     gain: F8  # (9,) scratch
+    ridge: F8  # (1,) weight of the pull to zero, in jobs
 
 
 def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemory:
@@ -48,8 +50,20 @@ def new_regression(habits: dict[str, Any], ridge: float = 1.0) -> RegressionMemo
         longest=np.zeros(1),
         inputs=np.zeros(_INPUTS),
         gain=np.zeros(_INPUTS),
+        ridge=np.array([ridge]),
         **habits,
     )
+
+
+@kernel
+def forget_regression(memory):
+    """As `new_regression` makes it."""
+    forget_habits(memory)
+    memory.longest[0] = 0.0
+    for i in range(_INPUTS):
+        memory.regression[i] = 0.0
+        for k in range(_INPUTS):
+            memory.inverse[i, k] = 1.0 / memory.ridge[0] if i == k else 0.0
 
 
 @kernel

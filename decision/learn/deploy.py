@@ -7,6 +7,7 @@ import torch
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.repair import SEEN, Repair
+from decision.policies.outlook import OutlookSettings
 from decision.policies.policy import Policy
 from decision.schedulers import (
     ChoosingPolicy,
@@ -26,11 +27,21 @@ from .weights import load_network, load_tensors
 
 
 class LearnedPolicy(ChoosingPolicy):
-    """A checkpoint's choices; the run's seed is that of its draws."""
+    """A checkpoint's choices; the run's seed is that of its draws.
 
-    def __init__(self, encoder: Encoder, actor: NetworkActor, name: str) -> None:
+    Args:
+        encoder: what the network reads.
+        actor: the network.
+        name: for messages.
+        expects: how long jobs were expected to run in training, and are here unless a user says otherwise; None for
+            walltimes.
+    """
+
+    def __init__(
+        self, encoder: Encoder, actor: NetworkActor, name: str, expects: OutlookSettings | None = None
+    ) -> None:
         super().__init__(encoder, actor, name)
-        self.actor = actor
+        self.actor, self.expects = actor, expects
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins. Raises ConfigError if the platform is of another size than the encoder."""
@@ -83,7 +94,8 @@ def _with_network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, 
     torch.set_num_threads(1)  # there is too little work to share, and threads that wait keep cores busy
     encoder = _encoder(path, manifest, scheduler)
     network = _network(path, manifest, scheduler, encoder, weights)
-    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name)
+    expects = scheduler.outlook(manifest.config.env, encoder)
+    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name, expects)
 
 
 def _network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, encoder: Encoder, weights: bytes) -> Network:

@@ -198,4 +198,5 @@ class EpisodeComparison:
             return play(learned, self._plain, decide_limit=self._decide_limit)
         encoder, actor = learned.encoder, learned.actor
         actor.reset(self._seed)
-        return play(actor.together, self._setup(encoder=encoder))
+        setup = msgspec.structs.replace(self._setup(encoder=encoder), outlook=learned.expects)
+        return play(actor.together, setup)

@@ -25,12 +25,13 @@ from decision.estimates.habits import grown_habits, room_for_habits
 from decision.estimates.last_two import observe_last_two, predict_last_two
 from decision.estimates.quantiles import (
     QuantileMemory,
+    forget_quantiles,
     learn_quantiles,
     quantile,
     room_for_quantiles,
     say_quantiles,
 )
-from decision.estimates.regression import new_regression, observe, predict
+from decision.estimates.regression import forget_regression, new_regression, observe, predict
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
@@ -187,6 +188,18 @@ def seen_through(state: ClusterState, outlook: Outlook) -> ClusterState:
         expected_end=outlook.expected_end,
         revisions=outlook.revisions,
     )
+
+
+@kernel
+def forget_outlook(outlook):
+    """Forget a run: nothing was seen or learned."""
+    outlook.seen[:] = 0
+    outlook.listed[:] = 0
+    outlook.corrections[:] = 0
+    outlook.revisions[0] = 0
+    forget_regression(outlook)
+    if len(outlook.recent) > 0:
+        forget_quantiles(outlook)
 
 
 @kernel

@@ -51,8 +51,8 @@ from .guard import OPTION, read_guard
 from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
+from .outlook import ESTIMATE, OutlookSettings, read_settings
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
-from .outlook import OutlookSettings, read_settings
 from .policy import Policy
 from .supplied import BEYOND, LATE, RESTART, SuppliedPolicy, read_supply
 from .window import Window
@@ -154,15 +154,14 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     supply = read_supply(name, settings)
     if supply is not None:
         return SuppliedPolicy(find_policy(name, settings), supply, name)
-    outlook = read_settings(name, settings)
+    says, outlook = ESTIMATE in settings, read_settings(name, settings)
     own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
-    if OPTION in settings and not own:
-        guard = read_guard(name, settings.pop(OPTION))
-        inner = find_policy(name, settings)
-        if isinstance(inner, ComposedPolicy):
-            inner.refuse_guard()
-        return GuardedPolicy(_with_outlook(inner, outlook, name), guard, name)
-    return _with_outlook(_find_plain(name, settings, source, slots), outlook, name)
+    guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not own else None
+    plain = _find_plain(name, settings, source, slots)
+    if guard is not None and isinstance(plain, ComposedPolicy):
+        plain.refuse_guard()
+    policy = _with_outlook(plain, outlook if says else getattr(plain, "expects", None), name)
+    return policy if guard is None else GuardedPolicy(policy, guard, name)
 
 
 def _find_plain(

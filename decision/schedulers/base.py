@@ -19,6 +19,7 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.workload import Workload
+from decision.policies.outlook import Correction, Estimate, OutlookSettings
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.prepared import CompiledPolicy
 from decision.state.cluster import ClusterState, PlatformFacts
@@ -58,6 +59,20 @@ call_follow = FOLLOW.caller()
 
 
 Draws = Literal["nothing", "last", "all"]  # nothing; whether it is the last action; which of all actions
+
+
+class ExpectingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of an environment in which jobs are expected to run for other times than their walltimes."""
+
+    estimate: Literal["walltime", "last2", "regression", "given", "quantiles"] = "walltime"  # as of policies
+    correction: Literal["walltime", "increments", "doubling"] = "walltime"  # of jobs that outlive it, as of policies
+
+    @property
+    def outlook(self) -> OutlookSettings | None:
+        """What these mean; None for walltimes."""
+        if self.estimate == "walltime":
+            return None
+        return OutlookSettings(Estimate[self.estimate.upper()], Correction[self.correction.upper()])
 
 
 class SchedulerKernels(NamedTuple):
@@ -295,6 +310,10 @@ class ChoosingScheduler(Scheduler):
     def layout(self, encoder: Any) -> Layout | Sequences | None:
         """Where the cluster and the jobs are in an observation, for networks that want to know."""
         return None
+
+    def outlook(self, settings: Any, encoder: Encoder) -> OutlookSettings | None:
+        """How long jobs are expected to run; None: for their walltimes."""
+        return settings.outlook if isinstance(settings, ExpectingSettings) else None
 
     def read_options(self, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Settings, and what of the options of an environment is none.

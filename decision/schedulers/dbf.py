@@ -15,7 +15,7 @@ from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import START
 from decision.state.cluster import N_RUNNING, ClusterState
 
-from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, Layout
+from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, ExpectingSettings, Layout
 from .cycles import FREE, LENGTH, start_at
 from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .registry import register
@@ -39,7 +39,7 @@ MOST_POOLS = 1024  # a share of the longest runtime below 2 ** -1024 is 0
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class DbfSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DbfSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The environment of DBF."""
 
     head: Slots = 16  # jobs of the window from the queue's head
@@ -209,18 +209,6 @@ def see_pools(state, cycles, plan, pools, max_runtime, out):
     out[pools - 1] += away
     for k in range(pools):
         out[k] /= hosts
-    return pools
-
-
-@kernel
-def see_hosts_in_pools(until, now, pools, max_runtime, out):
-    """As `see_pools`, from when each host is free: -inf where it is, inf where it is away."""
-    scale = 1.0 / max_runtime
-    out[:pools] = 0.0
-    for host in range(len(until)):
-        out[0 if until[host] == -np.inf else _pool(pools, (until[host] - now) * scale)] += 1.0
-    for k in range(pools):
-        out[k] /= len(until)
     return pools
 
 

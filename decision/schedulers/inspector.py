@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 
 from decision.bundle import F8, I4, I8, Bundle
@@ -14,7 +13,7 @@ from decision.policies.config import Order, PolicyConfig
 from decision.policies.order import rank_of
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS
+from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
 from .cycles import FREE, LENGTH, call_at
 from .progress import BASELINE_SLOWDOWN, is_over, mean_slowdown
 from .registry import register
@@ -30,7 +29,7 @@ MANY = 128  # jobs of a sequence, whose slowdowns count as 1
 _CONFIG = PolicyConfig()
 
 
-class InspectorSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InspectorSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The environment of SchedInspector."""
 
     base: Literal["sjf", "f1"] = "sjf"  # the order that is inspected

@@ -19,6 +19,7 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.capacity import TOLERANCE
+from decision.policies.outlook import Estimate, OutlookSettings
 from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED, ClusterState, nb_hosts
 
 from .base import (
@@ -36,7 +37,7 @@ from .base import (
     Layout,
 )
 from .cycles import FREE, LENGTH, NEXT_SHOWN, RUNNING, call_at, start_at
-from .dbf import MOST_POOLS, see_hosts_in_pools, see_pools
+from .dbf import MOST_POOLS, see_pools
 from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
 from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
@@ -46,8 +47,7 @@ FAILURES = 4  # in a row, after which time passes
 PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
 MOST_NODES = 1 << 20  # seen one by one
 
-# none; what the policy expects: the walltime, unless it has an option `estimate`; what jobs say in a field `estimate`
-Estimate = Literal["none", "walltime", "given"]
+Expected = Literal["none", "walltime", "last2", "regression", "given", "quantiles"]  # none: is not seen
 
 # PackingMemory.number
 _WINDOW = 0
@@ -78,7 +78,7 @@ class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     tick: Annotated[float, msgspec.Meta(ge=0)] = 60.0  # seconds between decisions at least; 0: at each event
     doubling: bool = False  # whether that doubles while nothing comes or ends: to learn from fewer such decisions
     masked: bool = False  # whether only jobs that fit can be chosen
-    estimate: Estimate = "none"  # predicted run times, seen beside the requested ones
+    estimate: Expected = "none"  # who predicts run times, which are seen beside the requested ones; none: nobody
     reward: Literal["final", "dense"] = "final"  # at the end only, or idle node-time as it passes
     jobs: Count = 1000  # of an episode, the first ones of the workload
     steps: Count = 10_000  # choices after which it is over
@@ -93,7 +93,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
     window: int  # jobs from the queue's head
     tick: float  # seconds; 0 for none
     masked: Annotated[int, msgspec.Meta(ge=0, le=1)]  # 1 where only jobs that fit can be chosen
-    estimate: Estimate  # predicted run times, which are seen beside the requested ones, unless none
+    estimate: Expected  # who predicts run times, which are seen beside the requested ones; none: nobody
     max_runtime: float  # seconds: the longest walltime
 
     def __post_init__(self) -> None:
@@ -114,6 +114,11 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
     def predicts(self) -> bool:
         """Whether predicted run times are seen."""
         return self.estimate != "none"
+
+    @property
+    def outlook(self) -> OutlookSettings | None:
+        """What the policy expects of jobs, unless its options say otherwise; None for walltimes."""
+        return None if self.estimate in ("none", "walltime") else OutlookSettings(Estimate[self.estimate.upper()])
 
     @property
     def actions(self) -> int:
@@ -142,7 +147,6 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
             number=number,
             seconds=seconds,
             requested=np.zeros(hosts if both else 0),
-            given=np.zeros(hosts if self.estimate == "given" else 0),
         )
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
@@ -160,7 +164,6 @@ class PackingMemory(Bundle):
     number: I8  # (_N_NUMBERS,)
     seconds: F8  # (3,)
     requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where that is not seen apart
-    given: F8  # (H,) seconds: when it ends by what it says; empty where that is not seen
 
 
 # --- When there is something to choose -----------------------------------------------------------------------------
@@ -194,22 +197,10 @@ def _open(state, facts, cycles, plan, memory):
 
 @kernel
 def _look_at_nodes(state, cycles, memory):
-    """When jobs end by their walltimes, and by what they say; one that has outlived that ends by its walltime."""
-    for host in range(max(len(memory.requested), len(memory.given))):
+    """When jobs end by their walltimes."""
+    for host in range(len(memory.requested)):
         job = state.host_job[host]
-        requested = state.start_time[job] + state.walltime[job] if job >= 0 else cycles.until[host]
-        if len(memory.requested) > 0:
-            memory.requested[host] = requested
-        if len(memory.given) > 0:
-            end = state.start_time[job] + _said(state, job) if job >= 0 else requested
-            memory.given[host] = end if end > state.now[0] else requested
-
-
-@kernel
-def _said(state, job):
-    """Seconds that a job says it runs: one at least, and at most its walltime, which is what a silent one says."""
-    told = state.told[job]
-    return min(max(told, 1.0), state.walltime[job]) if told > 0.0 else state.walltime[job]
+        memory.requested[host] = state.start_time[job] + state.walltime[job] if job >= 0 else cycles.until[host]
 
 
 @kernel
@@ -286,8 +277,6 @@ def _start(state, cycles, plan, memory, at):
     for i in range(plan.begin[action], plan.end[action]):
         if len(memory.requested) > 0:
             memory.requested[plan.first[i] : plan.last[i] + 1] = now + state.walltime[job]
-        if len(memory.given) > 0:
-            memory.given[plan.first[i] : plan.last[i] + 1] = now + _said(state, job)
 
 
 # --- What is seen, and paid ----------------------------------------------------------------------------------------
@@ -305,21 +294,17 @@ def _follow(state, cycles, memory, starts):
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
     number, longest, now = memory.number, memory.seconds[_LONGEST], state.now[0]
-    shown, given = min(cycles.number[LENGTH], number[_WINDOW]), len(memory.given) > 0
-    until = memory.given if given else cycles.until
+    shown, until = min(cycles.number[LENGTH], number[_WINDOW]), cycles.until
     if number[_POOLS] > 0:
-        if given:
-            width = see_hosts_in_pools(until, now, number[_POOLS], longest, observation)
-        else:
-            width = see_pools(state, cycles, plan, number[_POOLS], longest, observation)
-        _see_slots(state, cycles, shown, longest, given, observation[width:])
+        width = see_pools(state, cycles, plan, number[_POOLS], longest, observation)
+        _see_slots(state, cycles, shown, longest, observation[width:])
     else:
         width, both = len(until), len(memory.requested) > 0
         _see_nodes(memory.requested if both else until, now, longest, observation)
         if both:
             _see_nodes(until, now, longest, observation[width:])
             width *= 2
-        _see_vectors(state, cycles, shown, number[_WINDOW], longest, both, given, observation[width:])
+        _see_vectors(state, cycles, shown, number[_WINDOW], longest, both, observation[width:])
     _write_mask(state, cycles, memory, shown, mask)
     return 0
 
@@ -335,12 +320,7 @@ def _see_nodes(until, now, longest, out):
 
 
 @kernel
-def _predicted(state, given, job):
-    return _said(state, job) if given else state.expected_runtime[job]
-
-
-@kernel
-def _see_vectors(state, cycles, shown, window, longest, both, given, out):
+def _see_vectors(state, cycles, shown, window, longest, both, out):
     """Nodes, requested times, and predicted ones, of all jobs."""
     nodes, scale = len(cycles.until), 1.0 / longest
     out[:] = 0.0
@@ -349,11 +329,11 @@ def _see_vectors(state, cycles, shown, window, longest, both, given, out):
         out[slot] = state.size[job] / nodes
         out[window + slot] = min(state.walltime[job] * scale, 1.0)
         if both:
-            out[2 * window + slot] = min(_predicted(state, given, job) * scale, 1.0)
+            out[2 * window + slot] = min(state.expected_runtime[job] * scale, 1.0)
 
 
 @kernel
-def _see_slots(state, cycles, shown, longest, given, out):
+def _see_slots(state, cycles, shown, longest, out):
     """Nodes, requested time, predicted time, and 1, job by job."""
     nodes, scale = len(cycles.until), 1.0 / longest
     out[:] = 0.0
@@ -361,7 +341,7 @@ def _see_slots(state, cycles, shown, longest, given, out):
         job, begin = cycles.queue[slot], JOB_FEATURES * slot
         out[begin] = state.size[job] / nodes
         out[begin + 1] = min(state.walltime[job] * scale, 1.0)
-        out[begin + 2] = min(_predicted(state, given, job) * scale, 1.0)
+        out[begin + 2] = min(state.expected_runtime[job] * scale, 1.0)
         out[begin + 3] = 1.0
 
 
@@ -489,18 +469,13 @@ class Packing(ChoosingScheduler):
     model_summary = "learned packing, window {window}"
 
     def episodes(self, settings: PackingSettings, workload: Workload) -> Episodes:
-        """The first jobs of the workload.
-
-        Raises:
-            ConfigError: naming the first job without a prediction that should have one.
-        """
-        silent = next((job for job in workload.jobs if not job.estimate > 0), None)
-        if settings.estimate == "given" and silent is not None:
-            where = workload.path or f"workload {workload.name}"
-            advice = "decision workload predict writes one for each job, or choose env.estimate=none"
-            raise ConfigError(f"{where}: job {silent.id} has no 'estimate' above 0, and env.estimate=given: {advice}")
+        """The first jobs of the workload."""
         jobs = min(settings.jobs, len(workload.jobs))
         return Episodes(jobs=jobs, online=False, rows=(0,), steps=settings.steps, steps_end=True)
+
+    def outlook(self, settings: PackingSettings, encoder: PackingEncoder) -> OutlookSettings | None:  # type: ignore[override]
+        """That of the encoder, which a deployed policy has, too."""
+        return encoder.outlook
 
     def encoder_fields(self, settings: PackingSettings, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings and the number of hosts."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from decision.bundle import F8, I4, I8, Bundle
@@ -10,7 +9,7 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS
+from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
 from .cycles import FREE, LENGTH, start_at
 from .progress import is_over, mean_slowdown
 from .registry import register
@@ -27,7 +26,7 @@ from .window import (
 )
 
 
-class RLSchedulerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RLSchedulerSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The environment of RLScheduler."""
 
     head: Slots = 128  # jobs of the window

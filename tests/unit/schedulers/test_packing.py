@@ -11,6 +11,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import PackingEnv, PackingVectorEnv, equal_hosts, evaluate, make_setup
 from decision.model.errors import ConfigError
+from decision.policies.estimated import EstimatedPolicy
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers import ChoosingPolicy
 from decision.simulation import check_policy, simulate_workloads
@@ -82,7 +83,7 @@ def test_pools_are_by_what_jobs_say():
 
 
 def test_a_job_that_does_not_say_how_long_it_runs_is_named():
-    with pytest.raises(ConfigError, match=r"job w0!0001 has no 'estimate' .*: decision workload predict writes one"):
+    with pytest.raises(ConfigError, match=r"job w0!0001 has no 'estimate', .*; decision workload predict FILE"):
         make(predicted(THREE, [110, np.nan, 400]), estimate="given")
 
 
@@ -206,19 +207,19 @@ class Dice:
 
 @pytest.mark.parametrize("encoder", ["packing", "packing-pools"])
 @pytest.mark.parametrize("tick", [0.0, 60.0])
-@pytest.mark.parametrize(("masked", "estimate"), [(False, "given"), (True, "none"), (True, "given")])
+@pytest.mark.parametrize(("masked", "estimate"), [(False, "given"), (True, "none"), (True, "quantiles")])
 def test_the_schedule_is_the_same_everywhere(encoder, tick, masked, estimate, monkeypatch):
     trace = busy(120, 16, seed=5)
     trace = predicted(trace, np.random.default_rng(2).uniform(1, 50, 120))
     options = {"tick": tick, "masked": masked, "estimate": estimate}
     made = make_setup(trace, encoder=encoder, window=10, steps=100_000, **options)
-    simulated = _starts(simulate_workloads(made.platform, [trace], ChoosingPolicy(made.encoder, Dice())))
+    simulated = _starts(simulate_workloads(made.platform, [trace], rolling(made)))
     assert len(simulated) == 120
     if tick:
         first = trace.jobs[0].submit_time
         assert {(start - first) % tick for start, _ in simulated.values()} == {0.0}
     for engine in (EmbeddedEngine, ReferenceEngine):
-        policy = ChoosingPolicy(made.encoder, Dice())
+        policy = rolling(made)
         monkeypatch.setattr(agents, "find_policy", lambda name, options, policy=policy: policy)
         told = simulate_by_messages(engine(made.platform, [trace]), agents.Agent("any", {}))
         assert _starts(told) == simulated
@@ -234,6 +235,12 @@ def test_the_schedule_is_the_same_everywhere(encoder, tick, masked, estimate, mo
     played = np.flatnonzero(np.isfinite(starts))
     assert len(played) > 110, "but those of the last decision, which was not carried out"
     assert all(starts[job] == simulated[f"w0!{job:04}"][0] for job in played)
+
+
+def rolling(made):
+    """Dice as a policy that expects what the environment expects."""
+    policy = ChoosingPolicy(made.encoder, Dice())
+    return policy if made.outlook is None else EstimatedPolicy(policy, made.outlook)
 
 
 def _starts(record):

@@ -22,7 +22,7 @@ class NetworkActor:
     """
 
     def __init__(self, network: Network, draws: Draws) -> None:
-        self._network, self._draws = network.eval(), draws
+        self.network, self._draws = network.eval(), draws
         self.reset(0)
 
     def reset(self, seed: int) -> None:
@@ -41,8 +41,8 @@ class NetworkActor:
         Draws are others than one by one; and sums are rounded otherwise, so that of two actions as good as equal it
         may choose the other.
         """
-        features = torch.from_numpy(self._network.prepare(observations))
-        logits = self._network.actor(features).masked_fill(torch.from_numpy(masks == 0), -torch.inf)
+        features = torch.from_numpy(self.network.prepare(observations))
+        logits = self.network.actor(features).masked_fill(torch.from_numpy(masks == 0), -torch.inf)
         if self._draws == "nothing":
             return np.asarray(logits.argmax(1).numpy())
         if self._draws == "all":  # Gumbel's trick

@@ -8,32 +8,22 @@ lasts until all jobs have started.
 
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import as_completed
-from enum import StrEnum
-from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from decision.analysis.statistics import bootstrap_mean
-from decision.envs import Setup, equal_hosts, evaluate, make_setup
+from decision.envs import Setup
 from decision.envs.evaluation import ChooseAll
 from decision.formats.files import write_files
-from decision.formats.input_facts import InputFacts
-from decision.generate.papers.predicted_runtimes import predicted_runtimes
 from decision.learn.actor import NetworkActor
-from decision.learn.config import NetworkConfig, load_config
-from decision.learn.deploy import LearnedPolicy, learned_policy
+from decision.learn.config import NetworkConfig
+from decision.learn.deploy import LearnedPolicy
 from decision.learn.networks import untrained_network
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.workload import Workload
-from decision.runs.inputs import LogOnHosts
-from decision.runs.training import train_to_folder
-from decision.runs.workers import workers
 
-from .findings import Findings, Parts, ResultTable, markdown_table
+from .findings import Findings, Parts, ResultTable, finish, markdown_table
 from .packing_claims import (
     HEURISTICS,
     METHODS,
@@ -46,53 +36,11 @@ from .packing_claims import (
     OnOwn,
     count_claims,
 )
+from .packing_parts import BUDGETS, BudgetName, Task, learned, made_half, setup_of, utilization
+from .packing_worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
 ORDERS = {**HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
 BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"
-_STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
-_UTILIZATION = "packed_utilization"
-
-
-class BudgetName(StrEnum):
-    """How much is run."""
-
-    SMOKE = "smoke"
-    STANDARD = "standard"
-    FULL = "full"
-
-
-class Budget(NamedTuple):
-    """What that means."""
-
-    seeds: int
-    jobs: int  # of a half that are used
-    steps: int  # of a training
-    widths: tuple[tuple[int, ...], tuple[int, ...]]  # of the layers, NN1 and NN2
-    changes: tuple[str, ...] = ()  # to the preset
-
-
-_SMALL = ("learn.minibatch=512", "learn.lr=1e-3", "learn.epochs=4")  # 4 is in the paper's grid, too
-BUDGETS = {
-    BudgetName.SMOKE: Budget(1, 60, 512, ((16,), (32,)), ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")),
-    BudgetName.STANDARD: Budget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), _SMALL),
-    BudgetName.FULL: Budget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256))),
-}
-
-
-class Task(NamedTuple):
-    """A part that any process can do: what it finds is written into a file."""
-
-    budget: Budget
-    seed: int
-    learned: str  # the workload that is learned from; "" for what learns nothing
-    method: str
-    folder: Path
-
-    @property
-    def file(self) -> Path:
-        """Utilization by half, and by who schedules it."""
-        name = f"{self.learned}a-{self.method}" if self.learned else "heuristics"
-        return self.folder / f"{name}-{self.seed}.json"
 
 
 def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, only_finished: bool = False) -> Findings:
@@ -105,14 +53,11 @@ def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, on
     """
     chosen, folder = BUDGETS[budget], parts.folder / budget.value
     tasks = [Task(chosen, seed, "", "", folder) for seed in range(chosen.seeds)]
-    tasks += [
-        Task(chosen, seed, name, method, folder)
-        for seed in range(chosen.seeds)
-        for name in WORKLOADS
-        for method in METHODS
-    ]
+    for seed in range(chosen.seeds):
+        tasks += [Task(chosen, seed, name, method, folder) for name in ON for method in (WITHOUT, WITH)]
+        tasks += [Task(chosen, seed, name, method, folder) for name in WORKLOADS for method in METHODS]
     if not only_finished:
-        _finish([task for task in tasks if not task.file.exists()], parts)
+        finish(do_task, [task for task in tasks if not task.file.exists()], parts)
     done = [task for task in tasks if task.file.exists()]
     found = {task: json.loads(task.file.read_text()) for task in done}
     tables = _tables(found)
@@ -126,30 +71,16 @@ def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, on
     return Findings(tables, notes)
 
 
-def _finish(tasks: Sequence[Task], parts: Parts) -> None:
-    """Do the tasks, so many at a time; one that fails, or Ctrl-C, ends all."""
-    with workers(parts.processes) as pool:
-        futures = [pool.submit(do_task, task) for task in tasks]
-        for done, future in enumerate(as_completed(futures), 1):
-            future.result()
-            parts.progress(done, len(tasks))
-
-
 def do_task(task: Task) -> None:
     """Learn, if there is something to learn, and evaluate."""
-    found = _learn_and_test(task) if task.learned else _without_learning(task)
+    if not task.learned:
+        found = _without_learning(task)
+    else:
+        found = _learn_and_test(task) if task.method in METHODS else learn_compact(task)
     write_files({task.file: [json.dumps(found, indent=1).encode()]})
 
 
 # --- Workloads, and who schedules them -----------------------------------------------------------------------------
-
-
-def made_half(seed: int, name: str, half: str, jobs: int) -> Workload:
-    """The first jobs of a half, which say how long they run: they are right."""
-    kind, _, accuracy = name.partition("_")
-    whole = predicted_runtimes(np.random.default_rng(seed), kind, accuracy, half)
-    said = zip(whole.jobs[:jobs], runtimes(whole).tolist(), strict=False)
-    return msgspec.structs.replace(whole, jobs=[msgspec.structs.replace(job, estimate=run) for job, run in said])
 
 
 def upper_bound(workload: Workload, nodes: int) -> float:
@@ -167,12 +98,12 @@ def _without_learning(task: Task) -> dict[str, dict[str, float]]:
     for name in WORKLOADS:
         for half in "ab":
             jobs = made_half(task.seed, name, half, task.budget.jobs)
-            plain, masked = _setup(jobs), _setup(jobs, masked=True)
+            plain, masked = setup_of(jobs), setup_of(jobs, masked=True)
             who: dict[str, tuple[str | ChooseAll, Setup]] = {label: (policy, plain) for label, policy in ORDERS.items()}
             who[ANY] = (_Chance(task.seed), plain)
             who[FITTING] = (_Chance(task.seed), masked)
             who[UNTRAINED] = (_untrained(plain, task.budget.widths[0], task.seed), plain)
-            row = {label: _utilization(policy, setup) for label, (policy, setup) in who.items()}
+            row = {label: utilization(policy, setup) for label, (policy, setup) in who.items()}
             found[f"{name}{half}"] = {**row, BOUND: upper_bound(jobs, jobs.nb_res)}
     return found
 
@@ -200,34 +131,18 @@ def _untrained(setup: Setup, hidden: tuple[int, ...], seed: int) -> ChooseAll:
 
 def _learn_and_test(task: Task) -> dict[str, dict[str, float]]:
     """Of the own half a, and of all halves b."""
-    jobs = made_half(task.seed, task.learned, "a", task.budget.jobs)
     hidden = task.budget.widths[METHODS.index(task.method) == 2]
     estimate = "none" if task.method == "baseline" else "given"
-    changes = [
-        *(f"env.estimate={estimate}", f"env.jobs={task.budget.jobs}", f"learn.steps={task.budget.steps}"),
-        *(f"network.hidden={list(hidden)}", "learn.threads=1", *task.budget.changes),
-    ]
-    config = load_config("packing-nn1", changes, seed=task.seed)
-    facts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=task.file.stem, sha256="")
-    log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, facts)
-    policy = learned_policy(train_to_folder(log, config, task.file.with_suffix(""), resume=True))
-    assert isinstance(policy, LearnedPolicy)
+    own = (f"env.estimate={estimate}", f"learn.steps={task.budget.steps}", f"network.hidden={list(hidden)}")
+    policy = learned(task, "packing-nn1", (*own, *task.budget.changes))
     halves = [(task.learned, "a"), *((name, "b") for name in WORKLOADS)]
     return {f"{name}{half}": {task.method: _tested(policy, task, name, half)} for name, half in halves}
 
 
 def _tested(policy: LearnedPolicy, task: Task, name: str, half: str) -> float:
     policy.actor.reset(task.seed)
-    setup = _setup(made_half(task.seed, name, half, task.budget.jobs), encoder=policy.encoder)
-    return _utilization(policy.actor.together, setup)
-
-
-def _setup(jobs: Workload, **options: object) -> Setup:
-    return make_setup(jobs, equal_hosts(jobs.nb_res), **{"encoder": "packing", "steps": _STEPS, **options})  # type: ignore[arg-type]
-
-
-def _utilization(policy: str | ChooseAll, setup: Setup) -> float:
-    return float(evaluate(policy, setup, first=[0])[_UTILIZATION][0])
+    setup = setup_of(made_half(task.seed, name, half, task.budget.jobs), encoder=policy.encoder)
+    return utilization(policy.actor.together, setup)
 
 
 # --- Tables --------------------------------------------------------------------------------------------------------
@@ -248,9 +163,21 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
         tables.append(
             _table(f"Table 6, {method}: learned from the row's half a (the paper's)", columns, rows, published)
         )
-    if plain and all(len(_of(found, x, m, f"{x}a")) for x in WORKLOADS for m in METHODS):
-        tables.append(_claims_table(found, plain))
-    return tuple(tables)
+    pairs = _finished_pairs(found)
+    if pairs:
+        tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if not task.learned]))
+    return (*tables, *worth_tables(found))
+
+
+def _finished_pairs(found: Found) -> Found:
+    """The parts of the pairs of workloads that have all that claims are made of."""
+    wanted = {("", ""), *((x, m) for x in WORKLOADS for m in METHODS)}
+    there = {seed: {(task.learned, task.method) for task in found if task.seed == seed} for seed in _seeds(found)}
+    return {task: rows for task, rows in found.items() if wanted <= there[task.seed]}
+
+
+def _seeds(found: Found) -> set[int]:
+    return {task.seed for task in found}
 
 
 def _of(found: Found, learned: str, method: str, half: str) -> list[float]:
@@ -310,7 +237,8 @@ def _claims_table(found: Found, plain: Sequence[dict[str, dict[str, float]]]) ->
         count_claims(simple, chance, by_chance),
     ]
     rows = [(field.replace("_", " "), *(_shown(getattr(each, field)) for each in counts)) for field in Claims._fields]
-    return ResultTable("Claims, counted alike", ("claim", "the paper's tables", "here", "any action"), rows)
+    title = f"Claims, counted alike, over {len(plain)} pairs"
+    return ResultTable(title, ("claim", "the paper's tables", "here", "any action"), rows)
 
 
 def _shown(value: object) -> str:

@@ -22,7 +22,7 @@ from decision.simulation import simulate_workloads
 SHORT = ("env.jobs=40", "env.steps=400", "learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
 WAYS = {
     "compact": ("packing-compact",),
-    "compact, ticks": ("packing-compact", "env.tick=60"),
+    "compact, ticks": ("packing-compact", "env.tick=60", "env.estimate=quantiles"),
     "perceptron": ("packing-nn1", "env.estimate=walltime", "network.hidden=[16,16]"),
     "perceptron, events": ("packing-nn2", "env.estimate=none", "network.hidden=[16,16]", "env.tick=0"),
 }

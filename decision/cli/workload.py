@@ -29,6 +29,7 @@ from .workload_make import (
     predicted_runtimes_command,
     topology_command,
 )
+from .workload_supply import supply_command
 
 if TYPE_CHECKING:
     from decision.model.demand import Floats
@@ -196,6 +197,7 @@ add_command(app, "to-swf", to_swf_command)
 add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)
+add_command(app, "supply", supply_command)
 
 _presets = typer.Typer(cls=Group, no_args_is_help=True)
 add_command(_presets, "predicted-runtimes", predicted_runtimes_command)

@@ -28,7 +28,7 @@ from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import may_suspend, supplied
+from decision.policies.supplied import may_suspend, refuse_bound, supplied
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
@@ -334,6 +334,7 @@ class Agent:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
         if self._policy.settings.suspends_beyond and not self._dynamic:
             raise ConfigError(f"{where} suspends jobs beyond it; {NEEDS_DYNAMIC_JOBS}, or choose beyond=grid")
+        refuse_bound(self._policy)
         transitions.tick(self._state, event.timestamp)
         transitions.set_supply(self._state, supply, np.array(forecast, np.int32))
 

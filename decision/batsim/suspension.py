@@ -63,7 +63,7 @@ class Suspensions:
             names: the jobs' ids by number.
             killed: number of the job.
             rest: number of what is left of it.
-            now: seconds.
+            now: seconds: when the commands are sent.
         """
         ran = float(state.end_time[killed] - state.start_time[killed])
         paid = self.restart if state.part[killed] else 0.0
@@ -73,7 +73,8 @@ class Suspensions:
         workload, _, short = origin.partition("!")
         job_id, profile = rest_name(origin, part), rest_name(short, part)
         walltime = float(state.walltime[rest])
-        fields: dict[str, Any] = {"id": job_id, "subtime": now, "res": int(state.size[rest]), "profile": profile}
+        fields: dict[str, Any] = {"id": job_id, "res": int(state.size[rest]), "profile": profile}
+        fields["subtime"] = float(state.submit_time[rest])
         fields["walltime"] = walltime if walltime < float("inf") else -1
         return job_id, [
             m.RegisterProfile(now, m.RegisterProfileData(workload, profile, {"type": "delay", "delay": seconds})),

@@ -32,6 +32,7 @@ LATE, BEYOND, RESTART = "late", "beyond", "restart"  # names of the options, for
 _CHOICES = {LATE: ("reject", "keep"), BEYOND: ("suspend", "grid")}
 _NOT_CUT = "choose suspend=never and beyond=grid, or give jobs delays"
 _STEP = 1e-5  # seconds: a call that finds a job too late is so much after the last moment
+_SOON = 1.0  # seconds: no such call is nearer, because it must reach Batsim before its time
 
 
 class SupplySettings(NamedTuple):
@@ -94,6 +95,8 @@ class SuppliedPolicy(AroundPolicy):
         nb_hidden = set_aside(state, too_late(state)) if self.settings.rejects_late else 0
         self.policy.decide(cluster, plan)
         reject_hidden(state, plan.arrays, nb_hidden)
+        if self.settings.rejects_late:
+            ask_when_late(state, plan.arrays, nb_hidden)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}, supplied>"
@@ -122,8 +125,8 @@ def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Seq
     Raises:
         ConfigError: naming the policy, or the first such job and its profile.
     """
-    if has_supply(events) and (inner := _bound(policy)):
-        raise ConfigError(f"policy {inner}: start=bound gives jobs hosts before they have power; use start=awake")
+    if has_supply(events):
+        refuse_bound(policy)
     if not may_suspend(policy, events):
         return
     for workload in workloads:
@@ -133,10 +136,15 @@ def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Seq
             raise ConfigError(f"{workload.path or workload.name}: {cannot_be_cut(job.id, job.profile)}; {_NOT_CUT}")
 
 
-def _bound(policy: Policy) -> str:
-    """The name of a policy that gives jobs hosts that are asleep; empty for any other."""
+def refuse_bound(policy: Policy) -> None:
+    """Refuse a policy that gives jobs hosts before they are awake: under a supply they may have no power then.
+
+    Raises:
+        ConfigError: naming the policy.
+    """
     inner: Any = innermost(policy)
-    return inner.name if getattr(getattr(inner, "config", None), "start", Start.AWAKE) == Start.BOUND else ""
+    if getattr(getattr(inner, "config", None), "start", Start.AWAKE) == Start.BOUND:
+        raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
 
 
 def cannot_be_cut(job_id: str, profile: str) -> str:
@@ -194,4 +202,4 @@ def ask_when_late(state, plan, nb_hidden):
         if last >= state.now[0]:
             soonest = min(soonest, last)
     if soonest < np.inf:
-        plan.time[add(plan, CALL_AT, -1)] = soonest + _STEP
+        plan.time[add(plan, CALL_AT, -1)] = max(soonest + _STEP, state.now[0] + _SOON)

@@ -17,6 +17,7 @@ from decision.engine.kernels.arrays import (
     GROW,
     PAUSED,
     POLICY_WATCHES,
+    REGISTRATION_OPEN,
     RESTART,
     STOPPED,
     TIMED_COMMANDS,
@@ -111,6 +112,7 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
         PolicyError: if the policy fails or decides something impossible.
         DeadlockError: if nothing can happen any more.
     """
+    engine.world.sim.number[REGISTRATION_OPEN] = 0  # what is left of suspended jobs is registered by the engine itself
     if isinstance(policy, SuppliedPolicy):
         engine.world.sim.real[RESTART] = policy.settings.restart
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)

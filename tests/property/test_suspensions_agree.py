@@ -16,9 +16,10 @@ WORLDS = 4
 
 
 def rows(record: RunRecord) -> list[str]:
-    """What each job did, in the order in which jobs ended."""
+    """What each job did, in the order in which jobs ended; times to the microsecond, as Batsim writes them."""
     names = ("id", "submit_time", "size", "walltime", "final_state", "start_time", "runtime", "allocation")
-    columns = (list(np.array(getattr(record.jobs, name)).tolist()) for name in names)
+    columns = (np.array(getattr(record.jobs, name)) for name in names)
+    columns = ((np.round(column, 6) if column.dtype == float else column).tolist() for column in columns)
     return [str(row) for row in zip(*columns, strict=True)]
 
 

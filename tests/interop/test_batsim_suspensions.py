@@ -1,0 +1,23 @@
+"""Suspensions, supplies and deadlines under a real Batsim 4.2, and on the embedded engine: the same schedule.
+
+Skipped where there is no ``batsim`` on the path.
+"""
+
+from pathlib import Path
+
+import pytest
+from helpers.engine_worlds import Manners, World
+from helpers.green_worlds import BY_MESSAGES, POLICIES, platform, supply, workload
+from helpers.real_batsim import find_batsim, run_policy_beside_batsim
+
+
+@pytest.fixture(scope="module")
+def batsim() -> str:
+    return find_batsim() or pytest.skip("needs Batsim 4.2 as `batsim` on the path")
+
+
+@pytest.mark.parametrize("latency", [1e-6, 1e-3])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_schedule_is_that_of_a_real_batsim(batsim: str, tmp_path: Path, policy: str, latency: float) -> None:
+    world = World(platform(latency), (workload(1),), supply(1), BY_MESSAGES, b"", Manners())
+    assert run_policy_beside_batsim(world, policy, 0, batsim, tmp_path) == []

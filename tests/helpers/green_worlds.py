@@ -6,9 +6,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.engine.options import EngineOptions
-from decision.generate.topologies import full_tree, networked
+from decision.generate.topologies import networked
 from decision.model.platform import Platform, PowerState, Route
-from decision.model.topology import Link
+from decision.model.topology import Flat, Link
 from decision.model.workload import POWER_SUPPLY, Delay, Job, MachineEvent, Workload, Worth
 
 HOSTS = 8
@@ -50,9 +50,13 @@ class Restless:
 
 
 def platform(latency: float = 0.0) -> Platform:
-    """Eight hosts below switches; messages take time where there is a latency, in seconds."""
-    hosts = networked(full_tree((2, 2, 2), [Link(1.25e9, latency)] * 3), (PowerState(1e9),))
-    return replace(hosts, routes=(Route(latency, 1.25e9),) * (HOSTS + 1) if latency else ())
+    """Eight hosts around a switch, with links of a latency in seconds."""
+    return networked(Flat(HOSTS, Link(1.25e9, latency)), (PowerState(1e9),))
+
+
+def slow_platform(latency: float) -> Platform:
+    """The same hosts, whose messages to Batsim take time where there is a latency."""
+    return replace(platform(latency), routes=(Route(latency, 1.25e9),) * (HOSTS + 1) if latency else ())
 
 
 def workload(seed: int, jobs: int = 30) -> Workload:

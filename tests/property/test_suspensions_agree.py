@@ -3,7 +3,7 @@ time."""
 
 import numpy as np
 import pytest
-from helpers.green_worlds import BY_MESSAGES, POLICIES, platform, supply, workload
+from helpers.green_worlds import BY_MESSAGES, POLICIES, slow_platform, supply, workload
 
 from decision.batsim.agent import make_agent
 from decision.engine.embedded import EmbeddedEngine
@@ -28,7 +28,7 @@ def rows(record: RunRecord) -> list[str]:
 def test_the_loop_and_messages_give_the_same_schedule(policy: str, latency: float) -> None:
     suspended = 0
     for seed in range(WORLDS):
-        hosts, jobs, events = platform(latency), workload(seed), supply(seed)
+        hosts, jobs, events = slow_platform(latency), workload(seed), supply(seed)
         looped = simulate_workloads(hosts, [jobs], policy, events=events)
         for engine in (EmbeddedEngine, ReferenceEngine):
             agent = make_agent(policy, {}, platform=hosts)

@@ -77,7 +77,8 @@ class SimulationResult:
         from decision.analysis.metrics import summarise
 
         joules = math.nan if self.record.energy is None else self.record.joules
-        return summarise(self.record.jobs, len(self.platform.hosts), joules, self.record.window_gap)
+        record = self.record
+        return summarise(record.jobs, len(self.platform.hosts), joules, record.window_gap, record.worth, record.supply)
 
     def plot(
         self, path: Source | None = None, *, width: float = 7.0, type_size: float = 8.0, dpi: float = 200.0

@@ -29,6 +29,7 @@ DEFAULT_METRICS = (
     *("bounded_slowdown", "wait", "p95_wait", "p99_wait", "max_wait"),
     *("late_starts", "arrival_utilization", "utilization"),
 )
+WORTH_METRICS = ("value", "value_share", "violations")  # by default, too, where jobs have values and deadlines
 
 Verdict = Literal["better", "worse", "open", "baseline"]
 
@@ -66,8 +67,9 @@ class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def default_metrics(outcomes: Sequence[MeasuredRun]) -> list[Metric]:
-    """Those of `DEFAULT_METRICS` that have a value in all runs: where all jobs come at once there are no arrivals."""
-    return [METRICS[name] for name in DEFAULT_METRICS if all(name in run.metrics for run in outcomes)]
+    """Those that have a value in all runs: where all jobs come at once there are no arrivals."""
+    names = (*DEFAULT_METRICS, *WORTH_METRICS)
+    return [METRICS[name] for name in names if all(name in run.metrics for run in outcomes)]
 
 
 def compare_runs(

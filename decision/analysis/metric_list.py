@@ -14,6 +14,7 @@ from decision.model.topology import FatTree
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, split_energy
+from .worth import grid_time, join_parts, total_value, value_share, violations
 
 
 class Metric(NamedTuple):
@@ -68,6 +69,10 @@ METRICS: dict[str, Metric] = {
             "broken", "jobs", "lower", "heads of EASY's queue that began later than first promised, with estimate=..."
         ),
         Metric("rejected", "jobs", "lower", "jobs that were turned away"),
+        Metric("value", "", "higher", "value of the jobs that ended, where jobs have values"),
+        Metric("value_share", "", "higher", "the same as a share of the value that was submitted", most=1),
+        Metric("violations", "jobs", "lower", "jobs that did not end by their deadline, where jobs have deadlines"),
+        Metric("grid", "host-seconds", "lower", "computing beyond the supply of power, where there is one"),
     )
 }
 
@@ -96,6 +101,10 @@ _DEFINED_IN: dict[str, object] = {
     "prediction_error": m.prediction_errors,
     "underpredicted": m.underpredicted,
     "broken": m.broken_promises,
+    "value": total_value,
+    "value_share": value_share,
+    "violations": violations,
+    "grid": grid_time,
     "energy": EnergySplit,
     "idle_energy": EnergySplit,
     "switching_energy": EnergySplit,
@@ -140,14 +149,15 @@ def measure_run(
         recorded: run time that each job was recorded with, by id, in seconds; may be incomplete.
         begin: when energy begins to count, seconds, as of `split_energy`.
     """
-    own = _of_jobs(record, platform, users, recorded or {})
+    own = _of_jobs(record, platform, users, recorded or {}) | _of_worth(record)
     return own | _of_predictions(record) | _of_energy(record, platform, begin)
 
 
 def _of_jobs(
     record: RunRecord, platform: Platform, users: Mapping[str, str], recorded: Mapping[str, float]
 ) -> dict[str, float]:
-    jobs = m.only_ran(record.jobs)
+    submitted = join_parts(record.jobs)
+    jobs = m.only_ran(submitted)
     return {
         "bounded_slowdown": m.mean(m.bounded_slowdowns(jobs)),
         "slowdown": m.mean(m.slowdowns(jobs)),
@@ -169,7 +179,17 @@ def _of_jobs(
         "hops": m.mean(_hops(jobs, platform)) if platform.topology else math.nan,
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
-        "rejected": float(len(record.jobs.id) - len(jobs.id)),
+        "rejected": float(len(submitted.id) - len(jobs.id)),
+    }
+
+
+def _of_worth(record: RunRecord) -> dict[str, float]:
+    jobs = join_parts(record.jobs)
+    return {
+        "value": total_value(jobs, record.worth),
+        "value_share": value_share(jobs, record.worth),
+        "violations": violations(jobs, record.worth),
+        "grid": grid_time(m.only_ran(record.jobs), record.supply),
     }
 
 

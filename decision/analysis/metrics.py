@@ -1,10 +1,10 @@
 """Metrics of a schedule, each with its formula.
 
-Over the jobs that ran (rejected jobs count nowhere). For a job, s is its submission time, t its start, p its runtime,
-q its size and w = t - s its waiting time. Programs that use the same word compute different things: Batsim's
-``mean_slowdown`` is `slowdowns` (unbounded), its makespan is `makespan` until version 4 and `makespan_from_submission`
-from version 5 on, and its means divide by all jobs, the rejected ones too; evalys' utilization is a number of busy
-hosts; batsim-py's stretch is w / walltime.
+Over the jobs that ran (rejected jobs count nowhere), each once where it was suspended. For a job, s is its submission
+time, t its start, p its runtime, q its size and w = t - s its waiting time. Programs that use the same word compute
+different things: Batsim's ``mean_slowdown`` is `slowdowns` (unbounded), its makespan is `makespan` until version 4 and
+`makespan_from_submission` from version 5 on, and its means divide by all jobs, the rejected ones too; evalys'
+utilization is a number of busy hosts; batsim-py's stretch is w / walltime.
 """
 
 import math
@@ -15,8 +15,19 @@ import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
-from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable, PredictionTable
+from decision.model.record import (
+    SHORTEST_RUNTIME,
+    FinalState,
+    Floats,
+    Ints,
+    JobTable,
+    PredictionTable,
+    SupplyTable,
+    WorthTable,
+)
 from decision.placement.cost import text_costs
+
+from .worth import grid_time, join_parts, total_value, value_share, violations
 
 HOUR = 3600.0  # seconds
 PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
@@ -40,10 +51,22 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     arrival_utilization: float  # in [0, 1], until the last arrival
     energy: float  # joules, nan where it was not simulated
     window_gap: float  # hops of windows above a lower bound, as a share; nan where the policy knows none
+    value: float  # of the jobs that ended successfully; nan where no job has one
+    value_share: float  # in [0, 1], of all that was submitted; nan likewise
+    violations: float  # jobs that did not end by their deadline; nan where no job has one
+    grid: float  # host-seconds beyond the supply of power; nan without one
 
 
-def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan, window_gap: float = math.nan) -> Summary:
+def summarise(
+    jobs: JobTable,
+    nb_hosts: int,
+    joules: float = math.nan,
+    window_gap: float = math.nan,
+    worth: WorthTable | None = None,
+    supply: SupplyTable | None = None,
+) -> Summary:
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
+    pieces, jobs = only_ran(jobs), join_parts(jobs)
     ran = only_ran(jobs)
     return Summary(
         jobs=len(ran.id),
@@ -59,6 +82,10 @@ def summarise(jobs: JobTable, nb_hosts: int, joules: float = math.nan, window_ga
         arrival_utilization=arrival_utilization(ran, nb_hosts),
         energy=joules,
         window_gap=window_gap,
+        value=total_value(jobs, worth),
+        value_share=value_share(jobs, worth),
+        violations=violations(jobs, worth),
+        grid=grid_time(pieces, supply),
     )
 
 

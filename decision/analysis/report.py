@@ -114,6 +114,10 @@ _COLUMNS = (
     _Column("late starts<br>jobs", lambda s: s.late_starts, 0, 1),
     _Column("utilization<br>%", lambda s: 100 * s.utilization, 1, -1),
     _Column("until last<br>arrival, %", lambda s: 100 * s.arrival_utilization, 1, -1),
+    _Column("value", lambda s: s.value, 0, -1),
+    _Column("value<br>% of submitted", lambda s: 100 * s.value_share, 1, -1),
+    _Column("deadlines<br>missed", lambda s: s.violations, 0, 1),
+    _Column("grid power<br>host-h", lambda s: s.grid / 3600, 1, 1),
     _Column("energy<br>MJ", lambda s: s.energy / 1e6, 1, 1),
 )
 

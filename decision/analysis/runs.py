@@ -15,6 +15,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.record import Floats, JobTable, RunRecord
 
 from .metrics import Summary, makespan, only_ran, summarise
+from .worth import later_record
 
 JOBS_FILE = "*jobs.csv"  # in a run's folder
 
@@ -39,7 +40,7 @@ def named_run(name: str, record: RunRecord, facts: RunFacts | None = None) -> Na
         energy=record.energy and replace(record.energy, time=record.energy.time - first),
         pstates=record.pstates and replace(record.pstates, time=record.pstates.time - first),
     )
-    return NamedRun(name, record, only_ran(record.jobs), first, facts)
+    return NamedRun(name, later_record(record, -first), only_ran(record.jobs), first, facts)
 
 
 def first_submission(jobs: JobTable) -> float:
@@ -125,6 +126,8 @@ def summaries_of(runs: Sequence[NamedRun]) -> dict[str, Summary]:
             run.record.nb_hosts,
             math.nan if run.record.energy is None else run.record.joules,
             run.record.window_gap,
+            run.record.worth,
+            run.record.supply,
         )
         for run in runs
     }

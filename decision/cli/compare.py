@@ -18,6 +18,7 @@ from .options import (
     DecideLimitOption,
     DpiOption,
     EnergyOption,
+    EventsOption,
     FormatOption,
     JsonOption,
     NodesOption,
@@ -125,6 +126,7 @@ def compare_command(
     engine: Engines = None,
     batsim: BatsimOption = "batsim",
     energy: EnergyOption = False,
+    events: EventsOption = None,
     jobs: SelectOption = None,
     days: DaysOption = None,
     nodes: NodesOption = None,
@@ -165,7 +167,8 @@ def compare_command(
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
     hops, stretch, wait_over_walltime, rejected, prediction_error, underpredicted,
-    corrections, broken; with --energy also energy, idle_energy, switching_energy,
+    corrections, broken; where jobs have values or deadlines, value, value_share,
+    violations; with a supply of power in --events, grid; with --energy also energy, idle_energy, switching_energy,
     energy_waste, switches.
 
     Examples:
@@ -224,6 +227,7 @@ def compare_command(
         engines=engines,
         batsim=batsim,
         energy=energy,
+        events=tuple(events or ()),
         selection=read_selection(jobs, nodes, walltime, time_field),
         windows=windows,
         length=length,

@@ -11,6 +11,7 @@ from .options import (
     DaysOption,
     DecideLimitOption,
     EnergyOption,
+    EventsOption,
     JsonOption,
     NodesOption,
     OutputFolder,
@@ -253,6 +254,7 @@ def evaluate_command(
     jobs: SelectOption = None,
     days: DaysOption = None,
     energy: EnergyOption = False,
+    events: EventsOption = None,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
@@ -296,8 +298,15 @@ def evaluate_command(
     refuse_unused(
         context, dict.fromkeys(("episodes", "placed", "offline"), not whole), "--whole runs the workload as it is"
     )
-    selection = read_selection(jobs, nodes, walltime, time_field)
-    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
+    refuse_unused(context, {"events": whole}, "it needs --whole")
+    inputs = Inputs(
+        platform=platform,
+        workloads=(workload,),
+        events=tuple(events or ()),
+        selection=read_selection(jobs, nodes, walltime, time_field),
+        energy=energy,
+    )
+    case = load_inputs(inputs)
     print_dropped(case.workloads)
     chosen = read_days(days)
     warn_of_seen_jobs(policies, [on_days(w, slice(*chosen)) for w in case.workloads] if chosen else case.workloads)
@@ -382,7 +391,13 @@ def _evaluate_whole(
     for policy in policies:
         with working(policy):
             record = simulate_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
-        summaries[policy] = summarise(record.jobs, len(case.platform.hosts), window_gap=record.window_gap)
+        summaries[policy] = summarise(
+            record.jobs,
+            len(case.platform.hosts),
+            window_gap=record.window_gap,
+            worth=record.worth,
+            supply=record.supply,
+        )
     if output is not None:
         write_metrics(output, summary_columns(summaries))
     if as_json:

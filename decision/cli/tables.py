@@ -36,6 +36,12 @@ _TAIL_NOTES = """\
 p95, p99: percentiles of the waiting times
 late starts: after the last arrival, when no other jobs compete"""
 
+_WORTH = ("value", "of submitted\n%", "deadlines\nmissed", "grid power\nhost-hours")
+_WORTH_NOTES = """\
+value: of the jobs that ended successfully
+deadlines missed: also by jobs that were rejected
+grid power: computing beyond the supply"""
+
 _GAP = "gap of\nwindows, %"
 _GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
 
@@ -92,7 +98,25 @@ def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
         for policy, summary in summaries.items():
             table.add_row(policy, *values(summary))
         stdout().print(table)
+    _print_worth(summaries)
     _print_gaps(summaries)
+
+
+def _print_worth(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy whose jobs have values or deadlines, or that had a supply of power."""
+    rows = {policy: list(_worth_values(summary)) for policy, summary in summaries.items()}
+    if any(cell != "-" for cells in rows.values() for cell in cells):
+        table = policy_table(_WORTH, _WORTH_NOTES)
+        for policy, cells in rows.items():
+            table.add_row(policy, *cells)
+        stdout().print(table)
+
+
+def _worth_values(summary: "Summary") -> Iterator[str]:
+    yield number(summary.value)
+    yield number(100 * summary.value_share)
+    yield number(summary.violations)
+    yield number(summary.grid / 3600)
 
 
 def _print_gaps(summaries: Mapping[str, "Summary"]) -> None:

@@ -29,6 +29,7 @@ from decision.model.record import (
 )
 
 from .files import read_bytes
+from .green_files import read_green_files
 from .run_facts import check_whole, read_facts
 
 Place = str | os.PathLike[str]
@@ -128,7 +129,10 @@ def read_run(place: Place) -> RunRecord:
 
     nb_hosts = int(figure("nb_computing_machines"))
     energy = _energy(files.consumed_energy)
+    worth, supply = read_green_files(files.jobs.parent)
     return RunRecord(
+        worth=worth,
+        supply=supply,
         nb_hosts=nb_hosts,
         jobs=_jobs(files.jobs),
         host_states=_host_states(files.machine_states, nb_hosts),

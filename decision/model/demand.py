@@ -1,7 +1,8 @@
 """What a workload asks of its machine: the run times of its jobs, and the offered load."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,19 @@ import numpy as np
 from .columns import DelayProfiles, JobColumns
 from .columns import worths as rows_of_worth
 from .errors import ConfigError
-from .record import Floats
-from .workload import Composed, Delay, Parallel, ParallelHomogeneous, ParallelHomogeneousTotal, Profile, Workload, Worth
+from .record import Floats, SupplyTable, WorthTable
+from .workload import (
+    POWER_SUPPLY,
+    Composed,
+    Delay,
+    MachineEvent,
+    Parallel,
+    ParallelHomogeneous,
+    ParallelHomogeneousTotal,
+    Profile,
+    Workload,
+    Worth,
+)
 
 VALUE, QOS, DEADLINE, EXPECTED = range(len(Worth.__struct_fields__))  # columns of `worths`
 
@@ -75,6 +87,31 @@ def has_values(workload: Workload) -> bool:
 def has_deadlines(workload: Workload) -> bool:
     """Whether a job has a deadline."""
     return _says(workload, DEADLINE)
+
+
+def worth_table(workloads: Sequence[Workload]) -> WorthTable | None:
+    """The values and deadlines of all jobs that have one; None where none has."""
+    ids: list[str] = []
+    rows = []
+    for workload in workloads:
+        given = worths(workload)
+        if given is not None:
+            said = np.flatnonzero(~np.isnan(given[:, [VALUE, DEADLINE]]).all(axis=1))
+            ids += [workload.jobs[row].id for row in said.tolist()]
+            rows.append(given[said])
+    if not ids:
+        return None
+    together = np.concatenate(rows)
+    return WorthTable(id=ids, value=together[:, VALUE].copy(), deadline=together[:, DEADLINE].copy())
+
+
+def supply_table(events: Sequence[MachineEvent]) -> SupplyTable | None:
+    """How many hosts have power from each time on; None where events do not say it."""
+    supply = [(event.timestamp, event.hosts[0]) for event in events if event.type == POWER_SUPPLY]
+    if not supply:
+        return None
+    time, hosts = zip(*sorted(supply, key=itemgetter(0)), strict=True)
+    return SupplyTable(time=np.array(time, np.float64), hosts=np.array(hosts, np.float64))
 
 
 def _says(workload: Workload, column: int) -> bool:

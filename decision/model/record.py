@@ -77,6 +77,21 @@ class PredictionTable(msgspec.Struct, kw_only=True):
         return PredictionTable(**{name: getattr(self, name)[rows] for name in self.__struct_fields__})
 
 
+class WorthTable(msgspec.Struct, kw_only=True):
+    """What the jobs that were submitted are worth. Columns of length n."""
+
+    id: Sequence[str]  # "w0!12"
+    value: Floats  # nan where the job has none
+    deadline: Floats  # seconds, nan where the job has none
+
+
+class SupplyTable(msgspec.Struct, kw_only=True):
+    """How many hosts have power from each time on. Columns of length n."""
+
+    time: Floats  # seconds, ascending
+    hosts: NDArray[np.floating]
+
+
 class HostTable(msgspec.Struct, kw_only=True):
     """How many hosts are in each state after each change. Columns of length n."""
 
@@ -107,6 +122,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     nb_hosts: int  # compute and storage hosts
     jobs: JobTable
     predictions: PredictionTable | None = None  # None where the policy expects walltimes
+    worth: WorthTable | None = None  # None where no job has a value or a deadline
+    supply: SupplyTable | None = None  # None where power was no limit
     host_states: HostTable
     energy: EnergyTable | None = None  # None where energy was not simulated
     pstates: PstateTable | None = None

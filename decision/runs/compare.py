@@ -58,6 +58,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     engines: tuple[Engine, ...] = (Engine.EMBEDDED,)  # not DOCKER: an image has no content to hash
     batsim: str = "batsim"  # the command
     energy: bool = False
+    events: tuple[Path, ...] = ()  # external ones, of every run
     selection: Selection = Selection()  # of each workload
     windows: int = 0  # random sequences of jobs of each workload; 0 takes the whole workload
     length: int = 1024  # jobs in a window
@@ -156,6 +157,7 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         "seeds of the policies": "0" if plan.seeds == 1 else f"0 to {plan.seeds - 1}",
         "engine": ", ".join(plan.engines),
         "energy": "simulated" if plan.energy else "not simulated",
+        "external events": ", ".join(f"{path} (sha256 {file_facts(path).sha256})" for path in plan.events),
         "jobs left out": _describe_sizes(plan),
         "walltimes": _describe_walltimes(plan),
         "package": f"decision {__version__}",
@@ -238,7 +240,7 @@ def _run(
     seed: int,
     digest_of: Callable[[Path], str],
 ) -> ComparedRun:
-    files = [plan.platform, workload]
+    files = [plan.platform, workload, *plan.events]
     own = policy_file(each.policy)
     if own is not None:
         files.append(own)
@@ -260,7 +262,13 @@ def _run(
 
 
 def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
-    return Inputs(platform=plan.platform, workloads=(workload,), energy=plan.energy, selection=plan.selection)
+    return Inputs(
+        platform=plan.platform,
+        workloads=(workload,),
+        events=plan.events,
+        energy=plan.energy,
+        selection=plan.selection,
+    )
 
 
 _Window = tuple[tuple[int, int] | None, float | None]
@@ -286,7 +294,8 @@ def _windows(plan: ComparisonPlan, workload: Path) -> Sequence[_Window]:
 
 
 def _read(plan: ComparisonPlan, workload: Path) -> LoadedInputs:
-    return _whole_case(_inputs(plan, workload), (file_digest(plan.platform), file_digest(workload)))
+    inputs = _inputs(plan, workload)
+    return _whole_case(inputs, tuple(map(file_digest, (plan.platform, workload, *plan.events))))
 
 
 @functools.lru_cache(maxsize=8)
@@ -299,7 +308,7 @@ def _whole_case(inputs: Inputs, digests: tuple[str, ...]) -> LoadedInputs:
 
 def inputs_of(run: ComparedRun) -> LoadedInputs:
     """What a run simulates, read from its files. Raises InputError."""
-    case = _whole_case(run.inputs, run.digests[:2])
+    case = _whole_case(run.inputs, run.digests[: 2 + len(run.inputs.events)])
     workload = case.workloads[0]
     if run.midnight is not None and run.window is not None:
         workload = of_day(workload, BusyDay(run.midnight, *run.window))
@@ -330,6 +339,8 @@ def run_comparison(
     """
     if Engine.DOCKER in plan.engines:
         raise ConfigError("a comparison cannot run Batsim in Docker; choose another engine", field="engine")
+    if plan.events and (plan.windows or plan.days is not None):
+        raise ConfigError("external events have their times in whole workloads; leave them or the parts out")
     kernels = {
         (each.name, engine): compiled_kernels(engine, each.policy, each.settings)
         for each in contenders(plan)

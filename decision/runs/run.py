@@ -14,8 +14,10 @@ from decision.analysis.plots.paper import paper
 from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
+from decision.formats.green_files import write_green_files
 from decision.formats.outputs_read import read_jobs, read_joules
 from decision.formats.outputs_write import remove_older, write_predictions
+from decision.model.demand import supply_table, worth_table
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.policies.registry import find_agent, find_policy
@@ -80,16 +82,17 @@ def run_to_folder(
     """
     if plot:
         require_matplotlib()
+    green = worth_table(case.workloads), supply_table(case.events)
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
         if engine in (Engine.BATSIM, Engine.DOCKER):
             files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
             files, jobs, joules, gap = _run_here(case, choice, output, engine, show)
-        written += files
+        written += files + write_green_files(output, *green)
         written.window_gap = None if math.isnan(gap) else gap
         if plot:
             written.append(_draw(case, choice, output, jobs))
-    return summarise(jobs, len(case.platform.hosts), joules if case.inputs.energy else math.nan, gap)
+    return summarise(jobs, len(case.platform.hosts), joules if case.inputs.energy else math.nan, gap, *green)
 
 
 def simulate_inputs(
@@ -116,6 +119,7 @@ def simulate_inputs(
     record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
     record.predictions = _predictions(agent, record.jobs)
     record.window_gap = _window_gap(agent)
+    record.worth, record.supply = worth_table(case.workloads), supply_table(case.events)
     return record
 
 

@@ -26,7 +26,7 @@ from decision.engine.kernels.arrays import (
 from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
-from decision.model.demand import has_deadlines, has_users, sizes, walltimes
+from decision.model.demand import has_deadlines, has_users, sizes, supply_table, walltimes, worth_table
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
@@ -95,6 +95,7 @@ def simulate_workloads(
     record = engine.record()
     record.predictions = predictions_of(chosen, engine.finished())
     record.window_gap = window_gap(chosen)
+    record.worth, record.supply = worth_table(workloads), supply_table(events)
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
     return record

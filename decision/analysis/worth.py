@@ -1,0 +1,108 @@
+"""What a schedule was worth: values, deadlines, jobs that were suspended, and power beyond the supply.
+
+A job that was suspended is several in Batsim's files: ``w0!7`` and what was left of it, ``w0!7#1``, ``w0!7#2``. Here it
+is one, with its value once.
+"""
+
+import math
+
+import numpy as np
+from msgspec.structs import replace
+
+from decision.model.record import FinalState, JobTable, RunRecord, SupplyTable, WorthTable
+
+TOLERANCE = 1e-3  # seconds: an end so much after its deadline is in time, since clocks round
+
+
+def join_parts(jobs: JobTable) -> JobTable:
+    """The jobs as they were submitted, each once.
+
+    A job that was suspended has the submission of its first part, the final state of its last, and the run times of all
+    together. It starts as much before its end as it ran: so what is not run time is waiting time.
+    """
+    if not (jobs.final_state == FinalState.COMPLETED_KILLED).any():
+        return jobs
+    ids = list(jobs.id)
+    row_of = {job: row for row, job in enumerate(ids)}
+    last: dict[int, int] = {}  # of the first part: the last part, by row
+    ran = np.where(np.isnan(jobs.runtime), 0.0, jobs.runtime)
+    total = ran.copy()
+    parts = np.zeros(len(ids), np.bool_)
+    for row, job in enumerate(ids):
+        origin, mark, part = job.rpartition("#")
+        first = row_of.get(origin, -1) if mark and part.isdigit() else -1
+        if first >= 0 and jobs.final_state[first] == FinalState.COMPLETED_KILLED:
+            parts[row] = True
+            total[first] += ran[row]
+            if first not in last or int(part) > int(ids[last[first]].rpartition("#")[2]):
+                last[first] = row
+    if not last:
+        return jobs
+    final, runtime = np.array(jobs.final_state), np.array(jobs.runtime)
+    start, allocation = np.array(jobs.start_time), list(jobs.allocation)
+    for first, row in last.items():
+        final[first], runtime[first] = final[row], total[first] if final[row] != FinalState.REJECTED else math.nan
+        start[first] = jobs.start_time[row] + jobs.runtime[row] - runtime[first]
+        allocation[first] = allocation[row]
+    joined = replace(jobs, final_state=final, runtime=runtime, start_time=start, allocation=allocation)
+    return joined.take(np.flatnonzero(~parts))
+
+
+def total_value(jobs: JobTable, worth: WorthTable | None) -> float:
+    """``sum(value)`` of the jobs that ended successfully, in time or not; nan where no job has a value."""
+    if worth is None or np.isnan(worth.value).all():
+        return math.nan
+    done = {job for job, state in zip(jobs.id, jobs.final_state.tolist(), strict=True) if state == _SUCCESS}
+    return float(np.nansum([value for job, value in zip(worth.id, worth.value.tolist(), strict=True) if job in done]))
+
+
+def value_share(jobs: JobTable, worth: WorthTable | None) -> float:
+    """`total_value` over the sum of the values of all jobs that were submitted; nan where no job has a value."""
+    value = total_value(jobs, worth)
+    return value / float(np.nansum(worth.value)) if worth is not None and value == value else math.nan
+
+
+def violations(jobs: JobTable, worth: WorthTable | None) -> float:
+    """Jobs that did not end successfully by their deadline, to the millisecond, rejected ones too; nan without any."""
+    if worth is None or np.isnan(worth.deadline).all():
+        return math.nan
+    ends = dict(zip(jobs.id, (jobs.start_time + jobs.runtime).tolist(), strict=True))
+    states = dict(zip(jobs.id, jobs.final_state.tolist(), strict=True))
+    return float(
+        sum(
+            states.get(job) != _SUCCESS or ends[job] > deadline + TOLERANCE
+            for job, deadline in zip(worth.id, worth.deadline.tolist(), strict=True)
+            if deadline == deadline
+        )
+    )
+
+
+def grid_time(jobs: JobTable, supply: SupplyTable | None) -> float:
+    """``integral of max(0, busy hosts - supply)``: host-seconds beyond the supply; nan without one.
+
+    `jobs` are those that ran, with all parts of those that were suspended.
+    """
+    if supply is None:
+        return math.nan
+    end = jobs.start_time + jobs.runtime
+    times = np.unique(np.concatenate([jobs.start_time, end, supply.time]))
+    busy = np.zeros(len(times))
+    np.add.at(busy, np.searchsorted(times, jobs.start_time), jobs.size)
+    np.add.at(busy, np.searchsorted(times, end), -jobs.size)
+    at = np.searchsorted(supply.time, times, side="right") - 1
+    hosts = np.where(at >= 0, supply.hosts[np.maximum(at, 0)], math.inf)
+    beyond = np.maximum(np.cumsum(busy) - hosts, 0.0)
+    return float((beyond[:-1] * np.diff(times)).sum())
+
+
+def later_record(record: RunRecord, seconds: float) -> RunRecord:
+    """The record with the times of deadlines and of the supply moved."""
+    worth, supply = record.worth, record.supply
+    return replace(
+        record,
+        worth=worth and replace(worth, deadline=worth.deadline + seconds),
+        supply=supply and replace(supply, time=supply.time + seconds),
+    )
+
+
+_SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)

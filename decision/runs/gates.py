@@ -18,10 +18,12 @@ from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.learn.checkpoint import Gate, GateCheck, read_checkpoint, write_checkpoint
 from decision.model.demand import offered_load, runtimes
+from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import JobTable
 from decision.model.reshape import Filters, at_load, reshape
 from decision.model.workload import Workload
+from decision.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 from .engines import simulate_by_messages
@@ -70,6 +72,12 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
         ConfigError: if the inputs do not fit together.
     """
     policy, platform, workload = str(checkpoint), log.platform, log.workload
+    scheduler = find_scheduler(read_checkpoint(checkpoint)[0].config.scheduler)
+    if getattr(scheduler, "energy", False):
+        text = (
+            f"{checkpoint}: the gates compare with EASY on hosts that never sleep, and {scheduler.name} lets them sleep"
+        )
+        raise ConfigError(f"{text}; compare it by days (decision evaluate --days) and run it with --force")
     own, easy = (measure(simulate_workloads(platform, [workload], name).jobs) for name in (policy, "easy"))
     return GateCheck(
         decision=__version__,

@@ -12,11 +12,13 @@ from decision.batsim.agent import Agent
 from decision.cli.app import app
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DeepSchedulingEnv, make_setup
-from decision.formats import write_platform, write_workload
+from decision.formats import load_workload, write_platform, write_workload
 from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
-from decision.model.dates import busy_days, of_day
+from decision.learn.seen_jobs import seen_jobs
+from decision.model.dates import busy_days, of_day, on_days
 from decision.runs.engines import simulate_by_messages
+from decision.runs.tasks import file_digest
 from decision.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
@@ -69,13 +71,18 @@ def test_a_checkpoint_makes_the_same_day_everywhere(checkpoint):
     assert info["metrics"]["switches"] > 0
 
 
-def test_days_are_learned_from_that_were_chosen(checkpoint, files):
-    held_out = ["evaluate", str(checkpoint), "-p", str(files / "servers.xml"), "-w", str(files / "days.json"), "-E"]
-    unseen = CliRunner().invoke(app, [*held_out, "--days", "3:"])
-    assert unseen.exit_code == 0, unseen.output
-    assert "learned from" not in unseen.output
-    seen = CliRunner().invoke(app, [*held_out, "--days", "2:"])
-    assert "learned from" in seen.output
+def test_a_checkpoint_knows_the_days_that_it_was_learned_from(checkpoint, files):
+    log = load_workload(files / "days.json")
+    assert seen_jobs(str(checkpoint), on_days(log, slice(3, None))) == 0
+    assert seen_jobs(str(checkpoint), on_days(log, slice(2, None))) == 30
+    assert seen_jobs(str(checkpoint), log) == 90
+    assert len(file_digest(checkpoint)) == 24, "so that decision compare and decision evaluate --days take it"
+
+
+def test_gates_do_not_judge_it(checkpoint, files):
+    inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"))
+    done = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs])
+    assert (done.exit_code, "EASY on hosts that never sleep" in done.stderr) == (2, True), done.output
 
 
 def test_the_papers_preset_is_as_published():

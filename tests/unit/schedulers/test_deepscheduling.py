@@ -301,6 +301,13 @@ def test_what_cannot_be_is_refused_in_one_line():
         make(endless)
 
 
+def test_jobs_without_a_user_are_counted_in_a_line(caplog):
+    make(jobs((10, 1, 10, 1), (11, 1, 10, 1), (12, 1, 10, 1), users=["a", "", ""]))
+    assert [r.getMessage() for r in caplog.records] == [
+        "2 of 3 jobs do not say their user: the confidence in these is 1"
+    ]
+
+
 def test_days_are_chosen_by_number():
     trace = busy_days_of(3)
     chosen = make_setup(trace, SERVERS, encoder="deepscheduling", days=(1, 2))

@@ -14,6 +14,7 @@ from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
+from .bound import bound_command
 from .collect import collect_command
 from .command import Group, add_command, add_moved, note_command
 from .compare import compare_command
@@ -158,6 +159,7 @@ add_command(app, "compare", compare_command)
 add_command(app, "collect", collect_command)
 add_command(app, "train", train_command)
 add_command(app, "evaluate", evaluate_command)
+add_command(app, "bound", bound_command)
 add_command(app, "gates", gates_command)
 app.add_typer(report.app, name="report")
 app.add_typer(reproduce.app, name="reproduce")

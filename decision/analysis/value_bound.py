@@ -1,0 +1,146 @@
+"""What value no schedule can exceed, suspensions and known run times included: a Lagrangian relaxation of the power.
+
+Each host-second has a price that depends on the step alone. Were power without limit at that price, a job would take
+the cheapest seconds between its submission and its deadline, if they cost less than its value. The sum over jobs of
+what they gain, and of all power at its price, is not below the value that any schedule gets in time, whatever the
+prices are. They are raised where jobs want more power than there is (subgradient method with Polyak's steps). The best
+prices give the linear relaxation in which jobs are cut and mixed freely.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.model.demand import DEADLINE, VALUE, runtimes, sizes, submit_times, supply_table, walltimes, worths
+from decision.model.errors import ConfigError
+from decision.model.record import Floats, SupplyTable
+from decision.model.workload import MachineEvent, Workload
+
+from .worth import TOLERANCE
+
+_MOST_STEPS = 1_000_000
+_ROUNDS = 2000  # of the subgradient method
+_PATIENCE = 20  # rounds without a better bound, after which steps are halved
+_ENOUGH = 1e-5  # of the bound: shorter steps gain nothing
+
+
+class ValueBound(NamedTuple):
+    """Of a workload, on so many hosts under a supply of power."""
+
+    value: float  # that no schedule can exceed with jobs that end in time
+    submitted: float  # of all jobs together
+
+    @property
+    def share(self) -> float:
+        """Of the value that was submitted."""
+        return self.value / self.submitted
+
+
+def value_bound(
+    workload: Workload,
+    nb_hosts: int,
+    events: Sequence[MachineEvent] = (),
+    step: float = 60.0,
+    speed: float | None = None,
+    rounds: int = _ROUNDS,
+) -> ValueBound:
+    """What no schedule can exceed that suspends the jobs beyond the supply.
+
+    Args:
+        workload: the jobs; what they really run counts, and a job without deadline gets its value.
+        nb_hosts: of the machine.
+        events: those that say how many hosts have power; none: all have.
+        step: seconds that have one price.
+        speed: flop/s of the hosts, for jobs that compute.
+        rounds: of the method; each makes the bound as good or better.
+
+    Raises:
+        ConfigError: if no job has a value, or there are too many steps.
+    """
+    rows = worths(workload)
+    if rows is None or np.isnan(rows[:, VALUE]).all():
+        raise ConfigError(f"{workload.path or workload.name}: no job has a 'value', and the bound is one of values")
+    value, size, run = np.nan_to_num(rows[:, VALUE]), sizes(workload), runtimes(workload, speed)
+    begin, end = submit_times(workload), rows[:, DEADLINE] + TOLERANCE
+    possible = (size <= nb_hosts) & (run < walltimes(workload)) & ~(end - begin < run)
+    bounded = possible & ~np.isnan(end)
+    free = float(value[possible & np.isnan(end)].sum())
+    columns = [np.ascontiguousarray(column[bounded], np.float64) for column in (value, size, run, begin, end)]
+    best = free
+    if bounded.any():
+        power = _power(supply_table(events), nb_hosts, step, float(columns[4].max()))
+        best += float(_least(power, step, rounds, *columns))
+    return ValueBound(best, float(value.sum()))
+
+
+def _power(supply: SupplyTable | None, nb_hosts: int, step: float, end: float) -> Floats:
+    """Host-seconds that there are in each step until `end`."""
+    steps = int(end / step) + 1
+    if steps > _MOST_STEPS:
+        raise ConfigError(f"the jobs' deadlines span {steps:,} steps of {step:g} s; give longer steps", field="step")
+    edges = np.arange(steps + 1) * step
+    if supply is None:
+        return np.full(steps, nb_hosts * step)
+    times = np.concatenate([[0.0], supply.time, [max(edges[-1], supply.time[-1])]])
+    hosts = np.concatenate([[nb_hosts], np.minimum(supply.hosts, nb_hosts)])
+    given = np.concatenate([[0.0], np.cumsum(hosts * np.diff(times))])
+    return np.diff(np.interp(edges, times, given))
+
+
+@kernel
+def _least(power, step, rounds, value, size, run, begin, end):
+    """The least bound that is found: at first that of free power, the sum of all values."""
+    prices, wanted = np.zeros(len(power)), np.zeros(len(power))
+    best_prices = prices.copy()
+    best, length, since = np.inf, 0.5, 0
+    for _ in range(rounds):
+        bound = _bound(prices, power, step, value, size, run, begin, end, wanted)
+        if bound < best * (1 - 1e-9):
+            best_prices[:] = prices
+            best, since = bound, 0
+        else:
+            since += 1
+        if since >= _PATIENCE:
+            length, since = length / 2, 0
+            prices[:] = best_prices
+            bound = _bound(prices, power, step, value, size, run, begin, end, wanted)
+        slope = power - wanted
+        slope[(prices <= 0.0) & (slope > 0.0)] = 0.0
+        square = np.sum(slope**2)
+        if length < _ENOUGH or square == 0.0:
+            break
+        prices = np.maximum(prices - length * best / square * slope, 0.0)
+    return best
+
+
+@kernel
+def _bound(prices, power, step, value, size, run, begin, end, wanted):
+    """The bound at these prices per host-second; `wanted` (S,) gets the host-seconds that jobs take."""
+    wanted[:] = 0.0
+    bound = np.sum(prices * power)
+    for job in range(len(value)):
+        first = np.int64(begin[job] / step)
+        last = min(np.int64(end[job] / step), len(prices) - 1)
+        order = first + np.argsort(prices[first : last + 1], kind="mergesort")
+        left, cost = run[job], 0.0
+        for at in order:
+            room = min(end[job], (at + 1) * step) - max(begin[job], at * step)
+            taken = min(left, room)
+            cost += taken * prices[at]
+            left -= taken
+            if left <= 0.0:
+                break
+        gain = value[job] - size[job] * cost
+        if gain <= 0.0:
+            continue
+        bound += gain
+        left = run[job]
+        for at in order:
+            taken = min(left, min(end[job], (at + 1) * step) - max(begin[job], at * step))
+            wanted[at] += size[job] * taken
+            left -= taken
+            if left <= 0.0:
+                break
+    return bound

@@ -153,6 +153,7 @@ def test_another_format_is_refused_naming_both(tmp_path):
         read_manifest(path)
 
 
+EXPECTED = {"estimate": "walltime", "correction": "walltime"}  # settings that there were not in format 1
 FORMER = {  # sections that every config had in format 1
     "env": {"head": 9, "tail": 1, "cluster": "cores", "base": "f1", "jobs": 128, "online": False}
     | {"idle_weight": 0.5, "queue_weight": 0.25, "waiting_weight": 0.25},
@@ -165,8 +166,8 @@ FORMER = {  # sections that every config had in format 1
 @pytest.mark.parametrize(
     ("scheduler", "settings", "steps"),
     [
-        ("inspector", {"base": "f1", "jobs": 128, "online": False}, 5000),
-        ("rlscheduler", {"head": 9, "jobs": 128, "online": False}, 5000),
+        ("inspector", {**EXPECTED, "base": "f1", "jobs": 128, "online": False}, 5000),
+        ("rlscheduler", {**EXPECTED, "head": 9, "jobs": 128, "online": False}, 5000),
         ("ranking", {"jobs": 128, "slowdown_first": 2.0, "slowdown_last": 0.85}, 7000),
     ],
 )

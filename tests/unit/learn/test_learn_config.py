@@ -23,8 +23,9 @@ def test_every_scheduler_has_a_preset_of_its_own_and_settings_that_there_are():
 
 def test_the_presets_of_the_baselines_say_what_their_papers_say():
     picks, inspects = load_config("rlscheduler"), load_config("inspector")
-    assert picks.settings == {"head": 128, "jobs": 256, "online": False}
-    assert inspects.settings == {"base": "sjf", "jobs": 128, "online": False}
+    expected = {"estimate": "walltime", "correction": "walltime"}
+    assert picks.settings == {**expected, "head": 128, "jobs": 256, "online": False}
+    assert inspects.settings == {**expected, "base": "sjf", "jobs": 128, "online": False}
     for config in (picks, inspects):
         assert (config.network.hidden, config.learn.clip, config.learn.discount) == ((32, 16, 8), 0.2, 1.0)
 
@@ -86,9 +87,17 @@ def test_a_window_needs_a_job():
     ("preset", "change", "says"),
     [
         ("rlscheduler", "env.head=0", r"env\.head is 0: the window needs a job"),
-        ("rlscheduler", "env.tail=4", r"there is no env.tail \(rlscheduler has head, jobs, online\)"),
-        ("inspector", "env.idle_weight=1", r"there is no env.idle_weight \(inspector has base, jobs, online\)"),
-        ("dbf-compact", "env.base=f1", r"there is no env.base \(dbf has head, tail, cluster"),
+        (
+            "rlscheduler",
+            "env.tail=4",
+            r"there is no env.tail \(rlscheduler has estimate, correction, head, jobs, online\)",
+        ),
+        (
+            "inspector",
+            "env.idle_weight=1",
+            r"there is no env.idle_weight \(inspector has estimate, correction, base, jobs, online\)",
+        ),
+        ("dbf-compact", "env.base=f1", r"there is no env.base \(dbf has estimate, correction, head, tail, cluster"),
         ("inspector", "env.base=fcfs", "env.base: invalid enum value 'fcfs'"),
         ("inspector", "network.kind=jobs", "network.kind is jobs: inspector is learned with mlp"),
         ("dbf-compact", "network.kind=priority", "network.kind is priority: dbf is learned with jobs or mlp"),

@@ -117,8 +117,8 @@ def _tree_of_any_sizes(down: str, bandwidth: str, latency: str) -> "FatTree":
     from decision.generate.topologies import full_tree
 
     parts = down.split(",")
-    if not all(part.isdecimal() for part in parts):
-        raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up, each at least 1")
     return full_tree([int(part) for part in parts], _read_links(bandwidth, latency, levels=len(parts)))
 
 

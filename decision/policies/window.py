@@ -209,7 +209,8 @@ def _start_priced(state, facts, memory, plan, jobs):
 
 @kernel
 def _start_together(state, facts, memory, plan, jobs, index):
-    hosts = sequence_of(facts, plan.free)
+    hosts = np.empty(count_hosts(plan.free), np.int64)
+    write_sequence(facts, plan.free, hosts)
     groups = groups_of(facts.down, facts.switch[hosts])
     sizes = np.empty(len(jobs), np.int64)
     for i in range(len(jobs)):
@@ -237,19 +238,21 @@ def take_hosts(plan, action, hosts):
 
 
 @kernel
-def sequence_of(facts, free):
-    """The free hosts from left to right in the tree; those of one switch by id."""
-    hosts, entry = np.empty(count_hosts(free), np.int64), 0
+def write_sequence(facts, free, hosts):
+    """Write the free hosts from left to right in the tree, those of one switch by id; returns how many they are."""
+    count, last, ascends = 0, 0, True
     for word in range(len(free)):
         bits = free[word]
         while bits != 0:
-            hosts[entry] = (word << 6) + np.int64(trailing_zeros(bits))
+            host = (word << 6) + np.int64(trailing_zeros(bits))
             bits &= bits - np.uint64(1)
-            entry += 1
-    for entry in range(1, len(hosts)):
-        if facts.switch[hosts[entry]] < facts.switch[hosts[entry - 1]]:
-            return hosts[np.argsort(facts.switch[hosts], kind="mergesort")]
-    return hosts
+            ascends &= facts.switch[host] >= last
+            last = facts.switch[host]
+            hosts[count] = host
+            count += 1
+    if not ascends:
+        hosts[:count] = hosts[:count][np.argsort(facts.switch[hosts[:count]], kind="mergesort")]
+    return count
 
 
 @kernel

@@ -27,7 +27,7 @@ from decision.placement.windows import groups_of, worth
 from decision.policies.allocation import check_tree
 from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import START, add
-from decision.policies.window import first_of, in_order, is_due, sequence_of, take_hosts, taken_from
+from decision.policies.window import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
@@ -185,9 +185,7 @@ def _prepare(state, facts, plan, memory, order, wide):
     """The window's jobs, the one on most hosts first, and the sequence."""
     number, jobs = memory.number, memory.jobs
     number[_WIDE], number[_AT] = wide, 0
-    hosts = sequence_of(facts, plan.free)
-    number[_LEFT] = len(hosts)
-    memory.hosts[: len(hosts)] = hosts
+    number[_LEFT] = write_sequence(facts, plan.free, memory.hosts)
     memory.total[_COST] = 0.0
     placed = 0
     for job in order:

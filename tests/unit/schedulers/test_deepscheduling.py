@@ -2,6 +2,7 @@
 
 import math
 
+import gymnasium
 import msgspec
 import numpy as np
 import pytest
@@ -206,6 +207,13 @@ def test_environments_side_by_side_do_what_single_ones_do():
     for i in range(3):
         alone = play(DeepSchedulingVectorEnv(1, workload=trace, platform=SERVERS), 400, seed=[5 + i])
         assert all(np.array_equal(a[:, i], b[:, 0]) for a, b in zip(together, alone, strict=True))
+
+
+def test_gymnasium_makes_them_by_name():
+    options = {"workload": busy_days_of(2), "platform": SERVERS}
+    assert gymnasium.make("decision/DeepScheduling-v0", **options).reset(seed=0)[0].shape == (280,)
+    envs = gymnasium.make_vec("decision/DeepScheduling-v0", 3, "vector_entry_point", **options)
+    assert envs.reset(seed=0)[0].shape == (3, 280)
 
 
 def test_a_saved_state_goes_on_exactly():

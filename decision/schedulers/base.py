@@ -212,6 +212,9 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
 
     It begins on an idle cluster, and terminates when `jobs` jobs have been placed, unless that is a `horizon`. All
     else cuts it off (truncates): it could have gone on.
+
+    A day terminates when nothing can happen any more: all jobs are over, and all servers sleep that may. A random one is
+    of one of the groups that there are (`decision.model.dates.sequential_groups`), and then any of its days.
     """
 
     jobs: int | None = 1000  # to be placed; None: all of the workload
@@ -223,9 +226,6 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None  # choices after which it is cut off; None: as many as can be
     steps_end: bool = False  # whether it terminates then, which is part of what is learned, and is not cut off
     days: tuple[BusyDay, ...] | None = None  # each an episode of its own, as `decision.model.dates.of_day` has it
-
-    # It terminates when nothing can happen any more: all jobs are over, and all servers sleep that may. A random one
-    # is of one of the groups of days that there are (`decision.model.dates.sequential_groups`), and then of its days.
 
 
 class Scheduler:

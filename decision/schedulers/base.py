@@ -213,7 +213,7 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     It begins on an idle cluster, and terminates when `jobs` jobs have been placed, unless that is a `horizon`. All
     else cuts it off (truncates): it could have gone on.
 
-    A day terminates when nothing can happen any more: all jobs are over, and all servers sleep that may. A random one is
+    A day terminates when nothing can happen any more: all jobs are over, and all servers asleep. A random one is
     of one of the groups that there are (`decision.model.dates.sequential_groups`), and then any of its days.
     """
 

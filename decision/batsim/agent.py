@@ -58,7 +58,6 @@ _MOVES: dict[str, Callable[..., None]] = {
 }
 _FINISHED, _NO_MORE_JOBS = "registration_finished", "no_more_static_job_to_submit"
 _KILLS = (p.KILL, p.SUSPEND)
-_NO_WORTH = Worth()
 _WORTH = frozenset(Worth.__struct_fields__)
 _FINAL_STATES = {state.name: int(state) for state in FinalState}
 
@@ -130,6 +129,8 @@ class Agent:
         decide_limit: float = 0.0,
     ) -> None:
         self._policy = supplied(find_policy(policy, dict(options)))
+        self._plain = self._policy.policy  # asked about each job, without the detour
+        self._needs_worth = any(getattr(self._plain, f"needs_{field}", False) for field in ("value", "qos"))
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
         self._connection = Connection(Role.DECISION)
         self._names: list[str] = []  # of the jobs, by number
@@ -246,15 +247,16 @@ class Agent:
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
         estimate = read_estimate(job.fields.get("estimate"))
-        check_walltime(self._policy, job_id, job.walltime, "Batsim's workload")
-        if getattr(self._policy, "needs_estimate", False):
+        check_walltime(self._plain, job_id, job.walltime, "Batsim's workload")
+        if getattr(self._plain, "needs_estimate", False):
             check_estimate(job_id, estimate, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
             self._state.address, event.timestamp, job.res, job.walltime, number, float(told(estimate))
         )
         self._names.append(job_id)
         self._number[job_id] = job_number
-        self._appraise(job, job_id, job_number)
+        if self._needs_worth or not _WORTH.isdisjoint(job.fields):
+            self._appraise(job, job_id, job_number)
         if self._registers:
             self._suspensions.note(job_number, str(job.fields.get("profile", "")))
         hosts = nb_hosts(self._state)
@@ -267,13 +269,12 @@ class Agent:
     def _appraise(self, job: m.JobDescription, job_id: str, number: int) -> None:
         """What the job is worth, as it says itself."""
         try:
-            worth = read_worth(job.fields, job.subtime) if not _WORTH.isdisjoint(job.fields) else Worth()
+            worth = read_worth(job.fields, job.subtime)
         except ConfigError as error:
             raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
-        check_worth(self._policy, job_id, worth, "Batsim's workload")
+        check_worth(self._plain, job_id, worth, "Batsim's workload")
         said = (0.0 if math.isnan(number) else number for number in astuple(worth))
-        if worth != _NO_WORTH:
-            kernels.job_is_worth.from_python(self._state.address, number, *said)
+        kernels.job_is_worth.from_python(self._state.address, number, *said)
 
     def _resubmit(self, event: m.JobKilled, commands: list[m.DecisionEvent]) -> None:
         """Register what is left of jobs that were suspended; those without progress had ended by themselves."""

@@ -236,10 +236,10 @@ def list_options(name: str) -> list[OptionLine]:
     slots = split_name(name)
     source = _source_of(name)
     if source is not None:  # a checkpoint has no other; those of pybatsim's schedulers are their own
-        return [] if source.answers_messages else [*ESTIMATES, GUARD, *SUPPLY]
+        return [] if source.answers_messages else [*ESTIMATES, *SUPPLY, GUARD]
     if slots is not None:
-        return [*composed_options(*slots), *ESTIMATES, GUARD, *SUPPLY]
-    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, GUARD, *SUPPLY]
+        return [*composed_options(*slots), *ESTIMATES, *SUPPLY, GUARD]
+    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, *SUPPLY, GUARD]
 
 
 def _source_of(name: str) -> PolicySource | None:

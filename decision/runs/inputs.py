@@ -78,7 +78,7 @@ def _check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Sequ
     end = max(event.timestamp for event in supply)
     if end < last:
         what = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
-        raise ConfigError(f"{what}; make it longer (decision workload supply --for FILE)")
+        raise ConfigError(f"{what}; make it longer (decision workload supply makes one for a workload)")
 
 
 def input_files(inputs: Inputs) -> list[InputFacts]:

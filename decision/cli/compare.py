@@ -167,8 +167,7 @@ def compare_command(
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
     hops, stretch, wait_over_walltime, rejected, prediction_error, underpredicted,
-    corrections, broken; where jobs have values or deadlines, value, value_share,
-    violations; with a supply of power in --events, grid; with --energy also energy, idle_energy, switching_energy,
+    corrections, broken, value, value_share, violations, grid; with --energy also energy, idle_energy, switching_energy,
     energy_waste, switches.
 
     Examples:

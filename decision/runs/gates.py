@@ -77,7 +77,7 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
         text = (
             f"{checkpoint}: the gates compare with EASY on hosts that never sleep, and {scheduler.name} lets them sleep"
         )
-        raise ConfigError(f"{text}; compare it by days (decision evaluate --days) and run it with --force")
+        raise ConfigError(f"{text}; compare it by days with decision evaluate, and deploy it by force")
     own, easy = (measure(simulate_workloads(platform, [workload], name).jobs) for name in (policy, "easy"))
     return GateCheck(
         decision=__version__,

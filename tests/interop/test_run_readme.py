@@ -78,9 +78,9 @@ def test_what_is_made_from_nothing_prints_what_the_readme_shows(blocks, here):
     typed = [
         line for line in commands(blocks) if re.match("decision (workload|platform) ", line) and ".swf" not in line
     ]
-    assert len(typed) == 5
+    assert len(typed) == 7
     results = [type_in(command) for command in typed]
-    assert [result.exit_code for result in results] == [0] * 5
+    assert [result.exit_code for result in results] == [0] * 7
     printed = [line for result in results for line in result.stdout.splitlines()]
     assert [line for line in printed if line in shown] == shown
 

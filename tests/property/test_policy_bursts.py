@@ -5,6 +5,7 @@
 """
 
 import itertools
+import math
 import os
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, JobTable
 from decision.model.topology import FatTree, Link
-from decision.model.workload import Delay, Job, Workload
+from decision.model.workload import Delay, Job, Workload, Worth
 from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS
 from decision.policies.policy import Policy
 from decision.runs.engines import simulate_by_messages
@@ -84,11 +85,17 @@ def _workload(rng: np.random.Generator, hosts: int) -> Workload:
     runtime = walltime * rng.choice([0.1, 0.5, 1.0, 1.25], count)
     columns = zip(submit.tolist(), size.tolist(), walltime.tolist(), strict=True)
     jobs = [
-        Job(id=f"w0!{i:03}", submit_time=when, size=width, walltime=limit, profile=f"{i}")
+        Job(id=f"w0!{i:03}", submit_time=when, size=width, walltime=limit, profile=f"{i}", worth=_worth(i, when))
         for i, (when, width, limit) in enumerate(columns)
     ]
     profiles = {f"{i}": Delay(seconds) for i, seconds in enumerate(runtime.tolist())}
     return Workload(name="w0", jobs=jobs, profiles=profiles, nb_res=hosts)
+
+
+def _worth(job: int, submitted: float) -> Worth:
+    """Of all orders by worth; what is far too late to matter is the deadline of every third job."""
+    deadline = submitted + 1e7 - job if job % 3 == 0 else math.nan
+    return Worth(value=1.0 + 7 * job % 10, qos=1.0 + 13 * job % 100, deadline=deadline)
 
 
 def _through_messages(cluster: Platform, workload: Workload, policy: str, seed: int) -> JobTable:

@@ -147,7 +147,7 @@ def test_a_run_is_not_resumed_with_other_inputs(trained, tmp_path):
         (("train", "inspector", *TOY, "-o", "x", "--preset", "rlscheduler"), "--preset rlscheduler is for rlscheduler"),
         (
             ("train", "rlscheduler", *TOY, "-o", "x", "--set", "env.tail=1"),
-            "there is no env.tail (rlscheduler has head, jobs",
+            "there is no env.tail (rlscheduler has estimate, correction, head, jobs",
         ),
         (("evaluate", "esy", *TOY), "there is no policy 'esy'"),
         (("evaluate", "none.ckpt", *TOY), "none.ckpt: cannot be read"),

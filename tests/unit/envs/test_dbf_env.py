@@ -173,7 +173,8 @@ def test_torch_sees_the_same_memory():
 
 
 def test_a_misspelt_option_is_named_with_the_nearest():
-    with pytest.raises(ConfigError, match=r"dbf has no option 'heads'; did you mean head\? \(it has head, tail, "):
+    hint = r"dbf has no option 'heads'; did you mean head\? \(it has estimate, correction, head, tail, "
+    with pytest.raises(ConfigError, match=hint):
         gymnasium.make(NAME, workload=busy(), heads=3)
 
 

@@ -107,7 +107,7 @@ def test_bound_starts_run_as_on_batsim(batsim: str, tmp_path: Path, case: int) -
 def _policy(rng: Rng, energy: bool) -> str:
     if rng.random() < 0.05:
         return "kamelot"
-    order, backfill = rng.choice(list(ORDERS)), rng.choice(list(BACKFILLS))
+    order, backfill = rng.choice(PLAIN), rng.choice(list(BACKFILLS))
     name = order if backfill == "none" else f"{order}+{backfill}"
     power = f",power={rng.choice(POWERS)}" if energy else ""
     return f"{name},allocation={rng.choice(PLACES)}{power}"

@@ -7,6 +7,7 @@ import typer
 
 from decision.model.errors import ConfigError
 
+from .learn import Changes
 from .options import (
     JsonOption,
     NodesOption,
@@ -45,10 +46,6 @@ Shares = Annotated[
 ForPreset = Annotated[
     str,
     typer.Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET"),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Setting that replaces the preset's; may be repeated.", metavar="KEY=VALUE"),
 ]
 
 

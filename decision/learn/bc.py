@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from .config import BcConfig
 from .networks import Network
 from .ppo import log_probs
-from .replay import Batch
+from .replay import Transitions
 
 
 class BcLosses(NamedTuple):
@@ -17,12 +17,12 @@ class BcLosses(NamedTuple):
     policy_loss: float  # minus the mean logarithm of the recorded choices' probabilities
 
 
-def clone_loss(logits: Tensor, batch: Batch) -> Tensor:
+def clone_loss(logits: Tensor, batch: Transitions) -> Tensor:
     """(n,) minus the logarithm of each recorded choice's probability among the valid ones."""
     return -log_probs(logits, batch.mask).gather(1, batch.action.unsqueeze(1)).squeeze(1)
 
 
-def update(network: Network, optimizer: torch.optim.Optimizer, batch: Batch, config: BcConfig) -> BcLosses:
+def update(network: Network, optimizer: torch.optim.Optimizer, batch: Transitions, config: BcConfig) -> BcLosses:
     """Improve the network by a batch.
 
     Args:

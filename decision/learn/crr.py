@@ -15,7 +15,7 @@ from .config import CrrConfig
 from .critics import Critics
 from .networks import Network
 from .ppo import log_probs
-from .replay import Batch
+from .replay import Transitions
 
 
 class CrrLosses(NamedTuple):
@@ -30,7 +30,7 @@ def update(
     network: Network,
     critics: Critics,
     optimizers: Sequence[torch.optim.Optimizer],
-    batch: Batch,
+    batch: Transitions,
     config: CrrConfig,
 ) -> CrrLosses:
     """Improve critics and policy by a batch.
@@ -61,7 +61,7 @@ def update(
 
 
 def improve_critics(
-    critics: Critics, optimizer: torch.optim.Optimizer, batch: Batch, target: Tensor, max_gradient: float
+    critics: Critics, optimizer: torch.optim.Optimizer, batch: Transitions, target: Tensor, max_gradient: float
 ) -> tuple[float, Tensor]:
     """Move the values of the batch's choices towards the (n,) target; returns the loss, and (n, A) values of before."""
     critics.rescale(target)
@@ -76,7 +76,7 @@ def improve_critics(
     return loss.item(), critics.lowest(normalised.detach())
 
 
-def _passes(logits: Tensor, values: Tensor, batch: Batch) -> Tensor:
+def _passes(logits: Tensor, values: Tensor, batch: Transitions) -> Tensor:
     """(n,) 1 where the choice is worth more than what the policy would choose on average."""
     mean = (log_probs(logits, batch.mask).exp() * values).sum(1)
     chosen = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)

@@ -11,21 +11,36 @@ from decision.envs import Setup
 from decision.envs.demonstrations import Demonstrations
 from decision.envs.evaluation import ChooseAll
 from decision.model.errors import ConfigError
-from decision.schedulers.base import ChoosingScheduler, Scheduler
+from decision.schedulers.base import ChoosingScheduler, Draws, Scheduler
 
 from . import bc, crr
 from .actor import NetworkActor
 from .config import BcConfig, CrrConfig, TrainConfig
 from .critics import Critics
 from .networks import Network, untrained_network
-from .replay import Recorded, draw
+from .replay import Recorded, Transitions, draw
 
 _UPDATES = 100  # of an iteration
 _KEPT_ASIDE = 20  # every so many choices: agreement is measured on them
 _MOST_MEASURED = 10_000  # choices
 
 
-class DataLearner:
+class NetworkLearner:
+    """What learners of one network share."""
+
+    network: Network
+    _draws: Draws
+
+    def policy(self) -> ChooseAll:
+        """The network's choices, as a deployed policy makes them."""
+        return NetworkActor(copy.deepcopy(self.network), self._draws).together
+
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """The network's."""
+        return self.network.state_dict()
+
+
+class DataLearner(NetworkLearner):
     """Network, optimisers and recorded choices of a run; what an update does is up to subclasses.
 
     Args:
@@ -77,7 +92,7 @@ class DataLearner:
         self.iteration += 1
         return {**self._agreement(), **dict(zip(self.losses, np.mean(rows, axis=0).tolist(), strict=True))}
 
-    def _update(self, batch: Any) -> tuple[float, ...]:
+    def _update(self, batch: Transitions) -> tuple[float, ...]:
         raise NotImplementedError
 
     @torch.inference_mode()
@@ -88,14 +103,6 @@ class DataLearner:
         same = (logits.argmax(1) == aside.action).float()
         free = aside.mask.sum(1) > 1
         return {"agreement": float(same.mean()), "agreement_of_choices": float(same[free].mean())}
-
-    def policy(self) -> ChooseAll:
-        """The network's choices, as a deployed policy makes them."""
-        return NetworkActor(copy.deepcopy(self.network), self._draws).together
-
-    def weights(self) -> Mapping[str, torch.Tensor]:
-        """The network's."""
-        return self.network.state_dict()
 
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on exactly as from here."""
@@ -129,7 +136,7 @@ class BcLearner(DataLearner):
         super().__init__(config, scheduler, setup, data)
         self._optimizer = adam(self.network, config.learn.lr)  # type: ignore[union-attr]
 
-    def _update(self, batch: Any) -> tuple[float, ...]:
+    def _update(self, batch: Transitions) -> tuple[float, ...]:
         assert isinstance(self.config.learn, BcConfig)
         return bc.update(self.network, self._optimizer, batch, self.config.learn)
 
@@ -148,7 +155,7 @@ class CrrLearner(DataLearner):
         self._critics = action_critics(config, scheduler, setup)
         self._optimizers = [adam(self.network, config.learn.lr), adam(self._critics.networks, config.learn.lr)]
 
-    def _update(self, batch: Any) -> tuple[float, ...]:
+    def _update(self, batch: Transitions) -> tuple[float, ...]:
         assert isinstance(self.config.learn, CrrConfig)
         return crr.update(self.network, self._critics, self._optimizers, batch, self.config.learn)
 

@@ -15,8 +15,8 @@ from .networks import Network
 _CHUNK = 8192  # observations that are prepared at once
 
 
-class Batch(NamedTuple):
-    """n transitions."""
+class Transitions(NamedTuple):
+    """n of them."""
 
     features: Tensor  # (n, F) what the network takes
     mask: Tensor  # (n, A) bool, valid actions
@@ -33,7 +33,7 @@ class Replay(Protocol):
     def __len__(self) -> int:
         """Transitions that there are."""
 
-    def take(self, index: NDArray[np.int64]) -> Batch:
+    def take(self, index: NDArray[np.int64]) -> Transitions:
         """These transitions."""
 
 
@@ -57,10 +57,10 @@ class Recorded:
         """Valid choices."""
         return len(self.rows)
 
-    def take(self, index: NDArray[np.int64]) -> Batch:
+    def take(self, index: NDArray[np.int64]) -> Transitions:
         """These transitions."""
         row = torch.from_numpy(self.rows[index])
-        return Batch(
+        return Transitions(
             self._features[row],
             self._mask[row],
             self._action[row],
@@ -86,7 +86,7 @@ class Recent:
         """Those that are kept."""
         return self._size if self._full else self._next
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Transitions) -> None:
         """Keep these, in place of the oldest where there is no more room."""
         n = len(batch.action)
         if not self._columns:
@@ -97,10 +97,10 @@ class Recent:
         self._full |= self._next + n >= self._size
         self._next = (self._next + n) % self._size
 
-    def take(self, index: NDArray[np.int64]) -> Batch:
+    def take(self, index: NDArray[np.int64]) -> Transitions:
         """These transitions."""
         rows = torch.from_numpy(index)
-        return Batch(*(column[rows] for column in self._columns))
+        return Transitions(*(column[rows] for column in self._columns))
 
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on."""
@@ -116,7 +116,7 @@ class Recent:
         self._full = bool(self._columns) and len(state["columns"][0]) == self._size
 
 
-def draw(replays: tuple[Replay, ...], n: int, rng: np.random.Generator) -> Batch:
+def draw(replays: tuple[Replay, ...], n: int, rng: np.random.Generator) -> Transitions:
     """n transitions, each as probable as any other of all replays together."""
     sizes = [len(replay) for replay in replays]
     index = rng.integers(sum(sizes), size=n)
@@ -126,4 +126,4 @@ def draw(replays: tuple[Replay, ...], n: int, rng: np.random.Generator) -> Batch
         if len(own):
             parts.append(replay.take(own))
         index = index - size
-    return parts[0] if len(parts) == 1 else Batch(*map(torch.cat, zip(*parts, strict=True)))
+    return parts[0] if len(parts) == 1 else Transitions(*map(torch.cat, zip(*parts, strict=True)))

@@ -16,7 +16,7 @@ from .critics import Critics
 from .crr import improve_critics
 from .networks import Network
 from .ppo import log_probs
-from .replay import Batch
+from .replay import Transitions
 
 _SHARE = 0.98  # of the greatest entropy, which is what can be tuned to
 
@@ -35,7 +35,7 @@ def update(
     critics: Critics,
     log_temperature: Tensor,
     optimizers: Sequence[torch.optim.Optimizer],
-    batch: Batch,
+    batch: Transitions,
     config: SacConfig,
 ) -> SacLosses:
     """Improve critics, policy and temperature by a batch.

@@ -4,7 +4,6 @@ First, if so configured, comes a phase of critic-regularised regression on the r
 optimisers start again; networks and recorded choices stay.
 """
 
-import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -14,25 +13,23 @@ import torch
 
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.demonstrations import Demonstrations
-from decision.envs.evaluation import ChooseAll
 from decision.model.errors import ConfigError
 from decision.room import check_memory
 from decision.schedulers.base import ChoosingScheduler, Scheduler
 
 from . import crr, sac
-from .actor import NetworkActor
 from .collector import Finished, as_array, as_tensor
 from .config import CrrConfig, SacConfig, TrainConfig
-from .data_learner import action_critics, adam, policy_network
+from .data_learner import NetworkLearner, action_critics, adam, policy_network
 from .ppo import log_probs
-from .replay import Batch, Recent, Recorded, draw
+from .replay import Recent, Recorded, Transitions, draw
 
 _STEPS = 32  # of each environment in an iteration
 _UPDATES = 100  # of an iteration of the phase before
 _TEMPERATURE = 0.1  # at first
 
 
-class SacLearner:
+class SacLearner(NetworkLearner):
     """Networks, environments and transitions of a run.
 
     Args:
@@ -137,7 +134,7 @@ class SacLearner:
                 next_mask = torch.where(torch.from_numpy(over)[:, None], last_mask, next_mask)
             goes_on = torch.from_numpy(~terminated).float()
             paid = torch.from_numpy(np.array(reward, np.float32))
-            self._recent.add(Batch(features, mask, torch.from_numpy(action), paid, following, next_mask, goes_on))
+            self._recent.add(Transitions(features, mask, torch.from_numpy(action), paid, following, next_mask, goes_on))
             finished.add(info)
             rewards.append(float(reward.mean()))
         return {"episodes": finished.count, "reward": float(np.mean(rewards)), **finished.means()}
@@ -170,14 +167,6 @@ class SacLearner:
             losses.append(sac.update(self.network, self._critics, *parts))
             self.updates += 1
         return dict(zip(_COLUMNS, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
-
-    def policy(self) -> ChooseAll:
-        """The network's choices, as a deployed policy makes them."""
-        return NetworkActor(copy.deepcopy(self.network), self._draws).together
-
-    def weights(self) -> Mapping[str, torch.Tensor]:
-        """The network's."""
-        return self.network.state_dict()
 
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on exactly as from here."""

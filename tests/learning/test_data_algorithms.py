@@ -12,7 +12,7 @@ from decision.learn.critics import Critics
 from decision.learn.data_learner import adam
 from decision.learn.networks import JobsNetwork, Mlp, PriorityNetwork
 from decision.learn.ppo import log_probs
-from decision.learn.replay import Batch, Recent, draw
+from decision.learn.replay import Recent, Transitions, draw
 from decision.schedulers.base import Layout
 
 LEFT, RIGHT = 0, 1
@@ -32,7 +32,7 @@ def batch(steps, states):
     state, action, reward, following = zip(*steps, strict=True)
     one_hot = torch.eye(states)
     mask = torch.ones(len(steps), 2, dtype=torch.bool)
-    return Batch(
+    return Transitions(
         one_hot[list(state)],
         mask,
         torch.tensor(action),

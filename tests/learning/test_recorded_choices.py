@@ -35,29 +35,16 @@ def platform(log):
     return path
 
 
-@pytest.fixture(scope="module")
-def choices(log, platform):
-    path = log.with_name("sjf.choices")
-    made = cli(
-        "collect",
-        "sjf+first-fit",
-        "fcfs",
-        "--share",
-        0.9,
-        "--share",
-        0.1,
-        "-p",
-        platform,
-        "-w",
-        log,
-        "-o",
-        path,
-        "--transitions",
-        6000,
-        *SMALL,
-    )
+def collect(log, platform, path):
+    shares = ("sjf+first-fit", "fcfs", "--share", 0.9, "--share", 0.1, "--transitions", 6000)
+    made = cli("collect", *shares, "-p", platform, "-w", log, "-o", path, *SMALL)
     assert made.exit_code == 0, made.output
     return path
+
+
+@pytest.fixture(scope="module")
+def choices(log, platform):
+    return collect(log, platform, log.with_name("sjf.choices"))
 
 
 @pytest.fixture
@@ -87,26 +74,7 @@ def test_a_file_says_what_it_is_of_and_keeps_shares(choices, log):
 
 
 def test_the_same_seed_gives_the_same_bytes(choices, log, platform, tmp_path):
-    again = tmp_path / "again.choices"
-    cli(
-        "collect",
-        "sjf+first-fit",
-        "fcfs",
-        "--share",
-        0.9,
-        "--share",
-        0.1,
-        "-p",
-        platform,
-        "-w",
-        log,
-        "-o",
-        again,
-        "--transitions",
-        6000,
-        *SMALL,
-    )
-    assert again.read_bytes() == choices.read_bytes()
+    assert collect(log, platform, tmp_path / "again.choices").read_bytes() == choices.read_bytes()
 
 
 def test_cloning_learns_to_choose_as_was_recorded_and_resumes(train, tmp_path, choices, log, platform):

@@ -21,6 +21,7 @@ import numpy as np
 from decision.bundle import F8, F4x2, F8x2
 from decision.draws import first_word
 from decision.jit import kernel
+from decision.ordered import insert_in_order
 
 from .distribution import EDGE, FADE, HAIR, LEVELS, MIDDLE, PRIOR, RECENT, STEP
 from .habits import JOBS, new_row_of, request_key, row_of
@@ -143,22 +144,11 @@ def _see_alike(memory, user, size, walltime):
             share = 1.0 if kind == _ALL else counts / (counts + PRIOR)
             for i in range(known):
                 seconds = math.floor(memory.recent[row, (jobs - 1 - i) % RECENT] * _unit(walltime) + 0.5)
-                _put(memory, length, min(max(seconds, 1.0), walltime), left * share * _COUNTS[i] / counts)
+                seconds, weight = min(max(seconds, 1.0), walltime), left * share * _COUNTS[i] / counts
+                insert_in_order(memory.sample, memory.weight, length, seconds, weight)
                 length += 1
             left *= 1.0 - share
     return length
-
-
-@kernel
-def _put(memory, length, seconds, weight):
-    """Put a run time among the first `length`."""
-    at = length
-    while at > 0 and memory.sample[at - 1] > seconds:
-        memory.sample[at] = memory.sample[at - 1]
-        memory.weight[at] = memory.weight[at - 1]
-        at -= 1
-    memory.sample[at] = seconds
-    memory.weight[at] = weight
 
 
 @kernel

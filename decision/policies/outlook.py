@@ -36,6 +36,7 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.record import FinalState
+from decision.ordered import insert_in_order
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS, N_RUNNING, RUNNING, ClusterState
 
 ESTIMATE, CORRECTION, SHADOW, FILL = "estimate", "correction", "shadow", "fill"  # options of every policy
@@ -274,21 +275,10 @@ def _list_running(state, outlook):
                 if outlook.settings[0] == Estimate.QUANTILES:
                     outlook.expected_runtime[job] = _predict_left(state, outlook, job)
                     outlook.revisions[0] += 1
-                _insert(outlook, listed, job, state.start_time[job] + outlook.expected_runtime[job])
+                end = state.start_time[job] + outlook.expected_runtime[job]
+                insert_in_order(ends, running, listed, end, job)
                 listed += 1
     outlook.seen[_LISTED] = listed
-
-
-@kernel
-def _insert(outlook, length, job, end):
-    """Put a job into the first `length` of `running`, by expected end."""
-    at = length
-    while at > 0 and outlook.expected_end[at - 1] > end:
-        outlook.expected_end[at] = outlook.expected_end[at - 1]
-        outlook.running[at] = outlook.running[at - 1]
-        at -= 1
-    outlook.expected_end[at] = end
-    outlook.running[at] = job
 
 
 @kernel
@@ -305,7 +295,7 @@ def _correct_all(state, outlook):
         for k in range(i, listed - 1):
             running[k] = running[k + 1]
             ends[k] = ends[k + 1]
-        _insert(outlook, listed - 1, job, end)
+        insert_in_order(ends, running, listed - 1, end, job)
         outlook.revisions[0] += 1
 
 

@@ -35,6 +35,7 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
+from decision.ordered import insert_in_order
 from decision.policies.allocation import take_lowest
 from decision.policies.backfill import take
 from decision.policies.capacity import TOLERANCE
@@ -302,7 +303,8 @@ def _choose(state, memory, length, running, guarded, unit):
                 continue
             extra -= size
         chosen = take(memory.chosen, chosen, job)
-        running = _note_start(memory, running, end, size)
+        insert_in_order(memory.release_time, memory.release_hosts, running, end, size)
+        running += 1
         free -= size
         if free == 0:
             break
@@ -326,18 +328,6 @@ def _list_running(state, memory):
         memory.release_time[i] = state.expected_end[i]
         memory.release_hosts[i] = state.size[state.running[i]]
     return count
-
-
-@kernel
-def _note_start(memory, running, end, size):
-    at = running
-    while at > 0 and memory.release_time[at - 1] > end:
-        memory.release_time[at] = memory.release_time[at - 1]
-        memory.release_hosts[at] = memory.release_hosts[at - 1]
-        at -= 1
-    memory.release_time[at] = end
-    memory.release_hosts[at] = size
-    return running + 1
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from decision.jit import kernel
 from decision.model.errors import InternalError
+from decision.ordered import insert_in_order
 
 from .bitmap import count_ones, has_host, remove_interval
 from .cluster import (
@@ -395,12 +396,7 @@ def _insert_running(state, job, expected_end):
     if at >= len(state.running):
         raise InternalError("the cluster's state has no room for another running job")
     state.count[N_RUNNING] += 1
-    while at > 0 and state.expected_end[at - 1] > expected_end:
-        state.expected_end[at] = state.expected_end[at - 1]
-        state.running[at] = state.running[at - 1]
-        at -= 1
-    state.expected_end[at] = expected_end
-    state.running[at] = job
+    insert_in_order(state.expected_end, state.running, at, expected_end, job)
 
 
 @kernel

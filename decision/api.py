@@ -209,6 +209,11 @@ def simulate(
 
     if isinstance(policy, type):
         raise ConfigError(f"the policy is a class, not an object: give {policy.__name__}() instead", field="policy")
+    if not isinstance(policy, str) and not (hasattr(policy, "reset") and hasattr(policy, "decide")):
+        wanted = "a policy's name, or an object with the methods reset and decide"
+        raise ConfigError(f"policy: give {wanted}, not an object of type {type(policy).__name__}", field="policy")
+    if not isinstance(options or {}, Mapping):
+        raise ConfigError(f'options: must be a mapping like {{"guard": "auto"}}; found {options!r}', field="options")
     hosts = platform if isinstance(platform, Platform) else load_platform(platform, energy=energy)
     case = LoadedInputs(
         inputs=Inputs(platform=Path(hosts.path), workloads=(), energy=energy),
@@ -296,8 +301,8 @@ def compare(
     from decision.shipped import find_platform, find_workload
 
     plan = ComparisonPlan(
-        platform=find_platform(_source(platform, "platform")),
-        workloads=tuple(dict.fromkeys(find_workload(_source(each, "workload")) for each in _several(workload))),
+        platform=find_platform(platform),
+        workloads=tuple(dict.fromkeys(find_workload(each) for each in _several(workload))),
         policies=tuple(dict.fromkeys(policies)),
         settings=dict(options or {}),
         energy=energy,
@@ -370,7 +375,7 @@ def train(
     config = load_config(preset or record.default_preset, [f"{key}={value}" for key, value in given.items()], seed=seed)
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
-    files = [find_platform(_source(platform, "platform")), find_workload(_source(workload, "workload"))]
+    files = [find_platform(platform), find_workload(workload)]
     selection = _selection(jobs, nodes, walltime, time_field)
     case = load_inputs(Inputs(platform=files[0], workloads=(files[1],), selection=selection))
     return train_to_folder(first_log(case), config, Path(folder), resume=resume, report=report)
@@ -433,15 +438,7 @@ def _selection(jobs: slice | None, nodes: int | None, walltime: "Walltimes", tim
 
 def _several(given: Any) -> Sequence[Any]:
     """One as a list of one."""
-    return [given] if isinstance(given, str | os.PathLike | Workload) else list(given)
-
-
-def _source(given: Source, field: str) -> Source:
-    """A path or a name. Raises ConfigError for an object, which no file can be made of that says the same."""
-    if not isinstance(given, str | os.PathLike):
-        found = type(given).__name__
-        raise ConfigError(f"{field}: give a file or a shipped {field}'s name, not a {found} object", field=field)
-    return given
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | os.PathLike) else [given]
 
 
 def _table(columns: Any) -> Any:

@@ -11,7 +11,7 @@ copies, whose copies grow old.
 import os
 from pathlib import Path
 
-from decision.model.errors import InputError
+from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
 from decision.unpacked import GZIP, STDIN, unpacked
 
@@ -25,6 +25,7 @@ def find_platform(source: str | os.PathLike[str]) -> Path:
 
     Raises:
         InputError: if it is a name and no such platform is shipped.
+        ConfigError: if it is neither a name nor a path.
     """
     return _find("platform", source)
 
@@ -34,7 +35,7 @@ def find_workload(source: str | os.PathLike[str]) -> Path:
 
     A compressed log (``.swf.gz``) and standard input (``-``) become files for as long as the process lives.
     """
-    path = Path(source)
+    path = _path("workload", source)
     if os.fspath(source) == STDIN or path.name.lower().endswith(f".swf{GZIP}"):
         return unpacked(path)
     return _find("workload", source)
@@ -51,7 +52,7 @@ def shipped_workloads() -> list[str]:
 
 
 def _find(kind: str, source: str | os.PathLike[str]) -> Path:
-    path = Path(source)
+    path = _path(kind, source)
     if path.suffix or os.sep in os.fspath(source):
         return path
     files = _files(kind)
@@ -61,6 +62,13 @@ def _find(kind: str, source: str | os.PathLike[str]) -> Path:
         hint, names = nearest(path.name, files), ", ".join(sorted(files))
         raise InputError(f"{source}: there is no such file, nor a shipped {kind} of that name{hint} (shipped: {names})")
     return files[path.name]
+
+
+def _path(kind: str, source: str | os.PathLike[str]) -> Path:
+    if not isinstance(source, str | os.PathLike):  # the caller's Python argument: an object, None, a number
+        found = f"an object of type {type(source).__name__}"
+        raise ConfigError(f"{kind}: give a file or a shipped {kind}'s name, not {found}", field=kind)
+    return Path(source)
 
 
 def _files(kind: str) -> dict[str, Path]:

@@ -136,8 +136,22 @@ def test_a_comparison_has_a_table_of_scores_and_one_of_runs(tmp_path):
 
 
 def test_a_comparison_reads_files_only():
-    with pytest.raises(d.ConfigError, match="give a file or a shipped platform's name, not a Platform object"):
+    with pytest.raises(d.ConfigError, match="give a file or a shipped platform's name, not an object of type Platform"):
         d.compare(d.load_platform("toy"), "toy", ["fcfs"])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((5, "toy", "easy"), "platform: give a file or a shipped platform's name, not an object of type int"),
+        (("toy", None, "easy"), "workload: give a file or a shipped workload's name, not an object of type NoneType"),
+        (("toy", "toy", 5), "policy: give a policy's name, or an object with the methods reset and decide"),
+        (("toy", "toy", "easy", ["guard"]), "options: must be a mapping"),
+    ],
+)
+def test_an_object_of_a_wrong_type_is_refused_by_name(given, says):
+    with pytest.raises(d.ConfigError, match=says):
+        d.simulate(*given)
 
 
 def test_an_environment_is_made_by_its_schedulers_name():

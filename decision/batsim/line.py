@@ -47,7 +47,7 @@ class Line(End):
             self._listener = socket.socket()
             self._listener.bind(("127.0.0.1", 0))
             self.endpoint = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._listener.listen(1)
+        self._listener.listen()
         self._listener.settimeout(SLICE)
         self._connection: socket.socket | None = None
         self._greeted = False
@@ -83,9 +83,20 @@ class Line(End):
             return
         except ConnectionError:
             data = b""
-        if not data:
+        if not data and self._greeted:
             raise self._disconnected()
+        if not data:
+            self._let_go()
         self._data += data
+
+    def _let_go(self) -> None:
+        """Forget a connection that closed before it was greeted: ZeroMQ gives up after 30 s, and connects again.
+
+        Kernels that are not compiled yet keep us from greeting for longer than that.
+        """
+        self._connection.close()  # type: ignore[union-attr]
+        self._connection, self._connections = None, 0
+        self._data.clear()
 
     def _accept(self) -> bool:
         """Whether Batsim connects within a slice."""

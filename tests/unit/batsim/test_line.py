@@ -82,7 +82,26 @@ def test_what_no_batsim_says_is_its_fault(line, said, complaint):
             line.receive()
 
 
-@pytest.mark.parametrize("said", [b"", GREETING[:20], GREETING + READY, GREETING + READY + b"\x01\0\2\0\0"])
+@pytest.mark.parametrize("said", [b"", GREETING[:20]])
+def test_who_goes_before_the_greeting_may_come_again(line, said):
+    for _ in range(3):
+        with connected(line) as batsim:
+            batsim.sendall(said)
+    with connected(line) as batsim:
+        batsim.sendall(GREETING + READY + b"\x01\0\0\4ask1")
+        assert line.receive() == b"ask1"
+
+
+def test_a_zeromq_that_was_kept_waiting_for_its_greeting_is_answered(line):
+    with zmq.Context() as context, context.socket(zmq.REQ) as batsim:
+        batsim.linger, batsim.handshake_ivl = 0, 100  # milliseconds; 30 s by default
+        batsim.connect(line.endpoint)
+        batsim.send(CALL)
+        time.sleep(0.35)
+        assert line.receive() == CALL
+
+
+@pytest.mark.parametrize("said", [GREETING + READY, GREETING + READY + b"\x01\0\2\0\0"])
 def test_who_goes_before_a_message_is_whole_is_gone(line, said):
     with connected(line) as batsim:
         batsim.sendall(said)

@@ -16,13 +16,14 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError, InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.schedulers.base import call_follow
-from decision.schedulers.progress import PLACED, REFUSED_PLAN, TERMINATED, is_over
+from decision.schedulers.progress import FIRST_ROW, PLACED, REFUSED_PLAN, TERMINATED, is_over
+from decision.state.cluster import N_JOBS
 
 from .batch import Batch
 from .environment import environment_at
 from .episode import begin_episode, see, step
 from .evaluation import evaluate, random_rows
-from .metrics import start_times
+from .metrics import Begun, start_times
 from .setup import Setup
 
 NOTHING = -1  # action where an episode is over
@@ -35,6 +36,7 @@ class Schedule(NamedTuple):
     first: int  # job of the trace with which it begins
     start: NDArray[np.float64]  # (n,) seconds: when each of the jobs that came began; not finite where it did not
     transitions: int  # decisions of the policy, and starts
+    rests: NDArray[np.float64] = np.zeros((0, 3))  # as of `decision.envs.metrics.Begun`
 
 
 class Demonstrations(NamedTuple):
@@ -80,10 +82,11 @@ def record_schedules(policy: str, setup: Setup, transitions: int, seed: int) -> 
     schedules: list[Schedule] = []
     for chunk in range(transitions):  # each has a transition at least
         rows = random_rows(setup, _AT_A_TIME, [seed, chunk])
-        began: list[NDArray[np.float64]] = []
+        began: list[Begun] = []
         metrics = evaluate(policy, setup, seed=seed, first=rows, began=began)
-        for row, decisions, start in zip(rows.tolist(), metrics["length"], began, strict=True):
-            schedules.append(Schedule(row, start, int(decisions) + int(np.isfinite(start).sum())))
+        for row, decisions, (start, rests) in zip(rows.tolist(), metrics["length"], began, strict=True):
+            starts = int(np.isfinite(start).sum() + np.isfinite(rests[:, 2]).sum())
+            schedules.append(Schedule(row, start, int(decisions) + starts, rests))
             transitions -= schedules[-1].transitions
             if transitions <= 0:
                 return schedules
@@ -114,12 +117,13 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
         start = np.full(setup.rules.arrivals, np.nan)
         start[: len(schedule.start)] = schedule.start[: len(start)]
         where = batch.addresses[0], setup.rules, batch.kernels, follow.address, beginning
-        n = _follow(*where, start, *room.columns)
+        due = np.full(len(env.state.size), np.nan)
+        n = _follow(*where, start, schedule.rests, due, *room.columns)
         if env.progress.number[REFUSED_PLAN]:
             raise InternalError("a schedule was followed by what the engine cannot carry out")
         parts.append(room.take(n, env.progress.number[TERMINATED] == 1))
         began = start_times(env)
-        late += int(np.sum(began > start[: len(began)] + TOLERANCE))
+        late += int(np.sum(began > due[: len(began)] + TOLERANCE))
         placed += int(env.progress.number[PLACED])
     batch.close()
     if not parts:
@@ -148,16 +152,34 @@ class _Room:
 
 
 @kernel
-def _follow(addresses, rules, kernels, follow, beginning, start, seen, mask, action, reward):
-    """Follow a schedule from the beginning of an episode; returns how many states there were, the last one included."""
-    env, n, end = environment_at(addresses), 0, -np.inf
+def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, seen, mask, action, reward):
+    """Follow a schedule from the beginning of an episode; returns how many states there were, the last one included.
+
+    `due` (J,) gets when each job is to begin, by its number here.
+    """
+    env, n, end, known = environment_at(addresses), 0, -np.inf, 0
     for time in start:
         end = max(end, time) if np.isfinite(time) else end
+    for rest in rests:
+        end = max(end, rest[2]) if np.isfinite(rest[2]) else end
     begin_episode(env, rules, kernels, beginning)
     see(env, kernels, seen[n], mask[n])
     while not is_over(env.progress) and env.state.now[0] <= end + TOLERANCE:  # what would be done later is not known
-        action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, start))
+        known = _note_due(env, start, rests, due, known)
+        action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, due))
         reward[n] = step(env, rules, kernels, action[n])
         n += 1
         see(env, kernels, seen[n], mask[n])
     return n + 1
+
+
+@kernel
+def _note_due(env, start, rests, due, known):
+    """Write when the jobs are to begin that have come, but for the `known` first; returns how many have come."""
+    for job in range(known, env.state.count[N_JOBS]):
+        row, part = env.sim.truth_of[job] - env.progress.number[FIRST_ROW], env.state.part[job]
+        due[job] = start[row] if part == 0 else np.nan
+        for i in range(len(rests) if part > 0 else 0):
+            if rests[i, 0] == row and rests[i, 1] == part:
+                due[job] = rests[i, 2]
+    return env.state.count[N_JOBS]

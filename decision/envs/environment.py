@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.bundle import bundle_at
-from decision.engine.kernels.arrays import Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
+from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
@@ -15,6 +15,8 @@ from decision.schedulers.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
 from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
 
 from .setup import Beginnings, Setup
+
+_SUSPENSIONS = 4  # of each job, with room for many of few
 
 
 class Environment(NamedTuple):
@@ -87,7 +89,7 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
         state=state,
         facts=facts,
         truth=own,
-        sim=_roomy_sim(own, setup.platform, setup.rules.arrivals, room),
+        sim=_roomy_sim(own, setup, room),
         rows=rows,
         plan=new_plan(state),
         cycles=new_cycles(state),
@@ -104,6 +106,11 @@ def _new_environment(setup: Setup, facts: PlatformFacts, rows: Rows) -> Environm
         outlook=outlook,
         memory=setup.scheduler.new_memory(setup.settings, setup.encoder, seen),
     )
+
+
+def _rests(setup: Setup) -> int:
+    """How often jobs of an episode are suspended at most; one with more suspensions is cut off."""
+    return 0 if setup.supply is None else _SUSPENSIONS * setup.rules.arrivals + 1024
 
 
 def _room(setup: Setup) -> int:
@@ -126,10 +133,10 @@ def _roomy_state(setup: Setup, facts: PlatformFacts, room: int) -> ClusterState:
     pstates, rules = setup.beginnings.pstate, setup.rules
     hosts = len(pstates)
     size = setup.trace.truth.size[: setup.trace.jobs].astype(np.int64)
-    started = min(rules.jobs, rules.arrivals)
+    started = min(rules.jobs, rules.arrivals) + _rests(setup)
     intervals = int(np.minimum(size, hosts - size + 1).max()) * (started + hosts) + room
     running = 4 * hosts + 64 + _pending_calls(setup)
-    return new_state(facts, pstates, rules.arrivals)._replace(
+    return new_state(facts, pstates, rules.arrivals + _rests(setup))._replace(
         interval_first=np.zeros(intervals, np.int32),
         interval_last=np.zeros(intervals, np.int32),
         running=np.zeros(running, np.int32),
@@ -138,8 +145,17 @@ def _roomy_state(setup: Setup, facts: PlatformFacts, room: int) -> ClusterState:
     )
 
 
-def _roomy_sim(truth: Truth, platform: Platform, jobs: int, room: int) -> Sim:
+def _roomy_sim(truth: Truth, setup: Setup, room: int) -> Sim:
     """All jobs may come, with whatever else there is `_room` for."""
+    platform, rests = setup.platform, _rests(setup)
+    jobs = setup.rules.arrivals + rests
     sim = grow_sim(new_sim(truth, len(platform.hosts), 0, jobs, platform.routes), jobs, room)
+    if setup.supply is not None:
+        sim.real[RESTART] = setup.supply.restart
     logs = {name: getattr(sim, name) for name in ("log_kind", "log_time", "log_arg", "log_value")}
-    return sim._replace(**{name: np.zeros(jobs + room, log.dtype) for name, log in logs.items()})
+    kills = {name: getattr(sim, name) for name in ("kill_begin", "kill_end", "kill_job")}
+    logged = jobs + room + len(truth.event_time)
+    return sim._replace(
+        **{name: np.zeros(logged, log.dtype) for name, log in logs.items()},
+        **{name: np.zeros(len(kill) + rests, kill.dtype) for name, kill in kills.items()},
+    )

@@ -7,7 +7,7 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 import numpy as np
 
 from decision.draws import next_word, uniform
-from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW
+from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_PARTS, N_SUSPENDING
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import advance, load_reply, rewind
 from decision.engine.kernels.switches import forget_requests
@@ -15,9 +15,11 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.policies.outlook import Estimate, forget_outlook, look_ahead
-from decision.policies.plan_arrays import CALL_AT, START, add, clear
+from decision.policies.plan_arrays import CALL_AT, REJECT, START, add, clear
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
+from decision.policies.supplied import ask_when_late, is_any_late, reject_hidden, runs_beyond, too_late
+from decision.policies.suspension import make_way
 from decision.schedulers.base import (
     CYCLE_ENDS,
     STEP_ENDS,
@@ -36,6 +38,7 @@ from decision.schedulers.progress import (
     COUNTED,
     ENDS_AT,
     FIRST_ROW,
+    HIDDEN,
     IDLE_SERVERS,
     JOULES,
     LAST_ROW,
@@ -51,9 +54,11 @@ from decision.schedulers.progress import (
     is_over,
     mean_slowdown,
 )
+from decision.state.cluster import N_QUEUED, N_RUNNING
+from decision.state.transitions import set_aside
 
 from .environment import world_of
-from .metrics import EPISODE_METRICS, add_time, measure_episode, note_longest, place_planned
+from .metrics import EPISODE_METRICS, add_time, add_worth, leave_late, measure_episode, note_longest, place_planned
 
 _ALL = 2**62  # jobs that are seen by who sees the whole queue
 _SHARED_METRICS = len(EPISODE_METRICS)
@@ -111,6 +116,7 @@ def restart(env, rules, kernels, beginning):
     total[COUNTED] = beginnings.counted[beginning]
     number[TIMED] = total[ENDS_AT] == np.inf
     first, last = number[FIRST_ROW], number[LAST_ROW]
+    number[HIDDEN] = 0
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
     if env.outlook.settings[0] != Estimate.WALLTIME:
@@ -182,7 +188,7 @@ def _to_next_cycle(env, rules):
     """Show the next arrival of this instant, or let time pass; False where the episode is over."""
     if _show_arrival(env, rules):
         return True
-    while _to_next_question(env, rules, rules.window):
+    while _reject_late(env, rules) and _to_next_question(env, rules, rules.window, True):
         if begin_decision(env.seen, env.cycles):
             note_longest(env)
             return True
@@ -213,12 +219,13 @@ def _to_next_decision(env, rules):
     """Carry a decision out that the cycles know nothing of, and go on to the next one."""
     env.progress.number[STEPS] += 1
     for at in range(env.plan.count[0]):
-        if env.plan.kind[at] == START:
+        if env.plan.kind[at] in (START, REJECT):
             env.cycles.number[LENGTH] -= 1
+        if env.plan.kind[at] == START:
             env.cycles.number[FREE] -= env.state.size[env.plan.job[at]]
             env.cycles.number[BUSY] += env.state.size[env.plan.job[at]]
     place_planned(env, rules, 0)
-    if is_over(env.progress) or not _to_next_question(env, rules, _ALL):
+    if is_over(env.progress) or not _to_next_question(env, rules, _ALL, False):
         return
     begin_decision(env.seen, env.cycles)
     while _show_arrival(env, rules):
@@ -226,8 +233,22 @@ def _to_next_decision(env, rules):
 
 
 @kernel
-def _to_next_question(env, rules, window):
-    """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more."""
+def _reject_late(env, rules):
+    """A decision is made: jobs leave that were too late for it. True."""
+    if rules.rejects_late:
+        reject_hidden(env.state, env.plan, env.progress.number[HIDDEN])
+        ask_when_late(env.state, env.plan, env.progress.number[HIDDEN])
+        env.progress.number[HIDDEN] = 0
+    return True
+
+
+@kernel
+def _to_next_question(env, rules, window, supplied):
+    """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more.
+
+    `supplied` is whether jobs beyond the supply of power make way, and those that are too late are hidden, as a policy
+    does by itself that is one under a supply (`decision.policies.supplied`).
+    """
     world, state, plan, progress = world_of(env), env.state, env.plan, env.progress
     before, idle, watts, switched = state.now[0], 0, 0.0, 0
     if progress.number[TIMED] == 0:  # so that it ends at that very instant
@@ -236,25 +257,54 @@ def _to_next_question(env, rules, window):
     if rules.energy:
         forget_requests(world)
         idle, watts, switched = see_servers(state, env.facts, plan)
-    if not load_reply(world, before):
-        raise InternalError("an environment has no room for a decision")
-    code = advance(world)
-    if code == GROW:
-        raise InternalError("an environment has no room for what happens next")
+    code = _carry_out(env, rules)
+    while supplied and code == ASK and rules.suspends_beyond and runs_beyond(state):
+        clear(plan, state)
+        make_way(state, plan)
+        code = _carry_out(env, rules)
     clear(plan, state)
+    if supplied and code == ASK and rules.rejects_late and is_any_late(state):
+        progress.number[HIDDEN] = set_aside(state, too_late(state))
     if code == ASK and env.outlook.settings[0] != Estimate.WALLTIME:
         look_ahead(state, env.outlook)
     add_time(env, window, state.now[0] - before)
     if rules.energy:
         progress.total[JOULES] = joules_now(world)
         _count_servers(progress, before, state.now[0], idle, watts, switched)
-    if code == ASK and state.now[0] < progress.total[ENDS_AT] - TOLERANCE:
+    over = code == ASK and rules.ends_with_jobs == 1 and _all_are_over(world)
+    if code == ASK and not over and state.now[0] < progress.total[ENDS_AT] - TOLERANCE:
         return True
     if code == ASK:
         begin_decision(env.seen, env.cycles)  # for the last observation
     progress.number[REFUSED_PLAN] = code == BAD_COMMAND
-    progress.number[TERMINATED if rules.drains and code in (DONE, DEADLOCK) else TRUNCATED] = 1
+    over |= rules.ends_with_jobs == 1 and code == DONE
+    over |= rules.drains == 1 and code in (DONE, DEADLOCK)
+    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + progress.number[HIDDEN]):
+        leave_late(env, state.queue[i])
+    progress.number[TERMINATED if over else TRUNCATED] = 1
     return False
+
+
+@kernel
+def _carry_out(env, rules):
+    """Carry the plan out and let time pass; returns a code of `advance`, GROW where the episode must be cut off."""
+    world, state, plan = world_of(env), env.state, env.plan
+    for at in range(plan.count[0] if rules.worth else 0):
+        if plan.kind[at] == REJECT:
+            leave_late(env, plan.job[at])
+    code = advance(world) if load_reply(world, state.now[0]) else GROW
+    if code == GROW and world.sim.number[N_PARTS] + world.sim.number[N_SUSPENDING] == 0:
+        raise InternalError("an environment has no room for what happens next")
+    if rules.worth:
+        add_worth(env)
+    return code
+
+
+@kernel
+def _all_are_over(world):
+    """Whether all jobs have come, and none waits or runs; those that leave now, because they are late, count as over."""
+    count, sim = world.state.count, world.sim
+    return count[N_QUEUED] + count[N_RUNNING] == 0 and sim.workload_at[0] == world.truth.workload_end[0]
 
 
 @kernel
@@ -275,7 +325,7 @@ def _show_arrival(env, rules):
     if job < 0:
         return False
     number = env.progress.number
-    number[ARRIVED] += 1
+    number[ARRIVED] += env.state.part[job] == 0  # what is left of a suspended job came before
     if rules.gives_up and number[ARRIVED] == rules.arrivals:
         number[TRUNCATED] = 1
     env.progress.total[LOAD] += env.state.size[job] * env.state.walltime[job]

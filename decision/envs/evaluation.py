@@ -18,12 +18,13 @@ from decision.policies.plan_check import check_estimate
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
+from decision.policies.supplied import SuppliedPolicy
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 
 from .batch import Batch
 from .environment import Environment, environment_at
 from .episode import run_policy
-from .metrics import TAIL_METRICS, PlacedJobs, episode_tail, placed_jobs, start_times
+from .metrics import TAIL_METRICS, Begun, PlacedJobs, begun_in, episode_tail, placed_jobs
 from .setup import Setup
 
 ChooseAll = Callable[[NDArray[np.float32], NDArray[np.int8]], NDArray[np.integer]]
@@ -38,7 +39,7 @@ def evaluate(
     seed: int = 0,
     first: Sequence[int] | NDArray[np.int64] | None = None,
     placed: list[PlacedJobs] | None = None,
-    began: list[NDArray[np.float64]] | None = None,
+    began: list[Begun] | None = None,
     decide_limit: float = 0.0,
 ) -> dict[str, NDArray[np.float64]]:
     """Metrics of each episode; the episodes depend on nothing but the trace, their number and the seed.
@@ -51,8 +52,7 @@ def evaluate(
         seed: of the episodes' first jobs, and of the policy.
         first: the jobs of the trace with which episodes begin, instead of random ones.
         placed: if given, gets the jobs that each episode placed.
-        began: if given, and it is a policy, gets for each episode when each job that came began, seconds; not finite
-            where it did not.
+        began: if given, and it is a policy, gets for each episode when each job that came began.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
 
     Returns:
@@ -107,7 +107,7 @@ def _run_policy(
     first: NDArray[np.int64],
     seed: int,
     placed: list[PlacedJobs] | None,
-    began: list[NDArray[np.float64]] | None,
+    began: list[Begun] | None,
     decide_limit: float,
 ) -> Table:
     inner = innermost(policy)
@@ -118,6 +118,8 @@ def _run_policy(
     if getattr(policy, "needs_estimate", False):
         for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
             check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
+    if setup.supply is not None and not isinstance(policy, SuppliedPolicy):
+        policy = SuppliedPolicy(policy, setup.supply)
     batch = Batch(setup, 1, 1)
     env, metrics, tails = batch.envs[0], np.zeros((len(first), len(batch.metric_names))), []
     names = _JobIds(env, setup.trace.ids)
@@ -133,7 +135,7 @@ def _run_policy(
         if placed is not None:
             placed.append(placed_jobs(env))
         if began is not None:
-            began.append(start_times(env))
+            began.append(begun_in(env))
     return np.hstack([metrics, tails]), _names(batch)
 
 

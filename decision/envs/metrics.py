@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.jit import kernel
-from decision.model.record import SHORTEST_RUNTIME
+from decision.model.record import SHORTEST_RUNTIME, FinalState
+from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import START
 from decision.schedulers.cycles import BUSY, LENGTH
 from decision.schedulers.progress import (
@@ -29,12 +30,14 @@ from decision.schedulers.progress import (
     TRUNCATED,
     UNSEEN,
     USED,
+    VALUE,
+    VIOLATED,
     WAITED,
     WAITING,
     WORK,
     is_over,
 )
-from decision.state.cluster import N_JOBS
+from decision.state.cluster import ENDED, N_ENDED, N_JOBS
 
 from .environment import Environment
 
@@ -67,6 +70,8 @@ RANGES = {"return": (-math.inf, math.inf), "utilization": (0.0, 1.0), "partial_t
     _DURATION,
     _ARRIVED,
 ) = range(len(EPISODE_METRICS))
+
+_SUCCESS = ENDED + int(FinalState.COMPLETED_SUCCESSFULLY)
 
 
 @kernel
@@ -102,6 +107,28 @@ def add_time(env, window, seconds):
 
 
 @kernel
+def add_worth(env):
+    """Add up what the jobs were worth that have just ended."""
+    state, total = env.state, env.progress.total
+    for i in range(state.count[N_ENDED]):
+        job = state.ended[i]
+        if state.job_state[job] != _SUCCESS:
+            continue
+        total[VALUE] += state.value[job]
+        if state.deadline[job] > 0.0 and state.now[0] > state.deadline[job] + TOLERANCE:
+            total[VIOLATED] += state.value[job]
+
+
+@kernel
+def leave_late(env, job):
+    """A job leaves because it cannot end in time."""
+    state, total = env.state, env.progress.total
+    total[VIOLATED] += state.value[job]
+    total[WAITING] -= state.now[0] - state.submit_time[job]
+    total[LOAD] -= state.size[job] * state.walltime[job]
+
+
+@kernel
 def note_longest(env):
     """A cycle begins: the running maxima."""
     total = env.progress.total
@@ -121,19 +148,20 @@ def place_planned(env, rules, begin):
 def _place(env, rules, job):
     state, number, total = env.state, env.progress.number, env.progress.total
     waited = state.now[0] - state.submit_time[job]
-    run = env.progress.runtime[number[FIRST_ROW] + job]
-    total[PLACED_WAIT] += waited
-    total[WORK] += state.size[job] * run
-    total[LAST_END] = max(total[LAST_END], state.now[0] + run)
-    total[SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
+    if state.part[job] == 0:  # what is left of a suspended job was placed before
+        run = env.progress.runtime[env.sim.truth_of[job]]
+        total[PLACED_WAIT] += waited
+        total[WORK] += state.size[job] * run
+        total[LAST_END] = max(total[LAST_END], state.now[0] + run)
+        total[SLOWDOWN] += max(1.0, (waited + run) / max(run, SHORTEST_RUNTIME))
+        number[PLACED] += 1
     if env.cycles.number[LENGTH] == 0:  # what is left of the sums is rounding
         total[WAITING] = 0.0
         total[LOAD] = 0.0
     else:
         total[WAITING] -= waited
         total[LOAD] -= state.size[job] * state.walltime[job]
-    number[PLACED] += 1
-    if number[PLACED] == rules.jobs:
+    if number[PLACED] == rules.jobs and rules.ends_with_jobs == 0:
         number[TRUNCATED if rules.horizon else TERMINATED] = 1
 
 
@@ -157,18 +185,19 @@ class PlacedJobs(NamedTuple):
 def placed_jobs(env: Environment) -> PlacedJobs:
     """Of an environment whose episode is over and no other has begun."""
     state, start = env.state, start_times(env)
-    placed = np.flatnonzero(np.isfinite(start))
+    placed = np.flatnonzero(np.isfinite(start) & (state.part[: len(start)] == 0))
     return PlacedJobs(state.size[placed], state.walltime[placed], start[placed] - state.submit_time[placed])
 
 
 def episode_tail(env: Environment) -> tuple[float, ...]:
     """The TAIL_METRICS of an environment whose episode is over and no other has begun."""
     begin = start_times(env)
-    submit, size = env.state.submit_time[: len(begin)], env.state.size[: len(begin)]
+    rows = np.flatnonzero(env.state.part[: len(begin)] == 0)
+    begin, submit, size = begin[rows], env.state.submit_time[rows], env.state.size[rows]
     first, last = float(submit.min()), float(submit.max())
     waits = np.where(np.isfinite(begin), begin, env.state.now[0]) - submit
     began = np.flatnonzero(begin <= last)
-    run = env.progress.runtime[env.progress.number[FIRST_ROW] + began]
+    run = env.progress.runtime[env.sim.truth_of[rows[began]]]
     used = float(np.sum(size[began] * np.minimum(run, last - begin[began])))
     room = len(env.cycles.until) * (last - first)
     percentiles = (float(value) for value in np.percentile(waits, (95, 99, 100)))
@@ -176,9 +205,24 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
 
 
 def start_times(env: Environment) -> NDArray[np.float64]:
-    """When each job that has arrived began, seconds; not finite where it still waits."""
+    """When each job that has arrived, or was left of another, began, seconds; not finite where it still waits."""
     state, plan, planned = env.state, env.plan, env.plan.count[0]
-    start = state.start_time[: state.count[N_JOBS]].copy()
+    start, whole = state.start_time[: state.count[N_JOBS]].copy(), state.part[: state.count[N_JOBS]] == 0
     last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
-    start[last[: env.progress.number[PLACED] - np.isfinite(start).sum()]] = state.now[0]
+    start[last[whole[last]][: env.progress.number[PLACED] - np.isfinite(start[whole]).sum()]] = state.now[0]
     return start
+
+
+class Begun(NamedTuple):
+    """When the n jobs of an episode began, in the order of their submission, and what was left of suspended ones."""
+
+    start: NDArray[np.float64]  # (n,) seconds; not finite where it did not
+    rests: NDArray[np.float64]  # (m, 3) of each rest: which of these jobs, which part of it, and seconds likewise
+
+
+def begun_in(env: Environment) -> Begun:
+    """Of an environment whose episode is over and no other has begun."""
+    start = start_times(env)
+    part, row = env.state.part[: len(start)], env.sim.truth_of[: len(start)] - env.progress.number[FIRST_ROW]
+    rest = part > 0
+    return Begun(start[~rest], np.column_stack([row[rest], part[rest], start[rest]]))

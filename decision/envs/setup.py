@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,19 +11,21 @@ from numpy.typing import NDArray
 
 from decision.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
-from decision.engine.options import EngineOptions, check_inputs
-from decision.engine.truth import Names, build_truth
+from decision.engine.options import EngineOptions, check_inputs, events_in_order
+from decision.engine.truth import Names, build_truth, check_events
 from decision.formats import load_platform, load_workload
+from decision.formats.events import load_events
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
 from decision.model.demand import sizes
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.reshape import at_most
-from decision.model.workload import Workload
+from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.policies.outlook import Estimate, OutlookSettings
 from decision.policies.plan_check import check_estimates
-from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes
+from decision.policies.supplied import SupplySettings, check_supply
+from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
 from decision.schedulers.registry import find_observation
 from decision.simulation.misfits import Misfits
 
@@ -73,6 +75,10 @@ class Rules(NamedTuple):
     energy: int  # 1 where energy is simulated, and hosts may sleep
     opens_first: int  # `ChoosingScheduler.opens_first`
     drains: int  # 1: it terminates when nothing can happen any more; 0: that truncates it
+    ends_with_jobs: int  # 1: it terminates when all of its jobs are over
+    worth: int  # 1: what jobs are worth is counted
+    rejects_late: int  # 1: jobs leave that cannot end in time
+    suspends_beyond: int  # 1: jobs beyond the supply of power are suspended
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -86,6 +92,7 @@ class Setup(msgspec.Struct, frozen=True):
     scheduler: ChoosingScheduler
     settings: Any  # the scheduler's
     outlook: OutlookSettings | None = None  # what its kernels expect of jobs; None for walltimes
+    supply: SupplySettings | None = None  # what happens beyond a supply of power and after deadlines
 
 
 def make_setup(
@@ -95,6 +102,7 @@ def make_setup(
     encoder: Encoder | str = "dbf",
     jobs: int | None = -1,
     episodes: Episodes | None = None,
+    events: Sequence[MachineEvent] | Source = (),
     **options: Any,
 ) -> Setup:
     """Read files and check options.
@@ -107,6 +115,7 @@ def make_setup(
         jobs: how many an episode places; None for all of the workload; by default as many as the scheduler's settings
             say.
         episodes: what begins and ends an episode, in place of what the scheduler says.
+        events: a supply of power, or a file of it, for schedulers that know one (``green``).
         options: settings of the scheduler (section ``env`` of its presets), of which schedulers have some:
 
             - ``max_runtime``: seconds that count as 1; by default the longest walltime of the workload;
@@ -138,12 +147,37 @@ def make_setup(
     if episodes is None:
         episodes = scheduler.episodes(settings, workload)
         episodes = msgspec.structs.replace(episodes, jobs=None) if jobs is None else episodes
-    check_inputs(platform, [], [], EngineOptions(energy=scheduler.energy))
-    trace, beginnings, rules = make_episodes(workload, platform, episodes, scheduler, encoder.window)
+    supply = scheduler.supply(settings)
+    events = _read_events(events, workload, cores, scheduler, supply)
+    check_inputs(platform, [], events, EngineOptions(energy=scheduler.energy, forward_unknown_events=bool(events)))
+    check_events(events, cores)
+    trace, beginnings, rules = make_episodes(
+        workload, platform, episodes, scheduler, encoder.window, events=events, supply=supply
+    )
     outlook = scheduler.outlook(settings, encoder)
     if outlook is not None and outlook.estimate == Estimate.GIVEN:
         check_estimates(workload)
-    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, outlook)
+    return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, outlook, supply)
+
+
+def _read_events(
+    events: Sequence[MachineEvent] | Source,
+    workload: Workload,
+    nb_hosts: int,
+    scheduler: Scheduler,
+    supply: SupplySettings | None,
+) -> list[MachineEvent]:
+    """A supply of power in order, which lasts as long as jobs come."""
+    if isinstance(events, str | os.PathLike):
+        events = load_events(events, supply=True)
+    events = events_in_order(events)
+    if events and supply is None:
+        raise ConfigError(f"environments of {scheduler.name} know no supply of power; leave the events out")
+    for event in events:
+        if event.type != POWER_SUPPLY:
+            raise ConfigError(f"environments know events of type {POWER_SUPPLY}, and none of type {event.type}")
+    check_supply(events, nb_hosts, [workload])
+    return events
 
 
 def _refuse_unknown(scheduler: ChoosingScheduler, options: Mapping[str, Any]) -> None:
@@ -192,14 +226,22 @@ def _check_jobs(workload: Workload, platform: Platform) -> None:
 
 
 def make_episodes(
-    workload: Workload, platform: Platform, episodes: Episodes, scheduler: ChoosingScheduler, window: int
+    workload: Workload,
+    platform: Platform,
+    episodes: Episodes,
+    scheduler: ChoosingScheduler,
+    window: int,
+    events: Sequence[MachineEvent] = (),
+    supply: SupplySettings | None = None,
 ) -> tuple[Trace, Beginnings, Rules]:
     """The trace, long enough for the episodes, where they begin, and their rules.
+
+    `supply` is what happens beyond the supply of power that the events are, and after deadlines.
 
     Raises:
         ConfigError: if the engine cannot simulate the workload, or an episode begins at a job that there is not.
     """
-    truth, names = build_truth([workload], [], "training environments have no network")
+    truth, names = build_truth([workload], [events] if events else [], "training environments have no network")
     beginnings = _days(truth, episodes) if episodes.days is not None else _rows(truth, episodes)
     arrivals = max(int((beginnings.last - beginnings.row).max()), 1)
     jobs = len(names) if episodes.jobs is None else episodes.jobs
@@ -216,6 +258,10 @@ def make_episodes(
         energy=int(scheduler.energy),
         opens_first=int(scheduler.opens_first),
         drains=int(episodes.days is not None),
+        ends_with_jobs=int(episodes.ends_with_jobs),
+        worth=int(supply is not None),
+        rejects_late=int(supply is not None and supply.rejects_late),
+        suspends_beyond=int(supply is not None and supply.suspends_beyond),
     )
     pstate = np.array([host.initial_pstate for host in platform.hosts], np.int32)
     trace = _repeated(truth, names, arrivals)

@@ -27,9 +27,12 @@ from decision.model.workload import Workload
 from .checkpoint import Number, open_zip, read_packed
 from .config import TrainConfig
 
-_FORMAT = 1
+_FORMAT = 2
 _HEAD = "choices.json"
-_NUMBERS = {"first": "<i8", "jobs": "<i8", "transitions": "<i8", "wait": "<f8"}  # members, and what they are of
+_NUMBERS = {  # members, and what they are of
+    **{name: "<i8" for name in ("first", "jobs", "transitions", "rests", "origin", "part")},
+    **{"wait": "<f8", "rest_wait": "<f8"},
+}
 _MOST_BYTES = 64 << 20  # of the file
 _MOST_UNPACKED = 256 << 20  # bytes of a member
 _REMEDY = "the file is damaged: copy it again, or collect again"
@@ -137,11 +140,17 @@ def write_choices(
     )
     submit = setup.trace.truth.submit_time
     waits = [each.start - submit[each.first :][: len(each.start)] for each in schedules]
+    rests = np.concatenate([each.rests for each in schedules])
+    came = [submit[each.first + each.rests[:, 0].astype(int)] for each in schedules]
     numbers = {
         "first": np.array([each.first for each in schedules]),
         "jobs": np.array([len(each.start) for each in schedules]),
         "transitions": np.array([each.transitions for each in schedules]),
         "wait": np.maximum(np.concatenate(waits), 0.0),  # less is rounding
+        "rests": np.array([len(each.rests) for each in schedules]),
+        "origin": rests[:, 0],
+        "part": rests[:, 1],
+        "rest_wait": np.maximum(rests[:, 2] - np.concatenate(came), 0.0),  # since the first submission
     }
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as zipped:
@@ -167,8 +176,11 @@ def read_choices(path: Path) -> tuple[Choices, dict[str, NDArray[Any]]]:
     except Exception:  # zipfile raises errors of many kinds for bytes that are damaged
         raise InputError(f"{path}: this is not a file of choices; decision collect makes them") from None
     first, jobs, wait = numbers["first"], numbers["jobs"], numbers["wait"]
-    fits = len(first) == len(jobs) == len(numbers["transitions"]) > 0 and jobs.min() >= 1
-    if head.format != _FORMAT or not fits or int(jobs.astype(object).sum()) != len(wait) or (wait < 0).any():
+    rests, again = numbers["rests"], numbers["rest_wait"]
+    fits = len(first) == len(jobs) == len(rests) == len(numbers["transitions"]) > 0 and jobs.min() >= 1
+    fits = fits and rests.min() >= 0 and len(numbers["origin"]) == len(numbers["part"]) == len(again)
+    fits = fits and int(jobs.astype(object).sum()) == len(wait) and int(rests.astype(object).sum()) == len(again)
+    if head.format != _FORMAT or not fits or (wait < 0).any() or (again < 0).any():
         raise InputError(f"{path}: its numbers do not fit together; {_REMEDY}")
     return head, numbers
 
@@ -199,16 +211,26 @@ def replay_choices(
     ):
         if now != then:
             raise ConfigError(f"{path}: it was collected with another {what}: {then}, now {now}; collect again")
-    begin = np.cumsum(numbers["jobs"]) - numbers["jobs"]
+    return file_facts(path), replay_schedules(setup, _schedules(path, setup, numbers))
+
+
+def _schedules(path: Path, setup: Setup, numbers: Mapping[str, NDArray[Any]]) -> list[Schedule]:
+    """What the numbers of a file are. Raises InputError if an episode has a job that there is not."""
     submit, schedules = setup.trace.truth.submit_time, []
-    for first, at, jobs, transitions in zip(
-        *(each.tolist() for each in (numbers["first"], begin, numbers["jobs"], numbers["transitions"])), strict=True
-    ):
+    columns = (numbers[name].tolist() for name in ("first", "jobs", "transitions", "rests"))
+    at = rest = 0
+    for first, jobs, transitions, rests in zip(*columns, strict=True):
+        own, parts = slice(at, at + jobs), slice(rest, rest + rests)
+        at, rest = own.stop, parts.stop
+        origin = numbers["origin"][parts]
         if not 0 <= first < setup.trace.jobs or first + jobs > len(submit):
             raise InputError(f"{path}: an episode begins with job {first:,}, which there is not; {_REMEDY}")
-        start = submit[first : first + jobs] + numbers["wait"][at : at + jobs]
-        schedules.append(Schedule(first, start, transitions))
-    return file_facts(path), replay_schedules(setup, schedules)
+        if ((origin < 0) | (origin >= jobs)).any():
+            raise InputError(f"{path}: an episode has what is left of a job that it does not have; {_REMEDY}")
+        start = submit[first : first + jobs] + numbers["wait"][own]
+        begun = submit[first + origin] + numbers["rest_wait"][parts]
+        schedules.append(Schedule(first, start, transitions, np.column_stack([origin, numbers["part"][parts], begun])))
+    return schedules
 
 
 def _member(zipped: zipfile.ZipFile, name: str) -> bytes:

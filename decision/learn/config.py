@@ -28,8 +28,10 @@ Widths = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=8192)], ...], msgs
 class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An actor and a critic; `decision.learn.networks` has the kinds."""
 
-    kind: Literal["mlp", "jobs", "priority", "fcn", "cnn", "gru"] = "jobs"
-    hidden: Widths = (32,)  # of layers; the one width of jobs; channels of cnn's two; units of gru, and of a layer
+    kind: Literal["mlp", "jobs", "priority", "fcn", "cnn", "gru", "image"] = "jobs"
+    hidden: Widths = (
+        32,
+    )  # of layers; the one width of jobs; channels of the two of cnn or image; units of gru, and of a layer
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):
@@ -378,8 +380,9 @@ def check_network(config: TrainConfig, where: str) -> None:
     if network.kind == "gru" and len(network.hidden) != 2:
         found = f"network.hidden is {list(network.hidden)}"
         raise ConfigError(f"{where}: {found}: the network gru has two widths, of its GRUs and of the layer after them")
-    if network.kind == "cnn" and len(network.hidden) != 2:
-        raise ConfigError(f"{where}: network.hidden is {list(network.hidden)}: the network cnn has two convolutions")
+    if network.kind in ("cnn", "image") and len(network.hidden) != 2:
+        found = f"network.hidden is {list(network.hidden)}"
+        raise ConfigError(f"{where}: {found}: the network {network.kind} has two convolutions")
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,7 +5,8 @@ jobs of the window, so that what is learned about a job holds wherever in the wi
 grow with the window's. `PriorityNetwork` is RLScheduler's: it shares one network, too, but a job's is all that it
 sees. `Mlp` takes any observation as one vector: DBF's paper has it, SchedInspector's, and with tanh that of neural
 annealing, whose `Convolutions` slide along the hosts of a sequence. `RecurrentNetwork` reads the three sequences of
-DeepScheduling, of which `MinutesNetwork` sees the jobs as `JobsNetwork` does.
+DeepScheduling, of which `MinutesNetwork` sees the jobs as `JobsNetwork` does. So does `PoolNetwork` those of Launchpad,
+whose image is for `ImageNetwork`.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from decision.model.errors import ConfigError
 from decision.placement.repair import NETWORK, Repair
-from decision.schedulers.base import Layout, Sequences
+from decision.schedulers.base import Image, Layout, Layouts, Pool, Sequences
 from decision.schedulers.window import JOB_FEATURES
 
 from .config import NetworkConfig
@@ -147,14 +148,18 @@ class JobsNetwork(Network):
     def __init__(self, layout: Layout, width: int) -> None:
         super().__init__()
         self.layout = layout
-        self.nb_cluster = (_QUANTILES if layout.by_core else layout.cluster) + 2
-        self.cluster = _linear(self.nb_cluster, width)
-        self.job = _linear(_JOB, width)
+        self._share(layout.window, _JOB, (_QUANTILES if layout.by_core else layout.cluster) + 2, 1, width)
+
+    def _share(self, jobs: int, features: int, cluster: int, more: int, width: int) -> None:
+        """Make the layers: for so many jobs with so many features each, beside a cluster, and `more` other actions."""
+        self.nb_jobs, self.nb_features, self.nb_cluster = jobs, features, cluster
+        self.cluster = _linear(cluster, width)
+        self.job = _linear(features, width)
         self.context = _linear(3 * width, width)
         self.job_again = _linear(width, width)
         self.context_again = _linear(width, width)
         self.score = _linear(width, 1, gain=0.01)
-        self.forward_score = _linear(width, 1, gain=0.01)
+        self.forward_score = _linear(width, more, gain=0.01)
         self.critic = _perceptron((width, width, 1), last_gain=1.0)
 
     def prepare(self, observation: Floats) -> Floats:
@@ -195,26 +200,87 @@ class JobsNetwork(Network):
 
     @property
     def last_layers(self) -> tuple[nn.Linear, ...]:
-        """Those of jobs, and of going forward."""
+        """Those of jobs, and of the other actions."""
         return self.score, self.forward_score
 
     def _look(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """What is thought of each job, (n, M, width), and of all, (n, width)."""
         cluster = torch.relu(self.cluster(features[:, : self.nb_cluster]))
-        jobs = features[:, self.nb_cluster :].unflatten(1, (self.layout.window, _JOB))
+        jobs = features[:, self.nb_cluster :].unflatten(1, (self.nb_jobs, self.nb_features))
         jobs = torch.relu(self.job(jobs) + cluster.unsqueeze(1))
         context = torch.cat([cluster, jobs.mean(1), jobs.amax(1)], 1)
         return jobs, torch.relu(self.context(context))
 
     def _logits(self, jobs: Tensor, context: Tensor, mask: Tensor) -> Tensor:
         """Scores of the jobs that can start: in a busy cluster they are few, and the rest need not be computed."""
-        row, slot = mask[:, :-1].nonzero(as_tuple=True)
-        place = row * self.layout.window + slot
+        row, slot = mask[:, : self.nb_jobs].nonzero(as_tuple=True)
+        place = row * self.nb_jobs + slot
         startable = self.job_again(jobs.flatten(0, 1).index_select(0, place))
         again = torch.relu(startable + self.context_again(context).index_select(0, row))
         scores = context.new_zeros(jobs.shape[0] * jobs.shape[1])
         scores = scores.index_copy(0, place, self.score(again).squeeze(-1).to(scores.dtype))
         return torch.cat([scores.view(jobs.shape[:2]), self.forward_score(context)], 1)
+
+
+class PoolNetwork(JobsNetwork):
+    """`JobsNetwork` for observations that need no preparation, with more actions than one beside the jobs.
+
+    Args:
+        pool: the layout of the observation.
+        width: of every layer.
+    """
+
+    def __init__(self, pool: Pool, width: int) -> None:
+        Network.__init__(self)
+        self._share(pool.jobs, pool.features, pool.cluster, pool.more, width)
+
+    def prepare(self, observation: Floats) -> Floats:
+        """As it is."""
+        return observation
+
+
+class ImageNetwork(Mlp):
+    """Launchpad's three networks: two convolutions and a layer beside one for the other numbers, and 256 units twice.
+
+    The paper names them and no sizes. Ours: 3 x 3 with strides 1 and 2, 128 + 128 units, merged into 256; the critic is
+    another of the same shape.
+
+    Args:
+        image: the layout of the observation.
+        actions: how many there are.
+        channels: of the two convolutions.
+    """
+
+    def __init__(self, image: Image, actions: int, channels: tuple[int, int]) -> None:
+        nn.Module.__init__(self)
+        self.policy = self._sequence(image, channels, actions, last_gain=0.01)
+        self.critic = self._sequence(image, channels, 1, last_gain=1.0)
+
+    def _sequence(self, image: Image, channels: tuple[int, int], outputs: int, last_gain: float) -> nn.Sequential:
+        merge = (nn.ReLU(), _linear(256, 256), nn.ReLU(), _linear(256, 256), nn.ReLU())
+        return nn.Sequential(_ImageReader(image, channels), *merge, _linear(256, outputs, last_gain))
+
+
+class _ImageReader(nn.Module):
+    """What is thought of the image, and of the other numbers: (n, 256)."""
+
+    def __init__(self, image: Image, channels: tuple[int, int]) -> None:
+        super().__init__()
+        (layers, rows, columns), self.image = image.shape, image
+        cells = channels[1] * ((rows + 1) // 2) * ((columns + 1) // 2)
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(layers, channels[0], 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels[0], channels[1], 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            _linear(cells, 128),
+        )
+        self.numbers = _linear(image.more, 128)
+
+    def forward(self, features: Tensor) -> Tensor:
+        cells = features[:, : -self.image.more].unflatten(1, self.image.shape)
+        return torch.cat([self.convolutions(cells), self.numbers(features[:, -self.image.more :])], 1)
 
 
 class MinutesNetwork(JobsNetwork):
@@ -332,16 +398,14 @@ class PriorityNetwork(Network):
         return (cast(nn.Linear, self.priority[-1]),)
 
 
-def untrained_network(
-    config: NetworkConfig, inputs: int, actions: int, layout: Layout | Sequences | None, seed: int
-) -> Network:
+def untrained_network(config: NetworkConfig, inputs: int, actions: int, layout: Layouts | None, seed: int) -> Network:
     """As `make_network`, with weights drawn from a seed; torch's only generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make_network(config, inputs, actions, layout)
 
 
-def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layout | Sequences | None) -> Network:
+def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layouts | None) -> Network:
     """The network of a config, with weights from torch's generator.
 
     Raises:
@@ -359,9 +423,16 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
         if config.kind == "gru":
             return RecurrentNetwork(layout, actions, (config.hidden[0], config.hidden[1]))
         return MinutesNetwork(layout, config.hidden[0])
-    if layout is None:
+    if isinstance(layout, Image) and config.kind == "image":
+        return ImageNetwork(layout, actions, (config.hidden[0], config.hidden[1]))
+    if isinstance(layout, Pool) and config.kind == "jobs":
+        return PoolNetwork(layout, config.hidden[0])
+    if config.kind == "image":
+        raise ConfigError("network.kind is image: that needs an image; choose env.observation=image")
+    if not isinstance(layout, Layout):
         raise ConfigError(
-            "network.kind is jobs: that needs a cluster and then jobs one by one; choose env.cluster=pools or another"
+            "network.kind is jobs: that needs a cluster and then jobs one by one; choose env.cluster=pools, env.observation=compact, "
+            "or another network"
         )
     return JobsNetwork(layout, config.hidden[0])
 

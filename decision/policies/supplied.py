@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.jit import kernel
+from decision.model.demand import submit_times
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
@@ -103,8 +104,10 @@ class SuppliedPolicy(AroundPolicy):
 
 
 def supplied(policy: Policy) -> SuppliedPolicy:
-    """The policy under a supply and deadlines, as its options say or by default."""
-    return policy if isinstance(policy, SuppliedPolicy) else SuppliedPolicy(policy, SupplySettings())
+    """The policy under a supply and deadlines, as its options say, or as it was learned, or by default."""
+    if isinstance(policy, SuppliedPolicy):
+        return policy
+    return SuppliedPolicy(policy, getattr(innermost(policy), "supply", None) or SupplySettings())
 
 
 def has_supply(events: Iterable[MachineEvent]) -> bool:
@@ -136,6 +139,26 @@ def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Seq
             raise ConfigError(f"{workload.path or workload.name}: {cannot_be_cut(job.id, job.profile)}; {_NOT_CUT}")
 
 
+def check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Sequence[Workload]) -> None:
+    """Refuse a supply of more hosts than there are, and one that ends before the jobs have come.
+
+    Raises:
+        ConfigError: naming the number of hosts, or both times.
+    """
+    supply = [event for event in events if event.type == POWER_SUPPLY]
+    if not supply:
+        return
+    most = max(supply, key=lambda event: event.hosts[0])
+    if most.hosts[0] > nb_hosts:
+        what = f"{POWER_SUPPLY} at t={most.timestamp:.12g} s has {most.hosts[0]} hosts, and the platform has {nb_hosts}"
+        raise ConfigError(f"{what}; make the supply for this platform")
+    last = max((float(submit_times(workload).max()) for workload in workloads if workload.jobs), default=0.0)
+    end = max(event.timestamp for event in supply)
+    if end < last:
+        what = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
+        raise ConfigError(f"{what}; make it longer (decision workload supply makes one for a workload)")
+
+
 def refuse_bound(policy: Policy) -> None:
     """Refuse a policy that gives jobs hosts before they are awake: under a supply they may have no power then.
 
@@ -164,8 +187,22 @@ def too_late(state):
     queue = state.queue[: state.count[N_QUEUED]]
     late = np.zeros(len(queue), np.bool_)
     for i in range(len(queue)):
-        late[i] = state.now[0] > latest_start(state, queue[i]) + TOLERANCE
+        late[i] = _is_late(state, queue[i])
     return late
+
+
+@kernel
+def is_any_late(state):
+    """Whether one of the queue's jobs can no longer end in time."""
+    for i in range(state.count[N_QUEUED]):
+        if _is_late(state, state.queue[i]):
+            return True
+    return False
+
+
+@kernel
+def _is_late(state, job):
+    return state.now[0] > latest_start(state, job) + TOLERANCE
 
 
 @kernel

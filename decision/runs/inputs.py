@@ -12,10 +12,10 @@ from decision.formats import load_events, load_platform, write_workload
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
-from decision.model.demand import submit_times
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
+from decision.model.workload import MachineEvent, Workload
+from decision.policies.supplied import check_supply
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,24 +61,8 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
-    _check_supply(events, len(platform.hosts), workloads)
+    check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
-
-
-def _check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Sequence[Workload]) -> None:
-    """Refuse a supply of more hosts than there are, and one that ends before the jobs have come."""
-    supply = [event for event in events if event.type == POWER_SUPPLY]
-    if not supply:
-        return
-    most = max(supply, key=lambda event: event.hosts[0])
-    if most.hosts[0] > nb_hosts:
-        what = f"{POWER_SUPPLY} at t={most.timestamp:.12g} s has {most.hosts[0]} hosts, and the platform has {nb_hosts}"
-        raise ConfigError(f"{what}; make the supply for this platform")
-    last = max((float(submit_times(workload).max()) for workload in workloads if workload.jobs), default=0.0)
-    end = max(event.timestamp for event in supply)
-    if end < last:
-        what = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
-        raise ConfigError(f"{what}; make it longer (decision workload supply makes one for a workload)")
 
 
 def input_files(inputs: Inputs) -> list[InputFacts]:

@@ -30,6 +30,7 @@ observations computed from `ClusterView` in Python (200 times slower); one cycle
 from . import (  # each registers its record
     dbf,
     deepscheduling,
+    green,
     inspector,
     learned,
     packing,
@@ -53,6 +54,7 @@ __all__ = [
     "dbf",
     "deepscheduling",
     "find_scheduler",
+    "green",
     "inspector",
     "learned",
     "make_encoder",

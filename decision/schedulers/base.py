@@ -22,6 +22,7 @@ from decision.model.workload import Workload
 from decision.policies.outlook import Correction, Estimate, OutlookSettings
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.prepared import CompiledPolicy
+from decision.policies.supplied import SupplySettings
 from decision.state.cluster import ClusterState, PlatformFacts
 
 from .cycles import Cycles
@@ -146,6 +147,11 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Jobs of the queue that are seen."""
         return 0
 
+    @property
+    def suspends(self) -> bool:
+        """Whether running jobs may be suspended."""
+        return False
+
     def new_memory(self, state: ClusterState) -> Bundle:
         """The memory of the scheduler's kernels before a run, with room for every job of `state`."""
         return _NoMemory()
@@ -207,11 +213,30 @@ class Sequences(NamedTuple):
     snapshots: tuple[int, int]  # the oldest first
 
 
+class Pool(NamedTuple):
+    """What stands where in an observation: first the cluster, then jobs with as many numbers each."""
+
+    cluster: int  # numbers about the cluster
+    jobs: int  # actions 0 to jobs - 1 start them
+    features: int  # numbers of a job
+    more: int  # actions after these
+
+
+class Image(NamedTuple):
+    """An observation that is an image, and then other numbers."""
+
+    shape: tuple[int, int, int]  # channels, rows, columns
+    more: int  # other numbers
+
+
+Layouts = Layout | Sequences | Pool | Image
+
+
 class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     """What begins and ends an episode.
 
-    It begins on an idle cluster, and terminates when `jobs` jobs have been placed, unless that is a `horizon`. All
-    else cuts it off (truncates): it could have gone on.
+    It begins on an idle cluster, and terminates when `jobs` jobs have been placed, unless that is a `horizon`, or they
+    must be over (`ends_with_jobs`). All else cuts it off (truncates): it could have gone on.
 
     A day terminates when nothing can happen any more: all jobs are over, and all servers asleep. A random one is
     of one of the groups that there are (`decision.model.dates.sequential_groups`), and then any of its days.
@@ -225,6 +250,7 @@ class Episodes(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = np.inf  # after which it is cut off
     steps: int | None = None  # choices after which it is cut off; None: as many as can be
     steps_end: bool = False  # whether it terminates then, which is part of what is learned, and is not cut off
+    ends_with_jobs: bool = False  # whether it terminates when all of its jobs are over, not when they were placed
     days: tuple[BusyDay, ...] | None = None  # each an episode of its own, as `decision.model.dates.of_day` has it
 
 
@@ -245,6 +271,7 @@ class Scheduler:
     curves: ClassVar[tuple[str, ...]] = (  # metrics that a training shows
         *("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown"),
     )
+    validated: ClassVar[tuple[str, ...]] = ("waiting_time", "bounded_slowdown")  # metrics of validations
     former_settings: ClassVar[Mapping[str, Any]] = {}  # of checkpoints up to format 2, which did not say them
     model_summary: ClassVar[str] = ""  # the line of a model that ships; names of settings in braces
 
@@ -270,6 +297,8 @@ class ChoosingScheduler(Scheduler):
     env_options: ClassVar[Mapping[str, Any]] = {}  # of the environment, where they are not the defaults of Settings
     observations: ClassVar[Mapping[str, Mapping[str, Any]]]  # name of each encoder, and settings that it stands for
     encoder_type: ClassVar[type[Encoder]]
+    needs_value: ClassVar[bool] = False  # whether jobs must say what they are worth
+    needs_qos: ClassVar[bool] = False  # and their quality of service
     metrics: ClassVar[tuple[str, ...]] = ()  # its own, besides `decision.envs.EPISODE_METRICS`
     energy: ClassVar[bool] = False  # whether its environments simulate energy, and hosts that sleep
     draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.learn.actor`)
@@ -307,13 +336,17 @@ class ChoosingScheduler(Scheduler):
         """Numbers for the kernel `reward`: `EpisodeProgress.parameters`."""
         return ()
 
-    def layout(self, encoder: Any) -> Layout | Sequences | None:
+    def layout(self, encoder: Any) -> Layouts | None:
         """Where the cluster and the jobs are in an observation, for networks that want to know."""
         return None
 
     def outlook(self, settings: Any, encoder: Encoder) -> OutlookSettings | None:
         """How long jobs are expected to run; None: for their walltimes."""
         return settings.outlook if isinstance(settings, ExpectingSettings) else None
+
+    def supply(self, settings: Any) -> SupplySettings | None:
+        """What happens beyond a supply of power and after deadlines; None: neither counts in its environments."""
+        return None
 
     def read_options(self, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Settings, and what of the options of an environment is none.

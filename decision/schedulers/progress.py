@@ -14,7 +14,8 @@ LAST_ROW = 6  # one past the last row of the trace that may come
 TIMED = 7  # 1 once the engine was asked to stop at ENDS_AT
 REFUSED_PLAN = 8  # 1 once a plan could not be carried out
 SWITCHED = 9  # servers that were asked to wake or to sleep since COUNTED
-N_NUMBERS = 10
+HIDDEN = 10  # jobs that are too late to end in time, and leave with this decision
+N_NUMBERS = 11
 
 # EpisodeProgress.total
 RETURN = 0  # sum of rewards
@@ -42,7 +43,10 @@ LAST_END = 17  # seconds: when the last of them ends
 COUNTED = 18  # seconds: from when on they are counted
 IDLE_SERVERS = 19  # server-seconds in which all of a server was awake and nothing ran on it
 WASTED = 20  # joules of these, and of servers that woke or fell asleep
-N_TOTALS = 21
+# and of jobs, where it counts what they are worth
+VALUE = 21  # of the jobs that ended
+VIOLATED = 22  # value of the jobs that ended after their deadlines, or left because they could not end before them
+N_TOTALS = 23
 
 
 class EpisodeProgress(Bundle):

@@ -7,6 +7,8 @@ what a command starts begins after that. When the mailbox is empty and the decis
 logged becomes one question.
 """
 
+import numpy as np
+
 from decision.jit import inlined, kernel
 from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
@@ -61,10 +63,13 @@ def begin(world):
 def rewind(world, pstates, energy, first, last, clock):
     """An idle cluster at `clock` seconds, to which jobs `first` <= t < `last` of the truth's only workload will come.
 
-    Hosts are in the pstates (H,); `energy` is whether energy is simulated. The same arrays simulate another run, and
-    nothing is allocated. For runs without external events, traces and dynamic jobs. The first question is open then.
+    Hosts are in the pstates (H,); `energy` is whether energy is simulated. Of the truth's only list of external events,
+    which may be empty, come the last one that is over by then, and those after it. The same arrays simulate another
+    run, and nothing is allocated. For runs without traces, and without jobs that the decision process registers. The
+    first question is open then.
     """
-    sim = world.sim
+    sim, restart = world.sim, world.sim.real[a.RESTART]
+    _forget_kills(world)
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
     sim.number[:] = 0
     sim.number[a.ENERGY_ON] = energy
@@ -83,10 +88,24 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.real[a.FIRST_JOULES] = -1.0
     sim.real[a.LAST_JOULES] = -1.0
     sim.real[a.SIM_NOW] = clock
+    sim.real[a.RESTART] = restart
     sim.workload_at[0] = first
     sim.workload_sent[0] = first
     world.truth.workload_end[0] = last
+    if len(sim.list_at) > 0:
+        sim.list_at[0] = max(np.searchsorted(world.truth.event_time, clock, side="right") - 1, 0)
+        sim.list_sent[0] = sim.list_at[0]
     begin(world)
+
+
+@kernel
+def _forget_kills(world):
+    """No job was killed, and none is what was left of another."""
+    sim = world.sim
+    for i in range(sim.number[a.N_KILL_JOBS]):
+        sim.kill_state[sim.kill_job[i]] = a.NOT_KILLED
+    if sim.number[a.N_PARTS] > 0:
+        sim.rest[: world.state.count[N_JOBS]] = 0.0
 
 
 @kernel

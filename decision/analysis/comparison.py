@@ -124,7 +124,7 @@ def _scores(outcomes: Sequence[MeasuredRun], workloads: Sequence[str], name: str
     ]
     scores = np.array(columns).T
     if np.isnan(scores).any():
-        needs_energy = "energy" in metric.name or metric.name == "switches"
+        needs_energy = "energy" in metric.name or metric.name in ("switches", "waste_bound")
         advice = "simulate energy, or choose other metrics" if needs_energy else "choose other metrics"
         raise ConfigError(
             f"metric {metric.name} has no value in some run of {name}; {advice}",

@@ -13,7 +13,7 @@ from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable
 from decision.model.topology import FatTree
 
 from . import metrics as m
-from .energy import EnergySplit, count_switches, split_energy
+from .energy import EnergySplit, count_switches, split_energy, waste_bound
 from .worth import grid_time, join_parts, total_value, value_share, violations
 
 
@@ -59,6 +59,7 @@ METRICS: dict[str, Metric] = {
         Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
         Metric("energy_waste", _JOULES, "lower", "idle + switching energy"),
+        Metric("waste_bound", _JOULES, "lower", "least waste of any shutdown with the same starts, known before"),
         Metric("switches", "", "lower", "hosts, or servers of several hosts, asked to change pstate"),
         Metric(
             "prediction_error", _SECONDS, "lower", "mean distance of expected from real run times, with estimate=..."
@@ -109,6 +110,7 @@ _DEFINED_IN: dict[str, object] = {
     "idle_energy": EnergySplit,
     "switching_energy": EnergySplit,
     "energy_waste": EnergySplit.waste,
+    "waste_bound": waste_bound,
 }
 
 
@@ -220,5 +222,6 @@ def _of_energy(record: RunRecord, platform: Platform, begin: float | None) -> di
         "idle_energy": split.idle,
         "switching_energy": split.switching,
         "energy_waste": split.waste,
+        "waste_bound": waste_bound(record, platform, begin),
         "switches": count_switches(record, platform, begin),
     }

@@ -168,7 +168,8 @@ def compare_command(
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
     hops, stretch, wait_over_walltime, rejected, prediction_error, underpredicted,
     corrections, broken, value, value_share, violations, grid; with --energy also
-    energy, idle_energy, switching_energy, energy_waste, switches.
+    energy, idle_energy, switching_energy, energy_waste, waste_bound,
+    switches.
 
     Examples:
 

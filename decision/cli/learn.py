@@ -360,7 +360,7 @@ def _evaluate_days(
     )
     with tempfile.TemporaryDirectory(prefix="decision-") as folder, counting("runs") as show:
         outcomes = run_comparison(plan, Path(folder), processes=available_cores(), progress=show)
-    energetic = [METRICS[name] for name in ("energy_waste", "switches") if inputs.energy]
+    energetic = [METRICS[name] for name in ("energy_waste", "waste_bound", "switches") if inputs.energy]
     metrics = [*default_metrics(outcomes), *energetic]
     if output is not None:
         columns = {

@@ -35,7 +35,7 @@ thread: the forward pass written again in numpy would save a tenth of a millisec
 time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
 from decision.placement.repair import Repair
-from decision.policies.catalogue import PolicyLine
+from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
 from decision.policies.registry import PolicySource
@@ -64,16 +64,28 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
     """The policy of a checkpoint, named by its file, or of a shipped one.
 
     Raises:
-        ConfigError: if torch is not installed, or there are options: it has none.
+        ConfigError: if torch is not installed, or for an option that it does not have, or a value that does not fit.
         InputError: if the file is not a checkpoint that this package can use.
     """
-    refuse_unknown(name, options, ())
+    refuse_unknown(name, options, (line.name for line in checkpoint_options(name)))
     require_learning()
     from .deploy import learned_policy
 
     checkpoint = find_checkpoint(name)
     assert checkpoint is not None
-    return learned_policy(checkpoint)
+    return learned_policy(checkpoint, options)
+
+
+def checkpoint_options(name: str) -> Sequence[OptionLine]:
+    """The options of the policy of a checkpoint that is there; of any other none."""
+    from decision.schedulers import find_scheduler
+
+    from .checkpoint import read_manifest
+
+    checkpoint = find_checkpoint(name)
+    if checkpoint is None or not checkpoint.exists():
+        return ()
+    return getattr(find_scheduler(read_manifest(checkpoint).config.scheduler), "options", ())
 
 
 def read_repair(name: str) -> tuple[Repair, int]:
@@ -157,4 +169,4 @@ def shipped_policies() -> Iterator[PolicyLine]:
     yield PolicyLine("FILE.ckpt", "what decision train has learned")
 
 
-LEARNED = PolicySource(("*.ckpt", *SHIPPED), load_policy, shipped_policies)
+LEARNED = PolicySource(("*.ckpt", *SHIPPED), load_policy, shipped_policies, options=checkpoint_options)

@@ -1,6 +1,8 @@
 """Learned policies where policies run: from a checkpoint to choices."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -49,12 +51,13 @@ class LearnedPolicy(ChoosingPolicy):
         self.actor.reset(seed)
 
 
-def learned_policy(path: Path) -> Policy:
-    """The policy of a checkpoint; torch computes in one thread from now on.
+def learned_policy(path: Path, options: Mapping[str, Any] | None = None) -> Policy:
+    """The policy of a checkpoint, with options that its scheduler knows; torch computes in one thread from now on.
 
     Raises:
         InputError: if the file is not a checkpoint, or damaged.
-        ConfigError: if its encoder is of another version than ours, or does not fit the rest of the manifest.
+        ConfigError: if its encoder is of another version than ours, or does not fit the rest of the manifest; or for an
+            option's value that does not fit.
     """
     manifest, weights = read_checkpoint(path)
     scheduler = find_scheduler(manifest.config.scheduler)
@@ -66,7 +69,9 @@ def learned_policy(path: Path) -> Policy:
         sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
         raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")
     tensors = load_tensors(str(path), weights, {"weights": scheduler.weights}, torch.float64)
-    return scheduler.policy(tensors["weights"].numpy(), path.name)
+    return scheduler.policy(
+        tensors["weights"].numpy(), path.name, **(options or {})
+    )  # none, but of those that know some
 
 
 def repair_of(path: Path) -> tuple[Repair, RepairEncoder]:

@@ -85,7 +85,7 @@ class EvolutionLearner:
 
     def iterate(self) -> dict[str, float]:
         """A generation."""
-        first = self._rows[self._rng.integers(len(self._rows), size=self._evolve.sequences)]
+        first = self._draw()
         candidates = self._evolution.ask(self._rng)
         costs, means = self._judge(candidates, first)
         self._evolution.tell(costs)
@@ -97,6 +97,10 @@ class EvolutionLearner:
             "best_reward": -float(costs.min()),
             "spread": self._evolution.spread,
         }
+
+    def _draw(self) -> NDArray[np.int64]:
+        """Rows with which the sequences of a generation begin."""
+        return self._rows[self._rng.integers(len(self._rows), size=self._evolve.sequences)]
 
     def _judge(
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]

@@ -22,6 +22,7 @@ from decision.model.workload import Workload
 from decision.policies.policy import Policy
 from decision.room import check_memory
 from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
+from decision.schedulers.joint import Joint
 from decision.schedulers.prices import Prices
 
 from . import find_checkpoint
@@ -29,6 +30,7 @@ from .checkpoint import Manifest
 from .choices import replay_choices
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
+from .joint_learner import JointEvolution
 from .prices_learner import PricesEvolution
 from .training import Algorithm, Report, Training, run_training
 from .validation import Validation
@@ -106,8 +108,9 @@ def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) ->
     platform, workload = inputs.platform, inputs.workload
     if inputs.data is not None and not config.learn.replays:
         raise ConfigError(f"{config.algorithm} does not learn from recorded choices; leave them out", field="data")
-    if isinstance(scheduler, Prices):
-        learn = partial(PricesEvolution, scheduler=scheduler, platform=platform, workload=workload)
+    if isinstance(scheduler, Prices | Joint):
+        evolution: Any = PricesEvolution if isinstance(scheduler, Prices) else JointEvolution
+        learn = partial(evolution, scheduler=scheduler, platform=platform, workload=workload)
         return _Learning(learn, dict(scheduler.sees), lambda _: {})
     setup = make_training_setup(scheduler, config, workload, platform)
     module, _, name = config.learn.learner.partition(":")

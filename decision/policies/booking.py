@@ -124,11 +124,12 @@ def sleep_due(state, facts, booking, plan, timeout):
             for i in range(facts.server_begin[server], facts.server_begin[server + 1]):
                 insert_interval(wanted, facts.server_host[i], facts.server_host[i])
     switch_off(state, facts, plan, wanted)
-    _rank_hosts(state, facts, booking, wanted)
+    rank_hosts(state, facts, booking, wanted)
 
 
 @kernel
-def _rank_hosts(state, facts, booking, dozing):
+def rank_hosts(state, facts, booking, dozing):
+    """Say when each host could compute, and which servers are woken; the plan puts the hosts of a bitmap to sleep."""
     booking.woken[:] = 0
     for host in range(len(booking.rank)):
         what, rank = state.host_state[host], _NEVER
@@ -176,7 +177,12 @@ def pick(facts, booking, plan, size, packs, wakes, picked):
         pick_fullest(facts, plan.free, min(size, free), picked)
     else:
         _pick_lowest(plan.free, min(size, free), picked)
-    left = size - min(size, free)
+    return pick_asleep(facts, booking, size - min(size, free), wakes, picked)
+
+
+@kernel
+def pick_asleep(facts, booking, left, wakes, picked):
+    """Put `left` more hosts into the bitmap that are not awake: `pick` after those that are; whether that many."""
     for rank in range(WAKING, DOZING + 1):
         for host in range(len(booking.rank)):
             is_one = booking.rank[host] == rank and booking.bound_to[host] < 0

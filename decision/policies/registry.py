@@ -69,6 +69,7 @@ class PolicySource(NamedTuple):
     load: Loader  # makes a policy from its name and options
     lines: Callable[[], Iterable[PolicyLine]]  # of the catalogue
     answers_messages: bool = False  # what `load` makes is a `MessageAgent`
+    options: Callable[[str], Iterable[OptionLine]] = lambda _: ()  # of the policy of a name
 
 
 class MessageAgent(Protocol):
@@ -235,8 +236,8 @@ def list_options(name: str) -> list[OptionLine]:
         return [line._replace(default=chosen.get(line.name, line.default)) for line in list_options(name)]
     slots = split_name(name)
     source = _source_of(name)
-    if source is not None:  # a checkpoint has no other; those of pybatsim's schedulers are their own
-        return [] if source.answers_messages else [*ESTIMATES, *SUPPLY, GUARD]
+    if source is not None:  # those of pybatsim's schedulers are their own
+        return [] if source.answers_messages else [*source.options(name), *ESTIMATES, *SUPPLY, GUARD]
     if slots is not None:
         return [*composed_options(*slots), *ESTIMATES, *SUPPLY, GUARD]
     return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, *SUPPLY, GUARD]

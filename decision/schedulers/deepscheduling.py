@@ -23,6 +23,7 @@ from decision.state.cluster import ClusterState, nb_hosts
 
 from . import deepscheduling_kernels as kernels
 from .base import ChoosingScheduler, Encoder, Episodes, Sequences
+from .confidence import longer_confidence, new_confidence
 from .deepscheduling_kernels import JOB_NUMBERS, SEEN, SNAPSHOT_NUMBERS, WIDTH, DeepSchedulingMemory
 from .registry import register
 from .window import Count, check_scale, longest_walltime
@@ -88,7 +89,6 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
         jobs, setting, at = len(state.size), np.zeros(kernels.N_SETTINGS), np.zeros(kernels.N_TIMES)
         setting[[kernels.LONGEST, kernels.TIMEOUT, kernels.MASKED]] = self.max_runtime, self.timeout, self.masked
         at[[kernels.NEXT, kernels.LAST]] = -np.inf
-        places = 1 << (2 * jobs).bit_length()
         return DeepSchedulingMemory(
             **new_booking(nb_hosts(state)),
             setting=setting,
@@ -98,24 +98,14 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
             agenda=np.zeros(SEEN, np.int32),
             agenda_end=np.zeros(SEEN),
             snapshot=np.zeros(SEEN * SNAPSHOT_NUMBERS, np.float32),
-            user=np.full(places, -1, np.int32),
-            last=np.zeros(places, np.int32),
-            confidence=np.zeros(places),
-            previous=np.full(jobs, -1, np.int32),
+            **new_confidence(jobs),
         )
 
     def with_room(self, memory: Any, state: ClusterState) -> Bundle:
         """The same memory with room for every job of `state`."""
         if len(memory.previous) >= len(state.size):
             return memory
-        longer = self.new_memory(state)
-        longer.previous[: len(memory.previous)] = memory.previous
-        for at in np.flatnonzero(memory.user >= 0).tolist():
-            place = kernels.place_of(longer, int(memory.user[at]))
-            for name in ("user", "last", "confidence"):
-                getattr(longer, name)[place] = getattr(memory, name)[at]
-        kept = {name: getattr(longer, name) for name in ("previous", "user", "last", "confidence")}
-        return memory._replace(**kept)
+        return memory._replace(**longer_confidence(memory, len(state.size)))
 
 
 class DeepScheduling(ChoosingScheduler):

@@ -42,6 +42,7 @@ from decision.state.cluster import (
 )
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
+from .confidence import confidence_in, learn_from
 from .cycles import BUSY, LENGTH, NEXT_SHOWN, RUNNING, call_at, note_start
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 
@@ -49,7 +50,6 @@ SEEN = 20  # jobs of the queue, jobs that run, and snapshots
 JOB_NUMBERS, SNAPSHOT_NUMBERS = 3, 8
 WIDTH = (2 * JOB_NUMBERS + SNAPSHOT_NUMBERS) * SEEN
 VOID = 0  # action; action k is the k-th job
-_RECENT = 20  # jobs of a user that tell what share of a walltime the next one uses
 _MINUTE = 60.0  # seconds
 _LONGEST_QUEUE = 4500.0  # jobs that count as 1
 
@@ -86,10 +86,10 @@ class DeepSchedulingMemory(Booking):
     agenda: I4  # (SEEN,) scratch: jobs that run and end first
     agenda_end: F8  # (SEEN,) seconds: when they do by their walltimes
     snapshot: F4  # (SEEN * SNAPSHOT_NUMBERS,) the oldest first
-    user: I4  # (K,) numbers of users, -1 where there is none
-    last: I4  # (K,) the job of each that ended last
-    confidence: F8  # (K,) mean share of their walltimes that its last jobs used
-    previous: I4  # (J,) the job of the same user that ended before, -1 for none
+    user: I4  # (K,) these four as in `decision.schedulers.confidence.Confidence`
+    last: I4  # (K,)
+    confidence: F8  # (K,)
+    previous: I4  # (J,)
 
 
 @BEGIN.entry_with(DeepSchedulingMemory)
@@ -104,46 +104,6 @@ def begin(state, facts, memory):
     return 0
 
 
-# --- Confidence of users -------------------------------------------------------------------------------------------
-
-
-@kernel
-def place_of(memory, user):
-    """Where a user is, or is to be."""
-    mask = len(memory.user) - 1
-    at = (user * 40503) & mask
-    while memory.user[at] != user and memory.user[at] >= 0:
-        at = (at + 1) & mask
-    return at
-
-
-@kernel
-def confidence_in(state, memory, job):
-    """Mean share of their walltimes that the last jobs of the job's user took; 1 where there are none."""
-    user = state.user[job]
-    if user < 0:
-        return 1.0
-    at = place_of(memory, user)
-    return memory.confidence[at] if memory.user[at] == user else 1.0
-
-
-@kernel
-def _learn_from(state, memory, job):
-    """A job has ended."""
-    user = state.user[job]
-    if user < 0 or not state.end_time[job] >= state.start_time[job]:
-        return
-    at = place_of(memory, user)
-    memory.previous[job] = memory.last[at] if memory.user[at] == user else -1
-    memory.user[at], memory.last[at] = user, job
-    total, count = 0.0, 0
-    while job >= 0 and count < _RECENT:
-        total += min((state.end_time[job] - state.start_time[job]) / state.walltime[job], 1.0)
-        count += 1
-        job = memory.previous[job]
-    memory.confidence[at] = total / count
-
-
 # --- What happens at an instant ------------------------------------------------------------------------------------
 
 
@@ -154,7 +114,7 @@ def look(state, facts, cycles, plan, memory):
         return 0
     _add_up(state, memory)
     for i in range(state.count[N_ENDED]):
-        _learn_from(state, memory, state.ended[i])
+        learn_from(state, memory, state.ended[i])
     follow(state, memory)
     planned = plan.count[0]
     start_due(state, memory, plan)

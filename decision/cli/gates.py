@@ -41,6 +41,11 @@ def gates_command(
     no job waits that would not wait. And the schedule is the same in a run,
     through Batsim's messages, and on the engine in plain Python.
 
+    A checkpoint for servers that sleep (joint, deepscheduling) runs each day of
+    the log, beside first-fit with a timeout of 5 minutes on the same servers:
+    mean wait at most 1.1 times and longest wait at most 1.5 times as long, and
+    neither waste nor switches above.
+
     Writes what it finds into the checkpoint's manifest, with the hashes of
     platform and log; a shipped checkpoint stays as it is. decision run and serve refuse a checkpoint that was not
     checked or fails on one of its logs, unless told --force. Exit codes: 0 if
@@ -51,9 +56,11 @@ def gates_command(
       decision gates learned/ranking.ckpt -p cluster.xml -w log.swf
 
       decision gates learned -p cluster.xml -w log.swf
+
+      decision gates joint -p orion_cores -w orion_days
     """
     from decision.learn import SHIPPED, find_checkpoint, require_learning
-    from decision.runs.gates import check_gates, keep_check
+    from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import Inputs, first_log, load_inputs
 
     from .learning_tables import print_gates
@@ -63,7 +70,8 @@ def gates_command(
     require_learning()
     file = find_checkpoint(checkpoint) or Path(checkpoint)
     selection = read_selection(jobs, nodes, walltime, time_field)
-    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
+    energy = lets_sleep(file)
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
     print_dropped(case.workloads)
     announce_compilation()
     with working(file.name):

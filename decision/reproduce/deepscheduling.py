@@ -32,6 +32,7 @@ from decision.runs.training import train_to_folder
 
 from . import deepscheduling_claims as claims
 from .deepscheduling_claims import Change, Jobs, Statistic, compare
+from .deepscheduling_joint import FIRST_FIT, JOINT, WAIT, bounds, joint_rows
 from .deepscheduling_rules import RULES, Days, play_days, rule
 from .findings import Findings, Parts, ResultTable, finish, markdown_table
 
@@ -78,7 +79,7 @@ class Task(NamedTuple):
 
     budget: Budget
     cluster: str
-    who: str  # "rules"; "grid ORDER ALLOCATION"; "learned"
+    who: str  # "rules"; "grid ORDER ALLOCATION"; "learned"; "joint"
     seed: int
     folder: Path
 
@@ -117,7 +118,7 @@ def _tasks(budget: Budget, folder: Path) -> list[Task]:
     """Those that take longest are begun first."""
     grid = [f"grid {order} {allocation}" for order, allocation in product(_ORDERS, _ALLOCATIONS)]
     learned = [(cluster, _HELD_OUT, seed) for seed in range(budget.seeds) for cluster in budget.clusters]
-    others = [(cluster, who, 0) for cluster in budget.clusters for who in ("rules", *grid)]
+    others = [(cluster, who, 0) for cluster in budget.clusters for who in ("rules", JOINT, *grid)]
     return [Task(budget, cluster, who, seed, folder) for cluster, who, seed in (*learned, *others)]
 
 
@@ -129,6 +130,8 @@ def do_task(task: Task) -> None:
     elif kind == "grid":
         setup = _setup(task.cluster, task.budget.days)
         found = {name: _play_policy(setup, name) for name in grid_of(task.budget, *which.split())}
+    elif kind == JOINT:
+        found = {name: _play_with_bound(task, name) for name in (FIRST_FIT, JOINT)}
     else:
         setup = _setup(task.cluster, task.budget.days)
         found = {name: play_days(setup, setup.beginnings.row.tolist(), rule(name)) for name in RULES}
@@ -184,7 +187,14 @@ def _play_policy(setup: Setup, name: str) -> Days:
     found = evaluate(name, setup, first=setup.beginnings.row, placed=placed)
     jobs, none = np.array([len(day.wait) for day in placed]), np.zeros(len(placed))
     waits = np.concatenate([day.wait for day in placed])
-    return Days(jobs, found["energy_waste"], found["switches"], none, none, waits)
+    return Days(jobs, found["energy_waste"], found["switches"], none, none, none, waits)
+
+
+def _play_with_bound(task: Task, name: str) -> Days:
+    """The bound is that of the held-out days."""
+    platform, workload = case(task.cluster, task.budget.days)
+    bound = bounds(name, platform, workload, _learned_days(workload))
+    return _play_policy(_setup(task.cluster, task.budget.days), name)._replace(bound=bound)
 
 
 def _jobs(workload: Workload) -> Jobs:
@@ -211,7 +221,7 @@ def _by_cluster(done: Sequence[Task]) -> dict[str, dict[str, list[Days]]]:
         for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays.files):
             days = Days(*(arrays[f"{name}/{field}"] for field in Days._fields))
             found.setdefault(task.cluster, {}).setdefault(name, []).append(days)
-    return {cluster: names for cluster, names in found.items() if {_HELD_OUT, *RULES} <= names.keys()}
+    return {cluster: names for cluster, names in found.items() if {_HELD_OUT, JOINT, *RULES} <= names.keys()}
 
 
 _CLAIMS: tuple[tuple[str, str, Statistic, str, str], ...] = (
@@ -253,6 +263,7 @@ def _table(cluster: str, budget: Budget, found: ByName) -> ResultTable:
     rows.append(("sum that tau pays, most over least - 1", "", f"{max(used) / min(used) - 1:.1e}"))
     rows += _grid_rows("chosen on the days learned from", best_rule(train, before), test, rest, budget.samples)
     rows += _grid_rows("with hindsight", best_rule(test, rest), test, rest, budget.samples)
+    rows += joint_rows(test, best_rule(test, rest, FIRST_FIT, WAIT), rest, budget.samples)
     title = f"{cluster}: {days - learned} held-out days, {len(found[_HELD_OUT])} seeds (95 % over seeds and days)"
     return ResultTable(title, ("claim", "paper", "here"), rows)
 
@@ -264,15 +275,19 @@ def part(days: Days, jobs: Jobs, first: int, last: int) -> tuple[Days, Jobs]:
     return Days(**by_day, wait=days.wait[chosen]), Jobs(jobs.day[chosen] - first, *(each[chosen] for each in jobs[1:]))
 
 
-def best_rule(found: ByName, jobs: Jobs) -> str:
-    """The rule of the grid that wastes least, of those with no more wait and switches than First-Fit; "" for none."""
+def best_rule(found: ByName, jobs: Jobs, beside: str = _FIRST_FIT, wait: float = 1.0) -> str:
+    """The rule of the grid that wastes least, of those with so much of another's wait and no more of its switches.
+
+    "" where there is none.
+    """
 
     def value(name: str, statistic: Statistic) -> float:
         (days,) = found[name]
         return statistic(days, jobs, np.ones(len(days.jobs)))
 
-    limits = [(statistic, value(_FIRST_FIT, statistic)) for statistic in (claims.pooled_wait, claims.switches)]
-    rules = [name for name in found if "start=bound" in name and all(value(name, s) <= most for s, most in limits)]
+    limits = [(claims.pooled_wait, wait * value(beside, claims.pooled_wait))]
+    limits.append((claims.switches, value(beside, claims.switches)))
+    rules = [name for name in found if "patience" in name and all(value(name, s) <= most for s, most in limits)]
     return min(rules, key=lambda name: value(name, claims.waste), default="")
 
 

@@ -39,6 +39,7 @@ class Days(NamedTuple):
     switches: Floats  # (D,)
     joules: Floats  # (D,) of all servers, from an hour before midnight on
     used: Floats  # (D,) core-seconds in which jobs ran
+    bound: Floats  # (D,) joules: the least waste of any shutdown with the same starts, where that was asked for
     wait: Floats  # (N,) seconds of each job, day by day
 
 
@@ -60,7 +61,7 @@ def _play_together(setup: Setup, rows: NDArray[np.int64], choose: ChooseIn) -> D
     total = np.array([env.progress.total[[WASTED, JOULES, USED]] for env in batch.envs])
     switches = np.array([float(env.progress.number[SWITCHED]) for env in batch.envs])
     waits = [_waits(env.state, number) for env, number in zip(batch.envs, jobs.tolist(), strict=True)]
-    return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.concatenate(waits))
+    return Days(jobs, total[:, 0], switches, total[:, 1], total[:, 2], np.zeros(len(rows)), np.concatenate(waits))
 
 
 def _waits(state, number: int) -> Floats:

@@ -19,7 +19,7 @@ EACH = np.ones(2)
 
 def days(waits, waste=(1.0, 3.0), switches=(2.0, 2.0)):
     none = np.zeros(2)
-    return Days(np.array([2, 3]), np.array(waste), np.array(switches), none, none, np.array(waits, float))
+    return Days(np.array([2, 3]), np.array(waste), np.array(switches), none, none, none, np.array(waits, float))
 
 
 def test_statistics_of_two_days():
@@ -52,6 +52,7 @@ def test_the_best_rule_waits_and_switches_no_more_than_first_fit():
     }
     assert best_rule(found, JOBS) == bound.format(0)
     assert best_rule({name: found[name] for name in ("First-Fit", bound.format(300))}, JOBS) == ""
+    assert best_rule(found, JOBS, "First-Fit", wait=1.2) == bound.format(300), "a wait of 12 is at most 1.2 times 10"
     kept, jobs = part(found["First-Fit"][0], JOBS, 1, 2)
     assert (kept.jobs.tolist(), len(kept.wait), jobs.day.tolist()) == ([3], 3, [0, 0, 0])
 

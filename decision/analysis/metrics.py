@@ -50,6 +50,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     utilization: float  # in [0, 1]
     arrival_utilization: float  # in [0, 1], until the last arrival
     energy: float  # joules, nan where it was not simulated
+    waste: float  # joules of idle hosts and switches, nan where energy was not simulated or is not asked for
+    waste_bound: float  # joules: the least of any shutdown with the same starts; nan likewise
     window_gap: float  # hops of windows above a lower bound, as a share; nan where the policy knows none
     value: float  # of the jobs that ended successfully; nan where no job has one
     value_share: float  # in [0, 1], of all that was submitted; nan likewise
@@ -64,6 +66,7 @@ def summarise(
     window_gap: float = math.nan,
     worth: WorthTable | None = None,
     supply: SupplyTable | None = None,
+    waste: tuple[float, float] = (math.nan, math.nan),
 ) -> Summary:
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     pieces, jobs = only_ran(jobs), join_parts(jobs)
@@ -81,6 +84,8 @@ def summarise(
         utilization=utilization(ran, nb_hosts),
         arrival_utilization=arrival_utilization(ran, nb_hosts),
         energy=joules,
+        waste=waste[0],
+        waste_bound=waste[1],
         window_gap=window_gap,
         value=total_value(jobs, worth),
         value_share=value_share(jobs, worth),

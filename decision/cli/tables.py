@@ -42,6 +42,11 @@ value: of the jobs that ended successfully
 deadlines missed: also by jobs that were rejected
 grid power: computing beyond the supply"""
 
+_WASTE = ("energy waste\nMJ", "waste bound\nMJ")
+_WASTE_NOTES = """\
+energy waste: of idle hosts and of switches
+waste bound: the least of any shutdown with the same starts, all being known before"""
+
 _GAP = "gap of\nwindows, %"
 _GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
 
@@ -98,8 +103,19 @@ def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
         for policy, summary in summaries.items():
             table.add_row(policy, *values(summary))
         stdout().print(table)
+    _print_waste(summaries)
     _print_worth(summaries)
     _print_gaps(summaries)
+
+
+def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy whose hosts may sleep, where energy was simulated."""
+    known = {policy: summary for policy, summary in summaries.items() if not math.isnan(summary.waste_bound)}
+    if known:
+        table = policy_table(_WASTE, _WASTE_NOTES)
+        for policy, summary in known.items():
+            table.add_row(policy, number(summary.waste / 1e6), number(summary.waste_bound / 1e6))
+        stdout().print(table)
 
 
 def _print_worth(summaries: Mapping[str, "Summary"]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from decision.analysis.energy import split_energy, waste_bound
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
@@ -15,7 +16,7 @@ from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
-from decision.formats.outputs_read import read_jobs, read_joules
+from decision.formats.outputs_read import read_jobs, read_joules, read_run
 from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.demand import supply_table, worth_table
 from decision.model.errors import ConfigError, InputError
@@ -92,7 +93,16 @@ def run_to_folder(
         written.window_gap = None if math.isnan(gap) else gap
         if plot:
             written.append(_draw(case, choice, output, jobs))
-    return summarise(jobs, len(case.platform.hosts), joules if case.inputs.energy else math.nan, gap, *green)
+    joules = joules if case.inputs.energy else math.nan
+    return summarise(jobs, len(case.platform.hosts), joules, gap, *green, waste=_waste(case, output))
+
+
+def _waste(case: LoadedInputs, output: Path) -> tuple[float, float]:
+    """Joules wasted in a run, and the least of any shutdown with the same starts; nan where no host sleeps."""
+    if not (case.inputs.energy and any(host.sleep for host in case.platform.hosts)):
+        return math.nan, math.nan
+    record = read_run(output)
+    return split_energy(record, case.platform).waste, waste_bound(record, case.platform)
 
 
 def simulate_inputs(

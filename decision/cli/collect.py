@@ -9,6 +9,7 @@ from decision.model.errors import ConfigError
 
 from .learn import Changes
 from .options import (
+    EventsOption,
     JsonOption,
     NodesOption,
     OutputFile,
@@ -61,6 +62,7 @@ def collect_command(
     changes: Changes = None,
     seed: SeedOption = 0,
     jobs: SelectOption = None,
+    events: EventsOption = None,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
@@ -83,6 +85,9 @@ def collect_command(
       decision collect easy sjf+easy --share 0.75 --share 0.25 -p cluster.xml \\
           -w log.swf --transitions 100000 -o mixed.choices
 
+      decision collect qos+first-fit fcfs --for green-bc -p ten.xml -w green.json \\
+          --events supply.txt -o two.choices
+
       decision collect --from session.jsonl -p cluster.xml -w work.json \\
           -o theirs.choices
     """
@@ -98,7 +103,8 @@ def collect_command(
         raise ConfigError("name policies, or a recorded session with --from, and not both")
     config = load_config(preset, changes or ())
     selection = read_selection(jobs, nodes, walltime, time_field)
-    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection))
+    supply = tuple(events or ())
+    case = load_inputs(Inputs(platform=platform, workloads=(workload,), events=supply, selection=selection))
     print_dropped(case.workloads)
     require_learning()
     from decision.batsim.replay import recorded_starts
@@ -109,7 +115,7 @@ def collect_command(
     log = first_log(case)
     if session is not None:
         config = whole_episode(config, log.workload)
-    setup = choosing_setup(config, log.workload, log.platform)
+    setup = choosing_setup(config, log.workload, log.platform, log.events)
     with working("recording"):
         if session is not None:
             sources, schedules = from_session(session.name, *recorded_starts(session), setup)

@@ -37,8 +37,8 @@ _EPISODES = "Episodes"
 Learned = Annotated[
     str,
     typer.Argument(
-        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling or "
-        "your own.",
+        help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
+        "or your own.",
         metavar="SCHEDULER",
     ),
 ]
@@ -137,6 +137,7 @@ def train_command(
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
     days: LearnedDays = None,
+    events: EventsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a scheduler on a workload, in the embedded engine.
@@ -149,7 +150,8 @@ def train_command(
     for utilization, by requested and predicted run times; prices says what free
     hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt;
     deepscheduling chooses which job starts and which waits on servers that sleep,
-    day by day.
+    day by day; green chooses which job starts, or takes the hosts of one that is
+    worth less, as power comes and goes (--events).
 
     With --data, choices that decision collect recorded are learned from: bc clones
     them, crr clones the better ones, sac goes on from there by itself.
@@ -201,7 +203,9 @@ def train_command(
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
     selection = read_selection(jobs, nodes, walltime, time_field)
     energy = getattr(find_scheduler(scheduler), "energy", False)
-    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
+    supply = tuple(events or ())
+    inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
+    case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
     from decision.runs.training import train_to_folder

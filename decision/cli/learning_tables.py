@@ -48,9 +48,8 @@ def learning(steps: int) -> Iterator[Callable[[int, float, Mapping[str, float]],
 
         def show(done: int, rate: float, row: Mapping[str, float]) -> None:
             nonlocal validated
-            if "validation_waiting_time" in row:
-                wait, slowdown = (number(row[f"validation_{name}"]) for name in ("waiting_time", "bounded_slowdown"))
-                validated = f"validation: wait {wait} s, slowdown {slowdown}"
+            if shown := [text.format(number(row[name])) for name, text in _SHOWN.items() if name in row]:
+                validated = f"validation: {', '.join(shown)}"
             text = ", ".join(part for part in (f"{rate:,.0f} steps/s" if rate else "", validated) if part)
             pace.set(min(done, steps), steps, text)
             bar.update(task, completed=min(done, steps), description=text)
@@ -72,7 +71,7 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
     known = rows[0] if rows else {}
     columns = [each for each in _AVERAGED if each[0] in known or each[0] not in _OF_PRICES]
     averaged = [(name, scale) for name, _, scale in columns]
-    headers = [">steps", *_VALIDATED.values()]
+    headers = [">steps", *(text for name, text in _VALIDATED.items() if name in known)]
     headers += [">episodes", *(text for _, text, _ in columns)] if "episodes" in known else []
     headers += [text for name, text, _ in _MEANS if name in known]
     table = simple_table(*headers)
@@ -85,6 +84,13 @@ def print_curve(rows: list[dict[str, float]], parts: int = 8) -> None:
 _VALIDATED = {
     "validation_waiting_time": ">validation\nwait, s",
     "validation_bounded_slowdown": ">validation\nslowdown",
+    "validation_value_share": ">validation\nvalue share",
+    "validation_violated_share": ">validation\nviolated share",
+}
+_SHOWN = {  # of these, while it learns
+    "validation_waiting_time": "wait {} s",
+    "validation_bounded_slowdown": "slowdown {}",
+    "validation_value_share": "value share {}",
 }
 _OF_PRICES = ("hops", "stretch")  # curves that others do not have
 _MEANS = (  # column of the curves, header, digits; mean over iterations
@@ -109,7 +115,7 @@ def _split(rows: list[dict[str, float]], parts: int) -> Iterator[list[dict[str, 
 
 
 def _curve_cells(rows: list[dict[str, float]], averaged: list[tuple[str, int]]) -> Iterator[str]:
-    for name in _VALIDATED:
+    for name in (each for each in _VALIDATED if each in rows[0]):
         known = [row[name] for row in rows if not isnan(row[name])]
         yield number(known[-1]) if known else "-"
     if "episodes" in rows[0]:

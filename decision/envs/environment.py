@@ -7,7 +7,6 @@ import numpy as np
 from decision.bundle import bundle_at
 from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.jit import kernel
-from decision.model.platform import Platform
 from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
 from decision.policies.plan_arrays import PlanArrays, new_plan
 from decision.schedulers.cycles import Cycles, new_cycles

@@ -302,7 +302,7 @@ def _carry_out(env, rules):
 
 @kernel
 def _all_are_over(world):
-    """Whether all jobs have come, and none waits or runs; those that leave now, because they are late, count as over."""
+    """Whether all jobs have come, and none waits or runs; those that leave now because they are late count as over."""
     count, sim = world.state.count, world.sim
     return count[N_QUEUED] + count[N_RUNNING] == 0 and sim.workload_at[0] == world.truth.workload_end[0]
 

@@ -70,6 +70,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     nb_hosts: Annotated[int, msgspec.Meta(ge=1, le=2**31)]  # of the platform that was learned on
     platform: InputFacts
     workloads: tuple[InputFacts, ...]
+    events: tuple[InputFacts, ...] = ()  # supplies of power
     selection: Selection | None = None  # of their jobs; None: an older version, which did not say
     data: InputFacts | None = None  # file of recorded choices that were learned from
     steps: Number  # learned so far

@@ -30,8 +30,8 @@ from .config import TrainConfig
 _FORMAT = 2
 _HEAD = "choices.json"
 _NUMBERS = {  # members, and what they are of
-    **{name: "<i8" for name in ("first", "jobs", "transitions", "rests", "origin", "part")},
-    **{"wait": "<f8", "rest_wait": "<f8"},
+    **dict.fromkeys(("first", "jobs", "transitions", "rests", "origin", "part"), "<i8"),
+    **dict.fromkeys(("wait", "rest_wait"), "<f8"),
 }
 _MOST_BYTES = 64 << 20  # of the file
 _MOST_UNPACKED = 256 << 20  # bytes of a member
@@ -53,6 +53,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     decision: Text  # the package's version
     platform: InputFacts
     workload: InputFacts
+    events: tuple[InputFacts, ...] = ()  # supplies of power
     selection: Selection  # of its jobs
     placed: Annotated[int, msgspec.Meta(ge=1, le=2**62)]  # jobs that an episode places
     online: bool  # whether others come after those
@@ -85,7 +86,9 @@ def collect(
 def whole_episode(config: TrainConfig, workload: Workload) -> TrainConfig:
     """The config whose episodes are whole runs of a workload. Raises ConfigError if its scheduler has no such."""
     try:
-        env = msgspec.structs.replace(config.env, jobs=len(workload.jobs), online=False)
+        env = msgspec.structs.replace(config.env, jobs=len(workload.jobs))
+        if hasattr(env, "online"):
+            env = msgspec.structs.replace(env, online=False)
     except TypeError:
         raise ConfigError(f"{config.scheduler} has no episodes that are whole runs; choose another preset") from None
     return msgspec.structs.replace(config, env=env)
@@ -132,6 +135,7 @@ def write_choices(
         decision=__version__,
         platform=files[0],
         workload=files[1],
+        events=tuple(files[2:]),
         selection=selection,
         placed=setup.rules.jobs,
         online=bool(setup.rules.gives_up),
@@ -205,6 +209,7 @@ def replay_choices(
     for what, then, now in (
         ("platform", head.platform, files[0]),
         ("workload", head.workload, files[1]),
+        ("supply of power", head.events, tuple(files[2:])),
         ("selection of jobs", head.selection, selection),
         ("number of placed jobs", head.placed, setup.rules.jobs),
         ("setting online", head.online, bool(setup.rules.gives_up)),

@@ -31,7 +31,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kind: Literal["mlp", "jobs", "priority", "fcn", "cnn", "gru", "image"] = "jobs"
     hidden: Widths = (
         32,
-    )  # of layers; the one width of jobs; channels of the two of cnn or image; units of gru, and of a layer
+    )  # of layers; the one width of jobs; channels of cnn's or image's two; units of gru, of a layer
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):

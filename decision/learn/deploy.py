@@ -11,6 +11,7 @@ from decision.model.platform import Platform
 from decision.placement.repair import SEEN, Repair
 from decision.policies.outlook import OutlookSettings
 from decision.policies.policy import Policy
+from decision.policies.supplied import SupplySettings
 from decision.schedulers import (
     ChoosingPolicy,
     ChoosingScheduler,
@@ -37,13 +38,19 @@ class LearnedPolicy(ChoosingPolicy):
         name: for messages.
         expects: how long jobs were expected to run in training, and are here unless a user says otherwise; None for
             walltimes.
+        supply: what happened beyond a supply of power in training, likewise; None where there was none.
     """
 
     def __init__(
-        self, encoder: Encoder, actor: NetworkActor, name: str, expects: OutlookSettings | None = None
+        self,
+        encoder: Encoder,
+        actor: NetworkActor,
+        name: str,
+        expects: OutlookSettings | None = None,
+        supply: SupplySettings | None = None,
     ) -> None:
         super().__init__(encoder, actor, name)
-        self.actor, self.expects = actor, expects
+        self.actor, self.expects, self.supply = actor, expects, supply
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins. Raises ConfigError if the platform is of another size than the encoder."""
@@ -100,7 +107,8 @@ def _with_network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, 
     encoder = _encoder(path, manifest, scheduler)
     network = _network(path, manifest, scheduler, encoder, weights)
     expects = scheduler.outlook(manifest.config.env, encoder)
-    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name, expects)
+    supply = scheduler.supply(manifest.config.env)
+    return LearnedPolicy(encoder, NetworkActor(network, scheduler.draws), path.name, expects, supply)
 
 
 def _network(path: Path, manifest: Manifest, scheduler: ChoosingScheduler, encoder: Encoder, weights: bytes) -> Network:

@@ -431,8 +431,7 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
         raise ConfigError("network.kind is image: that needs an image; choose env.observation=image")
     if not isinstance(layout, Layout):
         raise ConfigError(
-            "network.kind is jobs: that needs a cluster and then jobs one by one; choose env.cluster=pools, env.observation=compact, "
-            "or another network"
+            "network.kind is jobs: that needs a cluster and then jobs one by one; choose env.cluster=pools or another"
         )
     return JobsNetwork(layout, config.hidden[0])
 

@@ -18,7 +18,7 @@ from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.model.workload import Workload
+from decision.model.workload import MachineEvent, Workload
 from decision.policies.policy import Policy
 from decision.room import check_memory
 from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
@@ -33,7 +33,7 @@ from .deploy import LearnedPolicy, learned_policy
 from .joint_learner import JointEvolution
 from .prices_learner import PricesEvolution
 from .training import Algorithm, Report, Training, run_training
-from .validation import Validation
+from .validation import PREFIX, Validation
 
 _EPISODE = 500  # bytes that the metrics of an episode take
 
@@ -45,6 +45,7 @@ def train_scheduler(
     files: Sequence[InputFacts],
     folder: Path,
     *,
+    events: Sequence[MachineEvent] = (),
     selection: Selection = Selection(),  # noqa: B008 - immutable
     data: Path | None = None,
     resume: bool = False,
@@ -58,8 +59,9 @@ def train_scheduler(
         platform: the hosts.
         workload: jobs, all with a walltime; episodes begin at any of them.
         config: what is learned and how.
-        files: of the platform and the workload.
+        files: of the platform, the workload and the events.
         folder: gets checkpoint and curves.
+        events: a supply of power.
         selection: which jobs of its file the workload has.
         data: a file of recorded choices, for algorithms that learn from such.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
@@ -69,7 +71,7 @@ def train_scheduler(
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
     scheduler = find_scheduler(config.scheduler)
-    inputs = _Inputs(platform, workload, files, selection, data, note)
+    inputs = _Inputs(platform, workload, files, events, selection, data, note)
     learning = _how_to_learn(scheduler, config, inputs)
     manifest = Manifest(
         decision=__version__,
@@ -78,13 +80,15 @@ def train_scheduler(
         encoder=learning.encoder,
         nb_hosts=len(platform.hosts),
         platform=files[0],
-        workloads=tuple(files[1:]),
+        workloads=tuple(files[1:2]),
+        events=tuple(files[2:]),
         selection=selection,
         data=learning.data,
         steps=0,
     )
     metrics = (*scheduler.curves, *getattr(scheduler, "metrics", ()))
-    training = Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate)
+    validated = tuple(f"{PREFIX}{name}" for name in scheduler.validated)
+    training = Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
     return run_training(training, resume=resume, stop=stop, report=report)
 
 
@@ -92,6 +96,7 @@ class _Inputs(NamedTuple):
     platform: Platform
     workload: Workload
     files: Sequence[InputFacts]
+    events: Sequence[MachineEvent]
     selection: Selection
     data: Path | None
     note: Callable[[str], None]
@@ -112,7 +117,7 @@ def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) ->
         evolution: Any = PricesEvolution if isinstance(scheduler, Prices) else JointEvolution
         learn = partial(evolution, scheduler=scheduler, platform=platform, workload=workload)
         return _Learning(learn, dict(scheduler.sees), lambda _: {})
-    setup = make_training_setup(scheduler, config, workload, platform)
+    setup = make_training_setup(scheduler, config, workload, platform, inputs.events)
     module, _, name = config.learn.learner.partition(":")
     make = partial(getattr(import_module(f"{__package__}.{module}"), name).make, scheduler=scheduler, setup=setup)
     if isinstance(scheduler, ParametricScheduler):
@@ -126,7 +131,9 @@ def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) ->
     return _Learning(make, msgspec.to_builtins(setup.encoder), Validation(setup, workload), data)
 
 
-def choosing_setup(config: TrainConfig, workload: Workload, platform: Platform) -> Setup:
+def choosing_setup(
+    config: TrainConfig, workload: Workload, platform: Platform, events: Sequence[MachineEvent] = ()
+) -> Setup:
     """The environments that a scheduler learns in.
 
     Raises:
@@ -135,17 +142,23 @@ def choosing_setup(config: TrainConfig, workload: Workload, platform: Platform) 
     scheduler = find_scheduler(config.scheduler)
     if not isinstance(scheduler, ChoosingScheduler):
         raise ConfigError(f"{scheduler.name} does not choose step by step, so choices teach it nothing")
-    return make_training_setup(scheduler, config, workload, platform)
+    return make_training_setup(scheduler, config, workload, platform, events)
 
 
-def make_training_setup(scheduler: Scheduler, config: TrainConfig, workload: Workload, platform: Platform) -> Setup:
+def make_training_setup(
+    scheduler: Scheduler,
+    config: TrainConfig,
+    workload: Workload,
+    platform: Platform,
+    events: Sequence[MachineEvent] = (),
+) -> Setup:
     """The environments, or the schedules, that a scheduler learns from."""
     workload = without_misfits(workload, platform)
     episodes = scheduler.episodes(config.env, workload)
     if not isinstance(scheduler, ChoosingScheduler):
-        return make_setup(workload, platform, episodes=episodes)
+        return make_setup(workload, platform, episodes=episodes, events=events)
     name = scheduler.encoder_fields(config.env, len(platform.hosts))["name"]
-    return make_setup(workload, platform, encoder=name, episodes=episodes, **config.settings)
+    return make_setup(workload, platform, encoder=name, episodes=episodes, events=events, **config.settings)
 
 
 class EpisodeComparison:

@@ -18,7 +18,6 @@ from decision.policies.policy import Policy
 from .checkpoint import Manifest, decode_manifest, read_packed, write_checkpoint
 from .config import TrainConfig, differences
 from .logs import EVENT_FILES, CsvLog, EventLog
-from .validation import Validation
 from .weights import dump, load
 
 _CURVES, _STATE = "progress.csv", "resume.pt"
@@ -69,7 +68,8 @@ class Training(NamedTuple):
     manifest: Manifest  # of the checkpoint, as it is before the first step
     folder: Path  # gets curves, checkpoint and state
     name: str  # of the checkpoint's file, without .ckpt
-    validate: Callable[[Policy | ChooseAll], Mapping[str, float]] = lambda _: {}  # gives the columns of `Validation`
+    validate: Callable[[Policy | ChooseAll], Mapping[str, float]] = lambda _: {}
+    validated: tuple[str, ...] = ()  # columns that it gives
 
 
 class Report(NamedTuple):
@@ -137,7 +137,7 @@ class _Curves:
     """The rows of a training, wherever they are shown."""
 
     def __init__(self, task: Training, learner: Algorithm, report: Callable[[Report], None]) -> None:
-        columns = ("iteration", "steps", *learner.columns, *Validation.columns)
+        columns = ("iteration", "steps", *learner.columns, *task.validated)
         self._csv = CsvLog(task.folder / _CURVES, columns, keep=learner.iteration)
         self._events = EventLog(task.folder, learner.steps)
         self._learner, self._report = learner, report

@@ -1,4 +1,4 @@
-"""What is shown of a training from its first minute on: waits and slowdowns over sequences of jobs that stay the same.
+"""What is shown of a training from its first minute on: metrics over sequences of jobs that stay the same.
 
 They are some of the jobs that are learned from, so that no others have to be kept aside; what a policy is worth is said
 by `decision evaluate` on jobs that it has not seen.
@@ -12,8 +12,7 @@ from decision.model.workload import Workload
 from decision.policies.policy import Policy
 from decision.schedulers import Episodes
 
-VALIDATED = ("waiting_time", "bounded_slowdown")  # metrics; their columns in the curves begin with PREFIX
-PREFIX = "validation_"
+PREFIX = "validation_"  # of the columns in the curves
 _SEQUENCES = 16
 _JOBS = 250  # of each; fewer where the workload has fewer
 
@@ -21,15 +20,16 @@ _JOBS = 250  # of each; fewer where the workload has fewer
 class Validation:
     """Sequences of jobs, evenly spread over a workload, after which none come; days, where these are learned from.
 
+    What is shown are the metrics `Scheduler.validated`.
+
     Args:
         setup: of the environments that are learned in.
         workload: the jobs that are learned from.
     """
 
-    columns = tuple(f"{PREFIX}{name}" for name in VALIDATED)
-
     def __init__(self, setup: Setup, workload: Workload) -> None:
-        if setup.rules.drains:
+        self._names = setup.scheduler.validated
+        if setup.rules.drains or setup.rules.ends_with_jobs:
             rows = setup.beginnings.row
             self._first = rows[np.unique(np.linspace(0, len(rows) - 1, _SEQUENCES).astype(int))].tolist()
             self._setup = setup
@@ -43,4 +43,4 @@ class Validation:
     def __call__(self, policy: Policy | ChooseAll) -> dict[str, float]:
         """Means over all jobs of the sequences; the same for the same policy."""
         metrics = evaluate(policy, self._setup, first=self._first)
-        return {f"{PREFIX}{name}": float(metrics[name].mean()) for name in VALIDATED}
+        return {f"{PREFIX}{name}": float(metrics[name].mean()) for name in self._names}

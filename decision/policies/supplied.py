@@ -194,10 +194,10 @@ def too_late(state):
 @kernel
 def is_any_late(state):
     """Whether one of the queue's jobs can no longer end in time."""
+    late = False
     for i in range(state.count[N_QUEUED]):
-        if _is_late(state, state.queue[i]):
-            return True
-    return False
+        late |= _is_late(state, state.queue[i])
+    return late
 
 
 @kernel

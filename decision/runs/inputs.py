@@ -42,8 +42,9 @@ class LogOnHosts(NamedTuple):
 
     platform: Platform
     workload: Workload
-    files: tuple[InputFacts, ...]  # of the platform and of the workload
+    files: tuple[InputFacts, ...]  # of the platform, of the workload, and of the events
     selection: Selection = Selection()  # which jobs of its file the workload has
+    events: tuple[MachineEvent, ...] = ()
 
 
 class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +73,8 @@ def input_files(inputs: Inputs) -> list[InputFacts]:
 
 def first_log(case: LoadedInputs) -> LogOnHosts:
     """The first workload on the platform. Raises InputError if a file cannot be read."""
-    files = input_files(case.inputs)
-    return LogOnHosts(case.platform, case.workloads[0], tuple(files[:2]), case.inputs.selection)
+    files = (*input_files(case.inputs)[:2], *map(file_facts, case.inputs.events))
+    return LogOnHosts(case.platform, case.workloads[0], files, case.inputs.selection, tuple(case.events))
 
 
 def read_events(paths: Sequence[Path], forward_unknown: bool = False, supply: bool = False) -> list[MachineEvent]:

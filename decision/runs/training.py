@@ -54,6 +54,7 @@ def train_to_folder(
             config,
             log.files,
             output,
+            events=log.events,
             selection=log.selection,
             data=data,
             resume=resume,

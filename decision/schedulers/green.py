@@ -174,7 +174,7 @@ class Green(ChoosingScheduler):
     summary = "a network chooses which job starts, or is suspended for which, as power comes and goes"
     paper = "Venkataswamy et al. 2024"
     Settings = GreenSettings
-    presets = ("green-bc", "green-crr", "green-sac", "green-offline-online", "green-ppo", "green-paper")
+    presets = ("green", "green-bc", "green-crr", "green-sac", "green-offline-online", "green-paper")
     networks = ("jobs", "mlp", "image")
     curves = ("utilization", "queue_length")
     env_id = "Green"

@@ -120,6 +120,8 @@ BENCHMARKS = {
     "decide-deepscheduling-gru": Benchmark(
         learned.deepscheduling_latency("deepscheduling-paper"), "ms", "at most 3", ""
     ),
+    "env-green10": Benchmark(environments.green(10), "steps/s", "at least 400,000", ""),
+    "env-green100": Benchmark(environments.green(100), "steps/s", "at least 250,000", ""),
     "startup": Benchmark(measures.startup, "s", "at most 1.5", ""),
 }
 

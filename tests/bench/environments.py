@@ -15,7 +15,7 @@ from decision.jit import kernel
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 
-from .inputs import days_of, packing_jobs, workload
+from .inputs import days_of, green_jobs, packing_jobs, workload
 
 ENVS = 512  # threads wake once for each step of all: with 128 environments that costs a third of the speed
 SECONDS = 2.0
@@ -100,6 +100,18 @@ def deepscheduling_of(number: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(1000):
         envs.step(rng.integers(0, 21, number))
+
+
+def green(hosts: int) -> Callable[[Path | None], list[float]]:
+    """Steps per second of ENVS environments with all threads."""
+
+    def measure(swf: Path | None) -> list[float]:
+        from decision.envs import GreenVectorEnv
+
+        jobs, supply = green_jobs(hosts)
+        return _rates(GreenVectorEnv(ENVS, workload=jobs, events=supply, jobs=20 * hosts), ENVS)
+
+    return measure
 
 
 def _rates(envs, number: int) -> list[float]:

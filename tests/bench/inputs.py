@@ -1,18 +1,21 @@
 """Workloads and platforms to measure with."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import numpy as np
 
-from decision.formats import load_swf
+from decision.formats import load_events, load_swf
 from decision.generate.clusters import Wanted, grid5000_cluster
 from decision.generate.grid5000 import find_cluster
 from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
+from decision.generate.papers.uniform import GreenModel, green_workload
+from decision.generate.supply import SupplyModel, green_power, supply_lines
 from decision.model.demand import runtimes
 from decision.model.platform import Host, Platform, PowerState
-from decision.model.workload import Delay, Job, Workload
+from decision.model.workload import Delay, Job, MachineEvent, Workload
 
 NB_HOSTS = 256
 NB_JOBS = 10_000
@@ -40,6 +43,20 @@ def days_of(cluster: str, days: int = 300) -> tuple[Platform, Workload]:
     wanted = Wanted(cluster=find_cluster(cluster), by_core=True, power=True)
     made = grid5000_days(np.random.default_rng(0), PUBLISHED_TRACES[cluster], slice(0, days))
     return grid5000_cluster(wanted), made
+
+
+def green_jobs(hosts: int, nb_jobs: int = 10_000) -> tuple[Workload, list[MachineEvent]]:
+    """Jobs of a green datacenter whose value grows with their QoS, and an intermittent supply."""
+    most = max(hosts // 2, 1)
+    jobs = green_workload(
+        np.random.default_rng(0), nb_jobs, GreenModel(hosts=hosts, most_hosts=most, price_by_qos=True)
+    )
+    model = SupplyModel(hosts=hosts, steps=int(jobs.jobs[-1].submit_time / 60) + 30)
+    rng = np.random.default_rng(1)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "supply.txt"
+        path.write_bytes(supply_lines(rng, green_power(rng, model), model))
+        return jobs, load_events(path, supply=True)
 
 
 def columns(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: float = 5.0) -> list[np.ndarray]:

@@ -48,6 +48,14 @@ ForPreset = Annotated[
     str,
     typer.Option("--for", help="Preset of the scheduler that will learn; its episodes are recorded.", metavar="PRESET"),
 ]
+Minari = Annotated[
+    str | None,
+    typer.Option(
+        "--minari",
+        help="Also give Minari a data set of what the preset's network sees, for learners of other libraries.",
+        metavar="GROUP/NAME-v0",
+    ),
+]
 
 
 def collect_command(
@@ -60,6 +68,7 @@ def collect_command(
     shares: Shares = None,
     preset: ForPreset = "dbf-bc",
     changes: Changes = None,
+    minari: Minari = None,
     seed: SeedOption = 0,
     jobs: SelectOption = None,
     events: EventsOption = None,
@@ -90,7 +99,11 @@ def collect_command(
 
       decision collect --from session.jsonl -p cluster.xml -w work.json \\
           -o theirs.choices
+
+      decision collect sjf+easy -p cluster.xml -w log.swf -o sjf.choices \\
+          --minari batsim/sjf-v0
     """
+    from decision.formats.selection import Selection
     from decision.learn import require_learning
     from decision.learn.config import load_config
     from decision.runs.inputs import Inputs, first_log, load_inputs
@@ -107,6 +120,10 @@ def collect_command(
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), events=supply, selection=selection))
     print_dropped(case.workloads)
     require_learning()
+    if minari is not None:
+        from decision.learn.minari_export import check_minari, export_minari
+
+        check_minari(minari)
     from decision.batsim.replay import recorded_starts
     from decision.learn.choices import collect, from_session, whole_episode, write_choices
     from decision.learn.schedulers import choosing_setup
@@ -122,6 +139,10 @@ def collect_command(
         else:
             sources, schedules = collect(_shares(policies or [], shares), setup, transitions, seed)
     write_choices(output, schedules, setup, log.files, selection, sources, seed)
+    if minari is not None:
+        paths = {"workload": workload, "platform": platform} if selection == Selection() else {}
+        episodes = export_minari(minari, schedules, setup, ", ".join(source.policy for source in sources), paths)
+        note(f"{minari}: {episodes:,} episodes that minari.load_dataset reads")
     if as_json:
         print_json({"choices": output, "bytes": Path(output).stat().st_size, "sources": sources})
         return

@@ -4,8 +4,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
@@ -17,10 +21,14 @@ from .inputs import NB_HOSTS, days_of, made, packing_jobs, platform, workload
 from .measures import decision_seconds
 
 if TYPE_CHECKING:
+    from decision.envs import Setup
+    from decision.envs.demonstrations import Schedule
     from decision.learn.config import TrainConfig
+    from decision.learn.training import Report
 
 ROLLOUTS = 2
 UPDATES = 600  # of an algorithm that learns from recorded choices
+RECORDED = ("env.head=10", "env.tail=0", "learn.batch=256", "learn.threads=1")
 WINDOW = ("env.head=16", "env.tail=4", "env.cluster=cores", "env.jobs=1000")  # of the paper
 PERCEPTRON = ("network.kind=mlp", "network.hidden=[256, 128]")
 
@@ -50,32 +58,87 @@ def ppo_packing_ratio(swf: Path | None) -> list[float]:
 
 
 def updates(method: str) -> Callable[[Path | None], list[float]]:
-    """Updates per second on one core from recorded choices, 256 at a time, by a network shared by ten jobs."""
+    """Updates per second of one core, 256 transitions at a time, by a network shared by ten jobs.
+
+    bc and crr learn from recorded choices; sac makes an update for each step in its environments.
+    """
 
     def measure(swf: Path | None) -> list[float]:
         jobs = workload(swf)
-        changes = ("env.head=10", "env.tail=0", "learn.batch=256", "learn.threads=1")
         with tempfile.TemporaryDirectory() as folder:
-            return [_update_rate(jobs, method, changes, Path(folder) / str(k)) for k in range(5)]
+            return [_update_rate(jobs, method, Path(folder) / str(k)) for k in range(5)]
 
     return measure
 
 
-def _update_rate(jobs: Workload, method: str, changes: tuple[str, ...], folder: Path) -> float:
-    """After the first iteration."""
-    from decision.learn.choices import collect, write_choices
-    from decision.learn.config import load_config
-    from decision.learn.schedulers import choosing_setup, train_scheduler
+def updates_ratio(method: str, peer: str) -> Callable[[Path | None], list[float]]:
+    """Updates per second over those of an algorithm of d3rlpy, (256, 256), on the same recorded choices, in turn."""
 
-    config = load_config(f"dbf-{method}", (*changes, f"learn.steps={UPDATES}"))
+    def measure(swf: Path | None) -> list[float]:
+        jobs = workload(swf)
+        with tempfile.TemporaryDirectory() as folder:
+            return [_update_rate(jobs, method, Path(folder) / str(k)) / _d3rlpy_rate(jobs, peer) for k in range(3)]
+
+    return measure
+
+
+def without_d3rlpy() -> list[str]:
+    """What is missing for `updates_ratio`."""
+    return [] if find_spec("d3rlpy") else ["d3rlpy"]
+
+
+def _update_rate(jobs: Workload, method: str, folder: Path) -> float:
+    """After the first iteration."""
+    from decision.learn.choices import write_choices
+    from decision.learn.config import load_config
+    from decision.learn.schedulers import train_scheduler
+
+    acting = ("learn.updates=1.0", "learn.warmup=1", "learn.envs=4") if method == "sac" else ()
+    config = load_config(f"dbf-{method}", (*RECORDED, *acting, f"learn.steps={UPDATES}"))
+    setup, schedules = _schedules(jobs)
     folder.mkdir()
-    hosts, facts = platform(NB_HOSTS), [InputFacts(name="", sha256="")] * 2
-    setup, data = choosing_setup(config, jobs, hosts), folder / "x.choices"
-    sources, schedules = collect({"sjf+easy": 1.0}, setup, 20_000, 0)
-    write_choices(data, schedules, setup, facts, Selection(), sources, 0)
-    rates: list[float] = []
-    train_scheduler(hosts, jobs, config, facts, folder, data=data, report=lambda r: rates.append(r.rate))
-    return statistics.median(rates[2:])
+    facts, data = [InputFacts(name="", sha256="")] * 2, folder / "x.choices"
+    write_choices(data, schedules, setup, facts, Selection(), (), 0)
+    done: list[tuple[int, float]] = []
+    hosts = platform(NB_HOSTS)
+
+    def note(report: "Report") -> None:
+        done.append((report.steps, time.process_time()))
+
+    train_scheduler(hosts, jobs, config, facts, folder, data=data, report=note)
+    return statistics.median((n - m) / (t - s) for (m, s), (n, t) in pairwise(done[1:]))
+
+
+def _d3rlpy_rate(jobs: Workload, algorithm: str) -> float:
+    """After the first updates."""
+    import d3rlpy
+    import torch
+
+    from decision.envs.demonstrations import replay_schedules
+
+    torch.set_num_threads(1)
+    seen = replay_schedules(*_schedules(jobs))
+    rows = seen.choices
+    episode = np.searchsorted(np.flatnonzero(seen.action < 0), rows)
+    over, terminal = np.diff(episode, append=-1) != 0, seen.terminated[rows]
+    columns = seen.observation[rows], seen.action[rows], seen.reward[rows]
+    data = d3rlpy.dataset.MDPDataset(*columns, over & terminal, over & ~terminal)
+    learner = getattr(d3rlpy.algos, f"{algorithm}Config")(batch_size=256).create(device="cpu:0")
+    silent = {"show_progress": False, "save_interval": 10**9, "logger_adapter": d3rlpy.logging.NoopAdapterFactory()}
+    learner.fit(data, n_steps=100, n_steps_per_epoch=100, **silent)
+    began = time.process_time()
+    learner.fit(data, n_steps=UPDATES, n_steps_per_epoch=UPDATES, **silent)
+    return UPDATES / (time.process_time() - began)
+
+
+def _schedules(jobs: Workload) -> tuple["Setup", list["Schedule"]]:
+    """Recorded episodes, and their environment."""
+    from decision.envs.demonstrations import record_schedules
+    from decision.learn.config import load_config
+    from decision.learn.schedulers import choosing_setup
+
+    setup = choosing_setup(load_config("dbf-bc", RECORDED), jobs, platform(NB_HOSTS))
+    return setup, record_schedules("sjf+easy", setup, 20_000, 0)
 
 
 def ppo_deepscheduling(swf: Path | None) -> list[float]:

@@ -331,6 +331,47 @@ def deepscheduling_command(
     )
 
 
+def launchpad_command(
+    budget: Annotated[
+        Literal["smoke", "standard", "steady", "full"],
+        typer.Option(
+            "--budget",
+            help="Number and length of trainings: a minute, hours or days; steady is standard with full power.",
+        ),
+    ] = "smoke",
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    finished: Finished = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Launchpad's green datacenter: heuristics, cloning, offline and online learning, claim by claim.
+
+    Values of heuristics, with suspensions and without, and of what was learned
+    from them, on 10 to 100 hosts whose power comes and goes; no schedule exceeds
+    the bound beside them. Each claim holds, fails or is undecided; figures 3 to 8
+    and tables 1 and 2 are made again. A second run goes on where the first was
+    stopped.
+
+    Examples:
+
+      decision reproduce launchpad
+
+      decision reproduce launchpad --budget standard -o out/launchpad
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.launchpad import BudgetName, reproduce_launchpad
+
+    _reproduce(
+        "parts",
+        lambda progress: reproduce_launchpad(
+            _parts(output, "launchpad", processes, progress), BudgetName(budget), only_finished=finished
+        ),
+        as_json,
+    )
+
+
 def coverage_command(
     output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
 ) -> None:
@@ -393,4 +434,5 @@ add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
 add_command(app, "packing", packing_command)
 add_command(app, "deepscheduling", deepscheduling_command)
+add_command(app, "launchpad", launchpad_command)
 add_command(app, "coverage", coverage_command)

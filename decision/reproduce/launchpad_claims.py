@@ -1,0 +1,152 @@
+"""What Launchpad's paper claims, and how each claim is held against values of rollouts.
+
+Values are shares of the submitted value, S seeds by R rollouts, the same rollouts for all that is compared. Compared
+are interquartile means (IQM). An interval holds 95 % of the differences over bootstrap samples, which draw seeds, and
+of each seed rollouts, the same for both sides.
+
+The paper's figures have no numbers in its text, only that its intervals are within 0.015 to 0.023: what differs by
+less than 0.023 counts as equal.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.model.record import Floats
+
+MARGIN = 0.023
+_LEVELS = (0.025, 0.975)
+
+
+class Kind(StrEnum):
+    """What a claim says of the difference of two means."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    EQUAL = "equal"
+    NO_WORSE = "no worse"
+
+
+class Verdict(StrEnum):
+    """What is known of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+
+
+class Claim(NamedTuple):
+    """That one mean is above, below, equal to or no worse than another."""
+
+    name: str  # C1 to C7
+    own: str
+    kind: Kind
+    other: str
+    hosts: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.own} {_WORDS[self.kind]} {self.other}"
+
+
+_WORDS = {Kind.ABOVE: "above", Kind.BELOW: "below", Kind.EQUAL: "equal to", Kind.NO_WORSE: "no worse than"}
+
+
+class Difference(NamedTuple):
+    """Of two means, and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+
+_ALL, _SMALL = (10, 30, 50, 100), (10, 30)
+CLAIMS = (
+    *(Claim("C1", "QoS", Kind.ABOVE, other, _ALL) for other in ("SJF", "FCFS", "HVF")),
+    *(Claim("C1", "SJF", Kind.ABOVE, other, _ALL) for other in ("FCFS", "HVF")),
+    Claim("C2", "BC_qos", Kind.EQUAL, "QoS", _ALL),
+    Claim("C2", "BC_combo", Kind.BELOW, "QoS", _ALL),
+    Claim("C2", "BC_qos_sjf", Kind.BELOW, "QoS", _ALL),
+    Claim("C3", "Offline_combo", Kind.ABOVE, "BC_combo", _SMALL),
+    Claim("C3", "BC_qos", Kind.ABOVE, "BC_qos_sjf", _SMALL),
+    Claim("C3", "BC_qos", Kind.ABOVE, "BC_combo", _SMALL),
+    Claim("C3", "Offline_combo", Kind.EQUAL, "Offline_qos_sjf", _SMALL),
+    Claim("C3", "Offline_combo", Kind.EQUAL, "Offline_qos", _SMALL),
+    Claim("C4", "Offline_combo", Kind.ABOVE, "BC_combo", (50,)),
+    Claim("C4", "Offline_combo", Kind.ABOVE, "QoS", (50,)),
+    Claim("C5", "Offline_combo", Kind.NO_WORSE, "BC_qos", _ALL),
+    Claim("C6", "Online", Kind.EQUAL, "BC_qos", _SMALL),
+    Claim("C6", "Online", Kind.EQUAL, "Offline_combo", _SMALL),
+    Claim("C6", "Online", Kind.BELOW, "BC_qos", (50,)),
+    Claim("C6", "Online", Kind.BELOW, "Offline_combo", (50,)),
+    Claim("C7", "Offline+Online_qos", Kind.NO_WORSE, "BC_qos", (100,)),
+    Claim("C7", "Offline+Online_qos", Kind.NO_WORSE, "Offline_combo", (100,)),
+)
+PUBLISHED_AGREEMENT = {  # table 1
+    "BC": {"qos": 0.95, "qos_sjf": 0.99, "combo": 0.98},
+    "Offline": {"qos": 0.91, "qos_sjf": 0.91, "combo": 0.87},
+    "Offline+Online": {"qos": 0.21, "qos_sjf": 0.21, "combo": 0.17},
+}
+PUBLISHED_ORDER = ("BC", "Offline", "Offline+Online", "Online")  # C9: the shortest training first
+PUBLISHED_FIT = {  # table 2: which method suits which data; the text has the crosses alone, so the rest are ticks
+    "high": {"BC": True, "Offline": True, "Offline+Online": True},
+    "medium": {"BC": False, "Offline": True, "Offline+Online": True},
+    "low": {"BC": False, "Offline": False, "Offline+Online": True},
+    "none": {"BC": False, "Offline": False, "Offline+Online": False, "Online": True},
+}
+QUALITIES = {"high": ("qos",), "medium": ("qos_sjf", "combo"), "low": ("random",), "none": ("",)}
+
+
+def iqm(values: Floats) -> float:
+    """The mean without the lowest and the highest quarter."""
+    ascending, cut = np.sort(values, axis=None), values.size // 4
+    return float(ascending[cut : values.size - cut].mean())
+
+
+def spread(values: Floats, samples: int) -> Difference:
+    """The IQM of (S, R) values, and its interval."""
+    return difference(values, np.zeros_like(values), samples)
+
+
+def difference(own: Floats, other: Floats, samples: int) -> Difference:
+    """The IQM of (S, R) values minus that of others on the same rollouts."""
+    return paired(own, other, lambda one, two: iqm(one) - iqm(two), samples)
+
+
+def paired(own: Floats, other: Floats, statistic: Callable[[Floats, Floats], float], samples: int) -> Difference:
+    """A statistic of two arrays (S, R), and its interval."""
+    rng, (seeds, rollouts) = np.random.default_rng(0), own.shape
+    drawn = []
+    for _ in range(samples):
+        at = rng.integers(seeds, size=(seeds, 1)), rng.integers(rollouts, size=(seeds, rollouts))
+        drawn.append(statistic(own[at], other[at]))
+    low, high = np.quantile(drawn, _LEVELS).tolist()
+    return Difference(statistic(own, other), low, high)
+
+
+def judge(kind: Kind, found: Difference, margin: float = MARGIN) -> Verdict:
+    """What a difference says of a claim.
+
+    "Above" holds where the whole interval is above 0, and fails where the whole is below the margin; "equal" holds
+    where it is within the margin on both sides, and fails where it is outside; "no worse" holds where it is above minus
+    the margin, and fails where it is below.
+    """
+    if kind == Kind.BELOW:
+        return judge(Kind.ABOVE, Difference(-found.value, -found.high, -found.low), margin)
+    if kind == Kind.ABOVE:
+        holds, fails = found.low > 0, found.high < margin
+    elif kind == Kind.EQUAL:
+        holds, fails = -margin < found.low and found.high < margin, found.low > margin or found.high < -margin
+    else:
+        holds, fails = found.low > -margin, found.high < -margin
+    return Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.UNDECIDED
+
+
+def common(own: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[Floats, Floats]:
+    """(S, R) values of both, of the seeds that both have."""
+    seeds = sorted(own.keys() & other.keys())
+    return np.array([own[seed] for seed in seeds]), np.array([other[seed] for seed in seeds])

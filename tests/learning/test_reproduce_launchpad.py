@@ -1,0 +1,107 @@
+"""Launchpad's claims, with the smoke budget as it is."""
+
+import csv
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from decision.envs import evaluate
+from decision.learn.schedulers import choosing_setup
+from decision.reproduce import Parts
+from decision.reproduce.launchpad import BUDGETS, BudgetName, Task, reproduce_launchpad, tasks_of
+from decision.reproduce.launchpad_claims import Verdict
+from decision.reproduce.launchpad_learned import (
+    BC,
+    BOTH,
+    MIXES,
+    OFFLINE,
+    ONLINE,
+    Learner,
+    heuristic_choices,
+    learner_config,
+    rollouts_of,
+)
+from decision.reproduce.launchpad_worlds import HEURISTICS, heuristic_shares, world
+
+SMOKE, JOBS = BUDGETS[BudgetName.SMOKE], 40
+
+
+def setup_of(tested):
+    config = learner_config(Learner(BC, "qos"), SMOKE.effort, 0)
+    return choosing_setup(config, tested.workload, tested.platform, events=tested.events)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder, told = tmp_path_factory.mktemp("launchpad"), []
+    found = reproduce_launchpad(Parts(folder, progress=lambda done, of: told.append((done, of))))
+    return folder, found, told
+
+
+def test_the_smoke_budget_judges_each_claim_that_it_has_learners_for(done):
+    folder, found, told = done
+    assert told[-1] == (7, 7)
+    values, claims, agreement, fit, seconds = found.tables
+    names = [row[0] for row in values.rows]
+    assert {"QoS", "QoS, suspending", "bound", "BC_qos", "Offline+Online_qos"} <= set(names)
+    means = {row[0]: float(row[1].split()[0]) for row in values.rows}
+    assert all(0 <= mean <= means["bound"] for mean in means.values())
+    assert {row[0] for row in claims.rows} == {"C1", "C2", "C3", "C5", "C6", "C8", "C9", "C10"}
+    assert {row[4] for row in claims.rows} <= set(Verdict)
+    assert [row[0] for row in agreement.rows][::2] == ["BC", "Offline", "Offline+Online", "most possible"]
+    assert agreement.rows[-1][1] == "100% (100%)", "one heuristic alone can be agreed with"
+    assert len(fit.rows) == 4
+    assert all(float(row[1]) > 0 for row in seconds.rows)
+    assert (folder / "smoke" / "table.md").read_text().count("## ") == 5
+    assert len(list((folder / "smoke").glob("figure-*.svg"))) == 4
+    bars = list(csv.DictReader((folder / "smoke" / "figure-3.csv").open()))
+    assert [(row["who"], row["hosts"]) for row in bars] == [("QoS", "10"), ("BC_qos", "10"), ("BC_combo", "10")]
+    assert float(bars[0]["value"]) == pytest.approx(means["QoS"], abs=1e-3)
+
+
+def test_a_second_run_repeats_nothing(done):
+    folder, found, told = done
+    again = reproduce_launchpad(Parts(folder, progress=lambda done, of: told.append((done, of))))
+    assert (again, len(told)) == (found, 7)
+    missing = Task(SMOKE, 10, Learner(ONLINE, ""), 0, folder / "smoke").file
+    kept = missing.read_bytes()
+    missing.unlink()
+    shown = reproduce_launchpad(Parts(folder), only_finished=True)
+    assert "6 of 7 parts" in shown.notes
+    assert not missing.exists()
+    missing.write_bytes(kept)
+
+
+@pytest.mark.parametrize("intermittent", [False, True])
+def test_heuristics_get_the_same_in_rollouts_and_in_the_environment(intermittent):
+    tested = world(10, intermittent, 3, 3 * JOBS)
+    setup = setup_of(tested)
+    for rule in HEURISTICS.values():
+        there = evaluate(rule, setup, first=np.arange(3) * JOBS)["value_share"]
+        np.testing.assert_allclose(heuristic_shares(tested, rule, 3, JOBS), there, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", MIXES["combo"])
+def test_what_a_heuristic_does_is_read_from_an_observation(name):
+    tested = world(10, True, 4, 400)
+    seen, forced = rollouts_of(name, setup_of(tested))
+    rows = seen.choices
+    assert len(rows) > 500
+    assert forced > 0
+    np.testing.assert_array_equal(heuristic_choices(seen.observation[rows], name, 10), seen.action[rows])
+
+
+def test_updates_have_the_paper_s_ratio_and_standard_has_about_110_trainings(tmp_path):
+    effort = BUDGETS[BudgetName.STANDARD].effort
+    steps = {method: learner_config(Learner(method, "qos"), effort, 0).learn.steps for method in (BC, OFFLINE, ONLINE)}
+    assert steps[ONLINE] == 2 * steps[BC] == 2 * steps[OFFLINE]
+    both = learner_config(Learner(BOTH, "qos"), effort, 0).learn
+    assert both.steps == steps[ONLINE] == 20 * both.offline
+    assert both.updates == 1
+    tasks = tasks_of(BUDGETS[BudgetName.STANDARD], tmp_path)
+    learned = [task.seed for task in tasks if isinstance(task.who, Learner)]
+    assert 100 <= len(learned) <= 120
+    assert all(one <= other for one, other in pairwise(learned)), "whole seeds first"
+    paper = learner_config(Learner(BC, "qos"), BUDGETS[BudgetName.FULL].effort, 0)
+    assert (paper.learn.steps, paper.network.kind) == (500_000, "image")

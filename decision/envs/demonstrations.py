@@ -6,8 +6,8 @@ episode, and nothing of it has to be kept but these times. Where the scheduler c
 not in its window, or waiting is not allowed) it goes on as well as it can, and how often that was is counted.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,49 @@ class Schedule(NamedTuple):
     rests: NDArray[np.float64] = np.zeros((0, 3))  # as of `decision.envs.metrics.Begun`
 
 
+class Observations:
+    """(R, D) f32 of which rows are read by index; where the first numbers are 0 or 1, these take a bit each.
+
+    Args:
+        flags: how many are.
+        seen: (R, D).
+    """
+
+    def __init__(self, flags: int, seen: NDArray[np.float32]) -> None:
+        self._flags = flags
+        self._bits = np.packbits(seen[:, :flags] != 0.0, axis=1)
+        self._rest = seen[:, flags:].copy()
+
+    @classmethod
+    def joined(cls, parts: Sequence["Observations"]) -> "Observations":
+        """All rows one after the other; of one encoder."""
+        whole = cls(parts[0]._flags, np.empty((0, parts[0]._flags), np.float32))
+        whole._bits = np.concatenate([part._bits for part in parts])
+        whole._rest = np.concatenate([part._rest for part in parts])
+        return whole
+
+    @property
+    def packed(self) -> bool:
+        """Whether some numbers take a bit each."""
+        return self._flags > 0
+
+    def __len__(self) -> int:
+        """R"""
+        return len(self._rest)
+
+    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+        """(..., D) of these rows."""
+        rest = self._rest[rows]
+        if not self._flags:
+            return rest
+        bits = np.unpackbits(self._bits[rows], axis=-1, count=self._flags)
+        return np.concatenate([bits, rest], axis=-1, dtype=np.float32)
+
+
 class Demonstrations(NamedTuple):
     """Episodes one after the other: R rows, each a choice or the last state of an episode."""
 
-    observation: NDArray[np.float32]  # (R, D)
+    observation: Observations  # (R, D)
     mask: NDArray[np.bool_]  # (R, A) valid actions
     action: NDArray[np.int64]  # (R,) the choice; NOTHING in the last state of an episode
     reward: NDArray[np.float32]  # (R,) what was paid for it
@@ -108,7 +147,7 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
         raise ConfigError(f"{setup.scheduler.name} cannot learn from schedules: they do not say what it would choose")
     batch, rows = Batch(setup, 1, 1), setup.beginnings.row
     env, room = batch.envs[0], _Room(setup)
-    parts: list[tuple[NDArray, ...]] = []
+    parts: list[tuple[Any, ...]] = []
     late = placed = 0
     for schedule in schedules:
         beginning = int(np.searchsorted(rows, schedule.first))
@@ -128,8 +167,9 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
     batch.close()
     if not parts:
         raise ConfigError("there are no schedules to learn from")
-    seen, mask, action, reward, terminated = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Demonstrations(seen, mask, action, reward, terminated, late, placed)
+    seen, *columns = zip(*parts, strict=True)
+    mask, action, reward, terminated = map(np.concatenate, columns)
+    return Demonstrations(Observations.joined(seen), mask, action, reward, terminated, late, placed)
 
 
 class _Room:
@@ -140,15 +180,17 @@ class _Room:
         seen = np.empty((rows, *setup.encoder.shape), np.float32)
         mask = np.empty((rows, setup.encoder.actions), np.int8)
         setup.encoder.check_arrays(len(setup.platform.hosts), seen, mask)
+        self._flags = setup.encoder.flags
         self.columns = seen, mask, np.empty(rows, np.int64), np.empty(rows, np.float32)
 
-    def take(self, n: int, terminates: bool) -> tuple[NDArray, ...]:
+    def take(self, n: int, terminates: bool) -> tuple[Any, ...]:
         """The first n states, of which the last one is where the episode is over."""
-        seen, mask, action, reward = (column[:n].copy() for column in self.columns)
+        seen, *columns = (column[:n] for column in self.columns)
+        mask, action, reward = (column.copy() for column in columns)
         action[-1], reward[-1] = NOTHING, 0.0
         terminated = np.zeros(n, np.bool_)
         terminated[-2:-1] = terminates
-        return seen, mask != 0, action, reward, terminated
+        return Observations(self._flags, seen), mask != 0, action, reward, terminated
 
 
 @kernel

@@ -23,6 +23,7 @@ from .replay import Recorded, Transitions, draw
 _UPDATES = 100  # of an iteration
 _KEPT_ASIDE = 20  # every so many choices: agreement is measured on them
 _MOST_MEASURED = 10_000  # choices
+_AT_A_TIME = 1024  # of these: an image's network needs much room
 
 
 class NetworkLearner:
@@ -59,7 +60,7 @@ class DataLearner(NetworkLearner):
         aside = np.arange(len(recorded)) % _KEPT_ASIDE == 0
         if aside.all():
             raise ConfigError(f"{len(recorded)} recorded choices are too few to learn from; collect more transitions")
-        self._aside = recorded.take(np.flatnonzero(aside)[:_MOST_MEASURED])
+        self._aside = recorded.rows[aside][:_MOST_MEASURED]
         recorded.rows = recorded.rows[~aside]
         self._recorded = recorded
         self._rng = np.random.default_rng([config.seed, 2])
@@ -98,11 +99,14 @@ class DataLearner(NetworkLearner):
     @torch.inference_mode()
     def _agreement(self) -> dict[str, float]:
         """Share of equal choices on those kept aside, of all and of those with more than one valid action."""
-        aside = self._aside
-        logits = self.network.actor(aside.features).masked_fill(~aside.mask, -torch.inf)
-        same = (logits.argmax(1) == aside.action).float()
-        free = aside.mask.sum(1) > 1
-        return {"agreement": float(same.mean()), "agreement_of_choices": float(same[free].mean())}
+        same, free = [], []
+        for at in range(0, len(self._aside), _AT_A_TIME):
+            batch = self._recorded.at(self._aside[at : at + _AT_A_TIME])
+            logits = self.network.actor(batch.features).masked_fill(~batch.mask, -torch.inf)
+            same.append((logits.argmax(1) == batch.action).float())
+            free.append(batch.mask.sum(1) > 1)
+        agreed = torch.cat(same)
+        return {"agreement": float(agreed.mean()), "agreement_of_choices": float(agreed[torch.cat(free)].mean())}
 
     def state(self) -> dict[str, Any]:
         """All from which `restore` goes on exactly as from here."""

@@ -42,14 +42,13 @@ class Recorded:
 
     Args:
         demonstrations: of one environment.
-        network: prepares their observations, once.
+        network: prepares their observations: once, or each time where they are packed.
     """
 
     def __init__(self, demonstrations: Demonstrations, network: Network) -> None:
-        seen = demonstrations.observation
-        chunks = [network.prepare(seen[at : at + _CHUNK]) for at in range(0, len(seen), _CHUNK)]
+        self._seen, self._network = demonstrations.observation, network
         self.rows = demonstrations.choices
-        self._features = torch.from_numpy(np.concatenate(chunks))
+        self._prepared = None if demonstrations.observation.packed else self._prepare_all()
         columns = demonstrations.mask, demonstrations.action, demonstrations.reward, ~demonstrations.terminated
         self._mask, self._action, self._reward, self._goes_on = map(torch.from_numpy, columns)
 
@@ -58,17 +57,30 @@ class Recorded:
         return len(self.rows)
 
     def take(self, index: NDArray[np.int64]) -> Transitions:
-        """These transitions."""
-        row = torch.from_numpy(self.rows[index])
+        """These of the valid choices."""
+        return self.at(self.rows[index])
+
+    def at(self, rows: NDArray[np.int64]) -> Transitions:
+        """What was chosen in these rows of the demonstrations."""
+        row = torch.from_numpy(rows)
         return Transitions(
-            self._features[row],
+            self._features(rows),
             self._mask[row],
             self._action[row],
             self._reward[row],
-            self._features[row + 1],
+            self._features(rows + 1),
             self._mask[row + 1],
             self._goes_on[row].float(),
         )
+
+    def _features(self, rows: NDArray[np.int64]) -> Tensor:
+        if self._prepared is not None:
+            return self._prepared[torch.from_numpy(rows)]
+        return torch.from_numpy(self._network.prepare(self._seen[rows]))
+
+    def _prepare_all(self) -> Tensor:
+        chunks = range(0, len(self._seen), _CHUNK)
+        return torch.from_numpy(np.concatenate([self._network.prepare(self._seen[at : at + _CHUNK]) for at in chunks]))
 
 
 class Recent:

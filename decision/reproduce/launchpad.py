@@ -118,13 +118,10 @@ def reproduce_launchpad(
     if not any(task.who == _RULES for task in done):
         return Findings((), f"{folder}: {notes}")
     found = results_of(done, chosen)
-    shown = (
-        tables.value_table(found),
-        tables.claim_table(found),
-        tables.agreement_table(found),
-        tables.fit_table(found),
-        tables.time_table(found),
-    )
+    made = [tables.value_table, tables.claim_table]
+    if found.seconds:
+        made += [tables.agreement_table, tables.fit_table, tables.time_table]
+    shown = tuple(make(found) for make in made)
     lines = [line for t in shown for line in (f"## {t.title}", "", *markdown_table(t.columns, t.rows), "")]
     write_files({folder / "table.md": ["\n".join(lines).encode()]})
     figures = _draw(found, folder)

@@ -152,6 +152,11 @@ class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Whether running jobs may be suspended."""
         return False
 
+    @property
+    def flags(self) -> int:
+        """How many of the observation's first numbers are always 0 or 1."""
+        return 0
+
     def new_memory(self, state: ClusterState) -> Bundle:
         """The memory of the scheduler's kernels before a run, with room for every job of `state`."""
         return _NoMemory()

@@ -94,6 +94,11 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.pool
 
     @property
+    def flags(self) -> int:
+        """The cells of the image."""
+        return 2 * ROWS * self.hosts
+
+    @property
     def suspends(self) -> bool:
         """Whether running jobs may be suspended for others."""
         return self.suspend != "never"

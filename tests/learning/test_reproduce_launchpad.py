@@ -73,6 +73,18 @@ def test_a_second_run_repeats_nothing(done):
     missing.write_bytes(kept)
 
 
+def test_before_anything_is_learned_the_heuristics_are_shown(done, tmp_path):
+    folder, found, _ = done
+    rules = Task(SMOKE, 10, "rules", 0, folder / "smoke").file
+    (tmp_path / "smoke").mkdir()
+    (tmp_path / "smoke" / rules.name).write_bytes(rules.read_bytes())
+    shown = reproduce_launchpad(Parts(tmp_path), only_finished=True)
+    assert "1 of 7 parts" in shown.notes
+    values, claims = shown.tables
+    assert list(values.rows) == list(found.tables[0].rows)[: len(values.rows)]
+    assert {row[0] for row in claims.rows} == {"C1"}
+
+
 @pytest.mark.parametrize("intermittent", [False, True])
 def test_heuristics_get_the_same_in_rollouts_and_in_the_environment(intermittent):
     tested = world(10, intermittent, 3, 3 * JOBS)

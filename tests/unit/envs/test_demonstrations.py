@@ -5,7 +5,7 @@ import pytest
 from helpers.env_toys import busy, setup, workload
 
 from decision.envs import SchedulerVectorEnv, evaluate, make_setup
-from decision.envs.demonstrations import NOTHING, record_schedules, replay_schedules
+from decision.envs.demonstrations import NOTHING, Observations, record_schedules, replay_schedules
 from decision.model.errors import ConfigError
 
 
@@ -108,3 +108,16 @@ def test_a_scheduler_that_schedules_do_not_say_the_choices_of_is_refused():
     made = setup(busy(40), encoder="inspector")
     with pytest.raises(ConfigError, match="inspector cannot learn from schedules"):
         replay_schedules(made, record_schedules("sjf", made, 10, seed=0))
+
+
+@pytest.mark.parametrize("flags", [0, 3, 8, 13])
+def test_packed_observations_are_read_as_they_were(flags):
+    rng = np.random.default_rng(0)
+    seen = rng.random((20, 13), np.float32)
+    seen[:, :flags] = seen[:, :flags] < 0.5
+    parts = [Observations(flags, part) for part in (seen[:7], seen[7:])]
+    packed = Observations.joined(parts)
+    assert (len(packed), packed.packed) == (20, flags > 0)
+    for rows in (3, slice(5, 11), np.array([19, 0, 7, 7])):
+        np.testing.assert_array_equal(packed[rows], seen[rows])
+        assert packed[rows].dtype == np.float32

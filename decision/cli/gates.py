@@ -39,7 +39,9 @@ def gates_command(
     Against FCFS with EASY: mean wait and mean bounded slowdown are not above,
     the longest wait is at most 1.5 times as long, and on a nearly idle machine
     no job waits that would not wait. And the schedule is the same in a run,
-    through Batsim's messages, and on the engine in plain Python.
+    through Batsim's messages, and on the engine in plain Python. Of a packer,
+    which is for utilization, no more room may be idle up to the last end than
+    under EASY, in place of the first three.
 
     A checkpoint for servers that sleep (joint, deepscheduling) runs each day of
     the log, beside first-fit with a timeout of 5 minutes on the same servers:
@@ -47,9 +49,9 @@ def gates_command(
     neither waste nor switches above.
 
     Writes what it finds into the checkpoint's manifest, with the hashes of
-    platform and log; a shipped checkpoint stays as it is. decision run and serve refuse a checkpoint that was not
-    checked or fails on one of its logs, unless told --force. Exit codes: 0 if
-    all gates are passed, 2 if not.
+    platform and log; a shipped checkpoint stays as it is. decision run and serve
+    refuse a checkpoint that was not checked or fails on one of its logs, unless
+    told --force. Exit codes: 0 if all gates are passed, 2 if not.
 
     Examples:
 

@@ -165,6 +165,37 @@ def ranking_command(
     )
 
 
+def packer_command(
+    output: PartsFolder = None,
+    generations: Annotated[
+        int | None, typer.Option("--generations", help="Number of generations of sixteen candidates.", min=1)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evolve the policy packing, on made workloads of many kinds.
+
+    They are like those of decision reproduce packing, but of other seeds and
+    other shares of single-node jobs. A second run goes on where the first was
+    stopped.
+
+    Example:
+
+      decision reproduce packer -o out/packer
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.packer import GENERATIONS, reproduce_packer
+
+    _reproduce(
+        "generations",
+        lambda progress: reproduce_packer(
+            _parts(output, "packer", 1, progress), generations=generations or GENERATIONS
+        ),
+        as_json,
+    )
+
+
 def learned_command(
     data: Data = Path(),
     output: PartsFolder = None,
@@ -274,8 +305,9 @@ def packing_command(
     """Packing for utilization with predicted run times, against chance.
 
     Heuristics, an upper bound, chance and trained networks on five made pairs of
-    WL1 and WL2; tables 4, 5 and 6 of the paper, and its claims counted again. A
-    second run goes on where the first was stopped.
+    WL1 and WL2; tables 4, 5 and 6 of the paper, and its claims counted again; and
+    the policy packing, one for all, on twenty. A second run goes on where the
+    first was stopped.
 
     Examples:
 
@@ -432,6 +464,7 @@ add_command(app, "ranking", ranking_command)
 add_command(app, "learned", learned_command)
 add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
+add_command(app, "packer", packer_command)
 add_command(app, "packing", packing_command)
 add_command(app, "deepscheduling", deepscheduling_command)
 add_command(app, "launchpad", launchpad_command)

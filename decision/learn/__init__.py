@@ -61,19 +61,29 @@ SHIPPED_PRICES = tuple(sorted(file.stem for file in _PRICES.glob("*.ckpt")))
 
 
 def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
-    """The policy of a checkpoint, named by its file, or of a shipped one.
+    """The policy of a checkpoint, named by its file, or of a shipped one; torch is needed where it is a network.
 
     Raises:
-        ConfigError: if torch is not installed, or for an option that it does not have, or a value that does not fit.
+        ConfigError: if torch is not installed and needed, or for an option that it does not have, or a value that does
+            not fit.
         InputError: if the file is not a checkpoint that this package can use.
     """
+    from decision.schedulers import find_scheduler
+
+    from .checkpoint import read_checkpoint
+    from .parametric import parametric_policy
+
     refuse_unknown(name, options, (line.name for line in checkpoint_options(name)))
+    checkpoint = find_checkpoint(name)
+    assert checkpoint is not None
+    manifest, weights = read_checkpoint(checkpoint)
+    if manifest.config.network is None:
+        scheduler = find_scheduler(manifest.config.scheduler)
+        return parametric_policy(checkpoint, manifest, scheduler, weights, options)
     require_learning()
     from .deploy import learned_policy
 
-    checkpoint = find_checkpoint(name)
-    assert checkpoint is not None
-    return learned_policy(checkpoint, options)
+    return learned_policy(checkpoint)
 
 
 def checkpoint_options(name: str) -> Sequence[OptionLine]:
@@ -160,9 +170,10 @@ def shipped_policies() -> Iterator[PolicyLine]:
         manifest = read_manifest(_MODELS / f"{name}.ckpt")
         record = records()[manifest.config.scheduler]
         shipped.add(record.name)
-        needs = f"; for {manifest.nb_hosts} hosts" if manifest.encoder.get("cores") else ""
+        hosts = f"; for {manifest.nb_hosts} hosts" if manifest.encoder.get("cores") else ""
+        needs = "" if manifest.config.network is None else f"; needs {DISTRIBUTION}[learn]"
         about = record.model_summary.format_map(manifest.config.settings)
-        yield PolicyLine(name, f"{about}{needs}; needs {DISTRIBUTION}[learn]", record.paper)
+        yield PolicyLine(name, f"{about}{hosts}{needs}", record.paper)
     for record in records().values():
         if record.name not in shipped:
             yield PolicyLine(f"{record.name}.ckpt", f"{record.summary}; made by decision train", record.paper)

@@ -1,8 +1,6 @@
 """Learned policies where policies run: from a checkpoint to choices."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,7 +14,6 @@ from decision.schedulers import (
     ChoosingPolicy,
     ChoosingScheduler,
     Encoder,
-    ParametricScheduler,
     find_scheduler,
     read_encoder,
 )
@@ -26,7 +23,8 @@ from .actor import NetworkActor
 from .checkpoint import MANIFEST, REMEDY, Manifest, read_checkpoint, shown
 from .config import check_network
 from .networks import Mlp, Network, as_repair, make_network
-from .weights import load_network, load_tensors
+from .parametric import parametric_policy
+from .weights import load_network
 
 
 class LearnedPolicy(ChoosingPolicy):
@@ -58,27 +56,18 @@ class LearnedPolicy(ChoosingPolicy):
         self.actor.reset(seed)
 
 
-def learned_policy(path: Path, options: Mapping[str, Any] | None = None) -> Policy:
-    """The policy of a checkpoint, with options that its scheduler knows; torch computes in one thread from now on.
+def learned_policy(path: Path) -> Policy:
+    """The policy of a checkpoint; torch computes in one thread from now on.
 
     Raises:
         InputError: if the file is not a checkpoint, or damaged.
-        ConfigError: if its encoder is of another version than ours, or does not fit the rest of the manifest; or for an
-            option's value that does not fit.
+        ConfigError: if its encoder is of another version than ours, or does not fit the rest of the manifest.
     """
     manifest, weights = read_checkpoint(path)
     scheduler = find_scheduler(manifest.config.scheduler)
     if isinstance(scheduler, ChoosingScheduler):
         return _with_network(path, manifest, scheduler, weights)
-    if not isinstance(scheduler, ParametricScheduler):
-        raise ConfigError(f"{path}: it has {scheduler.name} and is no policy: use easy,allocation=tree,prices={path}")
-    if manifest.encoder != scheduler.sees:
-        sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
-        raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")
-    tensors = load_tensors(str(path), weights, {"weights": scheduler.weights}, torch.float64)
-    return scheduler.policy(
-        tensors["weights"].numpy(), path.name, **(options or {})
-    )  # none, but of those that know some
+    return parametric_policy(path, manifest, scheduler, weights)
 
 
 def repair_of(path: Path) -> tuple[Repair, RepairEncoder]:

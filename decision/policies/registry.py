@@ -51,13 +51,14 @@ from .guard import OPTION, read_guard
 from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
-from .outlook import ESTIMATE, OutlookSettings, read_settings
+from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .policy import Policy
 from .supplied import BEYOND, LATE, RESTART, SuppliedPolicy, read_supply
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
+_QUANTILES = f"{ESTIMATE}=quantiles"  # which corrects by itself
 
 Loader = Callable[[str, Mapping[str, Any]], Any]
 
@@ -267,8 +268,12 @@ def _split(spec: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name, *pairs = spec.split(",")
     settings = dict(options)
     if name in SHORTHANDS:
-        name, *more = SHORTHANDS[name].split(",")
+        shorthand, (name, *more) = name, SHORTHANDS[name].split(",")
         named = {pair.partition("=")[0] for pair in pairs} | settings.keys()
+        if _QUANTILES in (*pairs, f"{ESTIMATE}={settings.get(ESTIMATE)}") and CORRECTION not in named:
+            kept = [pair for pair in more if pair.partition("=")[0] not in (*named, CORRECTION)]
+            advice = f"use {','.join((name, *kept, *pairs))}"
+            raise ConfigError(f"policy {shorthand}: it has a correction, and {_QUANTILES} takes none; {advice}")
         pairs += [pair for pair in more if pair.partition("=")[0] not in named]
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.analysis.statistics import bootstrap_mean
 from decision.envs import Setup
 from decision.envs.evaluation import ChooseAll
 from decision.formats.files import write_files
@@ -36,7 +35,8 @@ from .packing_claims import (
     OnOwn,
     count_claims,
 )
-from .packing_parts import BUDGETS, BudgetName, Task, learned, made_half, setup_of, utilization
+from .packing_for_all import FOR_ALL, evaluate_for_all, for_all_tables
+from .packing_parts import BUDGETS, BudgetName, Task, interval, learned, made_half, setup_of, utilization
 from .packing_worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
 ORDERS = {**HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
@@ -53,7 +53,8 @@ def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, on
     """
     chosen, folder = BUDGETS[budget], parts.folder / budget.value
     tasks = [Task(chosen, seed, "", "", folder) for seed in range(chosen.seeds)]
-    for seed in range(chosen.seeds):
+    tasks += [Task(chosen, seed, "", FOR_ALL, folder) for seed in range(chosen.pairs)]
+    for seed in range(chosen.seeds):  # a pair after the other: so claims have intervals before all is done
         tasks += [Task(chosen, seed, name, method, folder) for name in ON for method in (WITHOUT, WITH)]
         tasks += [Task(chosen, seed, name, method, folder) for name in WORKLOADS for method in METHODS]
     if not only_finished:
@@ -73,8 +74,10 @@ def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, on
 
 def do_task(task: Task) -> None:
     """Learn, if there is something to learn, and evaluate."""
-    if not task.learned:
+    if task.plain:
         found = _without_learning(task)
+    elif not task.learned:
+        found = evaluate_for_all(task)
     else:
         found = _learn_and_test(task) if task.method in METHODS else learn_compact(task)
     write_files({task.file: [json.dumps(found, indent=1).encode()]})
@@ -152,7 +155,7 @@ Found = dict[Task, dict[str, dict[str, float]]]
 
 def _tables(found: Found) -> tuple[ResultTable, ...]:
     """Those that there are parts for."""
-    plain = [rows for task, rows in found.items() if not task.learned]
+    plain = [rows for task, rows in found.items() if task.plain]
     tables = [_table_4(plain)] if plain else []
     own = {name: [_of(found, name, m, f"{name}a") for m in METHODS] for name in WORKLOADS}
     tables.append(_table("Table 5: learned and used on half a (the paper's)", METHODS, own, PUBLISHED_5))
@@ -165,8 +168,8 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
         )
     pairs = _finished_pairs(found)
     if pairs:
-        tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if not task.learned]))
-    return (*tables, *worth_tables(found))
+        tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
+    return (*tables, *worth_tables(found), *for_all_tables(found))
 
 
 def _finished_pairs(found: Found) -> Found:
@@ -211,11 +214,7 @@ def _table(title: str, columns: Sequence[str], rows: Mapping[str, list[list[floa
 def _cell(values: Sequence[float], published: float | None) -> str:
     """The mean with its interval, where there are several values; and the published one."""
     old = "" if published is None else f" [{published:.2f}]"
-    if not values:
-        return f"-{old}"
-    estimate = bootstrap_mean(np.array(values)[:, None], np.random.default_rng(0))
-    interval = f" ({estimate.low:.3f} to {estimate.high:.3f})" if len(values) > 1 else ""
-    return f"{estimate.value:.3f}{interval}{old}"
+    return f"{interval(values) if values else '-'}{old}"
 
 
 def _claims_table(found: Found, plain: Sequence[dict[str, dict[str, float]]]) -> ResultTable:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from decision.analysis.statistics import bootstrap_mean
 from decision.envs import Setup, equal_hosts, evaluate, make_setup
 from decision.envs.evaluation import ChooseAll
 from decision.formats.input_facts import InputFacts
@@ -20,7 +22,7 @@ from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 
 _STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
-_UTILIZATION = "packed_utilization"
+UTILIZATION = "packed_utilization"
 
 
 class BudgetName(StrEnum):
@@ -39,16 +41,17 @@ class Budget(NamedTuple):
     steps: int  # of a training
     widths: tuple[tuple[int, ...], tuple[int, ...]]  # of the layers, NN1 and NN2
     compact_steps: int  # of a training of packing-compact
+    pairs: int  # of workloads that the shipped policy is tested on
     changes: tuple[str, ...] = ()  # to the preset
 
 
 _SMALL = ("learn.minibatch=512", "learn.lr=1e-3", "learn.epochs=4")  # 4 is in the paper's grid, too
 BUDGETS = {
     BudgetName.SMOKE: Budget(
-        1, 60, 512, ((16,), (32,)), 512, ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")
+        1, 60, 512, ((16,), (32,)), 512, 1, ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")
     ),
-    BudgetName.STANDARD: Budget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), 100_000, _SMALL),
-    BudgetName.FULL: Budget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256)), 2_000_000),
+    BudgetName.STANDARD: Budget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), 100_000, 20, _SMALL),
+    BudgetName.FULL: Budget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256)), 2_000_000, 20),
 }
 
 
@@ -58,14 +61,19 @@ class Task(NamedTuple):
     budget: Budget
     seed: int
     learned: str  # the workload that is learned from; "" for what learns nothing
-    method: str
+    method: str  # "" for heuristics
     folder: Path
 
     @property
     def file(self) -> Path:
         """Utilization by half, and by who schedules it."""
-        name = f"{self.learned}a-{self.method}".replace(", ", "-") if self.learned else "heuristics"
+        name = f"{self.learned}a-{self.method}".replace(", ", "-") if self.learned else self.method or "heuristics"
         return self.folder / f"{name}-{self.seed}.json"
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is of heuristics, the bound and chance."""
+        return not (self.learned or self.method)
 
 
 def made_half(seed: int, name: str, half: str, jobs: int, noise: float = 0.0) -> Workload:
@@ -94,4 +102,11 @@ def setup_of(jobs: Workload, **options: object) -> Setup:
 
 
 def utilization(policy: str | ChooseAll, setup: Setup) -> float:
-    return float(evaluate(policy, setup, first=[0])[_UTILIZATION][0])
+    return float(evaluate(policy, setup, first=[0])[UTILIZATION][0])
+
+
+def interval(values: Sequence[float] | NDArray[np.float64], sign: str = "") -> str:
+    """The mean with its interval, where there are several values."""
+    estimate = bootstrap_mean(np.asarray(values)[:, None], np.random.default_rng(0))
+    between = f" ({estimate.low:{sign}.3f} to {estimate.high:{sign}.3f})" if len(values) > 1 else ""
+    return f"{estimate.value:{sign}.3f}{between}"

@@ -5,18 +5,17 @@ tested with predictions that are off, too, and asked which of its inputs move it
 among the states of its own schedule (Breiman, Random Forests, Machine Learning 45, 2001).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.analysis.statistics import bootstrap_mean
 from decision.learn.actor import NetworkActor
 from decision.learn.deploy import LearnedPolicy
 from decision.schedulers.window import JOB_FEATURES
 
 from .findings import ResultTable
-from .packing_parts import Task, learned, made_half, setup_of, utilization
+from .packing_parts import Task, interval, learned, made_half, setup_of, utilization
 
 ON = ("WL1_RND", "WL2_RND")
 WITHOUT, WITH = "compact", "compact, predictions"
@@ -49,10 +48,10 @@ def worth_tables(found: Mapping[Task, Values]) -> list[ResultTable]:
         if seeds:
             plain = np.array([by_seed[WITHOUT][seed][f"{name}b"][_noise(0.0)] for seed in seeds])
             own = {s: np.array([by_seed[WITH][seed][f"{name}b"][_noise(s)] for seed in seeds]) for s in NOISES}
-            cells = (_interval(values - plain, "+") for values in own.values())
-            gains.append((f"{name}b", _interval(plain), *cells, str(len(seeds))))
+            cells = (interval(values - plain, "+") for values in own.values())
+            gains.append((f"{name}b", interval(plain), *cells, str(len(seeds))))
             shares = {group: np.array([by_seed[WITH][seed]["moved"][group] for seed in seeds]) for group in _GROUPS}
-            moved.append((f"{name}b", *(_interval(values) for values in shares.values())))
+            moved.append((f"{name}b", *(interval(values) for values in shares.values())))
     headers = ["perfect predictions", *(f"off by S = {s:g}" for s in NOISES[1:])]
     return [
         ResultTable(
@@ -108,9 +107,3 @@ def _states(policy: LearnedPolicy, task: Task) -> tuple[NDArray[np.float32], NDA
     utilization(choose, setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs), encoder=policy.encoder))
     rows = np.linspace(0, len(seen) - 1, min(len(seen), _STATES)).astype(int)
     return np.array(seen)[rows], np.array(masks)[rows]
-
-
-def _interval(values: Sequence[float] | NDArray[np.float64], sign: str = "") -> str:
-    estimate = bootstrap_mean(np.asarray(values)[:, None], np.random.default_rng(0))
-    interval = f" ({estimate.low:{sign}.3f} to {estimate.high:{sign}.3f})" if len(values) > 1 else ""
-    return f"{estimate.value:{sign}.3f}{interval}"

@@ -7,6 +7,9 @@ idle, no job waits that would not wait under FCFS with EASY. And the schedule is
 Where servers sleep a job waits for them to wake, so policies for such servers have gates of their own, over the log's
 days: beside first-fit on the same servers with a timeout of 5 minutes their mean wait is at most 1.1 times and their
 longest wait at most 1.5 times as long, and neither waste nor switches are above.
+
+A policy for utilization lets small jobs wait for large ones, so its waits have no gate (``guard=auto`` bounds them);
+but the room that it leaves idle up to the last end must not be above EASY's.
 """
 
 from collections.abc import Sequence
@@ -30,7 +33,7 @@ from decision.model.platform import Platform
 from decision.model.record import JobTable
 from decision.model.reshape import Filters, at_load, reshape
 from decision.model.workload import Workload
-from decision.schedulers import find_scheduler
+from decision.schedulers import Scheduler, find_scheduler
 from decision.simulation import simulate_workloads
 
 from .engines import simulate_by_messages
@@ -54,17 +57,28 @@ class Measures(NamedTuple):
     wait: float  # seconds, mean
     slowdown: float  # bounded, mean
     longest: float  # seconds
+    idle: float = 0.0  # share of the room from the first submission to the last end
 
 
-def measure(table: JobTable) -> Measures:
-    """Of the jobs that ran."""
+def measure(table: JobTable, nb_hosts: int = 0) -> Measures:
+    """Of the jobs that ran, on so many hosts; idle room is left out where these are not said."""
     ran = only_ran(table)
     waits = waiting_times(ran)
-    return Measures(float(waits.mean()), float(bounded_slowdowns(ran).mean()), float(waits.max()))
+    return Measures(
+        float(waits.mean()), float(bounded_slowdowns(ran).mean()), float(waits.max()), idle_room(ran, nb_hosts)
+    )
 
 
-def gates_beside(own: Measures, easy: Measures) -> tuple[Gate, ...]:
+def idle_room(ran: JobTable, nb_hosts: int) -> float:
+    """Share of the hosts' time, from the first submission to the last end, in which no job runs."""
+    room = nb_hosts * float((ran.start_time + ran.runtime).max() - ran.submit_time.min())
+    return 1.0 - float(ran.runtime @ ran.size) / room if room > 0 else 0.0
+
+
+def gates_beside(own: Measures, easy: Measures, *, for_utilization: bool = False) -> tuple[Gate, ...]:
     """The gates on a log as it is, of a policy's measures there beside those of FCFS with EASY."""
+    if for_utilization:
+        return (_gate("idle room", own.idle, easy.idle),)
     return (
         _gate("mean wait", own.wait, easy.wait),
         _gate("mean bounded slowdown", own.slowdown, easy.slowdown),
@@ -87,9 +101,7 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
     if lets_sleep(checkpoint):
         gates = _gates_on_servers(policy, platform, workload)
     else:
-        own, easy = (measure(simulate_workloads(platform, [workload], name).jobs) for name in (policy, "easy"))
-        idle, same = idle_gate(policy, platform, workload), _same_everywhere(policy, platform, workload)
-        gates = (*gates_beside(own, easy), idle, same)
+        gates = _gates_on_hosts(checkpoint, platform, workload)
     return GateCheck(
         decision=__version__,
         platform=log.files[0],
@@ -100,9 +112,25 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
     )
 
 
+def _gates_on_hosts(checkpoint: Path, platform: Platform, workload: Workload) -> tuple[Gate, ...]:
+    """Those of a policy for hosts that never sleep."""
+    policy, hosts = str(checkpoint), len(platform.hosts)
+    for_utilization = getattr(_scheduler_of(checkpoint), "for_utilization", False)
+    own, easy = (measure(simulate_workloads(platform, [workload], name).jobs, hosts) for name in (policy, "easy"))
+    return (
+        *gates_beside(own, easy, for_utilization=for_utilization),
+        idle_gate(policy, platform, workload),
+        _same_everywhere(policy, platform, workload),
+    )
+
+
 def lets_sleep(checkpoint: Path) -> bool:
     """Whether it is of a scheduler for servers that sleep. Raises InputError if it cannot be read."""
-    return getattr(find_scheduler(read_manifest(checkpoint).config.scheduler), "energy", False)
+    return getattr(_scheduler_of(checkpoint), "energy", False)
+
+
+def _scheduler_of(checkpoint: Path) -> Scheduler:
+    return find_scheduler(read_manifest(checkpoint).config.scheduler)
 
 
 def keep_check(checkpoint: Path, found: GateCheck) -> None:

@@ -240,7 +240,7 @@ def test_what_is_shipped_for_trees_runs_on_any_of_three_levels_or_says_so(policy
 
 
 def test_the_shipped_policies_are_those_of_the_catalogue():
-    free = {"dbf", "learned", "ranking", "rlscheduler"}
+    free = {"dbf", "learned", "packing", "ranking", "rlscheduler"}
     assert set(SHIPPED) == {*free, *FOR_256_HOSTS, *FOR_TREES}
     assert {*SHIPPED, "FILE.ckpt"} <= {line.name for line in list_policies()}
 

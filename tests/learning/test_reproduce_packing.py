@@ -7,7 +7,7 @@ from decision.reproduce.packing import BUDGETS, BudgetName, Task, reproduce_pack
 def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_path):
     told = []
     found = reproduce_packing(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
-    assert told[-1] == (23, 23)
+    assert told[-1] == (24, 24)
     titles = [table.title for table in found.tables]
     assert [title[:7] for title in titles] == [
         "Table 4",
@@ -18,19 +18,24 @@ def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_
         "Claims,",
         "packing",
         "Share o",
+        "One pol",
+        "One pol",
     ]
+    rivals = [row[0] for row in found.tables[-2].rows]
+    assert rivals[:3] == ["packing, predictions", "packing", "laf+easy"]
+    assert rivals[-3:] == ["specialists, baseline", "specialists, NN1", "specialists, NN2"]
     heuristics = found.tables[0]
     assert [row[0] for row in heuristics.rows[:3]] == ["WL1_100a", "WL1_100b", "WL1_050a"]
     bound = heuristics.columns.index("bound")
     for row in heuristics.rows:
         values = [float(cell.split()[0]) for cell in row[1:]]
         assert all(0 < value <= values[bound - 1] for value in values)
-    assert "23 of 23 parts" in found.notes
-    assert (tmp_path / "smoke" / "table.md").read_text().count("## ") == 8
+    assert "24 of 24 parts" in found.notes
+    assert (tmp_path / "smoke" / "table.md").read_text().count("## ") == 10
     again = reproduce_packing(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
-    assert (again, len(told)) == (found, 23)
+    assert (again, len(told)) == (found, 24)
     missing = Task(BUDGETS[BudgetName.SMOKE], 0, "WL2_RND", "NN2", tmp_path / "smoke").file
     missing.unlink()
     shown = reproduce_packing(Parts(tmp_path), only_finished=True)
-    assert "22 of 23 parts" in shown.notes
+    assert "23 of 24 parts" in shown.notes
     assert not missing.exists()

@@ -19,9 +19,10 @@ from decision.learn.gates import require_gates
 from decision.learn.weights import dump
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import check_gates, keep_check
+from decision.runs.gates import Measures, check_gates, gates_beside, keep_check, measure
 from decision.runs.inputs import LogOnHosts
 from decision.schedulers.learned import GUARD, RUNTIME, Learned
+from decision.simulation import simulate_workloads
 
 FILES = (InputFacts(name="platform.xml", sha256="1"), InputFacts(name="log.swf", sha256="2"))
 
@@ -70,6 +71,25 @@ def test_what_passes_is_deployed_and_its_manifest_says_on_what_it_was_checked(tm
     require_gates(str(checkpoint))
 
 
+def test_a_packer_is_asked_for_little_idle_room_in_place_of_short_waits():
+    own = Measures(wait=1e6, slowdown=1e6, longest=1e6, idle=0.1)
+    (gate,) = gates_beside(own, Measures(1.0, 1.0, 1.0, idle=0.1), for_utilization=True)
+    assert (gate.name, gate.passed) == ("idle room", True)
+    (gate,) = gates_beside(own, Measures(1e9, 1e9, 1e9, idle=0.09), for_utilization=True)
+    assert not gate.passed
+    found = check_gates(find_checkpoint("packing"), LogOnHosts(equal_hosts(4), busy(), FILES))
+    assert [gate.name for gate in found.gates if not gate.passed] == []
+    assert len(found.gates) == 3
+
+
+def test_idle_room_is_what_no_job_uses_from_the_first_submission_to_the_last_end():
+    rows = [(0.0, 2, 100.0), (100.0, 1, 50.0)]  # 250 host-seconds of 4 x 150
+    jobs = [Job(id=f"w0!{i}", submit_time=t, size=n, walltime=w, profile=f"{w}") for i, (t, n, w) in enumerate(rows)]
+    log = Workload(name="w0", jobs=jobs, profiles={f"{w}": Delay(duration=w) for *_, w in rows}, nb_res=4)
+    table = simulate_workloads(equal_hosts(4), [log], "easy").jobs
+    assert measure(table, 4).idle == pytest.approx(1 - 250 / 600)
+
+
 def test_a_second_check_on_the_same_log_replaces_the_first(tmp_path):
     checkpoint = save(tmp_path)
     for _ in range(2):
@@ -102,6 +122,11 @@ def test_what_was_not_checked_is_refused_unless_forced(tmp_path, command):
     assert (refused.returncode, "its manifest has no gates" in refused.stderr) == (2, True)
     if command == "run":
         assert invoke(command, "--policy", str(checkpoint), "--force", *inputs).returncode == 0
+
+
+def test_the_shipped_packer_may_be_deployed():
+    require_gates("packing")
+    require_gates("packing,estimate=given,guard=auto")
 
 
 def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data():

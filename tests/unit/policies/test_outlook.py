@@ -167,6 +167,8 @@ def test_shorthands_and_guards_are_made_of_what_they_say() -> None:
     policy = find_policy("easy++")
     assert isinstance(policy, EstimatedPolicy)
     assert find_policy("easy++,estimate=regression").settings.estimate.name == "REGRESSION"
+    with pytest.raises(ConfigError, match=r"use easy,backfill_order=sjf,estimate=quantiles,fill=0\.5$"):
+        find_policy("easy++,estimate=quantiles,fill=0.5")
     guarded = find_policy("easy++,guard=60")
     assert isinstance(guarded, GuardedPolicy)
     assert isinstance(guarded.policy, EstimatedPolicy)

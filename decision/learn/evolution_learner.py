@@ -19,6 +19,8 @@ from decision.envs import Setup, evaluate
 from decision.envs.batch import Batch
 from decision.envs.evaluation import ChooseAll, play_episode
 from decision.policies.policy import Policy
+from decision.policies.prepared import prepare
+from decision.policies.supplied import SuppliedPolicy
 from decision.schedulers.base import ChoosingScheduler, ParametricScheduler, Scheduler
 
 from .actor import NetworkActor
@@ -127,14 +129,19 @@ class EvolutionLearner:
         threads = len(self._batch.envs)
 
         def play(thread: int) -> None:
-            state = self._batch.envs[thread].state
-            memories = [policy.memory_for(state) for policy in policies]
+            env = self._batch.envs[thread]
+            asked = [prepare(self._supplied(policy), env.facts, ()) for policy in policies]
+            memories = [each.memory_for(env.state, env.plan) for each in asked]
             for p, k in episodes[thread::threads]:
-                address, memory = policies[p].entry.address, memories[p].address
+                address, memory = asked[p].address, memories[p].address
                 play_episode(self._batch, thread, address, memory, int(first[k]), metrics[p, k])
 
         list(self._pool.map(play, range(threads)))
         return metrics
+
+    def _supplied(self, policy: Policy) -> Policy:
+        """The policy under the supply of power of the schedules, if there is one."""
+        return policy if self._setup.supply is None else SuppliedPolicy(policy, self._setup.supply)
 
     def policy(self) -> Policy | ChooseAll:
         """That of the average over the last generations' means."""

@@ -21,7 +21,7 @@ from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.policy import Policy
 from decision.room import check_memory
-from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler, packing
+from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
 from decision.schedulers.joint import Joint
 from decision.schedulers.prices import Prices
 
@@ -36,7 +36,6 @@ from .training import Algorithm, Report, Training, run_training
 from .validation import PREFIX, Validation
 
 _EPISODE = 500  # bytes that the metrics of an episode take
-_JUDGES = packing.BY_NODE  # what whole schedules are judged in: it measures utilization to the last end, too
 
 
 def train_scheduler(
@@ -156,8 +155,8 @@ def make_training_setup(
     """The environments, or the schedules, that a scheduler learns from."""
     workload = without_misfits(workload, platform)
     episodes = scheduler.episodes(config.env, workload)
-    if not isinstance(scheduler, ChoosingScheduler):
-        return make_setup(workload, platform, encoder=_JUDGES, episodes=episodes, events=events)
+    if isinstance(scheduler, ParametricScheduler):
+        return make_setup(workload, platform, encoder=scheduler.observation, episodes=episodes, events=events)
     name = scheduler.encoder_fields(config.env, len(platform.hosts))["name"]
     return make_setup(workload, platform, encoder=name, episodes=episodes, events=events, **config.settings)
 

@@ -40,6 +40,7 @@ from . import (  # each registers its record
     ranking,
     repair,
     rlscheduler,
+    timetable,
 )
 from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
 from .policy import Choose, ChoosingPolicy
@@ -70,4 +71,5 @@ __all__ = [
     "register",
     "repair",
     "rlscheduler",
+    "timetable",
 ]

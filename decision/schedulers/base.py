@@ -368,6 +368,9 @@ class ParametricScheduler(Scheduler):
     """A compiled policy with numbers to be learned, judged by whole schedules."""
 
     algorithms = ("cma-es",)
+    observation: ClassVar[str] = (
+        "packing"  # of the environments that judge: these know utilization to the last end, too
+    )
     sees: ClassVar[Mapping[str, Any]]  # for checkpoints: name and version of what the numbers mean
     weights: ClassVar[tuple[int, ...]]  # shape of the numbers
 

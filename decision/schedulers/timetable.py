@@ -3,10 +3,10 @@
 A job is worth something only if it ends in time, and it may be suspended and go on later. So at each decision all jobs,
 those that run and those that wait, are laid into a timetable of the steps of the forecast, from the highest score on:
 each needs as many steps before its deadline as it still runs, in which there is power for its hosts, and takes the last
-ones that there are; one that finds too few is left out. A second score says what a host-second of a job is worth now: it
-is higher for jobs that are in the timetable, and for those of them that need the present step. Those run that are worth
-most together (a knapsack, solved exactly). Jobs that run and are not among them are suspended where others need their
-hosts, and these start in the next decision, at the same instant.
+ones that there are; one that finds too few is left out. A second score is the logarithm of what a host-second of a job
+is worth now: it is higher for jobs that are in the timetable, and for those of them that need the present step. Those
+run that are worth most together (a knapsack, solved exactly, of the jobs with the highest scores). Jobs that run and
+are not among them are suspended where others need their hosts, which start in the next decision, at the same instant.
 
 The first score is linear in a few numbers of a job, the second has a few units a / (1 + |a|) (softsign) more; how far
 forecasts are trusted is learned, too. Learning begins with the value per host-second left as both: `first_weights`.
@@ -14,7 +14,6 @@ forecasts are trusted is learned, too. Learning begins with the value per host-s
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -303,7 +302,6 @@ class TimetableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The schedules that timetables are judged by."""
 
     jobs: Count = 200  # of a sequence, under the supply of power of its time
-    restart: Annotated[float, msgspec.Meta(ge=0, le=86400)] = 0.0  # seconds that a suspended job takes to go on
 
 
 class Timetable(ParametricScheduler):
@@ -316,7 +314,7 @@ class Timetable(ParametricScheduler):
     presets = ("timetable",)
     curves = ("value_share", "suspensions", "utilization")
     validated = ("value_share", "violated_share")
-    observation = "green"
+    observation = "green"  # in whose environments schedules are made, and measured
     sees = {"name": "timetable", "version": 1}  # raised whenever a number changes its meaning
     weights = (NB_WEIGHTS,)
     model_summary = "learned timetable of starts and suspensions under a supply of power"

@@ -89,5 +89,5 @@ def test_the_schedule_is_the_same_everywhere(options, monkeypatch):
 
 def test_the_policy_keeps_the_rules_of_all_policies():
     encoder = make_setup(workload(0), slow_platform(0.0), encoder="green", events=supply(0)).encoder
-    assert check_policy(lambda: ChoosingPolicy(encoder, choose)) == []
+    assert check_policy(lambda: ChoosingPolicy(encoder, lambda _, mask: int(mask.argmax()))) == []
     assert encoder.shape == (17 + 11 * 10,) and HOSTS == 8

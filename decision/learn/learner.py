@@ -12,7 +12,7 @@ from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
 from decision.model.errors import ConfigError
 from decision.room import check_memory
-from decision.schedulers.base import ChoosingScheduler, Draws, Layout, Scheduler, Sequences
+from decision.schedulers.base import ChoosingScheduler, Draws, Layouts, Scheduler
 
 from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv
@@ -39,7 +39,7 @@ class PpoLearner:
         self,
         config: TrainConfig,
         envs: MaskedVectorEnv,
-        layout: Layout | Sequences | None,
+        layout: Layouts | None,
         metrics: tuple[str, ...],
         draws: Draws = "nothing",
     ) -> None:

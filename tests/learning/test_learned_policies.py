@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from helpers import green_worlds
 from helpers.learning_runs import FILES, workload
 
 from decision.batsim.agent import Agent
@@ -209,9 +210,11 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
 
 FOR_256_HOSTS = ["dbf-0-10"]
 FOR_TREES = ["repair"]
+FOR_POWER = ["green"]
+FOR_SERVERS = ["joint"]  # that sleep: tests/learning/test_deepscheduling.py holds its schedules
 
 
-@pytest.mark.parametrize("name", sorted({*SHIPPED} - {*FOR_TREES}))
+@pytest.mark.parametrize("name", sorted({*SHIPPED} - {*FOR_TREES, *FOR_POWER, *FOR_SERVERS}))
 def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name, mixed):
     if name in FOR_256_HOSTS:
         with pytest.raises(ConfigError, match=r"256 hosts"):
@@ -239,9 +242,28 @@ def test_what_is_shipped_for_trees_runs_on_any_of_three_levels_or_says_so(policy
         assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
 
 
+@pytest.mark.parametrize("name", FOR_POWER)
+def test_what_is_shipped_for_power_is_the_same_by_messages_and_needs_values(name, mixed):
+    with pytest.raises(ConfigError, match="has no 'value'"):
+        simulate_workloads(equal_hosts(8), [mixed], name)
+    for seed in range(3):
+        hosts, jobs, events = equal_hosts(green_worlds.HOSTS), green_worlds.workload(seed), green_worlds.supply(seed)
+        simulated = simulate_workloads(hosts, [jobs], name, events=events).jobs
+        engine = EmbeddedEngine(hosts, [jobs], events, green_worlds.BY_MESSAGES)
+        told = simulate_by_messages(engine, Agent(name, {}, platform=hosts)).jobs
+        assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
+        assert np.allclose(told.start_time, simulated.start_time, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", FOR_SERVERS)
+def test_what_is_shipped_for_servers_that_sleep_needs_such(name, mixed):
+    with pytest.raises(ConfigError, match="no host has sleep states"):
+        simulate_workloads(equal_hosts(8), [mixed], name)
+
+
 def test_the_shipped_policies_are_those_of_the_catalogue():
     free = {"dbf", "learned", "packing", "ranking", "rlscheduler"}
-    assert set(SHIPPED) == {*free, *FOR_256_HOSTS, *FOR_TREES}
+    assert set(SHIPPED) == {*free, *FOR_256_HOSTS, *FOR_TREES, *FOR_POWER, *FOR_SERVERS}
     assert {*SHIPPED, "FILE.ckpt"} <= {line.name for line in list_policies()}
 
 

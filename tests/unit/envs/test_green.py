@@ -54,7 +54,9 @@ def test_a_job_takes_the_hosts_of_one_that_is_worth_less_at_the_same_instant():
     assert env.state.now[0] == 60
     assert info["action_mask"].nonzero()[0].tolist() == [SUSPEND, NO_OP]
     _, reward, over, _, info = env.step(SUSPEND)
-    assert reward == 40 and over, "the other goes on when the first is over: nothing else could be chosen in between"
+    assert reward == 30 and not over and env.state.now[0] == 120
+    _, reward, over, _, info = env.step(0)
+    assert reward == 10 and over and env.state.now[0] == 180, "the other has lost no time but what it waited"
     assert env.state.start_time[:3].tolist() == [0, 60, 120]
     assert env.state.part[2] == 1 and env.state.origin[2] == 0
     assert info["metrics"]["value_share"] == 1 and info["metrics"]["suspensions"] == 1
@@ -74,9 +76,10 @@ def test_jobs_beyond_the_supply_make_way_and_late_ones_leave():
     env = env_of(*rows, events=power((0, 4), (60, 2)))
     env.reset()
     env.step(0)
+    _, reward, over, _, _ = env.step(0)
+    assert reward == 20 and not over and env.state.part[2] == 1, "the one that is worth less made way"
     _, reward, over, _, info = env.step(0)
-    assert over and reward == 30
-    assert info["metrics"]["suspensions"] == 1
+    assert reward == 10 and over and info["metrics"]["suspensions"] == 1
     env = env_of(*rows, events=power((0, 4), (60, 1), (300, 4)), violation_cost=1.0)
     env.reset()
     env.step(0)
@@ -127,7 +130,7 @@ def test_the_image_is_what_the_docstring_says():
 
 
 def test_environments_are_as_gymnasium_wants_them():
-    made = {"workload": workload(0, 60), "platform": equal_hosts(8), "events": list(supply(0))}
+    made = {"workload": workload(0, 60), "platform": equal_hosts(8), "events": list(supply(0, 60))}
     check_env(gymnasium.make("decision/Green-v0", **made).unwrapped)
     check_env(gymnasium.make("decision/Green-v0", **made, encoder="green-image").unwrapped)
 

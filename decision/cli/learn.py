@@ -66,7 +66,7 @@ Steps = Annotated[
     int | None,
     typer.Option(
         "--steps",
-        help="Number of environment steps; for ranking and prices, of jobs that are placed; for bc and crr, of "
+        help="Number of environment steps; for ranking, prices and joint, of jobs that are placed; for bc and crr, of "
         "updates.",
         min=1,
         rich_help_panel=_LEARNING,
@@ -76,7 +76,7 @@ LearnedDays = Annotated[
     str | None,
     typer.Option(
         "--days",
-        help="Learn from these days alone, deepscheduling: A to B - 1 of those with two submissions or more.",
+        help="Learn from these days alone, deepscheduling and joint: A to B - 1 of those with two submissions or more.",
         metavar="A:B",
         rich_help_panel=_LEARNING,
     ),
@@ -150,8 +150,9 @@ def train_command(
     for utilization, by requested and predicted run times; prices says what free
     hosts of a fat-tree are worth to later jobs, for allocation=tree,prices=FILE.ckpt;
     deepscheduling chooses which job starts and which waits on servers that sleep,
-    day by day; green chooses which job starts, or takes the hosts of one that is
-    worth less, as power comes and goes (--events).
+    day by day; joint decides starts, waking and sleeping, and learns by evolution;
+    green chooses which job starts, or takes the hosts of one that is worth less,
+    as power comes and goes (--events).
 
     With --data, choices that decision collect recorded are learned from: bc clones
     them, crr clones the better ones, sac goes on from there by itself.
@@ -159,7 +160,7 @@ def train_command(
     Writes FOLDER/NAME.ckpt, usable anywhere as --policy FILE.ckpt; the learning
     curves, FOLDER/progress.csv and TensorBoard's event files; the state for
     --resume; and FOLDER/run.json, which says what made them. Shown from the
-    first minute on, except for prices, are mean waiting time and bounded slowdown
+    first minute on, except for prices and joint, are mean waiting time and bounded slowdown
     of a validation: 16 sequences of 250, or days, of what is learned from. After
     Ctrl-C the same command with --resume gives the result that an uninterrupted
     training would have given.
@@ -180,6 +181,8 @@ def train_command(
       decision run -p cluster.xml -w log.swf --policy learned/dbf.ckpt
 
       decision train deepscheduling -p orion.xml -w days.json --days :1600 -o nights
+
+      decision train joint -p orion.xml -w days.json --days :1600 -o joint
     """
     from decision.batsim.signals import stop_on_signals
     from decision.learn import require_learning

@@ -33,7 +33,7 @@ from .deepscheduling import Day, day_range
 from .joint_kernels import JointMemory, plan_jointly
 from .registry import register
 
-TRADED = ("energy", "wait", "switches")  # what there are weights for
+TRADED = {"energy": 1.0, "wait": 0.6, "switches": 1.0}  # what there are weights for, and these by default
 EVEN = np.ones(len(TRADED))
 
 Cluster = Literal["orion", "graphite", "econome"]
@@ -130,12 +130,13 @@ def _room(jobs: int) -> dict[str, Any]:
 
 
 def read_weights(policy: str, options: Mapping[str, Any]) -> NDArray[np.float64]:
-    """(3,) weights of TRADED from a policy's options; 1 where nothing is said.
+    """(3,) weights of TRADED from a policy's options; the default where nothing is said.
 
     Raises:
         ConfigError: for one that is negative or not finite, or if all are 0.
     """
-    given = np.array([read_value(policy, name, options.get(name, 1.0), float) for name in TRADED])
+    values = ((name, options.get(name, default)) for name, default in TRADED.items())
+    given = np.array([read_value(policy, name, value, float) for name, value in values])
     for name, weight in zip(TRADED, given.tolist(), strict=True):
         if not 0.0 <= weight < math.inf:
             raise ConfigError(f"policy {policy}: option {name}={weight:g} must be finite and not negative")
@@ -162,7 +163,8 @@ class Joint(ParametricScheduler):
     """Starts, waking and sleeping in one policy, for any number of servers.
 
     With even weights, what is minimised is the waste of energy (its logarithm) within limits on wait and switches,
-    those of first-fit with a timeout of 5 minutes being 1; with others, the weighted sum of the three logarithms.
+    those of first-fit with a timeout of 5 minutes being 1; with others, the weighted sum of the three logarithms. What
+    was learned so keeps well within the limits on most days; by default, therefore, wait weighs less than the others.
     """
 
     name = "joint"
@@ -173,7 +175,10 @@ class Joint(ParametricScheduler):
     sees = {"name": "joint", "version": 1}  # raised whenever a number changes its meaning
     weights = (kernels.N_WEIGHTS,)
     energy = True
-    options = tuple(OptionLine(name, "1", "", f"weight of {name}; their shares count") for name in TRADED)
+    options = tuple(
+        OptionLine(name, f"{default:g}", "", f"weight of {name}; shares of the sum count")
+        for name, default in TRADED.items()
+    )
     model_summary = "learned starts, waking and sleeping of servers"
 
     def episodes(self, settings: JointSettings, workload: Workload) -> Episodes:

@@ -1,6 +1,7 @@
 """DeepScheduling: its presets learn by days, and a checkpoint makes the same schedule everywhere."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from decision.cli.app import app
 from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DeepSchedulingEnv, make_setup
 from decision.formats import load_workload, write_platform, write_workload
+from decision.learn.checkpoint import read_checkpoint, read_manifest
 from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
+from decision.learn.gates import require_gates
 from decision.learn.seen_jobs import seen_jobs
 from decision.model.dates import busy_days, of_day, on_days
 from decision.runs.engines import simulate_by_messages
@@ -79,10 +82,49 @@ def test_a_checkpoint_knows_the_days_that_it_was_learned_from(checkpoint, files)
     assert len(file_digest(checkpoint)) == 24, "so that decision compare and decision evaluate --days take it"
 
 
-def test_gates_do_not_judge_it(checkpoint, files):
+def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):
     inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"))
-    done = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs])
-    assert (done.exit_code, "EASY on hosts that never sleep" in done.stderr) == (2, True), done.output
+    done = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs, "--json"])
+    gates = {gate["gate"]: gate for gate in json.loads(done.stdout)["gates"]}
+    assert list(gates) == [
+        *("mean wait", "longest wait", "energy waste", "switches"),
+        "jobs that other engines start otherwise",
+    ]
+    assert gates["jobs that other engines start otherwise"]["passed"]
+    assert done.exit_code == (0 if all(gate["passed"] for gate in gates.values()) else 2)
+    (kept,) = read_manifest(checkpoint).gates
+    assert [gate.found for gate in kept.gates] == [gate["found"] for gate in gates.values()]
+
+
+def test_the_joint_policy_ships_passes_its_gates_and_is_turned_by_weights(tmp_path):
+    require_gates("joint,energy=0.8")
+    done = CliRunner().invoke(app, ["gates", "joint", "-p", "orion_cores", "-w", "orion_days", "--select", ":200"])
+    assert done.exit_code == 0, done.output
+    waste = []
+    for turned in ("energy=3", "wait=3"):
+        run = ("run", "-p", "orion_cores", "-w", "orion_days", "--select", ":200", "-E", "-o", str(tmp_path / turned))
+        done = CliRunner().invoke(app, [*run, "--policy", "joint", "--option", turned, "--json"])
+        (row,) = json.loads(done.stdout)["runs"]
+        assert 0 < row["waste_bound"] <= row["waste"] < row["energy"]
+        waste.append(row["waste"])
+    assert waste[0] < 0.9 * waste[1]
+
+
+def train_joint(files, output, steps, *more):
+    sets = ("env.like=[]", "learn.population=4", "learn.sequences=2", "learn.threads=1", *more)
+    inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"), "--days", ":3", "--steps", str(steps))
+    arguments = [argument for change in sets for argument in ("--set", change)]
+    done = CliRunner().invoke(app, ["train", "joint", *inputs, "-o", str(output), *arguments, "--resume"])
+    assert done.exit_code == 0, done.output
+    return read_checkpoint(output / "joint.ckpt")
+
+
+def test_joint_learns_by_days_and_goes_on_where_it_stopped(files, tmp_path):
+    train_joint(files, tmp_path / "twice", 480)
+    manifest, twice = train_joint(files, tmp_path / "twice", 960)
+    assert (manifest.steps, manifest.config.env.days) == (960, (0, 3))
+    assert twice == train_joint(files, tmp_path / "once", 960)[1]
+    assert seen_jobs(str(tmp_path / "once" / "joint.ckpt"), on_days(DAYS, slice(3, None))) == 0
 
 
 def test_the_papers_preset_is_as_published():

@@ -66,7 +66,7 @@ def test_patience_is_only_for_waking():
 def test_energy_makes_jobs_wait_and_wait_makes_servers_wake():
     weights = JOINT.first_weights(np.random.default_rng(0))
     waits = []
-    for traded in ({"energy": 5.0}, {}, {"wait": 5.0}):
+    for traded in ({"energy": 5.0, "wait": 1.0}, {"wait": 1.0}, {"wait": 5.0}):
         record = run(JOINT.policy(weights, **traded), (500, 1, 10, 10))
         waits += [start - 520 for start in starts(record)]
     assert waits[1] == pytest.approx(300.0)

@@ -75,10 +75,11 @@ class SimulationResult:
     def summary(self) -> "Summary":
         """Makespan, waiting times, bounded slowdown, utilization and energy; fields say their units."""
         from decision.analysis.metrics import summarise
+        from decision.analysis.runs import waste_of
 
-        joules = math.nan if self.record.energy is None else self.record.joules
-        record = self.record
-        return summarise(record.jobs, len(self.platform.hosts), joules, record.window_gap, record.worth, record.supply)
+        record, hosts, waste = self.record, len(self.platform.hosts), waste_of(self.record, self.platform)
+        joules = math.nan if record.energy is None else record.joules
+        return summarise(record.jobs, hosts, joules, record.window_gap, record.worth, record.supply, waste=waste)
 
     def plot(
         self, path: Source | None = None, *, width: float = 7.0, type_size: float = 8.0, dpi: float = 200.0

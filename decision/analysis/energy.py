@@ -160,9 +160,10 @@ def waste_bound(record: RunRecord, platform: Platform, begin: float | None = Non
     server = _server_numbers(platform)
     owner, start, end = _busy_periods(_uses_of_hosts(_uses(jobs), len(server)), server)
     kinds = _ServerKinds.of(platform, server)
-    free_from = np.zeros(len(kinds.idle))
+    born = float(record.pstates.time.min())
+    free_from = np.full(len(kinds.idle), born)
     np.maximum.at(free_from, owner, end)
-    before = np.where(np.append(-1, owner[:-1])[: len(owner)] == owner, np.roll(end, 1), 0.0)
+    before = np.where(np.append(-1, owner[:-1])[: len(owner)] == owner, np.roll(end, 1), born)
     waste = kinds.least(owner, before, start, first).sum()
     if drained:
         last = max(last, float((free_from + kinds.off).max()))

@@ -119,11 +119,17 @@ _COLUMNS = (
     _Column("deadlines<br>missed", lambda s: s.violations, 0, 1),
     _Column("grid power<br>host-h", lambda s: s.grid / 3600, 1, 1),
     _Column("energy<br>MJ", lambda s: s.energy / 1e6, 1, 1),
+    _Column("energy waste<br>MJ", lambda s: s.waste / 1e6, 2, 1),
+    _Column("waste bound<br>MJ", lambda s: s.waste_bound / 1e6, 2, 1),
 )
 
 
 def write_report(
-    runs: Sequence[NamedRun], pictures: Sequence[Picture], trainings: Sequence[str] = (), files: Sequence[str] = ()
+    runs: Sequence[NamedRun],
+    pictures: Sequence[Picture],
+    trainings: Sequence[str] = (),
+    files: Sequence[str] = (),
+    platform: Platform | None = None,
 ) -> Iterator[bytes]:
     """The page, in pieces for `decision.formats.files.write_files`.
 
@@ -132,10 +138,11 @@ def write_report(
         pictures: what is put into the page, as PNG where that is the paper's format, else as SVG.
         trainings: what else is on the pictures.
         files: names of those that are written beside it, for `analyse` to know again.
+        platform: says what was wasted, where it is known.
     """
     names = [*(run.name for run in runs), *trainings]
     title = " and ".join(names) if len(names) < 3 else f"{len(names)} {'runs' if runs else 'trainings'}"
-    parts = [_summary(runs), _gantt()] if runs else []
+    parts = [_summary(runs, platform), _gantt()] if runs else []
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     parts += [
@@ -147,13 +154,13 @@ def write_report(
     yield page(title, [*parts, _charts(runs)] if runs else parts)
 
 
-def _summary(runs: Sequence[NamedRun]) -> str:
+def _summary(runs: Sequence[NamedRun], platform: Platform | None) -> str:
     bound = f"{SHORTEST_RUNTIME:g} s"
     note = (
         "Makespan: from the first submission to the last end. Late starts: after the last arrival. "
         f"Bounded slowdown: mean; runtimes under {bound} count as {bound}. Best values are bold."
     )
-    return section("summary", "Summary", f'{_table(summaries_of(runs))}\n<p class="note">{note}</p>')
+    return section("summary", "Summary", f'{_table(summaries_of(runs, platform))}\n<p class="note">{note}</p>')
 
 
 def _setup(facts: RunFacts) -> dict[str, str]:
@@ -345,7 +352,7 @@ def analyse(
         draw_schedule(run.record.jobs, run.record.nb_hosts, path, run.name, run.first)
     names = [training.name for training in trainings]
     files = [path.name for path in (*common, *charts)]
-    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files)})
+    write_files({folder / REPORT: write_report(runs, list(common.values()), names, files, platform)})
     for name in older.difference(files):
         (folder / Path(name).name).unlink(missing_ok=True)
     return [*common, *charts, folder / REPORT]

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from decision.formats.outputs_read import read_run
 from decision.formats.run_facts import RUN, RunFacts, read_facts
 from decision.model.errors import ConfigError, InputError
+from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
+from .energy import split_energy, waste_bound
 from .metrics import Summary, makespan, only_ran, summarise
 from .worth import later_record
 
@@ -118,8 +120,8 @@ def last_end(runs: Sequence[NamedRun]) -> float:
     return max(makespan(run.jobs) for run in runs)
 
 
-def summaries_of(runs: Sequence[NamedRun]) -> dict[str, Summary]:
-    """Each run's summary, by name."""
+def summaries_of(runs: Sequence[NamedRun], platform: Platform | None = None) -> dict[str, Summary]:
+    """Each run's summary, by name; with waste where the platform, with its sleep states, is known."""
     return {
         run.name: summarise(
             run.record.jobs,
@@ -128,6 +130,7 @@ def summaries_of(runs: Sequence[NamedRun]) -> dict[str, Summary]:
             run.record.window_gap,
             run.record.worth,
             run.record.supply,
+            waste=waste_of(run.record, platform),
         )
         for run in runs
     }
@@ -166,3 +169,10 @@ def _steps(begin: Floats, end: Floats, amount: NDArray[Any]) -> Steps:
     times, where = np.unique(np.concatenate([begin, end]), return_inverse=True)
     changes = np.bincount(where, weights=np.concatenate([amount, -amount]), minlength=len(times))
     return Steps(times, np.cumsum(changes))
+
+
+def waste_of(record: RunRecord, platform: Platform | None) -> tuple[float, float]:
+    """Joules wasted, and `waste_bound`; nan where no host sleeps, or energy was not simulated."""
+    if platform is None or not any(host.sleep for host in platform.hosts):
+        return math.nan, math.nan
+    return split_energy(record, platform).waste, waste_bound(record, platform)

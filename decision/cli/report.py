@@ -98,10 +98,10 @@ def analyse_command(
         _check_hosts(hosts, found)
         files = analyse(found, learned, writable_folder(output), hosts)
     if as_json:
-        print_json({"runs": summary_rows(summaries_of(found)), "files": files})
+        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": files})
         return
     if found:
-        print_summaries(summaries_of(found))
+        print_summaries(summaries_of(found, hosts))
     say(f"{files[-1]} and {count(len(files) - 1, 'picture')} in the same folder")
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from decision.analysis.energy import split_energy, waste_bound
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
+from decision.analysis.runs import waste_of
 from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
@@ -94,15 +94,9 @@ def run_to_folder(
         if plot:
             written.append(_draw(case, choice, output, jobs))
     joules = joules if case.inputs.energy else math.nan
-    return summarise(jobs, len(case.platform.hosts), joules, gap, *green, waste=_waste(case, output))
-
-
-def _waste(case: LoadedInputs, output: Path) -> tuple[float, float]:
-    """Joules wasted in a run, and the least of any shutdown with the same starts; nan where no host sleeps."""
-    if not (case.inputs.energy and any(host.sleep for host in case.platform.hosts)):
-        return math.nan, math.nan
-    record = read_run(output)
-    return split_energy(record, case.platform).waste, waste_bound(record, case.platform)
+    sleeps = case.inputs.energy and any(host.sleep for host in case.platform.hosts)
+    waste = waste_of(read_run(output), case.platform) if sleeps else (math.nan, math.nan)
+    return summarise(jobs, len(case.platform.hosts), joules, gap, *green, waste=waste)
 
 
 def simulate_inputs(

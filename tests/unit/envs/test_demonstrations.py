@@ -100,8 +100,8 @@ def test_shares_of_random_episodes_repeat_with_their_seed():
 def test_starts_are_those_that_the_policy_made():
     made, began = wide(jobs=40), []
     (row,) = evaluate("easy", made, first=[7], began=began)["arrived"]
-    assert len(began[0]) == row
-    assert np.isfinite(began[0]).sum() == 40
+    assert len(began[0].start) == row
+    assert np.isfinite(began[0].start).sum() == 40
 
 
 def test_a_scheduler_that_schedules_do_not_say_the_choices_of_is_refused():

@@ -181,7 +181,7 @@ class _Room:
         mask = np.empty((rows, setup.encoder.actions), np.int8)
         setup.encoder.check_arrays(len(setup.platform.hosts), seen, mask)
         self._flags = setup.encoder.flags
-        self.columns = seen, mask, np.empty(rows, np.int64), np.empty(rows, np.float32)
+        self.columns: tuple[NDArray[Any], ...] = seen, mask, np.empty(rows, np.int64), np.empty(rows, np.float32)
 
     def take(self, n: int, terminates: bool) -> tuple[Any, ...]:
         """The first n states, of which the last one is where the episode is over."""

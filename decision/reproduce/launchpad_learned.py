@@ -135,7 +135,8 @@ def agreement_with(checkpoint: Path, world: World, mix: str, jobs: int) -> Float
     found = []
     for name in MIXES[mix]:
         seen, forced = rollouts_of(name, setup)
-        chosen = policy.actor.together(seen.observation[seen.choices], seen.mask[seen.choices])
+        mask = seen.mask[seen.choices].astype(np.int8)
+        chosen = policy.actor.together(seen.observation[seen.choices], mask)
         found.append(_shares(chosen == seen.action[seen.choices], forced))
     return np.mean(found, axis=0)
 

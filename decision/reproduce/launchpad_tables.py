@@ -26,8 +26,8 @@ from .launchpad_claims import (
     spread,
 )
 
-BySeed = Mapping[int, Floats]  # seed: (R,)
-Values = Mapping[int, Mapping[str, BySeed]]  # hosts, contender: share of the value
+BySeed = dict[int, Floats]  # seed: (R,)
+Values = dict[int, dict[str, BySeed]]  # hosts, contender: share of the value
 FIGURES = {  # number in the paper: contenders, and hosts where there are such
     3: (("QoS", "BC_qos", "BC_qos_sjf", "BC_combo"), ()),
     4: (("BC_qos", "BC_qos_sjf", "BC_combo", "Offline_qos", "Offline_qos_sjf", "Offline_combo"), ()),
@@ -46,9 +46,9 @@ class Results(NamedTuple):
 
     values: Values
     early: Values  # after a third of the steps in environments
-    seconds: Mapping[str, Mapping[int, float]]  # contender, at the fewest hosts: of a processor, by seed
-    agreement: Mapping[str, Mapping[int, Floats]]  # contender: (2,) of all steps, of choices, by seed
-    possible: Mapping[str, Floats]  # mix: (2,) likewise, the most
+    seconds: dict[str, dict[int, float]]  # contender, at the fewest hosts: of a processor, by seed
+    agreement: dict[str, dict[int, Floats]]  # contender: (2,) of all steps, of choices, by seed
+    possible: dict[str, Floats]  # mix: (2,) likewise, the most
     samples: int  # of the bootstrap
 
 
@@ -75,7 +75,7 @@ def plain(found: Difference) -> str:
 
 def claim_table(found: Results) -> ResultTable:
     """Each claim at each size that there are values for, with its number and what that says."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for claim in CLAIMS:
         for size in claim.hosts:
             change = change_of(found.values, claim.own, claim.other, size, found.samples)
@@ -96,7 +96,7 @@ def change_of(values: Values, own: str, other: str, size: int, samples: int) -> 
 
 def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
     """C8: table 1 over all steps, figure by figure."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for method, published in PUBLISHED_AGREEMENT.items():
         for mix, share in published.items():
             if by_seed := found.agreement.get(f"{method}_{mix}"):
@@ -113,7 +113,7 @@ def _mean_change(own: Floats, other: Floats) -> float:
 
 def _time_rows(found: Results) -> list[tuple[str, ...]]:
     """C9: each method takes longer to learn than the one before."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for shorter, longer in pairwise(PUBLISHED_ORDER):
         one, other = _seconds(found, longer), _seconds(found, shorter)
         if one.keys() & other.keys():
@@ -141,7 +141,7 @@ def _seconds(found: Results, method: str) -> dict[int, Floats]:
 
 def _early_rows(found: Results) -> list[tuple[str, ...]]:
     """C10: offline+online is in a third of the steps where online is at the end."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for size, names in sorted(found.early.items()):
         own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
         if own.keys() & other.keys():

@@ -32,8 +32,9 @@ Session = Annotated[
     Path | None,
     typer.Option(
         "--from",
-        help="Instead: what any scheduler did in a session that decision serve --record (or another recorder) wrote.",
-        metavar="SESSION.jsonl",
+        help="Instead: what any scheduler did in a session that decision serve --record (or another recorder) wrote, "
+        "or in a run of Batsim's: its folder, or the prefix of its files.",
+        metavar="SESSION.jsonl|RUN",
     ),
 ]
 Transitions = Annotated[
@@ -85,7 +86,8 @@ def collect_command(
     waited. What a network sees is made again from that when it learns, so the
     file serves any observation, and 200,000 transitions take less than 1 MB.
 
-    --from takes one episode, the whole workload, from a recorded session instead.
+    --from takes one episode, the whole workload, from a recorded session instead,
+    or from the out_jobs.csv that Batsim wrote (--from out/out).
 
     Examples:
 
@@ -125,7 +127,7 @@ def collect_command(
 
         check_minari(minari)
     from decision.batsim.replay import recorded_starts
-    from decision.learn.choices import collect, from_session, whole_episode, write_choices
+    from decision.learn.choices import collect, from_session, run_starts, whole_episode, write_choices
     from decision.learn.schedulers import choosing_setup
 
     announce_compilation()
@@ -135,7 +137,8 @@ def collect_command(
     setup = choosing_setup(config, log.workload, log.platform, log.events)
     with working("recording"):
         if session is not None:
-            sources, schedules = from_session(session.name, *recorded_starts(session), setup)
+            recorded = recorded_starts(session) if session.is_file() else run_starts(session)
+            sources, schedules = from_session(session.name, *recorded, setup)
         else:
             sources, schedules = collect(_shares(policies or [], shares), setup, transitions, seed)
     write_choices(output, schedules, setup, log.files, selection, sources, seed)

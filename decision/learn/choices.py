@@ -20,8 +20,10 @@ from decision.envs import Setup
 from decision.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
 from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, Text, file_facts
+from decision.formats.outputs_read import read_jobs
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, InputError
+from decision.model.record import FinalState
 from decision.model.workload import Workload
 
 from .checkpoint import Number, open_zip, read_packed
@@ -92,6 +94,17 @@ def whole_episode(config: TrainConfig, workload: Workload) -> TrainConfig:
     except TypeError:
         raise ConfigError(f"{config.scheduler} has no episodes that are whole runs; choose another preset") from None
     return msgspec.structs.replace(config, env=env)
+
+
+def run_starts(place: Path) -> tuple[dict[str, float], int]:
+    """When each job of a run was started (seconds), by id; and how many replies there were, which its files do not say.
+
+    Raises:
+        InputError: if the files of the run cannot be read.
+    """
+    jobs = read_jobs(place)
+    begun = np.flatnonzero(jobs.final_state != FinalState.REJECTED)
+    return {jobs.id[row]: float(jobs.start_time[row]) for row in begun.tolist()}, 0
 
 
 def from_session(

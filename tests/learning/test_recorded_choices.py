@@ -175,6 +175,24 @@ def test_what_cannot_be_collected_is_refused(log, platform, tmp_path, arguments,
     assert not out.exists()
 
 
+@pytest.mark.parametrize("case", ["seed1_32hosts_300jobs", "seed1_128hosts_400jobs"])
+def test_a_run_of_batsched_teaches_what_it_did(root, tmp_path, case):
+    recorded, out = root / "tests" / "golden" / "schedules" / case, tmp_path / "theirs.choices"
+    files = ("-p", recorded / "platform.xml", "-w", recorded / "workload.json")
+    made = cli("collect", "--from", recorded / "easy_bf", *files, "-o", out)
+    assert made.exit_code == 0, made.output
+    _, numbers = read_choices(out)
+    waits = [float(job["waiting_time"]) for job in csv.DictReader((recorded / "easy_bf_jobs.csv").open())]
+    np.testing.assert_allclose(np.sort(numbers["wait"]), np.sort(waits), atol=1e-3)
+
+
+def test_a_folder_without_a_run_gets_one_line(log, platform, tmp_path):
+    refused = cli("collect", "--from", tmp_path, "-p", platform, "-w", log, "-o", tmp_path / "x.choices")
+    assert refused.exit_code == 2
+    assert "no run there" in refused.stderr
+    assert refused.stderr.strip().splitlines()[-1].startswith("error:")
+
+
 def test_a_recorded_session_teaches_what_its_scheduler_did(root, tmp_path):
     recorded, out = root / "tests" / "golden" / "sessions" / "first_fit_delay", tmp_path / "theirs.choices"
     files = ("-p", recorded / "platform.xml", "-w", recorded / "workload0.json")

@@ -143,7 +143,8 @@ def collect_command(
             sources, schedules = collect(_shares(policies or [], shares), setup, transitions, seed)
     write_choices(output, schedules, setup, log.files, selection, sources, seed)
     if minari is not None:
-        paths = {"workload": workload, "platform": platform} if selection == Selection() else {}
+        given = {"workload": workload, "platform": platform, **({"events": supply[0]} if supply else {})}
+        paths = given if selection == Selection() and len(supply) < 2 else {}
         episodes = export_minari(minari, schedules, setup, ", ".join(source.policy for source in sources), paths)
         note(f"{minari}: {episodes:,} episodes that minari.load_dataset reads")
     if as_json:

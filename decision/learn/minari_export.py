@@ -52,7 +52,7 @@ def export_minari(
         schedules: the episodes.
         setup: of their environment.
         policies: that chose, for people.
-        paths: of the files ``workload`` and ``platform`` that make the environment again; empty where they do not.
+        paths: of the files that make the environment again, by its options' names; empty where they do not.
 
     Returns:
         The number of its episodes.

@@ -157,6 +157,7 @@ def make_training_setup(
     episodes = scheduler.episodes(config.env, workload)
     if isinstance(scheduler, ParametricScheduler):
         return make_setup(workload, platform, encoder=scheduler.observation, episodes=episodes, events=events)
+    assert isinstance(scheduler, ChoosingScheduler)
     name = scheduler.encoder_fields(config.env, len(platform.hosts))["name"]
     return make_setup(workload, platform, encoder=name, episodes=episodes, events=events, **config.settings)
 

@@ -257,7 +257,8 @@ def topology_command(
     from decision.learn import require_learning
 
     require_learning()
-    from decision.reproduce.topology import BudgetName, reproduce_topology
+    from decision.reproduce.findings import BudgetName
+    from decision.reproduce.topology import reproduce_topology
 
     _reproduce(
         "parts",
@@ -318,7 +319,8 @@ def packing_command(
     from decision.learn import require_learning
 
     require_learning()
-    from decision.reproduce.packing import BudgetName, reproduce_packing
+    from decision.reproduce.findings import BudgetName
+    from decision.reproduce.packing import reproduce_packing
 
     _reproduce(
         "parts",
@@ -352,7 +354,8 @@ def deepscheduling_command(
     from decision.learn import require_learning
 
     require_learning()
-    from decision.reproduce.deepscheduling import BudgetName, reproduce_deepscheduling
+    from decision.reproduce.deepscheduling import reproduce_deepscheduling
+    from decision.reproduce.findings import BudgetName
 
     _reproduce(
         "parts",

@@ -8,7 +8,6 @@ as in the authors' platform. The first 80 % of the days are learned from, and th
 import functools
 import io
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -34,20 +33,12 @@ from . import deepscheduling_claims as claims
 from .deepscheduling_claims import Change, Jobs, Statistic, compare
 from .deepscheduling_joint import FIRST_FIT, JOINT, WAIT, bounds, joint_rows
 from .deepscheduling_rules import RULES, Days, play_days, rule
-from .findings import Findings, Parts, ResultTable, finish, markdown_table
+from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table
 
 _STEPS = 100_000  # choices of a day at most
 _LEARNED = 0.8  # share of the days
 _SWITCHES = SwitchTimes(wake=60.0, sleep=180.0)  # as in the authors' platform
 _HELD_OUT, _FIRST_FIT = "learned", "First-Fit"
-
-
-class BudgetName(StrEnum):
-    """How much is run."""
-
-    SMOKE = "smoke"
-    STANDARD = "standard"
-    FULL = "full"
 
 
 class Budget(NamedTuple):

@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from decision.runs.workers import workers
 
 _T = TypeVar("_T")
+
+
+class BudgetName(StrEnum):
+    """How much is run, of those that know no other budget."""
+
+    SMOKE = "smoke"
+    STANDARD = "standard"
+    FULL = "full"
 
 
 class ResultTable(NamedTuple):

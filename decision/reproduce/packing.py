@@ -22,7 +22,7 @@ from decision.learn.networks import untrained_network
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.workload import Workload
 
-from .findings import Findings, Parts, ResultTable, finish, markdown_table
+from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table
 from .packing_claims import (
     HEURISTICS,
     METHODS,
@@ -36,7 +36,7 @@ from .packing_claims import (
     count_claims,
 )
 from .packing_for_all import FOR_ALL, evaluate_for_all, for_all_tables
-from .packing_parts import BUDGETS, BudgetName, Task, interval, learned, made_half, setup_of, utilization
+from .packing_parts import BUDGETS, Task, interval, learned, made_half, setup_of, utilization
 from .packing_worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
 ORDERS = {**HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}

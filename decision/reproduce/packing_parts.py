@@ -1,7 +1,6 @@
 """What reproductions of packing share: budgets, parts, made halves, and trainings."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,16 +20,10 @@ from decision.model.workload import Workload
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 
+from .findings import BudgetName
+
 _STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
 UTILIZATION = "packed_utilization"
-
-
-class BudgetName(StrEnum):
-    """How much is run."""
-
-    SMOKE = "smoke"
-    STANDARD = "standard"
-    FULL = "full"
 
 
 class Budget(NamedTuple):

@@ -10,7 +10,6 @@ import csv
 import io
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from decision.model.record import Floats
 from decision.runs.inputs import writable_folder
 from decision.runs.tasks import Result, run_tasks
 
-from .findings import Findings, Parts, ResultTable, finish, markdown_table
+from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table
 from .hpcschedule import JOBS
 from .hpcschedule_rules import EPOCHS
 from .hpcschedule_windows import PERIODS
@@ -55,14 +54,6 @@ FIG_5 = {  # NSA-t under SA-2t, %, for t of LOOKS
     "CNN-3": (1.17, 1.03, 1.06, 1.05, 0.88, 0.91),
 }
 BEST = "CNN-3"  # of the paper
-
-
-class BudgetName(StrEnum):
-    """How much is run."""
-
-    SMOKE = "smoke"
-    STANDARD = "standard"
-    FULL = "full"
 
 
 class Budget(NamedTuple):

@@ -1,7 +1,8 @@
 """DeepScheduling's claims, with the smoke budget as it is."""
 
 from decision.reproduce import Parts
-from decision.reproduce.deepscheduling import BUDGETS, BudgetName, Task, reproduce_deepscheduling
+from decision.reproduce.deepscheduling import BUDGETS, Task, reproduce_deepscheduling
+from decision.reproduce.findings import BudgetName
 
 
 def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_nothing(tmp_path):

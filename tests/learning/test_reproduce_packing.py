@@ -1,7 +1,8 @@
 """Packing against chance, with the smoke budget as it is."""
 
 from decision.reproduce import Parts
-from decision.reproduce.packing import BUDGETS, BudgetName, Task, reproduce_packing
+from decision.reproduce.findings import BudgetName
+from decision.reproduce.packing import BUDGETS, Task, reproduce_packing
 
 
 def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_path):

@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from decision.engine.constants import DECIMALS
 from decision.entry import Entry
-from decision.formats.events import supplied_hosts
+from decision.formats.events import read_forecast
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
 from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, RemoteProtocolError
@@ -330,7 +330,7 @@ class Agent:
     def _change_supply(self, event: m.Notify) -> None:
         where = f"t={event.timestamp:.12g} s: Batsim's event {POWER_SUPPLY}"
         said, hosts = event.data.fields, nb_hosts(self._state)
-        supply, *forecast = supplied_hosts(said.get("hosts"), said.get("forecast", ()), where)
+        supply, *forecast = read_forecast(said.get("hosts"), said.get("forecast", ()), where)
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
         if self._policy.settings.suspends_beyond and not self._dynamic:

@@ -56,7 +56,7 @@ def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> Mach
     if fields.type in _RANK:
         hosts = _hosts(fields.resources, where)
     elif fields.type == POWER_SUPPLY and (supply or forward_unknown):
-        hosts = supplied_hosts(fields.hosts, fields.forecast, where)
+        hosts = read_forecast(fields.hosts, fields.forecast, where)
     elif not forward_unknown:
         _refuse_type(fields.type, where)
     return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, source=compact(line))
@@ -80,7 +80,7 @@ def _hosts(text: Any, where: str) -> tuple[int, ...]:
         raise InputError(f"{where}, field 'resources': {error}") from None
 
 
-def supplied_hosts(hosts: Any, forecast: Any, where: str) -> tuple[int, ...]:
+def read_forecast(hosts: Any, forecast: Any, where: str) -> tuple[int, ...]:
     """How many hosts have power, and how many will by step, as a ``power_supply`` says.
 
     Raises:

@@ -60,7 +60,7 @@ def test_packing_makes_the_same_schedule_in_environment_engine_and_messages():
     began = []
     evaluate(policy, setup_of(jobs), first=[0], began=began)
     by_id = dict(zip(simulated.id, simulated.start_time.tolist(), strict=True))
-    assert began[0].tolist() == pytest.approx([by_id[job.id] for job in jobs.jobs])
+    assert began[0].start.tolist() == pytest.approx([by_id[job.id] for job in jobs.jobs])
 
 
 def test_packing_uses_more_than_the_largest_area_first():

@@ -16,6 +16,7 @@ from .options import (
     JsonOption,
     PictureFormat,
     ProcessesOption,
+    TimeFieldOption,
     TypeSizeOption,
     WidthOption,
 )
@@ -296,6 +297,46 @@ def held_out_command(
     )
 
 
+def predictsim_command(
+    swf: Annotated[
+        Path, typer.Option("--swf", help="Log in the Standard Workload Format, with walltimes.", metavar="FILE")
+    ],
+    name: Annotated[
+        str,
+        typer.Option(
+            "--published",
+            help="Log whose published figures are shown, where the file's name does not begin with it: KTH-SP2, "
+            "CTC-SP2, SDSC-SP2 or SDSC-BLUE.",
+            metavar="NAME",
+        ),
+    ] = "",
+    time_field: TimeFieldOption = None,
+    output: PartsFolder = None,
+    processes: ProcessesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """EASY with predicted run times, beside what the simulator predictsim gave.
+
+    Walltimes, perfect predictions and predictors, with candidates in order of
+    arrival and shortest first. Finished runs are kept.
+
+    Examples:
+
+      decision reproduce predictsim --swf KTH-SP2-1996-2.1-cln.swf
+
+      decision reproduce predictsim --swf theta_argonne.swf --time-field 6
+    """
+    from decision.formats.swf import REQUESTED_TIME
+    from decision.reproduce.predictsim import reproduce_predictsim
+
+    field = time_field or REQUESTED_TIME
+    _reproduce(
+        "runs",
+        lambda progress: reproduce_predictsim(swf, _parts(output, "predictsim", processes, progress), name, field),
+        as_json,
+    )
+
+
 def packing_command(
     budget: PackingBudget = "smoke",
     output: PartsFolder = None,
@@ -467,6 +508,7 @@ add_command(app, "ranking", ranking_command)
 add_command(app, "learned", learned_command)
 add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
+add_command(app, "predictsim", predictsim_command)
 add_command(app, "packer", packer_command)
 add_command(app, "packing", packing_command)
 add_command(app, "deepscheduling", deepscheduling_command)

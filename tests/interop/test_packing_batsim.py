@@ -12,6 +12,7 @@ from decision.engine.options import EngineOptions
 from decision.formats.input_facts import InputFacts
 from decision.learn.config import load_config
 from decision.learn.schedulers import train_scheduler
+from decision.model.workload import Workload
 
 TINY = ("learn.steps=2", "learn.envs=1", "learn.rollout=2", "learn.threads=1", "env.jobs=50", "env.window=12")
 KINDS = {
@@ -31,7 +32,19 @@ def test_a_checkpoint_makes_the_same_schedule_on_batsim(kind: str, tmp_path: Pat
     work, facts = made(11, 150), [InputFacts(name="", sha256="")] * 2
     config = load_config(preset, [*changes, *TINY], seed=3)
     policy = str(train_scheduler(platform(HOSTS), work, config, facts, tmp_path / "learned"))
-    world = World(
+    assert run_policy_beside_batsim(world_of(work), policy, 0, batsim, tmp_path) == []
+
+
+@pytest.mark.parametrize("policy", ["packing", "packing,estimate=last2,correction=increments"])
+def test_what_is_shipped_makes_the_same_schedule_on_batsim(policy: str, tmp_path: Path) -> None:
+    batsim = find_batsim()
+    if not batsim:
+        pytest.skip("needs Batsim 4.2 as `batsim` on the path")
+    assert run_policy_beside_batsim(world_of(made(11, 150)), policy, 0, batsim, tmp_path) == []
+
+
+def world_of(work: Workload) -> World:
+    """On equal hosts."""
+    return World(
         platform=platform(HOSTS), workloads=(work,), events=(), options=EngineOptions(), whims=b"", manners=Manners()
     )
-    assert run_policy_beside_batsim(world, policy, 0, batsim, tmp_path) == []

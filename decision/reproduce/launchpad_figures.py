@@ -19,7 +19,7 @@ def value_bars(title: str, values: Mapping[str, Mapping[int, Difference]]) -> Fi
     """Bars with intervals, by hosts and contender."""
     shown = {name: by_size for name, by_size in values.items() if by_size}
     sizes = sorted({size for by_size in shown.values() for size in by_size})
-    figure, width = new_figure(16), _WIDTH / max(len(shown), 1)
+    figure, width = new_figure(24), _WIDTH / max(len(shown), 1)
     axes = figure.subplots()
     for k, (color, by_size) in enumerate(zip(_COLORS, shown.values(), strict=False)):
         at = np.array([sizes.index(size) + (k + 0.5) * width for size in by_size])

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from decision.model.record import FinalState, JobTable, RunRecord, SupplyTable, WorthTable
 
@@ -66,15 +67,25 @@ def violations(jobs: JobTable, worth: WorthTable | None) -> float:
     """Jobs that did not end successfully by their deadline, to the millisecond, rejected ones too; nan without any."""
     if worth is None or np.isnan(worth.deadline).all():
         return math.nan
+    return float(_violated(jobs, worth).sum())
+
+
+def violated_share(jobs: JobTable, worth: WorthTable | None) -> float:
+    """Value of the jobs that `violations` counts, over that of all that were submitted; nan where none has a value."""
+    if worth is None or np.isnan(worth.value).all():
+        return math.nan
+    return float(np.nansum(worth.value[_violated(jobs, worth)]) / np.nansum(worth.value))
+
+
+def _violated(jobs: JobTable, worth: WorthTable) -> NDArray[np.bool_]:
+    """(n,) by the rows of `worth`; jobs without a deadline are not."""
     ends = dict(zip(jobs.id, (jobs.start_time + jobs.runtime).tolist(), strict=True))
     states = dict(zip(jobs.id, jobs.final_state.tolist(), strict=True))
-    return float(
-        sum(
-            states.get(job) != _SUCCESS or ends[job] > deadline + TOLERANCE
-            for job, deadline in zip(worth.id, worth.deadline.tolist(), strict=True)
-            if deadline == deadline
-        )
-    )
+    late = [
+        deadline == deadline and (states.get(job) != _SUCCESS or ends[job] > deadline + TOLERANCE)
+        for job, deadline in zip(worth.id, worth.deadline.tolist(), strict=True)
+    ]
+    return np.array(late, np.bool_)
 
 
 def grid_time(jobs: JobTable, supply: SupplyTable | None) -> float:

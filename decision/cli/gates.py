@@ -8,6 +8,7 @@ import typer
 from decision.model.errors import PolicyError
 
 from .options import (
+    EventsOption,
     JsonOption,
     NodesOption,
     PlatformOption,
@@ -28,6 +29,7 @@ def gates_command(
     checkpoint: Checkpoint,
     platform: PlatformOption,
     workload: WorkloadOption,
+    events: EventsOption = None,
     jobs: SelectOption = None,
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
@@ -48,8 +50,13 @@ def gates_command(
     mean wait at most 1.1 times and longest wait at most 1.5 times as long, and
     neither waste nor switches above.
 
+    A checkpoint that knows what jobs are worth (green, timetable) runs under the
+    supply of power of --events, if there is one: it misses no more value than
+    density+first-fit,suspend=density and than qos+first-fit, and no more value
+    is violated than under FCFS with EASY.
+
     Writes what it finds into the checkpoint's manifest, with the hashes of
-    platform and log; a shipped checkpoint stays as it is. decision run and serve
+    platform, log and supply; a shipped checkpoint stays as it is. decision run and serve
     refuse a checkpoint that was not checked or fails on one of its logs, unless
     told --force. Exit codes: 0 if all gates are passed, 2 if not.
 
@@ -60,6 +67,8 @@ def gates_command(
       decision gates learned -p cluster.xml -w log.swf
 
       decision gates joint -p orion_cores -w orion_days
+
+      decision gates green -p ten.xml -w green.json --events supply.txt
     """
     from decision.learn import SHIPPED, find_checkpoint, require_learning
     from decision.runs.gates import check_gates, keep_check, lets_sleep
@@ -73,7 +82,9 @@ def gates_command(
     file = find_checkpoint(checkpoint) or Path(checkpoint)
     selection = read_selection(jobs, nodes, walltime, time_field)
     energy = lets_sleep(file)
-    case = load_inputs(Inputs(platform=platform, workloads=(workload,), selection=selection, energy=energy))
+    case = load_inputs(
+        Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection, energy=energy)
+    )
     print_dropped(case.workloads)
     announce_compilation()
     with working(file.name):

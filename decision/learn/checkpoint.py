@@ -54,6 +54,7 @@ class GateCheck(msgspec.Struct, frozen=True, kw_only=True):
     decision: Text  # the package's version
     platform: InputFacts
     workload: InputFacts
+    events: tuple[InputFacts, ...] = ()  # supplies of power
     selection: Selection
     jobs: Number
     gates: tuple[Gate, ...]

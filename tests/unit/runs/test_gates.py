@@ -5,25 +5,31 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from helpers.green_worlds import supply
 from msgspec.structs import replace
 
 from decision import __version__
+from decision.analysis.worth import join_parts, value_share
 from decision.envs import equal_hosts
 from decision.formats.input_facts import InputFacts
+from decision.generate.papers.uniform import GreenModel, green_workload
 from decision.learn import find_checkpoint
-from decision.learn.checkpoint import GateCheck, Manifest, read_manifest, write_checkpoint
+from decision.learn.checkpoint import GateCheck, Manifest, read_checkpoint, read_manifest, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.gates import require_gates
-from decision.learn.weights import dump
+from decision.learn.weights import dump, dump_numbers
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.gates import Measures, check_gates, gates_beside, keep_check, measure
 from decision.runs.inputs import LogOnHosts
 from decision.schedulers.learned import GUARD, RUNTIME, Learned
+from decision.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
+SUPPLY = InputFacts(name="supply.txt", sha256="4")
 FILES = (InputFacts(name="platform.xml", sha256="1"), InputFacts(name="log.swf", sha256="2"))
 
 
@@ -90,6 +96,53 @@ def test_idle_room_is_what_no_job_uses_from_the_first_submission_to_the_last_end
     assert measure(table, 4).idle == pytest.approx(1 - 250 / 600)
 
 
+POWER = supply(1, 400)  # for 8 hosts
+
+
+def worthy() -> Workload:
+    """Jobs with values and deadlines."""
+    return green_workload(np.random.default_rng(1), 300, GreenModel(hosts=8, most_hosts=4, price_by_qos=True))
+
+
+def check_on_value(checkpoint: Path, jobs: Workload) -> GateCheck:
+    """The gates under a supply of power."""
+    return check_gates(checkpoint, LogOnHosts(equal_hosts(8), jobs, (*FILES, SUPPLY), events=POWER))
+
+
+def test_a_policy_that_knows_values_is_asked_for_value_and_not_for_short_waits():
+    jobs = worthy()
+    found = check_on_value(find_checkpoint("green"), jobs)
+    assert [(gate.name, gate.passed) for gate in found.gates] == [
+        ("value missed, as of density+first-fit,suspend=density", True),
+        ("value missed, as of qos+first-fit", True),
+        ("value violated, as of easy", True),
+        ("jobs that other engines start otherwise", True),
+    ]
+    record = simulate_workloads(equal_hosts(8), [jobs], "qos+first-fit", events=POWER)
+    assert found.gates[1].most == pytest.approx(1 - value_share(join_parts(record.jobs), record.worth), rel=1e-5)
+    assert found.gates[0].most < found.gates[1].most < 1, "suspensions are worth something"
+    assert found.events == (SUPPLY,)
+
+
+def test_who_wants_the_least_value_first_fails_and_checks_under_other_supplies_are_kept_apart(tmp_path):
+    manifest, _ = read_checkpoint(find_checkpoint("green"))
+    checkpoint = tmp_path / "worst.ckpt"
+    worst = -Timetable().first_weights(np.random.default_rng(0))
+    write_checkpoint(checkpoint, replace(manifest, gates=()), dump_numbers(worst))
+    jobs = worthy()
+    found = check_on_value(checkpoint, jobs)
+    assert [gate.passed for gate in found.gates] == [False, False, False, True]
+    for each in (found, found, replace(found, events=())):
+        keep_check(checkpoint, each)
+    assert [check.events for check in read_manifest(checkpoint).gates] == [(SUPPLY,), ()]
+
+
+def test_gates_on_value_need_jobs_that_say_theirs():
+    with pytest.raises(ConfigError, match=r"job w0!0 has no 'value'") as error:
+        check_on_value(find_checkpoint("green"), busy())
+    assert "\n" not in str(error.value)
+
+
 def test_a_second_check_on_the_same_log_replaces_the_first(tmp_path):
     checkpoint = save(tmp_path)
     for _ in range(2):
@@ -122,6 +175,12 @@ def test_what_was_not_checked_is_refused_unless_forced(tmp_path, command):
     assert (refused.returncode, "its manifest has no gates" in refused.stderr) == (2, True)
     if command == "run":
         assert invoke(command, "--policy", str(checkpoint), "--force", *inputs).returncode == 0
+
+
+def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
+    require_gates("green")
+    checks = read_manifest(find_checkpoint("green")).gates
+    assert [(len(check.gates), len(check.events)) for check in checks] == [(4, 1)] * 3
 
 
 def test_the_shipped_packer_may_be_deployed():

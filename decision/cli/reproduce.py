@@ -197,6 +197,25 @@ def packer_command(
     )
 
 
+def green_command(output: PartsFolder = None, as_json: JsonOption = False) -> None:
+    """Evolve the policy green, and compare it with heuristics where power comes and goes.
+
+    On made jobs and supplies for 10, 50 and 100 hosts together; then on others,
+    beside 49 heuristics and beside what no schedule can exceed. A second run goes
+    on where the first was stopped.
+
+    Example:
+
+      decision reproduce green -o out/green
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.reproduce.green import reproduce_green
+
+    _reproduce("parts", lambda progress: reproduce_green(_parts(output, "green", 1, progress)), as_json)
+
+
 def learned_command(
     data: Data = Path(),
     output: PartsFolder = None,
@@ -510,6 +529,7 @@ add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
 add_command(app, "predictsim", predictsim_command)
 add_command(app, "packer", packer_command)
+add_command(app, "green", green_command)
 add_command(app, "packing", packing_command)
 add_command(app, "deepscheduling", deepscheduling_command)
 add_command(app, "launchpad", launchpad_command)

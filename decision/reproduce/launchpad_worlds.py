@@ -62,11 +62,16 @@ def _supply(workload: Workload, hosts: int, seed: int) -> tuple[MachineEvent, ..
     assert rows is not None
     steps = int(rows[:, DEADLINE].max() / STEP) + _MOST_STEPS_MORE
     model, rng = SupplyModel(hosts=hosts, steps=steps, step=STEP), np.random.default_rng([seed, hosts, 1])
-    powered = supplied_hosts(green_power(rng, model), model)
-    expected = forecasts(rng, powered, model)
-    numbers = np.column_stack([powered, expected]).tolist()
+    return power_events(rng, green_power(rng, model), model)
+
+
+def power_events(rng: np.random.Generator, power: Floats, model: SupplyModel) -> tuple[MachineEvent, ...]:
+    """The events that `decision.generate.supply.supply_lines` writes, of power by step (S,) in hosts."""
+    powered = supplied_hosts(power, model)
+    numbers = np.column_stack([powered, forecasts(rng, powered, model)]).tolist()
     return tuple(
-        MachineEvent(timestamp=step * STEP, type=POWER_SUPPLY, hosts=tuple(row)) for step, row in enumerate(numbers)
+        MachineEvent(timestamp=step * model.step, type=POWER_SUPPLY, hosts=tuple(row))
+        for step, row in enumerate(numbers)
     )
 
 

@@ -167,10 +167,13 @@ def _worth_of(state, memory, job, ran):
 
 @FOLLOW.entry_with(GreenMemory)
 def follow(state, cycles, memory, starts):
-    """The slot of a job that began by now; no_op where none fits."""
-    pool = memory.number[POOL]
-    slot = slot_begun(state, cycles, pool, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE])
-    return slot if slot >= 0 else pool + 1
+    """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
+    pool, by = memory.number[POOL], state.now[0] + TOLERANCE
+    slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE])
+    if slot >= 0:
+        return slot
+    suspends = memory.number[_VICTIM] >= 0 and starts[memory.number[_CANDIDATE]] <= by
+    return pool if suspends else pool + 1
 
 
 # --- What is seen --------------------------------------------------------------------------------------------------

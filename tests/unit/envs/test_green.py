@@ -62,6 +62,19 @@ def test_a_job_takes_the_hosts_of_one_that_is_worth_less_at_the_same_instant():
     assert info["metrics"]["value_share"] == 1 and info["metrics"]["suspensions"] == 1
 
 
+def test_the_schedule_of_a_heuristic_that_suspends_is_followed():
+    made = make_setup(
+        jobs((0, 4, 120, 10, 25), (60, 2, 60, 30, 100)), equal_hosts(4), encoder="green", suspend="density"
+    )
+    (schedule, *_) = record_schedules("fcfs+first-fit,suspend=density", made, 1, seed=0)
+    assert schedule.start.tolist() == [0, 60]
+    assert schedule.rests.tolist() == [[0, 1, 120]]
+    found = replay_schedules(made, [schedule])
+    assert found.action[found.choices].tolist() == [0, SUSPEND, 0]
+    assert found.reward.sum() == 40
+    assert (found.late, found.placed) == (0, 2)
+
+
 def test_what_is_worth_more_keeps_its_hosts_by_density_where_it_is_worth_less_by_value():
     rows = (0, 4, 60, 60, 50), (30, 2, 600, 90, 100)
     for suspend, valid in (("value", [SUSPEND, NO_OP]), ("density", [])):

@@ -228,8 +228,21 @@ def replay_choices(
         ("setting online", head.online, bool(setup.rules.gives_up)),
     ):
         if now != then:
-            raise ConfigError(f"{path}: it was collected with another {what}: {then}, now {now}; collect again")
+            words = f"{_in_words(then)}, now {_in_words(now)}"
+            raise ConfigError(f"{path}: it was collected with another {what}: {words}; collect again")
     return file_facts(path), replay_schedules(setup, _schedules(path, setup, numbers))
+
+
+def _in_words(fact: Any) -> str:
+    """What a file of choices says about what it was collected with."""
+    match fact:
+        case InputFacts():
+            return f"{fact.name} (sha256 {fact.sha256[:8]})"
+        case tuple():
+            return " and ".join(map(_in_words, fact)) or "none"
+        case Selection():
+            return ", ".join(f"{name} {value}" for name, value in fact.texts().items())
+    return str(fact)
 
 
 def _schedules(path: Path, setup: Setup, numbers: Mapping[str, NDArray[Any]]) -> list[Schedule]:

@@ -1,6 +1,7 @@
 """From policies to a file of choices, and from that to a checkpoint: from a shell's point of view, and in Python."""
 
 import csv
+import re
 import zipfile
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_sac_learns_without_recorded_choices_too(train, tmp_path):
     ("arguments", "says"),
     [
         (("dbf-bc", "x", *SMALL, "--set", "env.jobs=41"), "collected with another number of placed jobs: 40, now 41"),
-        (("dbf-bc", "x", *SMALL, "--select", ":300"), "collected with another selection of jobs"),
+        (("dbf-bc", "x", *SMALL, "--select", ":300"), "another selection of jobs: jobs all, nodes any"),
         (("dbf-compact", "x", *SMALL), "ppo does not learn from recorded choices; leave them out (--data)"),
     ],
 )
@@ -129,6 +130,16 @@ def test_choices_of_something_else_are_refused(train, arguments, says):
     assert refused.exit_code == 2
     assert says in " ".join(refused.stderr.split())
     assert refused.stderr.strip().splitlines()[-1].startswith("error:")
+
+
+def test_choices_of_another_file_are_refused_by_both_names(log, choices, tmp_path):
+    files = ("-p", "taurus", "-w", log, "--data", choices, "-o", tmp_path / "x")
+    refused = cli("train", "dbf", "--preset", "dbf-bc", *files, *SMALL)
+    assert refused.exit_code == 2
+    said = (
+        r"error: \S+: it was collected with another platform: p.xml \(sha256 \w{8}\), now taurus.xml \(sha256 \w{8}\); "
+    )
+    assert re.match(said + "collect again", " ".join(refused.stderr.split()))
 
 
 def test_cloning_needs_choices(train):

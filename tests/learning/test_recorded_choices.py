@@ -10,8 +10,13 @@ from helpers.learning_runs import write_log
 from typer.testing import CliRunner
 
 from decision.cli.app import app
+from decision.formats import load_platform, load_workload
+from decision.formats.input_facts import file_facts
+from decision.formats.selection import Selection
 from decision.learn.checkpoint import read_manifest
-from decision.learn.choices import read_choices
+from decision.learn.choices import read_choices, replay_choices
+from decision.learn.config import load_config
+from decision.learn.schedulers import choosing_setup
 from decision.model.errors import InputError
 
 SMALL = ("--set", "env.jobs=40", "--set", "env.head=8", "--set", "env.tail=0")
@@ -195,6 +200,18 @@ def test_a_run_of_batsched_teaches_what_it_did(root, tmp_path, case):
     _, numbers = read_choices(out)
     waits = [float(job["waiting_time"]) for job in csv.DictReader((recorded / "easy_bf_jobs.csv").open())]
     np.testing.assert_allclose(np.sort(numbers["wait"]), np.sort(waits), atol=1e-3)
+
+
+@pytest.mark.parametrize(("head", "late"), [(300, 0), (32, 200)])
+def test_a_window_that_holds_the_queue_follows_all_that_batsched_did(root, tmp_path, head, late):
+    recorded, out = root / "tests" / "golden" / "schedules" / "seed1_32hosts_300jobs", tmp_path / "theirs.choices"
+    files = recorded / "platform.xml", recorded / "workload.json"
+    changes = (f"env.head={head}", "env.tail=0", "env.jobs=300", "env.online=false")
+    assert cli("collect", "--from", recorded / "easy_bf", "-p", files[0], "-w", files[1], "-o", out).exit_code == 0
+    setup = choosing_setup(load_config("dbf-bc", changes), load_workload(files[1]), load_platform(files[0]))
+    _, found = replay_choices(out, setup, [file_facts(file) for file in files], Selection())
+    assert found.late == 0 if late == 0 else found.late > late
+    assert found.placed == 300 if late == 0 else found.placed < 300
 
 
 def test_a_folder_without_a_run_gets_one_line(log, platform, tmp_path):

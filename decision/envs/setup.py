@@ -14,7 +14,7 @@ from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs, events_in_order
 from decision.engine.truth import Names, build_truth, check_events
 from decision.formats import load_platform, load_workload
-from decision.formats.events import load_events
+from decision.formats.events import check_supply, load_events
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
 from decision.model.demand import sizes
 from decision.model.errors import ConfigError
@@ -24,7 +24,7 @@ from decision.model.reshape import at_most
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.policies.outlook import Estimate, OutlookSettings
 from decision.policies.plan_check import check_estimates
-from decision.policies.supplied import SupplySettings, check_supply
+from decision.policies.supplied import SupplySettings
 from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
 from decision.schedulers.registry import find_observation
 from decision.simulation.misfits import Misfits

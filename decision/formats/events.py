@@ -1,14 +1,16 @@
 """Batsim's external events: one JSON object per line, such as machines that leave and return, or power that does."""
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import msgspec
 from msgspec import Meta
 
+from decision.model.demand import submit_times
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
-from decision.model.workload import POWER_SUPPLY, MachineEvent
+from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 
 from .files import read_bytes
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
@@ -48,6 +50,26 @@ def load_events(
         if line.strip()
     ]
     return sorted(events, key=lambda event: (event.timestamp, _RANK.get(event.type, 2)))
+
+
+def check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Sequence[Workload]) -> None:
+    """Refuse a supply of more hosts than there are, and one that ends before the jobs have come.
+
+    Raises:
+        ConfigError: naming the number of hosts, or both times.
+    """
+    supply = [event for event in events if event.type == POWER_SUPPLY]
+    if not supply:
+        return
+    most = max(supply, key=lambda event: event.hosts[0])
+    if most.hosts[0] > nb_hosts:
+        what = f"{POWER_SUPPLY} at t={most.timestamp:.12g} s has {most.hosts[0]} hosts, and the platform has {nb_hosts}"
+        raise ConfigError(f"{what}; make the supply for this platform")
+    last = max((float(submit_times(workload).max()) for workload in workloads if workload.jobs), default=0.0)
+    end = max(event.timestamp for event in supply)
+    if end < last:
+        what = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
+        raise ConfigError(f"{what}; make it longer (decision workload supply makes one for a workload)")
 
 
 def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> MachineEvent:

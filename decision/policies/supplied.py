@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.jit import kernel
-from decision.model.demand import submit_times
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
@@ -137,26 +136,6 @@ def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Seq
         job = next((job for job in workload.jobs if job.profile in whole), None) if whole else None
         if job is not None:
             raise ConfigError(f"{workload.path or workload.name}: {cannot_be_cut(job.id, job.profile)}; {_NOT_CUT}")
-
-
-def check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Sequence[Workload]) -> None:
-    """Refuse a supply of more hosts than there are, and one that ends before the jobs have come.
-
-    Raises:
-        ConfigError: naming the number of hosts, or both times.
-    """
-    supply = [event for event in events if event.type == POWER_SUPPLY]
-    if not supply:
-        return
-    most = max(supply, key=lambda event: event.hosts[0])
-    if most.hosts[0] > nb_hosts:
-        what = f"{POWER_SUPPLY} at t={most.timestamp:.12g} s has {most.hosts[0]} hosts, and the platform has {nb_hosts}"
-        raise ConfigError(f"{what}; make the supply for this platform")
-    last = max((float(submit_times(workload).max()) for workload in workloads if workload.jobs), default=0.0)
-    end = max(event.timestamp for event in supply)
-    if end < last:
-        what = f"the supply of power ends at t={end:.12g} s, and the last job is submitted at t={last:.12g} s"
-        raise ConfigError(f"{what}; make it longer (decision workload supply makes one for a workload)")
 
 
 def refuse_bound(policy: Policy) -> None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import msgspec
 
 from decision.formats import load_events, load_platform, write_workload
+from decision.formats.events import check_supply
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.formats.workload import is_swf
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
-from decision.policies.supplied import check_supply
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):

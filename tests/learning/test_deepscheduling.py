@@ -98,7 +98,7 @@ def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):
 
 def test_the_joint_policy_ships_passes_its_gates_and_is_turned_by_weights(tmp_path):
     require_gates("joint,energy=0.8")
-    done = CliRunner().invoke(app, ["gates", "joint", "-p", "orion_cores", "-w", "orion_days", "--select", ":200"])
+    done = CliRunner().invoke(app, ["gates", "joint", "-p", "orion_cores", "-w", "orion_days"])
     assert done.exit_code == 0, done.output
     waste = []
     for turned in ("energy=3", "wait=3"):

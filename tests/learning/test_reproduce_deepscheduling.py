@@ -15,7 +15,7 @@ def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_not
     assert len(cells) >= 20
     assert all(cells.values())
     assert cells["sum that tau pays, most over least - 1"] == "0.0e+00", "whoever schedules"
-    assert 1 < float(cells["waste over waste_bound, joint"]) < float(cells["waste over waste_bound, first-fit"])
+    assert 1 <= float(cells["waste over waste_bound, joint"]) < float(cells["waste over waste_bound, first-fit"])
     assert 0 < float(cells["waste of all energy, First-Fit"].rstrip("%")) < 50
     assert "9 of 9 parts" in found.notes
     assert sorted(path.name for path in (tmp_path / "smoke").glob("*.svg")) == [

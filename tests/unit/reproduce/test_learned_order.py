@@ -67,7 +67,7 @@ def test_only_heuristics_that_pass_the_gates_are_the_measure():
     longest = EASY.longest
     passing = [Measures(50.0, 8.0, 1.5 * longest), Measures(90.0, 4.0, longest)]
     failing = [Measures(1.0, 1.0, 1.6 * longest), Measures(101.0, 1.0, longest), Measures(1.0, 10.1, longest)]
-    assert experiment._least(EASY, passing + failing) == (50.0, 4.0, longest)
+    assert experiment._least(EASY, passing + failing) == Measures(50.0, 4.0, longest)
     assert experiment._least(EASY, failing) == EASY
 
 

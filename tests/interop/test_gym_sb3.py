@@ -3,8 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+from helpers.green_worlds import supply, workload
 
 import decision.envs
+from decision.envs import equal_hosts
 
 BUDGET = 256  # steps
 
@@ -46,6 +48,19 @@ def test_ppo_trains_on_packing(vectorised, options):
     else:
         env = gymnasium.make("decision/Packing-v0", **jobs)
     model = sb3.PPO("MlpPolicy", env, n_steps=BUDGET // 4, batch_size=64, n_epochs=1, seed=1, device="cpu")
+    assert model.learn(2 * BUDGET).num_timesteps == 2 * BUDGET
+    assert len(model.ep_info_buffer) > 0, "the algorithm's own log has episodes"
+
+
+@pytest.mark.parametrize("encoder", ["green", "green-image"])
+def test_maskable_ppo_trains_under_a_supply_of_power(encoder):
+    pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
+    contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib")
+    from decision.envs.sb3 import SchedulerVecEnv
+
+    made = {"workload": workload(0, 60), "platform": equal_hosts(8), "events": list(supply(0, 60)), "jobs": 20}
+    envs = SchedulerVecEnv(4, encoder=encoder, **made)
+    model = contrib.MaskablePPO("MlpPolicy", envs, n_steps=BUDGET // 4, batch_size=64, n_epochs=1, seed=1, device="cpu")
     assert model.learn(2 * BUDGET).num_timesteps == 2 * BUDGET
     assert len(model.ep_info_buffer) > 0, "the algorithm's own log has episodes"
 

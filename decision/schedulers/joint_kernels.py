@@ -33,6 +33,7 @@ from decision.state.bitmap import count_hosts, has_host, insert_interval, next_i
 from decision.state.cluster import N_COMPUTING, N_ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_SLEEPING
 
 from .confidence import Confidence, confidence_in, learn_from
+from .releases import enough_at
 
 # JointMemory.seen: numbers that functions see, all about 1; times are logarithms of minutes
 CALM = 0  # since the last job came
@@ -195,22 +196,13 @@ def _see_waking(state, facts, memory, plan, job):
     seen[MISSING] = (size - free) / size
     seen[WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
     running = state.count[N_RUNNING]
-    seen[SOON] = _long(_when(memory.ends, memory.sizes, running, size - free) - now)
+    seen[SOON] = _long(enough_at(memory.ends, memory.sizes, running, free, size) - now)
     seen[LATE] = _long(_when_at_latest(state, running, size - free) - now)
 
 
 @kernel
-def _when(ends, sizes, running, missing):
-    """When (seconds) so many hosts have come free."""
-    for i in range(running):
-        missing -= sizes[i]
-        if missing <= 0:
-            return ends[i]
-    return np.inf
-
-
-@kernel
 def _when_at_latest(state, running, missing):
+    """When (seconds) so many hosts have come free."""
     for i in range(running):
         missing -= state.size[state.running[i]]
         if missing <= 0:

@@ -50,6 +50,7 @@ from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING,
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
+from .releases import enough_at, free_at
 from .window import Count
 
 # The weights
@@ -288,22 +289,22 @@ def _delay(state, memory, running, size):
 def _choose(state, memory, length, running, guarded, unit):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
     now, free, chosen = state.now[0], state.count[N_FREE], 0
-    kept, shadow, extra = False, np.inf, 0
+    kept, shadow, extra, ends, sizes = False, np.inf, 0, memory.release_time, memory.release_hosts
     for i in range(length):
         job = memory.sorted[i]
         size, end = state.size[job], now + state.expected_runtime[job]
         if size > free:
-            begin = np.inf if kept else _begin(memory, running, free, size, now)
+            begin = np.inf if kept else max(enough_at(ends, sizes, running, free, size), now)
             if not kept and (i < guarded or _is_reserved(state, memory, job, begin, unit)):
                 kept, shadow = True, begin
-                extra = _free_at(memory, running, free, shadow) - size
+                extra = free_at(ends, sizes, running, free, shadow) - size
             continue
         if kept and end > shadow:
             if size > extra:
                 continue
             extra -= size
         chosen = take(memory.chosen, chosen, job)
-        insert_in_order(memory.release_time, memory.release_hosts, running, end, size)
+        insert_in_order(ends, sizes, running, end, size)
         running += 1
         free -= size
         if free == 0:
@@ -328,27 +329,6 @@ def _list_running(state, memory):
         memory.release_time[i] = state.expected_end[i]
         memory.release_hosts[i] = state.size[state.running[i]]
     return count
-
-
-@kernel
-def _begin(memory, running, free, size, now):
-    """When (seconds) so many hosts are free at the latest, if nothing else starts; inf if never."""
-    begin = now
-    for i in range(running):
-        if free >= size:
-            break
-        free += memory.release_hosts[i]
-        begin = memory.release_time[i]
-    return max(begin, now) if free >= size else np.inf
-
-
-@kernel
-def _free_at(memory, running, free, time):
-    for i in range(running):
-        if memory.release_time[i] > time:
-            break
-        free += memory.release_hosts[i]
-    return free
 
 
 # --- The record ----------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
+from decision.ordered import insert_in_order
 from decision.policies.allocation import take_lowest
 from decision.policies.order import sort_by_key
 from decision.policies.plan_arrays import START, add, clear
@@ -33,6 +34,7 @@ from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterS
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
+from .releases import enough_at, free_at
 from .window import Count
 
 ORDER, RESERVE, HOLD = range(3)
@@ -160,7 +162,7 @@ def plan_by_rank(state, plan, memory):
     running = _list_running(state, ends, sizes)
     seen[:] = 0.0
     seen[_QUEUE] = math.log1p(queued) / 5.0
-    seen[_SOON] = _free_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
+    seen[_SOON] = free_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
     seen[_CALM] = _long(_calm(state)) - 0.5
     kept, shadow, spare = False, now, 0
     _rank(state, memory, running)
@@ -170,12 +172,12 @@ def plan_by_rank(state, plan, memory):
         if size > free:
             if kept:
                 continue
-            begin = _begin(ends, sizes, running, free, size)
+            begin = enough_at(ends, sizes, running, free, size)
             _see(state, job, begin, now, free, seen)
             seen[_BLOCKED] = 0.0
             if begin < np.inf and _answer(weights[RESERVE], seen) > 0.0:
                 kept, shadow = True, begin
-                spare = _free_at(ends, sizes, running, free, begin) - size
+                spare = free_at(ends, sizes, running, free, begin) - size
             continue
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)
@@ -226,35 +228,8 @@ def _list_running(state, ends, sizes):
 def _note_start(ends, sizes, running, end, size):
     if running >= len(ends):
         raise InternalError("a ranking started more jobs than there are free hosts")
-    at = running
-    while at > 0 and ends[at - 1] > end:
-        ends[at] = ends[at - 1]
-        sizes[at] = sizes[at - 1]
-        at -= 1
-    ends[at] = end
-    sizes[at] = size
+    insert_in_order(ends, sizes, running, end, size)
     return running + 1
-
-
-@kernel
-def _begin(ends, sizes, running, free, size):
-    """When so many hosts are free at the latest, if nothing else starts; inf if never."""
-    begin = -np.inf
-    for i in range(running):
-        if free >= size:
-            break
-        free += sizes[i]
-        begin = ends[i]
-    return begin if free >= size else np.inf
-
-
-@kernel
-def _free_at(ends, sizes, running, free, time):
-    for i in range(running):
-        if ends[i] > time:
-            break
-        free += sizes[i]
-    return free
 
 
 @kernel
@@ -268,7 +243,7 @@ def _calm(state):
 @kernel
 def _until_share(state, ends, sizes, running, free):
     """For how long (seconds) a share of the hosts is not free yet; inf where it never will be."""
-    return _begin(ends, sizes, running, free, max(len(state.host_state) // _SHARE, 1)) - state.now[0]
+    return enough_at(ends, sizes, running, free, max(len(state.host_state) // _SHARE, 1)) - state.now[0]
 
 
 @kernel
@@ -277,7 +252,7 @@ def _rank(state, memory, running):
     queued, free, seen = state.count[N_QUEUED], state.count[N_FREE], memory.numbers
     for i in range(queued):
         job = state.queue[i]
-        begin = _begin(memory.ends, memory.sizes, running, free, state.size[job])
+        begin = enough_at(memory.ends, memory.sizes, running, free, state.size[job])
         _see(state, job, begin, state.now[0], free, seen)
         memory.key[job] = -_answer(memory.weights[ORDER], seen)
         memory.ranked[i] = job

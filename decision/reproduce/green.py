@@ -7,8 +7,7 @@ same, and what was best there is learned. Then it runs on sequences of other job
 and on whole workloads, beside the value that no schedule can exceed.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -17,19 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision import __version__
 from decision.analysis.value_bound import value_bound
 from decision.analysis.worth import join_parts, total_value
 from decision.cores import available_cores
 from decision.envs import Setup, equal_hosts, evaluate, make_setup, random_rows
-from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts
 from decision.generate.papers.uniform import GreenModel, green_workload
 from decision.generate.supply import SupplyModel, green_power
-from decision.learn.checkpoint import Manifest, write_checkpoint
-from decision.learn.config import load_config
 from decision.learn.evolution import CmaEs
-from decision.learn.weights import dump_numbers
 from decision.model.record import Floats
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import Policy
@@ -38,6 +32,7 @@ from decision.runs.inputs import writable_folder
 from decision.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
+from .evolved import kept, write_evolved
 from .findings import Findings, Parts, ResultTable
 from .launchpad_worlds import STEP, power_events
 
@@ -87,8 +82,8 @@ def reproduce_green(parts: Parts, size: Size = Size()) -> Findings:  # noqa: B00
     _write(folder / "green.ckpt", weights, size)
     compared, bounded = [], []
     for number, hosts in enumerate(SEQUENCES):
-        compared.append(_kept(folder / f"unseen-{hosts}.json", partial(_compare, weights, hosts, size)))
-        bounded.append(_kept(folder / f"bound-{hosts}.json", partial(_bound, weights, hosts, size)))
+        compared.append(kept(folder / f"unseen-{hosts}.json", partial(_compare, weights, hosts, size)))
+        bounded.append(kept(folder / f"bound-{hosts}.json", partial(_bound, weights, hosts, size)))
         parts.progress(size.generations + 2 * number + 2, of)
     table = ResultTable(
         f"Value on {size.unseen} sequences of {size.sequence} unseen jobs, and shares of the bound on {size.bounded:,}",
@@ -128,14 +123,14 @@ def _evolve(parts: Parts, size: Size, of: int) -> tuple[Floats, ResultTable]:
     for generation in range(1, size.generations + 1):
         drawn = [_draw(rng, world) for world in worlds]
         candidates = evolution.ask(rng)
-        found = _kept(parts.folder / f"generation-{generation}.json", partial(_compete, worlds, drawn, candidates))
+        found = kept(parts.folder / f"generation-{generation}.json", partial(_compete, worlds, drawn, candidates))
         evolution.tell(-found)
         average = average + _AVERAGED * (evolution.mean - average)
         if generation == _AVERAGED_FROM:
             average = evolution.mean.copy()
         if generation % size.checked_every == 0 or generation == size.generations:
             pair = np.stack([average, evolution.mean])
-            ratios = _kept(parts.folder / f"checked-{generation}.json", partial(_compete, worlds, checked, pair))
+            ratios = kept(parts.folder / f"checked-{generation}.json", partial(_compete, worlds, checked, pair))
             rows.append((str(generation), f"{found.mean():.4f}", *(f"{ratio:.4f}" for ratio in ratios)))
             for ratio, weights in zip(ratios, pair, strict=True):
                 if ratio > best:
@@ -161,13 +156,6 @@ def _compete(worlds: Sequence[_World], rows: Sequence[NDArray[np.int64]], candid
     with ThreadPoolExecutor(available_cores()) as pool:
         base, *found = pool.map(values, policies)
     return np.array([np.mean(each / base) for each in found])
-
-
-def _kept(file: Path, make: Callable[[], Floats]) -> Floats:
-    """What the file has, else what is made, which is kept there."""
-    if not file.exists():
-        write_files({file: [json.dumps(make().tolist()).encode()]})
-    return np.array(json.loads(file.read_text()))
 
 
 # --- The comparison -------------------------------------------------------------------------------------------------
@@ -204,16 +192,14 @@ def _row(hosts: int, values: Floats, shares: Floats) -> tuple[str, ...]:
 def _write(path: Path, weights: Floats, size: Size) -> None:
     sequences = sum(SEQUENCES.values())
     steps = size.generations * _POPULATION * sequences * size.sequence
-    settings = {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": sequences}
-    sets = [f"env.jobs={size.sequence}", *(f"learn.{name}={value}" for name, value in settings.items())]
-    manifest = Manifest(
-        decision=__version__,
-        algorithm="cma-es",
-        config=load_config("timetable", sets, seed=_SEED),
-        encoder=dict(Timetable.sees),
-        nb_hosts=min(SEQUENCES),
-        platform=InputFacts(name=f"{', '.join(map(str, SEQUENCES))} equal hosts", sha256=""),
-        workloads=(InputFacts(name="decision reproduce green", sha256=""),),
-        steps=steps,
+    write_evolved(
+        path,
+        Timetable(),
+        weights,
+        {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": sequences},
+        hosts=min(SEQUENCES),
+        platform=f"{', '.join(map(str, SEQUENCES))} equal hosts",
+        workloads=[InputFacts(name="decision reproduce green", sha256="")],
+        changes=[f"env.jobs={size.sequence}"],
+        seed=_SEED,
     )
-    write_checkpoint(path, manifest, dump_numbers(weights))

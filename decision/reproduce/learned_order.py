@@ -17,16 +17,12 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision import __version__
 from decision.envs import equal_hosts
 from decision.estimates import apply_estimates
 from decision.formats import load_workload
-from decision.formats.input_facts import InputFacts, file_facts
+from decision.formats.input_facts import file_facts
 from decision.generate.lublin import lublin_workload
-from decision.learn.checkpoint import Manifest, write_checkpoint
-from decision.learn.config import load_config
 from decision.learn.evolution import CmaEs
-from decision.learn.weights import dump_numbers
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 from decision.runs.gates import Measures, gates_beside, measure
@@ -36,6 +32,7 @@ from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.shipped import find_workload
 from decision.simulation import simulate_workloads
 
+from .evolved import write_evolved
 from .findings import Findings, Parts, ResultTable, markdown_table
 from .ranking_comparison import ALL_ORDERS
 
@@ -206,20 +203,15 @@ def schedule(trial: Trial) -> Result:
 
 
 def _write(path: Path, data: Path, weights: tuple[float, ...], tried: int, cost: float) -> None:
-    facts = [file_facts(data / name) for name in LOGS]
-    logs, record = training_logs(data), Learned()
+    logs = training_logs(data)
     steps = tried * sum(len(log.workload.jobs) for log in logs)
-    settings = {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(logs)}
-    config = load_config("learned", [f"learn.{name}={value}" for name, value in settings.items()])
-    manifest = Manifest(
-        decision=__version__,
-        algorithm=config.algorithm,
-        config=config,
-        encoder=dict(record.sees),
-        nb_hosts=max(log.workload.nb_res for log in logs),
-        platform=InputFacts(name="equal hosts", sha256=""),
-        workloads=tuple(facts),
-        steps=steps,
+    write_evolved(
+        path,
+        Learned(),
+        np.array(weights),
+        {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": len(logs)},
+        hosts=max(log.workload.nb_res for log in logs),
+        platform="equal hosts",
+        workloads=[file_facts(data / name) for name in LOGS],
         scores={"cost on the training logs": cost},
     )
-    write_checkpoint(path, manifest, dump_numbers(np.array(weights)))

@@ -6,31 +6,26 @@ the last end, from the largest area first with EASY on; the linear numbers evolv
 """
 
 import functools
-import json
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision import __version__
 from decision.cores import available_cores
 from decision.envs.batch import Batch
 from decision.envs.evaluation import play_episode
-from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
-from decision.learn.checkpoint import Manifest, write_checkpoint
-from decision.learn.config import load_config
 from decision.learn.evolution import CmaEs
-from decision.learn.weights import dump_numbers
 from decision.model.demand import runtimes
 from decision.model.workload import Workload
 from decision.runs.inputs import writable_folder
 from decision.schedulers.packer import Packer, largest_area_first
 from decision.schedulers.ranking import HOLD, ORDER, RESERVE
 
+from .evolved import kept, write_evolved
 from .findings import Findings, Parts, ResultTable
 from .packing_parts import UTILIZATION, setup_of
 
@@ -95,17 +90,24 @@ def reproduce_packer(parts: Parts, *, generations: int = GENERATIONS, jobs: int 
     with ThreadPoolExecutor(available_cores()) as pool:
         for generation in range(generations):
             chosen, candidates = _draw_halves(rng), evolution.ask(rng)
-            file = folder / f"generation-{generation}.json"
-            if not file.exists():
-                played = list(pool.map(functools.partial(_play, candidates), map(half, chosen)))
-                write_files({file: [json.dumps(np.transpose(played).tolist()).encode()]})
-            found = np.array(json.loads(file.read_text()))
+            play = functools.partial(_compete, pool, half, chosen, candidates)
+            found = kept(folder / f"generation-{generation}.json", play)
             evolution.tell(-found.mean(1))
             newest = _AVERAGED if generation > _AVERAGED_FROM else 1.0
             average = average + newest * (evolution.mean - average)
             rows.append((str(generation), f"{found.mean():.4f}", f"{found.mean(1).max():.4f}"))
             parts.progress(generation + 1, generations)
-    _write(folder / "packing.ckpt", _weights(average), generations, jobs)
+    steps = generations * _POPULATION * _SEQUENCES * jobs
+    write_evolved(
+        folder / "packing.ckpt",
+        Packer(),
+        _weights(average),
+        {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": _SEQUENCES},
+        hosts=256,
+        platform="256 equal hosts",
+        workloads=[InputFacts(name="decision reproduce packer", sha256="")],
+        seed=_SEED,
+    )
     table = ResultTable("Utilization of what evolves", ("generation", "mean", "best"), rows)
     return Findings((table,), f"{folder}: packing.ckpt")
 
@@ -120,6 +122,13 @@ def _draw_halves(rng: np.random.Generator) -> list[int]:
     return [kinds[k][rng.integers(_HALVES)] for k in rng.permutation(len(kinds))[:_SEQUENCES]]
 
 
+def _compete(
+    pool: ThreadPoolExecutor, half: Callable[[int], Half], chosen: Sequence[int], candidates: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(C, S) utilization that each candidate reaches on each of these halves."""
+    return np.transpose(list(pool.map(functools.partial(_play, candidates), map(half, chosen))))
+
+
 def _play(candidates: NDArray[np.float64], half: Half) -> list[float]:
     return [half.utilization(_weights(genes)) for genes in candidates]
 
@@ -129,20 +138,3 @@ def _weights(genes: NDArray[np.float64]) -> NDArray[np.float64]:
     weights = largest_area_first()
     weights[_ROWS, _COLUMNS] += _SCALE * genes
     return weights
-
-
-def _write(path: Path, weights: NDArray[np.float64], generations: int, jobs: int) -> None:
-    steps = generations * _POPULATION * _SEQUENCES * jobs
-    settings = {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": _SEQUENCES}
-    config = load_config("packer", [f"learn.{name}={value}" for name, value in settings.items()], seed=_SEED)
-    manifest = Manifest(
-        decision=__version__,
-        algorithm=config.algorithm,
-        config=config,
-        encoder=dict(Packer.sees),
-        nb_hosts=256,
-        platform=InputFacts(name="256 equal hosts", sha256=""),
-        workloads=(InputFacts(name="decision reproduce packer", sha256=""),),
-        steps=steps,
-    )
-    write_checkpoint(path, manifest, dump_numbers(weights))

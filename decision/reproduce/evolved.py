@@ -1,0 +1,68 @@
+"""What programs that evolve a shipped policy share: results that are kept, and the checkpoint at the end."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from decision import __version__
+from decision.formats.files import write_files
+from decision.formats.input_facts import InputFacts
+from decision.learn.checkpoint import Manifest, write_checkpoint
+from decision.learn.config import load_config
+from decision.learn.weights import dump_numbers
+from decision.model.record import Floats
+from decision.schedulers import ParametricScheduler
+
+
+def kept(file: Path, make: Callable[[], Floats]) -> Floats:
+    """What the file has, else what is made, which is kept there."""
+    if not file.exists():
+        write_files({file: [json.dumps(make().tolist()).encode()]})
+    return np.array(json.loads(file.read_text()))
+
+
+def write_evolved(
+    path: Path,
+    record: ParametricScheduler,
+    weights: Floats,
+    learned: Mapping[str, Any],
+    *,
+    hosts: int,
+    platform: str,
+    workloads: Sequence[InputFacts],
+    changes: Sequence[str] = (),
+    seed: int = 0,
+    scores: Mapping[str, float] | None = None,
+) -> None:
+    """Write the checkpoint of weights that were evolved.
+
+    Args:
+        path: of the file.
+        record: whose weights they are; its preset has the same name.
+        weights: in the shape of the record's.
+        learned: what the section learn of the preset really was; ``steps`` is the manifest's, too.
+        hosts: of the platform.
+        platform: what it was, for people.
+        workloads: what was learned from.
+        changes: other changes of the preset.
+        seed: of the evolution.
+        scores: of the manifest.
+    """
+    config = load_config(
+        record.name, [*changes, *(f"learn.{name}={value}" for name, value in learned.items())], seed=seed
+    )
+    manifest = Manifest(
+        decision=__version__,
+        algorithm=config.algorithm,
+        config=config,
+        encoder=dict(record.sees),
+        nb_hosts=hosts,
+        platform=InputFacts(name=platform, sha256=""),
+        workloads=tuple(workloads),
+        steps=learned["steps"],
+        scores=dict(scores or {}),
+    )
+    write_checkpoint(path, manifest, dump_numbers(weights))

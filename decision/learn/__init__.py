@@ -81,9 +81,9 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
         scheduler = find_scheduler(manifest.config.scheduler)
         return parametric_policy(checkpoint, manifest, scheduler, weights, options)
     require_learning()
-    from .deploy import learned_policy
+    from .deploy import policy_of
 
-    return learned_policy(checkpoint)
+    return policy_of(checkpoint, manifest, weights)
 
 
 def checkpoint_options(name: str) -> Sequence[OptionLine]:

@@ -63,7 +63,11 @@ def learned_policy(path: Path) -> Policy:
         InputError: if the file is not a checkpoint, or damaged.
         ConfigError: if its encoder is of another version than ours, or does not fit the rest of the manifest.
     """
-    manifest, weights = read_checkpoint(path)
+    return policy_of(path, *read_checkpoint(path))
+
+
+def policy_of(path: Path, manifest: Manifest, weights: bytes) -> Policy:
+    """As `learned_policy`, of a checkpoint that has been read."""
     scheduler = find_scheduler(manifest.config.scheduler)
     if isinstance(scheduler, ChoosingScheduler):
         return _with_network(path, manifest, scheduler, weights)

@@ -56,6 +56,12 @@ class Estimate(NamedTuple):
         return Estimate(self.value, min(max(self.low, least), self.value), max(min(self.high, most), self.value))
 
 
+def middle_mean(values: Floats) -> float:
+    """The interquartile mean of values of any shape, without an interval."""
+    ascending, aside = np.sort(values, axis=None), int(_TRIM * values.size)
+    return float(ascending[aside : values.size - aside].mean())
+
+
 def interquartile_mean(scores: Floats, rng: np.random.Generator, windows: Where = None) -> Estimate:
     """The mean of what is left of all n * T scores without the lowest and the highest ``int(n * T / 4)``.
 

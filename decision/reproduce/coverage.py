@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.analysis.blocks import Windows
-from decision.analysis.statistics import Estimate, bootstrap_mean, interquartile_mean, probability_of_improvement
+from decision.analysis.statistics import (
+    Estimate,
+    bootstrap_mean,
+    interquartile_mean,
+    middle_mean,
+    probability_of_improvement,
+)
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.estimates import apply_estimates
 from decision.generate.lublin import lublin_workload
@@ -123,7 +129,7 @@ def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
             own = truth[policy, metric]
             cells[name] += [
                 _coverage(judged, _of(bootstrap_mean, policy, metric), float(own.mean())),
-                _coverage(judged, _of(interquartile_mean, policy, metric), _middle(own)),
+                _coverage(judged, _of(interquartile_mean, policy, metric), middle_mean(own)),
                 math.nan,
             ]
     for one, other in combinations(range(len(POLICIES)), 2):
@@ -135,12 +141,6 @@ def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
     cells["all"] = [float(column) for column in np.nanmean(list(cells.values()), axis=0)]
     for name, values in cells.items():
         yield [name, *("" if math.isnan(value) else f"{100 * value:.1f}" for value in values)]
-
-
-def _middle(scores: Floats) -> float:
-    """The interquartile mean."""
-    aside = len(scores) // 4
-    return float(np.sort(scores)[aside : len(scores) - aside].mean())
 
 
 def _chance(scores: Floats, against: Floats) -> float:

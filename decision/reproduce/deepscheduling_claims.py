@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decision.analysis.statistics import Estimate
 from decision.model.record import Floats, Ints
 
 from .deepscheduling_rules import Days
@@ -27,12 +28,8 @@ class Jobs(NamedTuple):
     sequential: Floats  # (N,) 1 where one came less than 5 minutes before, that day
 
 
-class Change(NamedTuple):
+class Change(Estimate):
     """A share by which something changes, and its interval."""
-
-    value: float
-    low: float
-    high: float
 
     def __str__(self) -> str:
         return f"{self.value:+.1%} ({self.low:+.1%} to {self.high:+.1%})"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from decision.analysis.statistics import Estimate, middle_mean
 from decision.model.record import Floats
 
 MARGIN = 0.023
@@ -53,12 +54,8 @@ class Claim(NamedTuple):
 _WORDS = {Kind.ABOVE: "above", Kind.BELOW: "below", Kind.EQUAL: "equal to", Kind.NO_WORSE: "no worse than"}
 
 
-class Difference(NamedTuple):
+class Difference(Estimate):
     """Of two means, and its interval."""
-
-    value: float
-    low: float
-    high: float
 
     def __str__(self) -> str:
         return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
@@ -101,12 +98,6 @@ PUBLISHED_FIT = {  # table 2: which method suits which data; the text has the cr
 QUALITIES = {"high": ("qos",), "medium": ("qos_sjf", "combo"), "low": ("random",), "none": ("",)}
 
 
-def iqm(values: Floats) -> float:
-    """The mean without the lowest and the highest quarter."""
-    ascending, cut = np.sort(values, axis=None), values.size // 4
-    return float(ascending[cut : values.size - cut].mean())
-
-
 def spread(values: Floats, samples: int) -> Difference:
     """The IQM of (S, R) values, and its interval."""
     return difference(values, np.zeros_like(values), samples)
@@ -114,7 +105,7 @@ def spread(values: Floats, samples: int) -> Difference:
 
 def difference(own: Floats, other: Floats, samples: int) -> Difference:
     """The IQM of (S, R) values minus that of others on the same rollouts."""
-    return paired(own, other, lambda one, two: iqm(one) - iqm(two), samples)
+    return paired(own, other, lambda one, two: middle_mean(one) - middle_mean(two), samples)
 
 
 def paired(own: Floats, other: Floats, statistic: Callable[[Floats, Floats], float], samples: int) -> Difference:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from decision.reproduce.launchpad_claims import CLAIMS, Difference, Kind, Verdict, common, difference, iqm, judge
+from decision.analysis.statistics import middle_mean
+from decision.reproduce.launchpad_claims import CLAIMS, Difference, Kind, Verdict, common, difference, judge
 
 HOLDS, FAILS, UNDECIDED = Verdict
 
@@ -31,7 +32,9 @@ def test_an_interval_decides_a_claim(kind, low, high, verdict):
 
 
 def test_the_interquartile_mean_leaves_out_both_ends():
-    assert iqm(np.array([[100.0, 1.0, 2.0, 3.0], [2.0, 3.0, -100.0, 2.5]])) == pytest.approx((2 + 2 + 2.5 + 3) / 4)
+    assert middle_mean(np.array([[100.0, 1.0, 2.0, 3.0], [2.0, 3.0, -100.0, 2.5]])) == pytest.approx(
+        (2 + 2 + 2.5 + 3) / 4
+    )
 
 
 def test_what_is_always_so_much_better_has_no_interval():

@@ -117,7 +117,10 @@ def _start(booking, plan, job):
 
 @kernel
 def sleep_due(state, facts, booking, plan, timeout):
-    """Put the servers to sleep that have been idle and unbound for `timeout` seconds; ranks all hosts."""
+    """Put the servers to sleep that have been idle and unbound for `timeout` seconds; returns how many hosts.
+
+    Ranks all hosts.
+    """
     wanted = np.zeros(len(plan.free), np.uint64)
     for server in range(len(facts.server_begin) - 1):
         if sleepy_from(state, facts, plan, server, timeout) <= state.now[0] + TOLERANCE:
@@ -125,6 +128,7 @@ def sleep_due(state, facts, booking, plan, timeout):
                 insert_interval(wanted, facts.server_host[i], facts.server_host[i])
     switch_off(state, facts, plan, wanted)
     rank_hosts(state, facts, booking, wanted)
+    return count_hosts(wanted)
 
 
 @kernel
@@ -230,7 +234,7 @@ def ready_at(state, facts, config, booking, host):
 def wake_bound(state, facts, booking, plan):
     """Wake the servers that sleep and have a bound host."""
     wanted = np.zeros(len(plan.free), np.uint64)
-    for host in range(len(booking.rank)):
-        if booking.rank[host] == ASLEEP and booking.bound_to[host] >= 0 and not has_host(wanted, host):
-            add_sleepers(state, facts, facts.server[host], wanted)
+    for server in range(len(facts.server_begin) - 1):
+        if booking.woken[server]:
+            add_sleepers(state, facts, server, wanted)
     switch_on(state, facts, plan, wanted)

@@ -14,7 +14,6 @@ from decision.jit import kernel
 from decision.model.dates import DAY, DAY_LEAD
 from decision.policies.booking import (
     ASLEEP,
-    DOZING,
     Booking,
     bind,
     count_available,
@@ -28,7 +27,6 @@ from decision.policies.booking import (
 )
 from decision.policies.capacity import TOLERANCE
 from decision.policies.plan_arrays import START
-from decision.state.bitmap import has_host
 from decision.state.cluster import (
     N_COMPUTING,
     N_ENDED,
@@ -119,9 +117,8 @@ def look(state, facts, cycles, plan, memory):
     planned = plan.count[0]
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)
-    sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
+    memory.counted[_DOZING] = sleep_due(state, facts, memory, plan, memory.setting[TIMEOUT])
     memory.counted[AVAILABLE] = count_available(memory)
-    memory.counted[_DOZING] = _count_dozing(state, memory)
     _fill_window(cycles, memory)
     if _is_due(state, memory):
         if state.count[N_JOBS] > 0 and _offers(state, memory):
@@ -229,14 +226,6 @@ def _add_up(state, memory):
 
 
 # --- What is seen, and paid ----------------------------------------------------------------------------------------
-
-
-@kernel
-def _count_dozing(state, memory):
-    dozing = 0
-    for host in range(len(memory.rank)):
-        dozing += memory.rank[host] == DOZING and has_host(state.free, host)
-    return dozing
 
 
 @kernel

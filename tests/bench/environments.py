@@ -71,14 +71,14 @@ def packing_of(number: int) -> None:
         envs.step(rng.integers(0, 101, number))
 
 
-def deepscheduling(cluster: str) -> Callable[[Path | None], list[float]]:
-    """Steps per second of ENVS environments with all threads."""
+def deepscheduling(cluster: str, number: int = ENVS) -> Callable[[Path | None], list[float]]:
+    """Steps per second of so many environments with all threads."""
 
     def measure(swf: Path | None) -> list[float]:
         from decision.envs import DeepSchedulingVectorEnv
 
         on, days = days_of(cluster)
-        return _rates(DeepSchedulingVectorEnv(ENVS, workload=days, platform=on), ENVS)
+        return _rates(DeepSchedulingVectorEnv(number, workload=days, platform=on), number)
 
     return measure
 

@@ -116,7 +116,8 @@ class CompiledEngine:
         while code not in (a.ASK, a.DONE):
             if code == a.DEADLOCK:
                 waiting = [self.job(int(j)).id for j in self.state.queue[: self.state.count[N_QUEUED]]]
-                raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]))
+                dark = len(self.state.host_state) - int(self.state.supply[0])
+                raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]), dark)
             if code == a.BAD_COMMAND:
                 raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
             if code == a.BAD_EVENT:

@@ -154,14 +154,16 @@ def already_here(event: MachineEvent, host: int, state: HostState) -> ConfigErro
     return impossible_event(event, f"host {host} is not unavailable but {state.name.lower()}")
 
 
-def deadlock(now: float, waiting: Sequence[str], registration_open: bool) -> DecisionError:
-    """Nothing can happen any more: which jobs wait, and what to do."""
+def deadlock(now: float, waiting: Sequence[str], registration_open: bool, dark: int = 0) -> DecisionError:
+    """Nothing can happen any more: which jobs wait, and what to do; `dark` hosts have no power."""
     if now > LAST_INSTANT:
         what = "the workload, the events or the policy ask for a time that no clock can count to"
         return ConfigError(f"t={now:.12g} s: a simulation ends at {LAST_INSTANT:g} s: {what}; give times in seconds")
     if waiting:
         more = f" and {len(waiting) - _NAMED_JOBS} more" if len(waiting) > _NAMED_JOBS else ""
-        advice = f"{', '.join(waiting[:_NAMED_JOBS])}{more} wait; start or reject them, or ask to be called later"
+        why = f" while {dark} host{'s' * (dark > 1)} without power stay so" if dark else ""
+        way = "give them power in the end" if dark else "start or reject them, or ask to be called later"
+        advice = f"{', '.join(waiting[:_NAMED_JOBS])}{more} wait{why}; {way}"
     elif registration_open:
         advice = "end the registration of jobs with NOTIFY registration_finished"
     else:

@@ -31,6 +31,11 @@ class AroundPolicy:
         """Whether nothing is predicted of jobs of nobody."""
         return bool(getattr(self.policy, "needs_users", False))
 
+    @property
+    def switches_hosts(self) -> bool:
+        """Whether it puts hosts to sleep."""
+        return bool(getattr(self.policy, "switches_hosts", False))
+
 
 def layers(policy: Policy) -> Iterator[Policy]:
     """The policy and those in it, from the outermost to the one that decides."""

@@ -175,6 +175,11 @@ class ComposedPolicy(CompiledPolicy):
         return self.config.order == Order.QOS
 
     @property
+    def switches_hosts(self) -> bool:
+        """Whether it puts hosts to sleep."""
+        return self.config.power != Power.NEVER
+
+    @property
     def suspends(self) -> bool:
         """Whether it suspends jobs."""
         return self.config.suspend != Suspend.NEVER

@@ -24,7 +24,7 @@ from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.policies.registry import find_agent, find_policy
 from decision.policies.supplied import check_suspensions, has_supply, may_suspend, supplied
 from decision.simulation import simulate_workloads
-from decision.simulation.simulate import Progress
+from decision.simulation.simulate import Progress, check_sleep
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
 from . import Engine, Verbosity
@@ -137,6 +137,7 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
     if find_agent(choice.policy, choice.settings) is None:
         policy = supplied(find_policy(choice.policy, choice.settings))
         check_suspensions(policy, case.workloads, case.events)
+        check_sleep(policy, case.platform, case.inputs.energy)
         dynamic = may_suspend(policy, case.events)
     return EngineOptions(
         energy=case.inputs.energy, dynamic_jobs=dynamic, forward_unknown_events=has_supply(case.events)

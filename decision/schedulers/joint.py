@@ -67,6 +67,7 @@ class JointPolicy(CompiledPolicy):
     """
 
     needs_walltime = True
+    switches_hosts = True
     entry = _decide_jointly
 
     def __init__(self, weights: NDArray[np.float64], name: str = "joint", traded: NDArray[np.float64] = EVEN) -> None:

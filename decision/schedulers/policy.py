@@ -39,7 +39,7 @@ class ChoosingPolicy:
         self.scheduler: ChoosingScheduler = find_observation(encoder.name)[0]
         self.name = name or self.scheduler.name
         self.needs_value, self.needs_qos = self.scheduler.needs_value, self.scheduler.needs_qos
-        self.suspends = encoder.suspends
+        self.suspends, self.switches_hosts = encoder.suspends, self.scheduler.energy
         self._observation = np.zeros(encoder.shape, np.float32)
         self._mask = np.zeros(encoder.actions, np.int8)
         self._addresses = np.zeros(_N_ADDRESSES, np.int64)

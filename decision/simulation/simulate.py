@@ -88,6 +88,7 @@ def simulate_workloads(
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)
     check_suspensions(chosen, workloads, events)
+    check_sleep(chosen, platform, engine_options.energy)
     reset_policy(chosen, platform, seed)
     seconds = run(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
@@ -206,6 +207,19 @@ def check_predictable(workloads: Sequence[Workload], policy: Policy) -> None:
 def warn_of_no_users() -> None:
     """Say once in a process that nothing can be learned."""
     log.warning("no job has a user, so the run time that estimate=last2 expects is the walltime")
+
+
+def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
+    """Warn that no host can sleep, where the policy puts hosts to sleep; `energy` is whether it is simulated."""
+    if getattr(policy, "switches_hosts", False) and not (energy and any(host.sleep for host in platform.hosts)):
+        warn_of_no_sleep(getattr(policy, "name", type(policy).__name__))
+
+
+@functools.cache
+def warn_of_no_sleep(name: str) -> None:
+    """Say it once in a process."""
+    advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"
+    log.warning("policy %s puts hosts to sleep, and none can: %s", name, advice)
 
 
 def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:

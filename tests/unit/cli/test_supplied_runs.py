@@ -67,6 +67,14 @@ def test_comparisons_and_evaluations_take_events_and_measure_worth(case: Path) -
     assert (result.exit_code, "external events have their times in whole workloads" in result.stderr) == (2, True)
 
 
+def test_jobs_that_wait_for_power_that_never_comes_are_named(case: Path) -> None:
+    endless = {name: value for name, value in JOBS[0].items() if name != "deadline"}
+    make(case, [endless], [(0, 1), (90, 1)])
+    result = run(case, "--policy", "fcfs")
+    message = "w0!a wait while 3 hosts without power stay so; give them power in the end"
+    assert (result.exit_code != 0, message in result.stderr) == (True, True), result.stderr
+
+
 @pytest.mark.parametrize(
     ("jobs", "supply", "policy", "message"),
     [

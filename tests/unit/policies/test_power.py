@@ -16,6 +16,7 @@ from decision.policies import plan_arrays as p
 from decision.policies.config import Backfill, PolicyConfig, Power
 from decision.policies.profile import END_STEP
 from decision.simulation import simulate_workloads
+from decision.simulation.simulate import warn_of_no_sleep
 
 ENERGY = EngineOptions(energy=True)
 ASLEEP = 1  # pstate
@@ -35,6 +36,23 @@ def test_idle_hosts_sleep_after_the_timeout_and_wake_when_a_job_needs_them():
     record = run("fcfs,power=idle-timeout,idle_timeout=100", (0, 1, 10, 10), (500, 2, 10, 10))
     assert switches(record)[:3] == [(100, "1-3", -2), (110, "0", -2), (500, "0-1", -1)]
     assert starts(record) == [0, 520]
+
+
+@pytest.mark.parametrize(
+    ("policy", "energy", "says_so"),
+    [
+        ("fcfs,power=idle-timeout", False, True),
+        ("easy,power=idle-timeout,guard=900", False, True),
+        ("joint", False, True),
+        ("fcfs", False, False),
+        ("fcfs,power=idle-timeout", True, False),
+    ],
+)
+def test_a_policy_whose_hosts_cannot_sleep_says_so(policy, energy, says_so, caplog):
+    warn_of_no_sleep.cache_clear()
+    options = EngineOptions(energy=energy)
+    simulate_workloads(platform(4, sleeps=True), [workload((0, 1, 10, 10))], policy, engine_options=options)
+    assert ("puts hosts to sleep, and none can" in caplog.text) is says_so
 
 
 def test_only_idle_hosts_above_the_number_sleep_and_a_reserve_is_kept():

@@ -5,8 +5,6 @@ Learning, AINA 2020. Where the paper contradicts itself or is silent the rules a
 in the reward, 20 jobs), or ours: how numbers are scaled, and what a day is.
 """
 
-import functools
-import logging
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -16,6 +14,7 @@ import numpy as np
 from decision.bundle import Bundle
 from decision.model.dates import chosen_days
 from decision.model.errors import ConfigError
+from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.booking import new_booking
@@ -29,7 +28,6 @@ from .registry import register
 from .window import Count, check_scale, longest_walltime
 
 NAME = "deepscheduling"
-log = logging.getLogger(__name__)
 
 Weight = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Day = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31)]
@@ -176,7 +174,7 @@ class DeepScheduling(ChoosingScheduler):
         """Days of the workload; warns of jobs without a user. Raises ConfigError if no day is left."""
         days = tuple(chosen_days(workload, day_range(settings.days)))
         if unknown := sum(not job.user for job in workload.jobs):
-            _warn(f"{unknown:,} of {len(workload.jobs):,} jobs do not say their user: the confidence in these is 1")
+            warn_once(f"{unknown:,} of {len(workload.jobs):,} jobs do not say their user: the confidence in these is 1")
         return Episodes(jobs=None, online=False, days=days, steps=settings.steps)
 
     def encoder_fields(self, settings: DeepSchedulingSettings, cores: int) -> dict[str, Any]:
@@ -210,12 +208,6 @@ class DeepScheduling(ChoosingScheduler):
     def layout(self, encoder: Encoder) -> Sequences:
         """Jobs that wait, jobs that run, and snapshots."""
         return Sequences((SEEN, JOB_NUMBERS), (SEEN, JOB_NUMBERS), (SEEN, SNAPSHOT_NUMBERS))
-
-
-@functools.cache
-def _warn(text: str) -> None:
-    """Say it once in a process."""
-    log.warning("%s", text)
 
 
 def day_range(days: tuple[int, ...]) -> slice:

@@ -4,16 +4,12 @@ Batsim sends such jobs as it does others, so they are rejected as soon as they c
 one of our policies decides, and with one line for all of them.
 """
 
-import functools
-import logging
-
 from decision.jit import kernel
+from decision.model.notices import warn_once
 from decision.policies.plan_arrays import REJECT, put_first
 from decision.policies.prepared import ask
 from decision.state.cluster import N_QUEUED
 from decision.state.transitions import bring_back, set_aside
-
-log = logging.getLogger(__name__)
 
 
 class Misfits:
@@ -32,13 +28,7 @@ class Misfits:
         if self._count:
             jobs = "1 job that does not fit" if self._count == 1 else f"{self._count:,} jobs that do not fit"
             hosts = f"{nb_hosts:,} host{'s' * (nb_hosts != 1)}"
-            _warn(f"rejected {jobs} the platform of {hosts}, the first is {self._first}")
-
-
-@functools.cache
-def _warn(text: str) -> None:
-    """Say it once in a process, however many policies run the same workload."""
-    log.warning("%s", text)
+            warn_once(f"rejected {jobs} the platform of {hosts}, the first is {self._first}")
 
 
 @kernel

@@ -1,7 +1,5 @@
 """A whole run: platform, workloads and a policy in, a `RunRecord` out."""
 
-import functools
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +25,7 @@ from decision.engine.kernels.server import advance, load_reply
 from decision.engine.options import EngineOptions
 from decision.jit import kernel
 from decision.model.demand import has_deadlines, has_users, sizes, supply_table, walltimes, worth_table
+from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
@@ -44,7 +43,6 @@ from .misfits import Misfits, ask_about_others
 
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
-log = logging.getLogger(__name__)
 
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
@@ -203,23 +201,17 @@ def check_predictable(workloads: Sequence[Workload], policy: Policy) -> None:
         warn_of_no_users()
 
 
-@functools.cache
 def warn_of_no_users() -> None:
-    """Say once in a process that nothing can be learned."""
-    log.warning("no job has a user, so the run time that estimate=last2 expects is the walltime")
+    """Say that nothing can be learned."""
+    warn_once("no job has a user, so the run time that estimate=last2 expects is the walltime")
 
 
 def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
     """Warn that no host can sleep, where the policy puts hosts to sleep; `energy` is whether it is simulated."""
     if getattr(policy, "switches_hosts", False) and not (energy and any(host.sleep for host in platform.hosts)):
-        warn_of_no_sleep(getattr(policy, "name", type(policy).__name__))
-
-
-@functools.cache
-def warn_of_no_sleep(name: str) -> None:
-    """Say it once in a process."""
-    advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"
-    log.warning("policy %s puts hosts to sleep, and none can: %s", name, advice)
+        name = getattr(policy, "name", type(policy).__name__)
+        advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"
+        warn_once(f"policy {name} puts hosts to sleep, and none can: {advice}")
 
 
 def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:

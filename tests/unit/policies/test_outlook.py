@@ -5,6 +5,7 @@ import pytest
 from helpers.policy_toys import platform
 
 from decision.model.errors import ConfigError
+from decision.model.notices import warn_once
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
 from decision.policies.composed import ComposedPolicy
@@ -12,7 +13,6 @@ from decision.policies.estimated import EstimatedPolicy
 from decision.policies.guarded import GuardedPolicy
 from decision.policies.outlook import Estimate, OutlookSettings
 from decision.simulation import simulate_workloads
-from decision.simulation.simulate import warn_of_no_users
 
 Row = tuple[float, int, float, float, str]
 
@@ -209,7 +209,7 @@ def test_given_needs_an_estimate_of_every_job() -> None:
 
 
 def test_last2_without_users_is_the_walltime_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    warn_of_no_users.cache_clear()
+    warn_once.cache_clear()
     outlook = outlook_of("easy,estimate=last2", workload(*((i, 1, 100, 5, "") for i in range(0, 60, 20))))
     assert outlook.predicted[:3].tolist() == [100, 100, 100]
     assert "no job has a user" in caplog.text

@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from decision.engine.options import EngineOptions
+from decision.model.notices import warn_once
 from decision.model.record import RunRecord
 from decision.policies import plan_arrays as p
 from decision.policies.config import Backfill, PolicyConfig, Power
 from decision.policies.profile import END_STEP
 from decision.simulation import simulate_workloads
-from decision.simulation.simulate import warn_of_no_sleep
 
 ENERGY = EngineOptions(energy=True)
 ASLEEP = 1  # pstate
@@ -49,7 +49,7 @@ def test_idle_hosts_sleep_after_the_timeout_and_wake_when_a_job_needs_them():
     ],
 )
 def test_a_policy_whose_hosts_cannot_sleep_says_so(policy, energy, says_so, caplog):
-    warn_of_no_sleep.cache_clear()
+    warn_once.cache_clear()
     options = EngineOptions(energy=energy)
     simulate_workloads(platform(4, sleeps=True), [workload((0, 1, 10, 10))], policy, engine_options=options)
     assert ("puts hosts to sleep, and none can" in caplog.text) is says_so

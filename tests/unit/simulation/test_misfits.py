@@ -12,10 +12,11 @@ from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.generate.clusters import simple_cluster
 from decision.model.errors import ConfigError
+from decision.model.notices import warn_once
 from decision.model.record import FinalState
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.engines import simulate_by_messages
-from decision.simulation import misfits, simulate_workloads
+from decision.simulation import simulate_workloads
 
 HOSTS = 4
 
@@ -50,7 +51,7 @@ class Greedy:
 
 @pytest.fixture(autouse=True)
 def nothing_said():
-    misfits._warn.cache_clear()
+    warn_once.cache_clear()
 
 
 def rejected(record) -> set[str]:
@@ -73,8 +74,9 @@ def test_both_ways_of_deciding_reject_them_and_agree_on_the_rest(policy, caplog)
     compiled.scheduling_time = compiled.simulation_time = told.simulation_time
     assert compare_records(told, compiled) == []
     line = f"rejected {len(wanted)} jobs that do not fit the platform of 4 hosts, the first is w0!02 with 5"
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert [text for text in said if "rejected" in text] == [line], "it is said once"
+    advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"
+    sleepless = [f"policy easy puts hosts to sleep, and none can: {advice}"] if energy.energy else []
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [line, *sleepless]
 
 
 def test_a_policy_in_python_does_not_see_them():

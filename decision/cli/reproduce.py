@@ -221,7 +221,7 @@ def learned_command(
     output: PartsFolder = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
     generations: Annotated[
-        int | None, typer.Option("--generations", help="Number of generations of ten candidates.", min=1)
+        int | None, typer.Option("--generations", help="Number of generations of twelve candidates.", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,10 +1,10 @@
 """How the policy `learned` was made: evolution on whole schedules of many logs at once.
 
-The logs are first halves of public traces and jobs of Lublin and Feitelson's model, of 14 to 6,000 hosts, of several
+The logs are first halves of public traces and jobs of Lublin and Feitelson's model, of 16 to 23,000 hosts, of several
 loads, with exact and with modal estimates. What is minimised is, over the logs, the mean of the logarithms of mean wait
 and mean bounded slowdown over those of the best heuristic there: of all orders with EASY and first-fit, with
-``guard=auto``, those that pass the gates on that log. What is worse than that counts three times, and so does a longest
-wait near the limit of the gates. What is learned is the candidate of least cost.
+``guard=auto``, those that pass the gates on that log. What is worse than that counts three times, and a longest wait
+near the limit of the gates ten times. What is learned is the candidate of least cost.
 """
 
 import functools
@@ -43,11 +43,13 @@ LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of
     "theta_argonne.swf": (slice(11693), 6),
     "curie_25days.swf": (slice(5000), 9),
 }
-GENERATIONS = 40
+GENERATIONS = 10
 BACKFILLS = ("easy", "first-fit")  # of the heuristics that are the measure, each with every order
 MADE_JOBS = 6000  # of each log of the model
-_POPULATION, _SPREAD = 10, 0.5
+_POPULATION, _SPREAD = 12, 0.3
 _LONGEST = 1.4  # times FCFS with EASY's longest wait, from where on it costs
+_WORSE = 3.0  # what is worse than the measure counts so many times
+_TOO_LONG = 10.0  # and a longest wait near the limit
 _LEAST_WAIT = 60.0  # seconds: added to both waits, so that logs where nobody waits do not count
 
 
@@ -79,7 +81,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         data: folder of `LOGS`.
         parts: where what is finished is kept; progress counts policies that have scheduled all logs.
         seed: of the evolution.
-        generations: of ten candidates each.
+        generations: of twelve candidates each.
 
     Raises:
         InputError: if a log cannot be read.
@@ -138,7 +140,7 @@ def _cost(found: ByLog, best: ByLog) -> float:
         ratios = _ratios(own, best[log])
         logs = [math.log(ratio) for ratio in (ratios.wait, ratios.slowdown)]
         over = math.log(max(ratios.longest / _LONGEST, 1.0))
-        costs.append(sum(3 * x if x > 0 else x for x in logs) / 2 + 3 * over)
+        costs.append(sum(_WORSE * x if x > 0 else x for x in logs) / 2 + _TOO_LONG * over)
     return float(np.mean(costs))
 
 
@@ -167,11 +169,16 @@ def training_logs(data: Path) -> tuple[Log, ...]:
         Log("theta, first part", _part(theta, slice(middle))),
         Log("theta, second part", _part(theta, slice(middle, None))),
         Log("curie, a sixteenth, load 0.7", at_load(_narrow(curie, 5832), 0.7)),
+        Log("theta, load 0.8", at_load(theta, 0.8)),
+        Log("curie, a fourth, load 0.8", at_load(_narrow(curie, 23328), 0.8)),
+        Log("lublin_256, load 0.7", at_load(first, 0.7)),
         Log("taurus_week", taurus),
         Log("model, 100 hosts", _made(100, 1, 0.8, "tsafrir")),
         Log("model, 128 hosts", _made(128, 2, 0.65, "tsafrir")),
         Log("model, 256 hosts", _made(256, 3, 0.9, "exact")),
         Log("model, 1024 hosts", _made(1024, 4, 0.75, "tsafrir")),
+        Log("model, 512 hosts", _made(512, 5, 0.85, "tsafrir")),
+        Log("model, 4096 hosts", _made(4096, 6, 0.8, "exact")),
     )
 
 

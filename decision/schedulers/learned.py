@@ -7,7 +7,8 @@ measured by the longest wait so far that the same jobs would have under FCFS wit
 is later where users ask for too much time, because such a reservation keeps hosts idle. A job that has waited for so
 many times that longest wait comes first, with all that were submitted before it, in order of submission, and hosts are
 kept for the first that does not fit: they are served as FCFS with EASY serves a queue. A short queue is looked at in
-order of submission. Nothing else is ever held back.
+order of submission. Nothing else is ever held back. What would start so is one of several sets of jobs, and the one
+starts that rollouts find best (`decision.schedulers.rollouts`).
 
 The score of a job is
 
@@ -51,6 +52,7 @@ from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING,
 from .base import Episodes, ParametricScheduler
 from .registry import register
 from .releases import enough_at, free_at
+from .rollouts import LATE, MARGIN, NB_JUDGE, POWER, SLOWDOWN, TRUST, Rollouts, best_start, new_rollouts, note_end
 from .window import Count
 
 # The weights
@@ -65,20 +67,26 @@ from .window import Count
     RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE
     GUARD,  # a job that would have waited for so long, in the same units, is guarded
     FORESIGHT,  # share of the time until a job's hosts are free that counts for that
-    SHORT,  # jobs: a queue that is no longer is served in order of arrival
-    NB_WEIGHTS,
+    SHORT,  # jobs: a queue that is no longer is served in order of arrival, without rollouts
+    JUDGE,  # the first of those that rollouts judge by
 ) = range(12)
+NB_WEIGHTS = JUDGE + NB_JUDGE
 
 _FIRST = {  # where learning begins; all others are 0
-    **{RUNTIME: 1.5, WALLTIME: 1.0, OFFSET: 1.0, AGE: 8.0, URGENCY: 1.0},
-    **{RESERVE: 0.6, RESERVE_DOUBT: 0.2, GUARD: 1.25, FORESIGHT: 0.1, SHORT: 3.0},
+    **{RUNTIME: 1.2, WALLTIME: 1.4, SIZE: -0.3, OFFSET: -2.4, AGE: 24.0, URGENCY: -1.1},
+    **{RESERVE: -2.3, RESERVE_DOUBT: 1.6, GUARD: 1.38, SHORT: 5.0},
+    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + POWER: 5.6, JUDGE + SLOWDOWN: 1.1},
 }
 _ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
 # by what evolution multiplies each weight's changes
-SCALE = np.array([1.0, 1.0, 1.0, 2.0, 5.0, 3.0, 0.5, 0.3, 0.1, 0.3, 2.0])
+SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5])
+_LEAST_SHORT = 4.0  # jobs: a machine that is nearly idle is to serve as FCFS does
+_LIMITS = {  # the longest wait is to stay below 1.5 units
+    **{GUARD: (1.0, 1.45), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
+    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0), JUDGE + POWER: (1.0, 16.0), JUDGE + SLOWDOWN: (0.0, 9.0)},
+}
 _SLOWDOWN = 3.0  # the scale of all scores
 _LEAST_UNIT = 3600.0  # seconds
-_LEAST_GUARD, _MOST_GUARD = 1.0, 1.45  # the longest wait is to stay below 1.5 units
 _HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
@@ -87,7 +95,7 @@ _SUM = 0  # over the jobs that have ended, of the logarithm of walltime over run
 _ENDED = 1  # jobs
 
 
-class LearnedMemory(Memory, RegressionMemory):
+class LearnedMemory(Memory, RegressionMemory, Rollouts):
     """The guard's and the predictor's memory, and what is known of each job."""
 
     weights: F8  # (P,)
@@ -119,13 +127,14 @@ class LearnedOrderPolicy(CompiledPolicy):
 
     def __init__(self, weights: NDArray[np.float64], name: str = "learned") -> None:
         self.weights, self.name = np.array(weights, np.float64), name
-        self.weights[GUARD] = np.clip(self.weights[GUARD], _LEAST_GUARD, _MOST_GUARD)
-        self.weights[FORESIGHT] = np.clip(self.weights[FORESIGHT], 0.0, 1.0)
+        for weight, limits in _LIMITS.items():
+            self.weights[weight] = np.clip(self.weights[weight], *limits)
 
     def memory_for(self, state: ClusterState, memory: LearnedMemory | None = None) -> LearnedMemory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            parts = new_memory(state, _ROOM), new_regression(shared_habits(_HABITS))
+            rollouts = new_rollouts(state, self.weights[JUDGE:])
+            parts = new_memory(state, _ROOM), new_regression(shared_habits(_HABITS)), rollouts
             memory = LearnedMemory(
                 **{name: getattr(part, name) for part in parts for name in part._fields},
                 weights=self.weights,
@@ -159,7 +168,11 @@ def _decide(state, facts, memory, plan):
     drained = _add_up_releases(state, memory, running)
     guarded = _count_guarded(state, memory, running, drained, longest)
     length = _sort(state, memory, running, drained, guarded, unit)
-    for i in range(_choose(state, memory, length, running, guarded, unit)):
+    chosen = _choose(state, memory, length, running, guarded, unit)
+    if length > memory.weights[SHORT]:
+        running = _list_running(state, memory)  # without those that are chosen
+        chosen = best_start(state, memory, length, chosen, running, guarded, unit)
+    for i in range(chosen):
         job = memory.chosen[i]
         take_lowest(plan, add(plan, START, job), state.size[job])
 
@@ -176,6 +189,7 @@ def _note_ends(state, memory):
         observe(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
         memory.doubt[_SUM] += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
         memory.doubt[_ENDED] += 1.0
+        note_end(state, memory, job)
 
 
 @kernel
@@ -341,26 +355,26 @@ class LearnedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Learned(ParametricScheduler):
-    """List scheduling by a score, with late reservations and a guard.
+    """List scheduling by a score, with late reservations, a guard and rollouts.
 
     What is minimised is the mean of the logarithms of two ratios, of waiting times and of bounded slowdowns, to the
     better of WFP3's with EASY and with first-fit, under the guard ``auto``; what is worse counts three times.
     """
 
     name = "learned"
-    summary = "list scheduling by a score, with late reservations and a guard, for any number of hosts"
+    summary = "list scheduling by a score, with late reservations, a guard and rollouts, for any number of hosts"
     Settings = LearnedSettings
     presets = ("learned",)
-    sees = {"name": "learned", "version": 2}  # raised whenever a number changes its meaning
+    sees = {"name": "learned", "version": 3}  # raised whenever a number changes its meaning
     weights = (NB_WEIGHTS,)
-    model_summary = "learned order, late reservations, guarded; for any number of hosts"
+    model_summary = "learned order, late reservations, guarded, rollouts; for any number of hosts"
 
     def episodes(self, settings: LearnedSettings, workload: Workload) -> Episodes:
         """Sequences of jobs after which none come."""
         return Episodes(jobs=min(settings.jobs, len(workload.jobs)), online=False)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """An order by age and the logarithms of predicted run time and size."""
+        """Near what an evolution by `decision.reproduce.learned_order` came to."""
         weights = np.zeros(NB_WEIGHTS)
         for weight, value in _FIRST.items():
             weights[weight] = value
@@ -371,9 +385,9 @@ class Learned(ParametricScheduler):
         return LearnedOrderPolicy(weights, name)
 
     def references(self) -> list[NDArray[np.float64]]:
-        """WFP3 with EASY and with first-fit, guarded."""
+        """WFP3 with EASY and with first-fit, guarded, and without rollouts."""
         wfp3 = np.zeros(NB_WEIGHTS)
-        wfp3[[SIZE, OFFSET, GUARD]] = -1.0, -9.0, 1.2
+        wfp3[[SIZE, OFFSET, GUARD, JUDGE + MARGIN]] = -1.0, -9.0, 1.2, 1.0
         references = [wfp3, wfp3.copy()]
         references[1][RESERVE] = 1e9
         return references

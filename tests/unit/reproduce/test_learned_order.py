@@ -53,8 +53,8 @@ def test_an_interrupted_evolution_goes_on_and_learns_the_same(data, tmp_path, mo
         experiment.reproduce_learned(data, parts, generations=2)
     assert not (parts.folder / "learned.ckpt").exists()
     assert experiment.reproduce_learned(data, parts, generations=2).tables == at_once.tables
-    assert len(calls) == 3 + 2 * 10, "nothing is scheduled again"
-    assert shown[-1] == (23, 23)
+    assert len(calls) == 3 + 2 * 12, "nothing is scheduled again"
+    assert shown[-1] == (27, 27)
     learned = parts.folder / "learned.ckpt"
     assert learned.read_bytes() == (tmp_path / "at once" / "learned.ckpt").read_bytes()
     manifest = read_manifest(learned)

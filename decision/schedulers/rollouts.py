@@ -1,0 +1,327 @@
+"""Rollouts: which of several sets of waiting jobs to start now, judged by what would follow each of them.
+
+A policy brings its order of the waiting jobs and the set that it would start. Other sets are made from the same order:
+all that fits; what EASY starts; and for each of the first jobs that fit and are not in the own set, what EASY starts if
+that job comes first. Guarded jobs, the first of the order, always stay the first, and hosts are kept for the first of
+them that does not fit. What follows a set is simulated: EASY in that order, no jobs that come, run times between what
+was asked for and what is predicted. A set counts as the sum, over the first jobs of the order, of
+
+    wait / W + SLOWDOWN s / S + e^LATE (wait / longest)^POWER
+
+where s is the job's bounded slowdown, W and S are the means over the jobs that have ended, and `longest` is the longest
+wait that the policy measures by. Another set takes the place of the policy's own if it counts for less by a share of
+MARGIN. Bertsekas, Tsitsiklis and Wu, Rollout algorithms for combinatorial optimization (Journal of Heuristics, 1997).
+"""
+
+import math
+
+import numpy as np
+
+from decision.bundle import F8, I4, Bundle, I1x2
+from decision.jit import kernel
+from decision.model.record import SHORTEST_RUNTIME
+from decision.ordered import insert_in_order
+from decision.policies.backfill import take
+from decision.state.cluster import N_FREE, ClusterState, nb_hosts
+
+# Rollouts.judge
+MARGIN, TRUST, LATE, POWER, SLOWDOWN, NB_JUDGE = range(6)  # TRUST: in predictions, 0 is as asked for, 1 as predicted
+
+_WINDOW = 200  # jobs of the order that are looked at
+_FIRST = 16  # of them come first in a set of their own
+_SETS = _FIRST + 3
+_LEAST_MEAN = 1.0  # seconds, of waiting time
+_AGAIN = 0.5  # of the time that a job has run by when it should have ended: so long it still runs
+
+# Rollouts.past, over the jobs that have ended
+_WAIT = 0  # seconds
+_SLOWDOWNS = 1
+_ENDED = 2  # jobs
+
+
+class Rollouts(Bundle):
+    """What rollouts know of the past, and what they work on; W is the length of the window."""
+
+    judge: F8  # (NB_JUDGE,)
+    past: F8  # (3,)
+    window_size: I4  # (W,) hosts of the first waiting jobs, in order
+    window_submit: F8  # (W,) seconds
+    window_walltime: F8  # (W,) seconds
+    window_runtime: F8  # (W,) seconds that they are planned to run
+    starts: I1x2  # (_SETS, W) whether each starts; the first set is the policy's own
+    left: I4  # (W,) positions in the window of what still waits in a rollout
+    end: F8  # (H,) seconds, ascending: when the jobs that run are planned to end
+    end_hosts: I4  # (H,)
+    begun_end: F8  # (W + H,) seconds, ascending: likewise of jobs that begin in a rollout, or in a set
+    begun_hosts: I4  # (W + H,)
+
+
+def new_rollouts(state: ClusterState, judge: np.ndarray) -> Rollouts:
+    """Nothing has ended yet."""
+    hosts = nb_hosts(state)
+    return Rollouts(
+        judge=judge,
+        past=np.zeros(3),
+        window_size=np.zeros(_WINDOW, np.int32),
+        window_submit=np.zeros(_WINDOW),
+        window_walltime=np.zeros(_WINDOW),
+        window_runtime=np.zeros(_WINDOW),
+        starts=np.zeros((_SETS, _WINDOW), np.int8),
+        left=np.zeros(_WINDOW, np.int32),
+        end=np.zeros(hosts),
+        end_hosts=np.zeros(hosts, np.int32),
+        begun_end=np.zeros(_WINDOW + hosts),
+        begun_hosts=np.zeros(_WINDOW + hosts, np.int32),
+    )
+
+
+@kernel
+def note_end(state, memory, job):
+    """A job has ended."""
+    wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
+    memory.past[_WAIT] += wait
+    memory.past[_SLOWDOWNS] += _slowdown(wait, runtime)
+    memory.past[_ENDED] += 1.0
+
+
+@kernel
+def best_start(state, memory, length, chosen, running, guarded, longest):
+    """Put the jobs of the best set into ``memory.chosen``; returns how many.
+
+    Args:
+        state: of the cluster.
+        memory: with the waiting jobs in ``sorted``, the policy's own set in ``chosen``, and the ends of the jobs that
+            run in ``release_time`` and ``release_hosts``; and a predicted run time of each job, in seconds.
+        length: of the order.
+        chosen: jobs in the own set.
+        running: jobs that run.
+        guarded: jobs that come first in every set.
+        longest: seconds: the wait that `LATE` is counted by.
+    """
+    width = min(length, _WINDOW)
+    if length < 2 or guarded >= width or memory.judge[MARGIN] >= 1.0:
+        return chosen
+    _look(state, memory, width)
+    inside = _mark_own(memory, width, chosen)
+    _plan_ends(state, memory, running)
+    sets = _make_sets(state, memory, width, running, guarded)
+    if sets == 1:
+        return chosen
+    best, least = 0, np.inf
+    for number in range(sets):
+        beyond = chosen if number == 0 else inside
+        cost = _follow(state, memory, number, width, inside, beyond, running, longest, least)
+        if cost < least:
+            best, least = number, cost * (1.0 - memory.judge[MARGIN]) if number == 0 else cost
+    if best == 0:
+        return chosen
+    chosen = 0
+    for at in range(width):
+        if memory.starts[best, at]:
+            chosen = take(memory.chosen, chosen, memory.sorted[at])
+    return chosen
+
+
+# --- What is looked at ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def _look(state, memory, width):
+    for at in range(width):
+        job = memory.sorted[at]
+        memory.window_size[at] = state.size[job]
+        memory.window_submit[at] = state.submit_time[job]
+        memory.window_walltime[at] = state.expected_runtime[job]
+        memory.window_runtime[at] = _planned(state, memory, job)
+
+
+@kernel
+def _planned(state, memory, job):
+    """Seconds that a job is planned to run."""
+    asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
+    return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
+
+
+@kernel
+def _plan_ends(state, memory, running):
+    """When the jobs that run are planned to end: not before they have run half as long again as they have."""
+    now = state.now[0]
+    for i in range(running):
+        job = state.running[i]
+        began = state.start_time[job]
+        end = max(began + _planned(state, memory, job), now + max(_AGAIN * (now - began), SHORTEST_RUNTIME))
+        insert_in_order(memory.end, memory.end_hosts, i, min(end, state.expected_end[i]), state.size[job])
+
+
+# --- Sets ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _mark_own(memory, width, chosen):
+    """The policy's own set, of which so many are in the window: the order is that of the window."""
+    inside = 0
+    for at in range(width):
+        starts = inside < chosen and memory.chosen[inside] == memory.sorted[at]
+        memory.starts[0, at] = starts
+        inside += starts
+    return inside
+
+
+@kernel
+def _make_sets(state, memory, width, running, guarded):
+    """All different sets; returns how many."""
+    sets = 1
+    for keeps in range(2):
+        _start(state, memory, sets, width, running, guarded, -1, keeps)
+        sets += _is_new(memory, sets, width)
+    tried = 0
+    for at in range(guarded, width):
+        if tried == _FIRST:
+            break
+        if memory.window_size[at] <= state.count[N_FREE]:
+            tried += 1
+            if not memory.starts[0, at]:
+                _start(state, memory, sets, width, running, guarded, at, True)
+                sets += _is_new(memory, sets, width)
+    return sets
+
+
+@kernel
+def _start(state, memory, number, width, running, guarded, first, keeps):
+    """Make a set: the job at `first` comes first; whether hosts are kept for the first job that does not fit."""
+    now, free, begun = state.now[0], state.count[N_FREE], 0
+    kept, shadow, extra = False, np.inf, 0
+    memory.starts[number, :width] = 0
+    for i in range(width):
+        at = i
+        if first >= 0 and guarded <= i <= first:
+            at = first if i == guarded else i - 1
+        size, end = memory.window_size[at], now + memory.window_walltime[at]
+        if size > free:
+            if not kept and (keeps or at < guarded):
+                kept = True
+                shadow, extra = _reserve(
+                    memory, memory.release_time, memory.release_hosts, 0, running, 0, begun, free, size
+                )
+            continue
+        if kept and end > shadow:
+            if size > extra:
+                continue
+            extra -= size
+        memory.starts[number, at] = 1
+        insert_in_order(memory.begun_end, memory.begun_hosts, begun, end, size)
+        begun += 1
+        free -= size
+        if free == 0:
+            break
+
+
+@kernel
+def _is_new(memory, number, width):
+    """Whether no set before is the same."""
+    for other in range(number):
+        if np.array_equal(memory.starts[other, :width], memory.starts[number, :width]):
+            return False
+    return True
+
+
+@kernel
+def _reserve(memory, ends, hosts, first, running, first_begun, begun, free, size):
+    """When so many hosts are free, and how many more are free then, by the ends of two lists of jobs."""
+    time = np.inf
+    while True:
+        other = ends[first] if first < running else np.inf
+        own = memory.begun_end[first_begun] if first_begun < begun else np.inf
+        end = min(other, own)
+        if end == np.inf or (free >= size and end > time):
+            return time, free - size
+        if other <= own:
+            free += hosts[first]
+            first += 1
+        else:
+            free += memory.begun_hosts[first_begun]
+            first_begun += 1
+        if free >= size and time == np.inf:
+            time = end
+
+
+# --- What follows --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _follow(state, memory, number, width, inside, beyond, running, longest, bound):
+    """What a set counts for, or any number from `bound` on; ``chosen[inside:beyond]`` start, too."""
+    now, free, begun, left, total = state.now[0], state.count[N_FREE], 0, 0, 0.0
+    for at in range(width):
+        if memory.starts[number, at]:
+            total += _count(memory, at, now, longest)
+            free, begun = _begin(memory, begun, free, now + memory.window_runtime[at], memory.window_size[at])
+        else:
+            memory.left[left] = at
+            left += 1
+    for i in range(inside, beyond):
+        job = memory.chosen[i]
+        free, begun = _begin(memory, begun, free, now + _planned(state, memory, job), state.size[job])
+    first, first_begun = 0, 0
+    while left > 0 and total < bound:
+        time = memory.end[first] if first < running else np.inf
+        time = min(time, memory.begun_end[first_begun] if first_begun < begun else np.inf)
+        if time == np.inf:  # what is left needs hosts that are not there
+            break
+        while first < running and memory.end[first] <= time:
+            free += memory.end_hosts[first]
+            first += 1
+        while first_begun < begun and memory.begun_end[first_begun] <= time:
+            free += memory.begun_hosts[first_begun]
+            first_begun += 1
+        then = first, running, first_begun, begun, free
+        free, begun, left, total = _begin_left(memory, time, left, then, longest, total)
+    return total
+
+
+@kernel
+def _begin_left(memory, time, left, then, longest, total):
+    """Start what EASY starts at a time; returns free hosts, jobs that have begun, jobs that are left, and the sum."""
+    first, running, first_begun, begun, free = then
+    kept, shadow, extra, still = False, np.inf, 0, 0
+    for i in range(left):
+        at = memory.left[i]
+        size, end = memory.window_size[at], time + memory.window_runtime[at]
+        if size <= free and (not kept or end <= shadow or size <= extra):
+            if kept and end > shadow:
+                extra -= size
+            total += _count(memory, at, time, longest)
+            free, begun = _begin(memory, begun, free, end, size)
+            continue
+        memory.left[still] = at
+        still += 1
+        if size > free and not kept and free > 0:
+            kept = True
+            shadow, extra = _reserve(
+                memory, memory.end, memory.end_hosts, first, running, first_begun, begun, free, size
+            )
+    return free, begun, still, total
+
+
+@kernel
+def _begin(memory, begun, free, end, size):
+    """A job begins; returns how many hosts are free then, and how many jobs have begun."""
+    insert_in_order(memory.begun_end, memory.begun_hosts, begun, end, size)
+    return free - size, begun + 1
+
+
+@kernel
+def _count(memory, at, time, longest):
+    """What a job counts for that begins at a time."""
+    judge, past, wait = memory.judge, memory.past, max(time - memory.window_submit[at], 0.0)
+    ended = max(past[_ENDED], 1.0)
+    count = wait / max(past[_WAIT] / ended, _LEAST_MEAN)
+    count += judge[SLOWDOWN] * _slowdown(wait, memory.window_runtime[at]) / max(past[_SLOWDOWNS] / ended, 1.0)
+    if wait > 0.0:
+        count += math.exp(judge[LATE] + judge[POWER] * math.log(wait / longest))
+    return count
+
+
+@kernel
+def _slowdown(wait, runtime):
+    return max((wait + runtime) / max(runtime, 10.0), 1.0)

@@ -16,6 +16,7 @@ MARGIN. Bertsekas, Tsitsiklis and Wu, Rollout algorithms for combinatorial optim
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.bundle import F8, I4, Bundle, I1x2
 from decision.jit import kernel
@@ -56,8 +57,8 @@ class Rollouts(Bundle):
     begun_hosts: I4  # (W + H,)
 
 
-def new_rollouts(state: ClusterState, judge: np.ndarray) -> Rollouts:
-    """Nothing has ended yet."""
+def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
+    """Room for the cluster's hosts; nothing has ended yet. ``judge`` is (NB_JUDGE,)."""
     hosts = nb_hosts(state)
     return Rollouts(
         judge=judge,
@@ -137,7 +138,7 @@ def _look(state, memory, width):
 
 @kernel
 def _planned(state, memory, job):
-    """Seconds that a job is planned to run."""
+    """Seconds that a job is planned to run: the mean of what was asked for and predicted, of their logarithms."""
     asked, trust = max(state.expected_runtime[job], SHORTEST_RUNTIME), memory.judge[TRUST]
     return asked * math.exp(trust * math.log(max(memory.predicted[job], SHORTEST_RUNTIME) / asked))
 
@@ -188,7 +189,7 @@ def _make_sets(state, memory, width, running, guarded):
 
 @kernel
 def _start(state, memory, number, width, running, guarded, first, keeps):
-    """Make a set: the job at `first` comes first; whether hosts are kept for the first job that does not fit."""
+    """Make a set: the job at `first`, if it is not -1, comes first; `keeps`: hosts for the first that does not fit."""
     now, free, begun = state.now[0], state.count[N_FREE], 0
     kept, shadow, extra = False, np.inf, 0
     memory.starts[number, :width] = 0
@@ -324,4 +325,4 @@ def _count(memory, at, time, longest):
 
 @kernel
 def _slowdown(wait, runtime):
-    return max((wait + runtime) / max(runtime, 10.0), 1.0)
+    return max((wait + runtime) / max(runtime, SHORTEST_RUNTIME), 1.0)

@@ -1,4 +1,4 @@
-"""What users are told beside their results."""
+"""Warnings to users, beside their results."""
 
 import functools
 import logging

@@ -104,16 +104,16 @@ def best_start(state, memory, length, chosen, running, guarded, longest):
         return chosen
     _look(state, memory, width)
     inside = _mark_own(memory, width, chosen)
-    _plan_ends(state, memory, running)
     sets = _make_sets(state, memory, width, running, guarded)
     if sets == 1:
         return chosen
-    best, least = 0, np.inf
-    for number in range(sets):
-        beyond = chosen if number == 0 else inside
-        cost = _follow(state, memory, number, width, inside, beyond, running, longest, least)
-        if cost < least:
-            best, least = number, cost * (1.0 - memory.judge[MARGIN]) if number == 0 else cost
+    _plan_ends(state, memory, running)
+    own = _follow(state, memory, 0, width, inside, chosen, running, longest, np.inf)
+    best, least = 0, own * (1.0 - memory.judge[MARGIN])
+    for number in range(1, sets):
+        count = _follow(state, memory, number, width, inside, inside, running, longest, least)
+        if count < least:
+            best, least = number, count
     if best == 0:
         return chosen
     chosen = 0

@@ -43,7 +43,6 @@ from .misfits import Misfits, ask_about_others
 
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
-
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
 

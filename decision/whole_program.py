@@ -33,6 +33,7 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.sigutils import normalize_signature
+from numba.core.targetconfig import ConfigStack
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 
@@ -136,7 +137,12 @@ class Kernel(CPUDispatcher):
             fndesc, codegen = part.fndesc, context.codegen()
             library = _Library(codegen, fndesc.qualname)
             if for_python:
-                context.create_cpython_wrapper(library, fndesc, part.environment, part.call_helper, release_gil=True)
+                flags = Flags()
+                self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+                with ConfigStack().enter(flags):
+                    context.create_cpython_wrapper(
+                        library, fndesc, part.environment, part.call_helper, release_gil=True
+                    )
             library.add_linking_library(part.library)
             library.link(fndesc.llvm_func_name)
             return Machine(
@@ -163,6 +169,7 @@ class Kernel(CPUDispatcher):
         if machine.wrapper:
             wrapper = library.get_pointer_to_function(machine.wrapper)
             module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
+            codegen.set_env(machine.environment.env_name, machine.environment)
             entry_point = _dynfunc.make_function(module, name, "", wrapper, machine.environment, (library,))
         return Root(library, library.get_pointer_to_function(machine.symbol), entry_point)
 
@@ -264,7 +271,7 @@ class _Library(JITCodeLibrary):
         """What functions in here find by the addresses of global variables: constants in Python."""
         names = (variable.name for variable in self._final_module.global_variables)
         found = (lookup_environment(name) for name in names if name.startswith(_ENVIRONMENT))
-        return tuple(each for each in found if each is not None)
+        return tuple(each for each in found if each is not None and each.can_cache())
 
 
 @contextlib.contextmanager

@@ -33,7 +33,6 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.sigutils import normalize_signature
-from numba.core.targetconfig import ConfigStack
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 
@@ -137,12 +136,8 @@ class Kernel(CPUDispatcher):
             fndesc, codegen = part.fndesc, context.codegen()
             library = _Library(codegen, fndesc.qualname)
             if for_python:
-                flags = Flags()
-                self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
-                with ConfigStack().enter(flags):
-                    context.create_cpython_wrapper(
-                        library, fndesc, part.environment, part.call_helper, release_gil=True
-                    )
+                wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper
+                wrap(library, fndesc, part.environment, part.call_helper, release_gil=True)
             library.add_linking_library(part.library)
             library.link(fndesc.llvm_func_name)
             return Machine(

@@ -36,7 +36,8 @@ from . import refusals
 from .kernels import arrays as a
 from .kernels import commands as c
 from .kernels import links
-from .kernels.server import advance, begin, jobs_to_come, load_reply
+from .kernels.network import flows
+from .kernels.server import ADVANCE, BEGIN, COUNT_JOBS, REPLY, ask_engine, engine
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
@@ -78,10 +79,10 @@ class CompiledEngine:
         self._network = links.NO_NETWORK
         if options.dynamic_jobs or truth.leaf_bytes.any():
             self._network = links.new_network(platform)
-            self.world.sim.network[0] = self._network.address
+            self.world.sim.network[:] = self._network.address, flows.address
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
-        begin(self.world)
+        ask_engine(self.world, BEGIN, 0.0)
 
     @property
     def state(self) -> ClusterState:
@@ -108,7 +109,7 @@ class CompiledEngine:
             DeadlockError: if nothing can happen any more.
             ConfigError: if an external event is impossible.
         """
-        return self.resume(advance(self.world))
+        return self.resume(ask_engine(self.world, ADVANCE, 0.0))
 
     def resume(self, code: int) -> int:
         """Deal with what `advance` returned, until it is ASK or DONE."""
@@ -127,13 +128,13 @@ class CompiledEngine:
                 raise refusals.already_here(event, host, HostState(states[host]))
             self.grow()
             number = self.world.sim.number
-            code = advance(self.world)
+            code = ask_engine(self.world, ADVANCE, 0.0)
         self._over = code == a.DONE
         return code
 
     def reply(self, now: float) -> None:
         """Carry out the plan, as the reply of a decision process whose time is `now` seconds."""
-        while not load_reply(self.world, now):
+        while not ask_engine(self.world, REPLY, now):
             self.grow()
 
     def release(self) -> None:
@@ -163,7 +164,7 @@ class CompiledEngine:
             self._network = links.grow_network(self._network)
             sim.network[0] = self._network.address
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
-        if number[a.N_SUSPENDING] and (jobs := int(jobs_to_come(self.world))) > len(state.size):
+        if number[a.N_SUSPENDING] and (jobs := int(ask_engine(self.world, COUNT_JOBS, 0.0))) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
         self.world = self.world._replace(
@@ -301,6 +302,7 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     facts, pstates = platform_facts(platform, options.energy)
     state = new_state(facts, pstates, max(nb_jobs, 64))
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
+    sim.root[0] = engine.address
     sim.number[a.ENERGY_ON] = options.energy
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from decision.batsim.roles import Responder, Simulator
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.kernels.server import advance
+from decision.engine.kernels import server
 from decision.engine.options import EngineOptions
 from decision.jit import is_warm
 from decision.model.errors import PolicyError, RemoteProtocolError
@@ -53,7 +53,7 @@ def make_engine(
 
 def engine_that_starts_at_once() -> Engine:
     """The compiled engine if it is compiled on this machine, and else its equal in plain Python."""
-    return Engine.EMBEDDED if is_warm(advance) else Engine.REFERENCE
+    return Engine.EMBEDDED if is_warm(server.engine) else Engine.REFERENCE
 
 
 def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> list[Callable[..., Any]]:
@@ -63,9 +63,10 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
         ConfigError: if the policy is unknown.
     """
     if find_agent(policy, settings) is not None:
-        return [advance]
+        return [server.engine]
     entry = getattr(innermost(find_policy(policy, settings)), "entry", None)
-    return [run_episode if engine is Engine.EMBEDDED else ask_and_check, *([entry] if entry else [])]
+    loop = [run_episode, server.engine] if engine is Engine.EMBEDDED else [ask_and_check]
+    return [*loop, *([entry] if entry else [])]
 
 
 def simulate_by_messages(engine: Simulator, agent: Responder) -> RunRecord:

@@ -21,14 +21,16 @@ from decision.engine.kernels.arrays import (
     TIMED_COMMANDS,
     UNCARRIED,
 )
-from decision.engine.kernels.server import advance, load_reply
+from decision.engine.kernels.server import CARRY_OUT, ask_engine
+from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
-from decision.jit import kernel
+from decision.jit import compile_ahead, kernel
 from decision.model.demand import has_deadlines, has_users, sizes, supply_table, walltimes, worth_table
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimates, check_walltime, check_worths
@@ -79,8 +81,10 @@ def simulate_workloads(
     began = time.perf_counter()
     if has_supply(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
+    entry = getattr(innermost(chosen), "entry", None)
+    compile_ahead(compiled_engine, *([entry] if entry else []))
+    engine = EmbeddedEngine(platform, workloads, events, engine_options)
     misfits = _check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)
@@ -159,9 +163,7 @@ def run_episode(world, policy, memory, decisions, misfits):
             planned = ask(policy, world.state, world.facts, memory, world.plan)
         if not planned:
             return STOPPED
-        if not load_reply(world, world.state.now[0]):
-            return UNCARRIED
-        code = advance(world)
+        code = ask_engine(world, CARRY_OUT, world.state.now[0])
         if code != ASK:
             return code
         decisions -= 1

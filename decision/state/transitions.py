@@ -213,7 +213,8 @@ def set_supply(state, hosts, forecast):
     """
     state.supply[0] = hosts
     steps = min(len(forecast), FORECAST)
-    state.forecast[:steps] = forecast[:steps]
+    for step in range(steps):
+        state.forecast[step] = forecast[step]
     state.count[N_FORECAST] = steps
     state.count[N_CAPACITY_CHANGES] += 1
     _share_power(state)

@@ -197,7 +197,9 @@ class Sim(Bundle):
     """The simulation's moving parts. C activities, J jobs, H hosts; R = H + 1, or 0 where messages take no time."""
 
     number: I8  # (N_SIM_NUMBERS,)
-    network: I8  # (1,) address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %
+    network: I8  # (2,) address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %; and of
+    # `network.flows`, 0 where no job communicates
+    root: I8  # (1,) address of `server.engine`, for loops that are compiled apart from it
     real: F8  # (N_SIM_REALS,)
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task
@@ -283,6 +285,9 @@ class World(NamedTuple):
     plan: PlanArrays
 
 
+WORLD = (ClusterState, PlatformFacts, Truth, Sim, Rows, PlanArrays)  # as arguments of an interface
+
+
 def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: Sequence[Route] = ()) -> Sim:
     """A simulation at time 0 of which nothing has happened; `routes` are the platform's."""
     workloads, lists = len(truth.workload_end), len(truth.list_end)
@@ -291,7 +296,8 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
     f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
     return Sim(
         number=np.zeros(N_SIM_NUMBERS, i8),
-        network=np.array([NO_NETWORK.address]),
+        network=np.array([NO_NETWORK.address, 0]),
+        root=np.zeros(1, i8),
         real=np.zeros(N_SIM_REALS),
         **{name: np.zeros(room, f8) for name in ("left", "pace", "instant_left")},
         **{name: np.zeros(room, i8) for name in ("code", "instant")},

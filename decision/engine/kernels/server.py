@@ -9,6 +9,7 @@ logged becomes one question.
 
 import numpy as np
 
+from decision.entry import Interface
 from decision.jit import inlined, kernel
 from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
@@ -41,7 +42,42 @@ from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over
+# Operations of `engine`
+BEGIN, REPLY, ADVANCE, CARRY_OUT, COUNT_JOBS = range(5)
+
+_ENGINE = Interface(int, *a.WORLD, int, float)
+_call_engine = _ENGINE.caller()
+
 ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in which the reply's first message comes
+
+
+# --- As a root -----------------------------------------------------------------------------------------------------
+
+
+@_ENGINE.entry
+def engine(state, facts, truth, sim, rows, plan, operation, now):
+    """What is asked of the engine from outside: BEGIN, REPLY (`load_reply`), ADVANCE, CARRY_OUT, which is both, or
+    COUNT_JOBS (`jobs_to_come`)."""
+    world = a.World(state, facts, truth, sim, rows, plan)
+    if operation == BEGIN:
+        begin(world)
+        return 0
+    if operation == COUNT_JOBS:
+        return jobs_to_come(world)
+    if operation != ADVANCE:
+        loaded = load_reply(world, now)
+        if operation == REPLY:
+            return 1 if loaded else 0
+        if not loaded:
+            return a.UNCARRIED
+    return advance(world)
+
+
+@kernel
+def ask_engine(world, operation, now):
+    """As `engine`, whose address is in `Sim.root`."""
+    given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, now)
+    return _call_engine(world.sim.root[0], given)
 
 
 @kernel

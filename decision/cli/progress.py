@@ -70,11 +70,13 @@ def paced(pace: Pace) -> Iterator[None]:
         while not over.wait(_PERIOD):
             note(str(pace))
 
-    threading.Thread(target=tell, daemon=True).start()
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
     try:
         yield
     finally:
         over.set()
+        teller.join()
 
 
 @contextmanager

@@ -42,7 +42,7 @@ from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
 from .spool import HOST_ROWS, Allocations, HostRows
-from .truth import build_truth, check_events, with_job, with_leaves
+from .truth import build_truth, with_job, with_leaves
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
@@ -73,7 +73,7 @@ class CompiledEngine:
     ) -> None:
         check_inputs(platform, workloads, events, options)
         self.platform, self.options, self.events = platform, options, events_in_order(events)
-        check_events(self.events, len(platform.hosts))
+        refusals.check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
@@ -107,7 +107,6 @@ class CompiledEngine:
         Raises:
             PolicyError: if a command of the last reply is impossible.
             DeadlockError: if nothing can happen any more.
-            ConfigError: if an external event is impossible.
         """
         return self.resume(ask_engine(self.world, ADVANCE, 0.0))
 
@@ -121,11 +120,6 @@ class CompiledEngine:
                 raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]), dark)
             if code == a.BAD_COMMAND:
                 raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
-            if code == a.BAD_EVENT:
-                event = self.events[number[a.REFUSED_EVENT]]
-                states = self.state.host_state
-                host = next(host for host in sorted(event.hosts) if states[host] != HostState.UNAVAILABLE)
-                raise refusals.already_here(event, host, HostState(states[host]))
             self.grow()
             number = self.world.sim.number
             code = ask_engine(self.world, ADVANCE, 0.0)
@@ -307,7 +301,6 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs
     sim.number[a.REGISTRATION_OPEN] = options.dynamic_jobs
-    sim.number[a.REFUSED_EVENT] = -1
     sim.real[[a.FIRST_JOULES, a.LAST_JOULES]] = -1.0  # as Batsim has it before there are any
     if options.energy:
         for host in (*platform.hosts, *platform.storage):

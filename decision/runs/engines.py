@@ -1,6 +1,7 @@
 """Engines by name: which class simulates, which kernel a run compiles, and the conversation in one process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from decision.batsim.roles import Responder, Simulator
@@ -8,7 +9,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels import server
 from decision.engine.options import EngineOptions
 from decision.jit import is_warm
-from decision.model.errors import PolicyError, RemoteProtocolError
+from decision.model.errors import DeadlockError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
@@ -49,6 +50,23 @@ def make_engine(
     from decision.engine.reference.engine import ReferenceEngine
 
     return ReferenceEngine(*made)
+
+
+@contextmanager
+def explained(agent: Responder) -> Iterator[None]:
+    """Where a simulation cannot go on, say what waits and why, which only the decision process knows.
+
+    Raises:
+        DeadlockError: in the words of the embedded engine, where the agent has a policy of ours.
+    """
+    try:
+        yield
+    except (DeadlockError, StuckError):
+        from decision.batsim.agent import Agent
+
+        if not isinstance(agent, Agent):
+            raise
+        raise agent.deadlock() from None
 
 
 def engine_that_starts_at_once() -> Engine:

@@ -85,7 +85,7 @@ def simulate_workloads(
     entry = getattr(innermost(chosen), "entry", None)
     compile_ahead(compiled_engine, *([entry] if entry else []))
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
-    misfits = _check_jobs(platform, workloads, chosen)
+    misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)
     check_suspensions(chosen, workloads, events)
@@ -215,8 +215,12 @@ def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
         warn_once(f"policy {name} puts hosts to sleep, and none can: {advice}")
 
 
-def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
-    """Refuse jobs that the policy cannot deal with, and count those that will be rejected."""
+def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
+    """Refuse jobs that the policy cannot deal with, and count those that will be rejected.
+
+    Raises:
+        ConfigError: naming the workload, the job, what it lacks and the policy.
+    """
     misfits = Misfits()
     for workload in workloads:
         where = workload.path or f"workload {workload.name}"

@@ -77,10 +77,10 @@ CANCELLED = -1  # in place of the code of an activity that must wake nobody
 HOSTS_LEAVE, HOSTS_COME_BACK, SUPPLY_CHANGES = 1, 2, 3
 
 # What `advance` returns; and, after them, why a loop of decisions stops that calls it
-ASK, DONE, DEADLOCK, GROW, BAD_COMMAND, BAD_EVENT = range(6)
-PAUSED = 6  # it has made as many decisions as it was to make
-UNCARRIED = 7  # there is no room for the plan: let arrays grow, then carry it out
-STOPPED = 8  # the policy failed, or its plan cannot be carried out
+ASK, DONE, DEADLOCK, GROW, BAD_COMMAND = range(5)
+PAUSED = 5  # it has made as many decisions as it was to make
+UNCARRIED = 6  # there is no room for the plan: let arrays grow, then carry it out
+STOPPED = 7  # the policy failed, or its plan cannot be carried out
 
 # Sim.kill_state of a job
 NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
@@ -123,14 +123,13 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     POLICY_WATCHES,  # 1 where a policy reads the state: ends of jobs and switches show when the server tells of them
     FIRST_SUBMITTED,  # 1 once a job was submitted
     REFUSED_COMMAND,  # the command that is impossible
-    REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
     RATES_CHANGED,  # 1 where flows began or ended, or a host changed its speed, since rates were last set
     N_LATE_MAIL,  # messages at the mailbox's end that were put there after the reply, were it not still to come
     N_SUSPENDING,  # jobs that the policy suspends and that have not ended yet
     N_RESTS,  # what was left of suspended jobs and is in the state, but not registered yet
     N_PARTS,  # what was left of suspended jobs so far
     N_SIM_NUMBERS,
-) = range(43)
+) = range(42)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -171,8 +170,10 @@ class Truth(Bundle):
     size: I4  # (T,) requested hosts
     walltime: F8  # (T,) seconds, inf where there is none
     user: I4  # (T,)
-    told: F8  # (T,) seconds that the job itself says it will run, 0 where it does not
-    worth: F8x2  # (T, 4) value, qos, deadline and expected as in the state; (0, 4) where no job says any
+    told: F8  # (T,) seconds that the job itself says it will run, to the microsecond; 0 where it does not
+    worth: (
+        F8x2  # (T, 4) value, qos, deadline and expected as in the state, to six decimals; (0, 4) where no job says any
+    )
     profile: I4  # (T,) the job's profile
     moldable: I1  # (P,) 1 where a job of it may run on another number of hosts than it asked for
     leaf_first: I8  # (P,) the profile's first leaf

@@ -110,7 +110,6 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.number[:] = 0
     sim.number[a.ENERGY_ON] = energy
     sim.number[a.POLICY_WATCHES] = 1
-    sim.number[a.REFUSED_EVENT] = -1
     sim.host_state[:] = IDLE
     sim.host_since[:] = clock
     sim.in_state[:] = 0
@@ -167,8 +166,8 @@ def load_reply(world, now):
 @kernel
 def advance(world):
     """Go on until the decision process must be asked (ASK), all is over (DONE), nothing can happen any more
-    (DEADLOCK), arrays must grow first (GROW), a command is impossible (BAD_COMMAND; number REFUSED_COMMAND says which)
-    or an external event is (BAD_EVENT; number REFUSED_EVENT).
+    (DEADLOCK), arrays must grow first (GROW), or a command is impossible (BAD_COMMAND; which,
+    number REFUSED_COMMAND says).
 
     The plan holds the commands of the reply that is being carried out.
     """
@@ -346,8 +345,6 @@ def _handle(world, kind, arg):
         number[a.N_EVENT_LISTS] -= 1
         if number[a.N_EVENT_LISTS] == 0:
             log(world, a.LOG_NO_MORE_EVENTS, 0, 0.0)
-    if kind == a.MSG_EVENTS and number[a.REFUSED_EVENT] >= 0:
-        return a.BAD_EVENT
     return a.DONE if kind == a.MSG_READY and number[a.ENDS_SENT] else NOT_OVER
 
 
@@ -379,7 +376,8 @@ def _is_finished(world):
 def _report_submissions(world, w):
     state, sim, truth = world.state, world.sim, world.truth
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
-        job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t], truth.told[t])
+        walltime = six_decimals(truth.walltime[t])
+        job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.told[t])
         sim.truth_of[job] = t
         if len(truth.worth):
             worth = truth.worth[t]
@@ -399,9 +397,6 @@ def _report_events(world, m):
                 enter(world, host, UNAVAILABLE)
                 transitions.leave(state, world.facts, host)
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
-            if (sim.host_state[hosts] != UNAVAILABLE).any():
-                sim.number[a.REFUSED_EVENT] = event
-                return
             for host in hosts:
                 job = state.host_job[host]
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)

@@ -4,12 +4,24 @@ Each error is one clear line for a person: what, where, what to do. `exit_code` 
 ends with: 2 for a user's mistake, 3 for a peer's fault.
 """
 
+import shlex
+from pathlib import Path
+
 DISTRIBUTION = "batsim-decision"  # the package's name in an index of packages; there, `decision` is somebody else's
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs one of the package's extras: learn, analysis."""
-    return f"pip install '{DISTRIBUTION}[{extra}]'"
+    """The command that installs what one of the package's extras needs: learn, analysis.
+
+    It names the packages themselves: this one need not be on an index. A checkout that is not installed names itself.
+    """
+    from importlib.metadata import PackageNotFoundError, requires  # 20 ms of a start
+
+    try:
+        lines = [line.split(";") for line in requires(DISTRIBUTION) or ()]
+    except PackageNotFoundError:
+        return shlex.join(["pip", "install", f"{Path(__file__).parents[2]}[{extra}]"])
+    return shlex.join(["pip", "install", *(line[0].strip() for line in lines if f'"{extra}"' in line[-1])])
 
 
 class DecisionError(Exception):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from decision.bundle import F8, I4x2, Bundle, array_type
+from decision.bundle import F8, Bundle, I4x2, array_type
 from decision.jit import kernel
 
 

@@ -31,6 +31,14 @@ class DecisionError(Exception):
         message: one line: what is wrong, what was found, what to do, in words that hold for every interface.
         field: the Python name of the argument to change (``speed``), if one can repair it. The command line adds
             which of its options that is (``--speed``); nothing below it names an option.
+
+    Examples:
+        >>> import decision as d
+        >>> try:
+        ...     d.simulate("toy", "toy", "easy", seed=-1)
+        ... except d.DecisionError as error:
+        ...     print(error)
+        seed: must be a whole number, at least 0; found -1
     """
 
     exit_code = 2
@@ -41,7 +49,16 @@ class DecisionError(Exception):
 
 
 class ConfigError(DecisionError):
-    """The user's mistake: a wrong option, an unreadable file, a workload that does not fit its platform."""
+    """The user's mistake: a wrong option, an unreadable file, a workload that does not fit its platform.
+
+    Examples:
+        >>> import decision as d
+        >>> try:
+        ...     d.simulate("toy", "toy", "easyy")
+        ... except d.ConfigError as error:
+        ...     print(str(error).partition(" (")[0])
+        there is no policy 'easyy'; did you mean easy?
+    """
 
 
 class InputError(ConfigError):
@@ -49,7 +66,21 @@ class InputError(ConfigError):
 
 
 class PolicyError(DecisionError):
-    """A policy decided something impossible: the message names the time, the job and the hosts."""
+    """A policy decided something impossible: the message names the time, the job and the hosts.
+
+    Examples:
+        >>> import decision as d
+        >>> class Greedy:
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan):
+        ...         for job in cluster.queue:
+        ...             plan.start(job, [0])
+        >>> try:
+        ...     d.simulate("toy", "toy", Greedy())
+        ... except d.PolicyError as error:
+        ...     print(error)
+        t=0 s: w0!1 asks for 3 hosts and was given 1
+    """
 
 
 class DeadlockError(PolicyError):

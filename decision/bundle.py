@@ -8,6 +8,7 @@ words a call, and made it 85 times slower and its compilation 6 times longer; nu
 each access and made it 6 times slower. A bundle's arrays are borrowed: whoever calls a kernel keeps the bundle alive.
 """
 
+import hashlib
 import typing
 from typing import Annotated, Any, ClassVar, Self
 
@@ -44,7 +45,8 @@ class BundleType(types.Type):
     def __init__(self, name: str, arrays: dict[str, types.Array]) -> None:
         self.arrays = arrays
         self.index = {field: i for i, field in enumerate(arrays)}
-        super().__init__(name=f"Bundle({name}: {', '.join(f'{f} {a}' for f, a in arrays.items())})")
+        fields = hashlib.sha256(" ".join(f"{f} {a}" for f, a in arrays.items()).encode()).hexdigest()
+        super().__init__(name=f"Bundle({name}, {fields[:12]})")  # short: it is part of each function's symbol
 
 
 class Bundle:
@@ -142,7 +144,7 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     array_type = kind.arrays[field]
     words = [_load(builder, pointer, _WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
     array = make_array(array_type)(context, builder)
-    itemsize = ir.Constant(ir.IntType(64), context.get_abi_sizeof(context.get_data_type(array_type.dtype)))
+    itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
     strides = [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
     data = builder.inttoptr(words[0], array.data.type)
     populate_array(array, data=data, shape=words[1:], strides=strides, itemsize=itemsize, meminfo=None)

@@ -136,7 +136,8 @@ class Kernel(CPUDispatcher):
             fndesc, codegen = part.fndesc, context.codegen()
             library = _Library(codegen, fndesc.qualname)
             if for_python:
-                context.create_cpython_wrapper(library, fndesc, part.environment, part.call_helper, release_gil=True)
+                wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper
+                wrap(library, fndesc, part.environment, part.call_helper, release_gil=True)
             library.add_linking_library(part.library)
             library.link(fndesc.llvm_func_name)
             return Machine(
@@ -163,6 +164,7 @@ class Kernel(CPUDispatcher):
         if machine.wrapper:
             wrapper = library.get_pointer_to_function(machine.wrapper)
             module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
+            codegen.set_env(machine.environment.env_name, machine.environment)
             entry_point = _dynfunc.make_function(module, name, "", wrapper, machine.environment, (library,))
         return Root(library, library.get_pointer_to_function(machine.symbol), entry_point)
 
@@ -264,7 +266,7 @@ class _Library(JITCodeLibrary):
         """What functions in here find by the addresses of global variables: constants in Python."""
         names = (variable.name for variable in self._final_module.global_variables)
         found = (lookup_environment(name) for name in names if name.startswith(_ENVIRONMENT))
-        return tuple(each for each in found if each is not None)
+        return tuple(each for each in found if each is not None and each.can_cache())
 
 
 @contextlib.contextmanager

@@ -23,18 +23,18 @@ from numba.extending import NativeValue, infer_getattr, intrinsic, models, regis
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-F8 = Annotated[NDArray[np.float64], 1]
-F4 = Annotated[NDArray[np.float32], 1]
-I8 = Annotated[NDArray[np.int64], 1]
-I4 = Annotated[NDArray[np.int32], 1]
-I1 = Annotated[NDArray[np.int8], 1]
-U8 = Annotated[NDArray[np.uint64], 1]
-F4x2 = Annotated[NDArray[np.float32], 2]
-F8x2 = Annotated[NDArray[np.float64], 2]
-I8x2 = Annotated[NDArray[np.int64], 2]
-I4x2 = Annotated[NDArray[np.int32], 2]
-I1x2 = Annotated[NDArray[np.int8], 2]
-U8x2 = Annotated[NDArray[np.uint64], 2]
+F8 = Annotated[NDArray[np.float64], types.float64[::1]]
+F4 = Annotated[NDArray[np.float32], types.float32[::1]]
+I8 = Annotated[NDArray[np.int64], types.int64[::1]]
+I4 = Annotated[NDArray[np.int32], types.int32[::1]]
+I1 = Annotated[NDArray[np.int8], types.int8[::1]]
+U8 = Annotated[NDArray[np.uint64], types.uint64[::1]]
+F4x2 = Annotated[NDArray[np.float32], types.float32[:, ::1]]
+F8x2 = Annotated[NDArray[np.float64], types.float64[:, ::1]]
+I8x2 = Annotated[NDArray[np.int64], types.int64[:, ::1]]
+I4x2 = Annotated[NDArray[np.int32], types.int32[:, ::1]]
+I1x2 = Annotated[NDArray[np.int8], types.int8[:, ::1]]
+U8x2 = Annotated[NDArray[np.uint64], types.uint64[:, ::1]]
 
 _WORDS = 3  # of the table, per field: data, shape[0], shape[1]
 
@@ -91,9 +91,9 @@ class Bundle:
 
 
 def array_type(hint: Any) -> types.Array:
-    """Numba's type of an annotation such as `F8`."""
-    dtype = np.dtype(typing.get_args(typing.get_args(hint.__origin__)[1])[0])
-    return types.Array(numba.from_dtype(dtype), hint.__metadata__[0], "C")
+    """Numba's type of an annotation such as `F8`: it stands there, since numpy's own part changes with its version."""
+    kind: types.Array = hint.__metadata__[0]
+    return kind
 
 
 @typeof_impl.register(Bundle)

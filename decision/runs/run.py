@@ -105,7 +105,10 @@ def simulate_inputs(
     case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
-    agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
+    if choice.own is not None:
+        agent = None
+    else:
+        agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
     options = EngineOptions(energy=case.inputs.energy)
     if agent is not None:
         options = _options_by_messages(case, choice)
@@ -113,7 +116,7 @@ def simulate_inputs(
         return simulate_workloads(
             case.platform,
             case.workloads,
-            choice.policy,
+            choice.policy if choice.own is None else choice.own,
             choice.settings,
             events=case.events,
             engine_options=options,

@@ -60,7 +60,10 @@ def train(
         changes: values of the preset to change, ``{"learn.lr": 1e-4}``.
         steps: environment steps; for ``ranking``, jobs that are placed. By default the preset's.
         seed: of weights, episodes and draws.
-        jobs, nodes, walltime, time_field: which jobs it learns from, as `decision.compare` takes them.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         resume: go on from the state in the folder.
         report: called after each iteration.
 
@@ -126,7 +129,10 @@ def evaluate(
         placed: jobs whose placement ends an episode.
         offline: no other jobs arrive than those that are placed.
         whole: run the workload as it is, once, in place of episodes.
-        jobs, nodes, walltime, time_field: which jobs are used, as `decision.compare` takes them.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         seed: of the episodes' first jobs, and of policies that draw at random.
 
     Returns:
@@ -199,7 +205,10 @@ def gates(
         platform: a SimGrid XML file, or a shipped platform's name.
         workload: a file or a shipped workload's name; all jobs need a walltime.
         events: files with a supply of power.
-        jobs, nodes, walltime, time_field: which jobs are used, as `decision.compare` takes them.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
 
     Returns:
         What was found: ``passed``, and ``gates``, each with ``name``, ``found``, ``most`` and ``passed``.

@@ -1,7 +1,9 @@
 """Scripts that people start before anything is installed."""
 
+import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -18,3 +20,16 @@ def test_help_installs_nothing(root, tmp_path, script):
     assert f"scripts/{script}" in result.stdout
     assert result.stderr == ""
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_warning_of_the_site_fails_the_check(root, tmp_path):
+    pytest.importorskip("mkdocs")
+    (step,) = (line for line in (root / ".ci/run").read_text().splitlines() if "mkdocs" in line)
+    words = shlex.split(step, comments=True)
+    build = [sys.executable, "-m", "mkdocs", *words[words.index(".venv/bin/mkdocs") + 1 :]]
+    (tmp_path / "mkdocs.yml").write_text("site_name: x")
+    (tmp_path / "docs").mkdir()
+    for text, code in (("[here](index.md)", 0), ("[nowhere](nowhere.md)", 1)):
+        (tmp_path / "docs/index.md").write_text(text)
+        result = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert result.returncode == code, result.stderr

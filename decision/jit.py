@@ -16,14 +16,17 @@ Numba's settings for other code stay as they are (rejected: setting ``numba.conf
 cache, too). `NUMBA_CACHE_DIR` moves our cache, too. Where the folder cannot be written, each process compiles.
 """
 
+import atexit
 import contextlib
 import fcntl
 import functools
 import hashlib
+import importlib
 import os
 import pickle
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -57,6 +60,49 @@ def is_warm(compiled: Callable[..., Any]) -> bool:
     return any(_folder(compiled.__module__).glob(f"{compiled.__name__}-*-{_processor()}-*.root"))
 
 
+def compile_ahead(*roots: Any) -> None:
+    """Let another process begin to compile what is not on disk of these entries, the last one first.
+
+    This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So entries
+    that a run needs are given in the order in which it needs them.
+    """
+    cold = [root for root in dict.fromkeys(roots) if not is_warm(root)]
+    _expected.update(cold)
+    names = [f"{root.__module__}:{root.__name__}" for root in cold[1:] if root.__module__ != "__main__"]
+    if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
+        return
+    path = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-c", "from decision.jit import compile_named; compile_named()", *reversed(names)]
+    with contextlib.suppress(OSError):
+        quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, process_group=0, **quiet)
+        atexit.register(child.kill)  # where nobody needed what it still compiles
+
+
+def compile_named() -> None:
+    """What the process of `compile_ahead` does: compile the entries that its arguments name."""
+    for name in sys.argv[1:]:
+        module, _, attribute = name.partition(":")
+        _ = getattr(importlib.import_module(module), attribute).address
+
+
+on_compiling: list[Callable[[int, int, float], None]] = []
+"""What to call when this process begins to compile a root: how many of those that are expected are compiled, how many
+they are, and about how many seconds are left."""
+
+_expected: set[Any] = set()  # entries that were cold when `compile_ahead` heard of them
+_spent: list[float] = []  # seconds of CPU for each root that this process has compiled
+_TYPICAL = 8.0  # seconds for a root, before any has been compiled
+
+
+def _tell() -> None:
+    done = sum(map(is_warm, _expected))
+    of = max(len(_expected), done + 1)
+    each = sum(_spent) / len(_spent) if _spent else _TYPICAL
+    for tell in on_compiling:
+        tell(done, of, each * (of - done))
+
+
 def kernel(function: F) -> F:
     """Compile `function` in nopython mode with what calls it; numpy's rules for division, so that it never raises."""
     return _compiled(function)
@@ -88,7 +134,10 @@ class _Roots:
         with _alone(file):
             kept = _read(file)
             if kept is None:
+                _tell()
+                began = time.process_time()
                 kept = make()
+                _spent.append(time.process_time() - began)
                 _write(file, kept)
             return kept
 
@@ -194,6 +243,12 @@ def _file_of(module: str) -> str | None:
         return None
     path = _ROOT + os.sep.join(parts)
     return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)
+
+
+def _can_be_written() -> bool:
+    with contextlib.suppress(OSError):
+        cache_directory().mkdir(parents=True, exist_ok=True)
+    return os.access(cache_directory(), os.W_OK)
 
 
 def _remove_unused() -> None:

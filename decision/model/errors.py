@@ -111,6 +111,10 @@ class PeerError(DecisionError):
     exit_code = 3
 
 
+class StuckError(PeerError):
+    """Batsim says that its simulation cannot go on."""
+
+
 class InternalError(Exception):
     """Our own mistake, found before it could do harm: an array of a kernel is full.
 

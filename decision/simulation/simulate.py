@@ -28,15 +28,17 @@ from decision.engine.kernels.arrays import (
     TIMED_COMMANDS,
     UNCARRIED,
 )
-from decision.engine.kernels.server import advance, load_reply
+from decision.engine.kernels.server import CARRY_OUT, ask_engine
+from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
-from decision.jit import kernel
+from decision.jit import compile_ahead, kernel
 from decision.model.demand import has_deadlines, has_users, sizes, supply_table, walltimes, worth_table
 from decision.model.errors import DeadlockError
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimates, check_walltime, check_worths
@@ -90,9 +92,11 @@ def simulate_workloads(
     began = time.perf_counter()
     if has_supply(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
-    misfits = _check_jobs(platform, workloads, chosen)
+    entry = getattr(innermost(chosen), "entry", None)
+    compile_ahead(compiled_engine, *([entry] if entry else []))
+    engine = EmbeddedEngine(platform, workloads, events, engine_options)
+    misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)
     check_suspensions(chosen, workloads, events)
@@ -193,9 +197,7 @@ def run_episode(world, policy, memory, decisions, misfits):
             planned = ask(policy, world.state, world.facts, memory, world.plan)
         if not planned:
             return STOPPED
-        if not load_reply(world, world.state.now[0]):
-            return UNCARRIED
-        code = advance(world)
+        code = ask_engine(world, CARRY_OUT, world.state.now[0])
         if code != ASK:
             return code
         decisions -= 1
@@ -247,8 +249,12 @@ def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
         warn_once(f"policy {name} puts hosts to sleep, and none can: {advice}")
 
 
-def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
-    """Refuse jobs that the policy cannot deal with, and count those that will be rejected."""
+def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
+    """Refuse jobs that the policy cannot deal with, and count those that will be rejected.
+
+    Raises:
+        ConfigError: naming the workload, the job, what it lacks and the policy.
+    """
     misfits = Misfits()
     for workload in workloads:
         where = workload.path or f"workload {workload.name}"

@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "script", [f"reproduce/{name}" for name in ("dbf", "ranking", "packing", "deepscheduling")] + ["bench"]
+    "script", [f"reproduce/{name}" for name in ("dbf", "ranking", "packing", "deepscheduling")] + ["bench", "versions"]
 )
 def test_help_installs_nothing(root, tmp_path, script):
     shutil.copytree(root / "scripts", tmp_path / "scripts")
@@ -33,3 +33,10 @@ def test_a_warning_of_the_site_fails_the_check(root, tmp_path):
         (tmp_path / "docs/index.md").write_text(text)
         result = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert result.returncode == code, result.stderr
+
+
+def test_a_python_that_is_not_there_is_skipped_by_name(root):
+    found = subprocess.run([root / "scripts/versions", "3.99"], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.splitlines()[1:] == [
+        f"3.99 {age} skipped: python3.99 is not there" for age in ("oldest", "newest")
+    ]

@@ -31,7 +31,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 from numba.core.registry import cpu_target
@@ -116,7 +116,7 @@ def inlined(function: F) -> F:
 def _compiled(function: F, **options: Any) -> F:
     if numba.config.DISABLE_JIT:
         return function
-    return Kernel(function, _Roots(function), {"error_model": "numpy", "nogil": True, **options})
+    return cast(F, Kernel(function, _Roots(function), {"error_model": "numpy", "nogil": True, **options}))
 
 
 class _Roots:
@@ -160,7 +160,7 @@ def _short(what: bytes) -> str:
 
 def _read(file: Path) -> Machine | None:
     """None where there is none, or none that is whole."""
-    with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+    with contextlib.suppress(Exception):  # a torn pickle raises anything
         machine: Machine = pickle.loads(file.read_bytes())
         return machine
     return None

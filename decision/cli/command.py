@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -149,18 +149,18 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
     return path
 
 
-_TOML_TYPES: dict[str, tuple[tuple[type, ...], str]] = {  # by the name of an option's type; text for all others
-    "boolean": ((bool,), "true or false"),
-    "integer": ((int,), "a whole number"),
-    "integer range": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "float range": ((int, float), "a number"),
+_TOML_TYPES: dict[type, tuple[tuple[type, ...], str]] = {  # by an option's type; text for all others
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
 }
 
 
 def _check_values(where: str, option: Any, values: Sequence[Any]) -> None:
     """Refuse values of another type than the option's. Raises ConfigError."""
-    types, wanted = _TOML_TYPES.get(option.type.name, ((str,), "a text in quotes"))
+    annotation = option.type_descriptor.annotation  # int, int | None, list[int]
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in _TOML_TYPES]
+    types, wanted = _TOML_TYPES[kinds[0]] if kinds else ((str,), "a text in quotes")
     for value in values:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             shown = str(value).lower() if isinstance(value, bool) else repr(value)

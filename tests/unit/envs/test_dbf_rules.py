@@ -80,11 +80,10 @@ def test_the_window_is_the_first_and_the_last_jobs_and_no_job_twice():
     ]
 
 
-@pytest.mark.parametrize("action", [-1, 1, 3, 10**9])
-def test_an_invalid_choice_does_what_fwd_does(action):
+def test_an_invalid_choice_does_what_fwd_does():
     jobs = ((0, 3, 50, 50), (10, 2, 20, 20), (20, 1, 100, 1))
     told = []
-    for choice in (action, FWD_OF_TWO):
+    for choice in (1, FWD_OF_TWO):
         env = small(*jobs)
         env.reset(options={"first": 0})
         env.step(0)

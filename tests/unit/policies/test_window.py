@@ -162,7 +162,7 @@ def test_options_that_make_no_sense_are_refused_in_one_line(options, why):
 def test_large_exact_windows_are_refused_without_what_solves_them(monkeypatch, jobs):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     find_policy("window,solver=exact,jobs=12")
-    why = rf"solver=exact with jobs={jobs} .* needs highspy: pip install 'batsim-decision\[exact\]'$"
+    why = rf"solver=exact with jobs={jobs} .* needs highspy: pip install 'highspy>=1.15'$"
     with pytest.raises(ConfigError, match=why):
         find_policy(f"window,solver=exact,jobs={jobs}")
 

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,8 @@ def usable(columns: Columns, account: Account) -> Iterator[Columns]:
     if good.all():
         yield columns
     elif good.any():
-        rows = np.flatnonzero(good).tolist()
-        yield {name: [values[row] for row in rows] for name, values in columns.items()}
+        keep = good.tolist()
+        yield {name: list(compress(values, keep)) for name, values in columns.items()}
 
 
 def _column(columns: Columns, name: str, lines: np.ndarray) -> Floats:

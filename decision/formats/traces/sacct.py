@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from operator import itemgetter
 from typing import Any
@@ -40,6 +41,7 @@ ASKED = (  # what `decision workload sacct` asks for
     *("JobID", "JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "Suspended", "State", "NNodes"),
     *("NCPUS", "AllocTRES", "ReqTRES", "ReqMem", "User", "Account", "Group", "Partition", "QOS", "NodeList"),
 )
+_COUNTS = (("nodes", ("allocnodes", "nnodes"), "node"), ("cores", ("alloccpus", "ncpus"), "cpu"))
 Texts = Mapping[str, Sequence[str]]  # columns by name, in small letters
 
 _NEEDED = (("jobid", "jobidraw"), ("submit",), ("start",))
@@ -118,6 +120,10 @@ class _Table:
 
     def _part(self, first: int, lines: list[str], last: bool) -> Iterator[Columns]:
         rows, at = _Rows(), 0
+        if self._names and not last and (split := self._plain(lines)):
+            self._left, self._left_at = [], 0
+            yield from self._records(_Rows(list(range(first, first + len(lines))), split))
+            return
         self._left, self._left_at = ([], 0) if last else (lines[-1:], first + len(lines) - 1)
         while at < len(lines) - (not last):
             line = lines[at]
@@ -139,6 +145,12 @@ class _Table:
                     at = end - 1
             at += 1
         yield from self._records(rows)
+
+    def _plain(self, lines: list[str]) -> list[list[str]]:
+        """The fields of all lines where each is a record, as nearly always; else none."""
+        split = [line.split(self._delimiter) for line in lines]
+        is_plain = set(map(len, split)) == {len(self._names)} and self._header not in lines
+        return split if is_plain and not self._has_lines else []
 
     def _end(self, lines: list[str], at: int) -> int:
         """Where the lines end that may belong to a record with too few or too many fields, or to the one before."""
@@ -190,16 +202,15 @@ class _Table:
         if not rows.fields:
             return
         self._account.records += len(rows.fields)
-        odd = [line in rows.odd for line in rows.lines]
+        odd = [line in rows.odd for line in rows.lines] if rows.odd else [False] * len(rows.lines)
         for at in self._aligner.learns:
             self._aligner.learn(at, {fields[at] for is_odd, fields in zip(odd, rows.fields, strict=True) if not is_odd})
-        sure = [not at or self._aligner.is_sure(fields) for at, fields in zip(odd, rows.fields, strict=True)]
-        if not all(sure):
-            self._account.leave_out(
-                "malformed", [line for line, good in zip(rows.lines, sure, strict=True) if not good]
-            )
-            rows.fields = list(compress(rows.fields, sure))
-            rows.lines = list(compress(rows.lines, sure))
+        if rows.odd:
+            sure = [not at or self._aligner.is_sure(fields) for at, fields in zip(odd, rows.fields, strict=True)]
+            self._account.leave_out("malformed", compress(rows.lines, np.logical_not(sure)))
+            rows = _Rows(list(compress(rows.lines, sure)), list(compress(rows.fields, sure)))
+            if not rows.lines:
+                return
         picked = zip(*map(itemgetter(*self._at), rows.fields), strict=True)
         columns: Texts = dict(zip((self._names[at] for at in self._at), picked, strict=True))
         yield from _jobs(np.array(rows.lines), columns, self._account, self._clock)
@@ -208,9 +219,9 @@ class _Table:
 class _Rows:
     """Records that were split into fields, with the numbers of their first lines."""
 
-    def __init__(self) -> None:
-        self.lines: list[int] = []
-        self.fields: list[Sequence[str]] = []
+    def __init__(self, lines: list[int] | None = None, fields: Sequence[Sequence[str]] = ()) -> None:
+        self.lines: list[int] = lines or []
+        self.fields: list[Sequence[str]] = list(fields)
         self.odd: set[int] = set()  # lines of those that had to be placed
         self._end = 0
 
@@ -240,32 +251,32 @@ def _jobs(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Ite
     ids = text.get("jobid") or text["jobidraw"]
     step = np.array(["." in job for job in ids])
     account.leave_out("step", lines[step].tolist())
-    rows = np.flatnonzero(~step).tolist()
     if step.any():
-        lines, text = lines[rows], {name: [column[row] for row in rows] for name, column in text.items()}
+        keep = (~step).tolist()
+        lines, text = lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
         ids = text.get("jobid") or text["jobidraw"]
-    if not rows:
+    if not len(lines):
         return
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
-    run, bad_run = _run(text, len(rows))
-    state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(rows))]
-    bad = bad_run | ~np.array([_JOB.fullmatch(job) is not None for job in ids])
+    run, bad_run = _run(text, len(lines))
+    state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
+    bad = bad_run | ~np.array([job.isdecimal() or _JOB.fullmatch(job) is not None for job in ids])
     for _, wrong in times.values():
         bad |= wrong
     account.leave_out("malformed", lines[bad].tolist())
-    good = np.flatnonzero(~bad).tolist()
+    good = (~bad).tolist()
     columns = {
         "line": lines,
         "id": ids,
         "part_of": [job.partition("+")[0] if "+" in job else "" for job in ids],
         "state": state,
         **_when({name: seconds for name, (seconds, _) in times.items()}, run, text, state, clock),
-        **_sizes(text, len(rows)),
+        **_sizes(text, len(lines)),
         **_asked(text),
     }
     if bad.any():
-        columns = {name: [column[row] for row in good] for name, column in columns.items()}
-    if good:
+        columns = {name: list(compress(column, good)) for name, column in columns.items()}
+    if any(good):
         yield from usable(columns, account)
 
 
@@ -311,16 +322,19 @@ def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[st
 
 def _sizes(text: Texts, count: int) -> dict[str, Floats]:
     """Allocated nodes, cores and GPUs."""
-    allocated = [tres(each) for each in text.get("alloctres", [""] * count)]
+    nothing = np.full(count, np.nan)
+    allocated = text.get("alloctres")
     sizes = {}
-    for name, counts, resource in (
-        ("nodes", ("allocnodes", "nnodes"), "node"),
-        ("cores", ("alloccpus", "ncpus"), "cpu"),
-    ):
-        said = next((_each(text[column], whole) for column in counts if column in text), np.full(count, np.nan))
-        listed = np.array([whole(each.get(resource, "")) for each in allocated], np.float64)
+    for name, columns, resource in _COUNTS:
+        said = next((_each(text[column], whole) for column in columns if column in text), nothing)
+        listed = nothing if allocated is None else _each(allocated, partial(_count, resource))
         sizes[name] = np.where(said >= 1, said, listed)
-    return {**sizes, "gpus": np.array([gpus_of(each) for each in allocated], np.float64)}
+    gpus = nothing if allocated is None else _each(allocated, lambda each: gpus_of(tres(each)))
+    return {**sizes, "gpus": gpus}
+
+
+def _count(resource: str, text: str) -> float:
+    return whole(tres(text).get(resource, ""))
 
 
 def _asked(text: Texts) -> dict[str, Any]:

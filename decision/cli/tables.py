@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -244,19 +243,20 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
     for workload in workloads:
         if workload.dropped:
             note(f"{workload.path}: left out: {dropped_text(workload)}")
+        for said in workload.notes:
+            note(f"{workload.path}: {said}")
 
 
 def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> None:
     """For each workload without jobs, of a larger machine than the platform, or, if it is a log, of a smaller one."""
-    from decision.formats.workload import is_swf
+    from decision.formats.workload import is_log
 
     hosts = len(platform.hosts)
     for workload in workloads:
         if not workload.jobs:
             note(f"{workload.path}: there are no jobs")
-        is_log = is_swf(Path(workload.path))
-        if workload.nb_res > hosts or (is_log and workload.nb_res != hosts):
-            what = "the log of a machine of" if is_log else "made for"
+        if workload.nb_res > hosts or (is_log(workload) and workload.nb_res != hosts):
+            what = "the log of a machine of" if is_log(workload) else "made for"
             advice = f"; --nodes {hosts:d} leaves out larger jobs" if workload.nb_res > hosts else ""
             has = f"{platform.path} has {hosts:,}"
             note(f"{workload.path}: {what} {count(workload.nb_res, 'host')}, and {has}{advice}")

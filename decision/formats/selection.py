@@ -20,7 +20,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[_Number, _Number | None] = (0, None)  # the first, and the one after the last; by order of submission
     nodes: _Number | None = None  # larger jobs are left out
     walltime: Walltimes = "requested"
-    time_field: _Number | None = None  # of a log; the standard's if None
+    missing: str = "none"  # walltimes of jobs without one: see `decision.estimates.missing`
+    time_field: _Number | None = None  # of SWF; the standard's if None
 
     def read(self, path: Path, name: str, *, keep_source: bool = False, speed: float | None = None) -> Workload:
         """The selected jobs of a file. Raises InputError, and ConfigError, as `decision.formats.load_workload`."""
@@ -31,7 +32,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             jobs=None if self.jobs == (0, None) else slice(*self.jobs),
             nodes=self.nodes,
             walltime=self.walltime,
-            time_field=self.time_field or REQUESTED_TIME,
+            missing_walltime=self.missing,
+            time_field=self.time_field,
             speed=speed,
         )
 
@@ -42,5 +44,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             "jobs": "all" if self.jobs == (0, None) else f"{first or ''}:{'' if last is None else last}",
             "nodes": "any" if self.nodes is None else str(self.nodes),
             "walltime": self.walltime,
+            "missing_walltime": self.missing,
             "time_field": str(self.time_field or REQUESTED_TIME),
         }

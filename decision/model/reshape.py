@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from . import dates
 from .columns import DelayProfiles, JobColumns
 from .dates import Moment
-from .demand import Floats, offered_load, runtimes, sizes, submit_times
+from .demand import Floats, offered_load, runtimes, sizes, submit_times, walltimes
 from .errors import ConfigError, InputError
 from .workload import Delay, Job, Workload, used_profiles
 
 LONGEST = 1e15  # seconds that simulations can last
 
 Walltimes = Literal["requested", "runtime", "none"]
+MISSING = ("none", "runtime", "longest")
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     end: Moment | None = None  # leave out jobs submitted then or later
     jobs: slice | None = None  # keep these of the jobs still there, counted in order of submission
     walltime: Walltimes = "requested"  # as they are, or the run time (perfect estimates), or none
+    missing: str = "none"  # what takes the place of a walltime that is not known: the run time, the longest, or nothing
     load: float | None = None  # stretch or squeeze the arrivals to this offered load
     shift: bool = False  # let `begin`, or else the first submission, be 0 s
     speed: float | None = None  # flop/s of the hosts, for the run times of jobs that compute
@@ -46,6 +48,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"nodes: must be at least 1; found {self.nodes}")
         if self.walltime not in ("requested", "runtime", "none"):
             raise ConfigError(f"walltime: must be requested, runtime or none; found {self.walltime!r}")
+        if self.missing not in MISSING:
+            raise ConfigError(f"missing_walltime: must be none, runtime or longest; found {self.missing!r}")
         if self.jobs is not None and self.jobs.step not in (None, 1):
             raise ConfigError(f"jobs: must be a range a:b without a step; found a step of {self.jobs.step}")
         if self.load is not None and not 0 < self.load < float("inf"):
@@ -68,6 +72,8 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
         workload = _with_walltimes(workload, filters.walltime, filters.speed)
+    elif filters.missing != "none":
+        workload = fill_walltimes(workload, filters.missing, filters.speed)
     if filters.load is not None:
         workload = at_load(workload, filters.load, filters.speed)
     return beginning(workload, begin) if filters.shift else workload
@@ -135,6 +141,28 @@ def _with_walltimes(workload: Workload, policy: Walltimes, speed: float | None) 
     return _with(workload, "walltime", limits)
 
 
+def fill_walltimes(workload: Workload, missing: str, speed: float | None = None) -> Workload:
+    """The workload with walltimes for jobs that have none: their run times, or the longest walltime of all jobs.
+
+    Raises:
+        ConfigError: if a run time is not known, or no job has a walltime that could be the longest.
+    """
+    limits = walltimes(workload)
+    unknown = np.isinf(limits)
+    if not unknown.any():
+        return workload
+    if missing == "runtime":
+        return with_walltimes(workload, np.where(unknown, _perfect(workload, speed), limits))
+    if unknown.all():
+        raise ConfigError(f"{workload.path}: no job has a requested time, so none is the longest", field="missing")
+    return with_walltimes(workload, np.where(unknown, limits[~unknown].max(), limits))
+
+
+def with_walltimes(workload: Workload, seconds: Floats) -> Workload:
+    """The same jobs with these walltimes, (J,), inf where there is none."""
+    return _with(workload, "walltime", seconds)
+
+
 def _perfect(workload: Workload, speed: float | None) -> Floats:
     """The run times; of jobs that compute a millionth more, since a simulator's rounding would stop some of them."""
     seconds = runtimes(workload, speed)
@@ -167,7 +195,8 @@ def at_load(workload: Workload, load: float, speed: float | None = None) -> Work
         scaled = first + (times - first) * (now / load)
     if not 0 < np.ptp(scaled) < LONGEST:
         raise ConfigError(f"load: {load:g} puts the jobs of {workload.path} too close together or too far apart")
-    return _submitted(workload, scaled)
+    later = _submitted(workload, scaled)
+    return later if later.trace is None else replace(later, trace=later.trace.without_times())
 
 
 def beginning(workload: Workload, seconds: float) -> Workload:

@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Labelled, labelled
+from .columns import JobColumns, Labelled, labelled
 from .record import Floats, Ints
+from .workload import Job
 
 Field = NDArray[np.float64] | Labelled[str]  # (n,) nan or "" where unknown
 Fields = Mapping[str, Field]
@@ -44,6 +45,15 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
             request={name: _taken(field, rows) for name, field in self.request.items()},
         )
 
+    def part(self, rows: slice) -> "Trace":
+        """Some jobs that follow each other."""
+        return Trace(
+            id=self.id[rows],
+            wait=self.wait[rows],
+            recorded={name: field[rows] for name, field in self.recorded.items()},
+            request={name: field[rows] for name, field in self.request.items()},
+        )
+
     def number(self, part: str, name: str) -> Floats:
         """A field of ``recorded`` or ``request``, (n,), nan where it is not known."""
         field = getattr(self, part).get(name)
@@ -59,11 +69,56 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, wait=np.full(len(self.wait), np.nan))
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How a workload was read: what became of each record, and what was decided on the way."""
+
+    format: str
+    records: int
+    joined: int = 0  # records that are a job together with another one
+    unit: str = "hosts"  # what a host of the workload is: nodes, cores, gpus, or what the log counts
+    unit_reason: str = ""
+    unit_changes: int | None = None  # jobs that have another size in the other unit
+    hosts_from: str = ""
+    requested: int = 0  # jobs with a requested time
+    lost: Mapping[str, int] = {}  # what a workload cannot say, with how many jobs it is true of
+    clock: str = ""  # whose clock its times are
+
+
 def _taken(field: Any, rows: Ints) -> Any:
     """A field of these rows, unknown where there is none (-1)."""
     if isinstance(field, np.ndarray):
         return np.where(rows >= 0, field[rows], np.nan) if len(field) else np.full(len(rows), np.nan)
     return labelled([field[row] if row >= 0 else "" for row in rows.tolist()])
+
+
+def of_jobs(trace: Trace, jobs: Sequence[Job]) -> Trace:
+    """The records of these jobs, in their order."""
+    if isinstance(jobs, JobColumns) and jobs.id is trace.id:
+        return trace
+    return trace.of(jobs.id if isinstance(jobs, JobColumns) else [job.id for job in jobs])
+
+
+def join_traces(parts: Sequence[Trace], ids: Sequence[str]) -> Trace:
+    """Traces one after the other as one, of jobs with these ids."""
+
+    def fields(part: str) -> dict[str, Field]:
+        names = dict.fromkeys(name for trace in parts for name in getattr(trace, part))
+        return {name: _joined([(getattr(trace, part).get(name), len(trace.wait)) for trace in parts]) for name in names}
+
+    wait = np.concatenate([trace.wait for trace in parts])
+    return Trace(id=ids, wait=wait, recorded=fields("recorded"), request=fields("request"))
+
+
+def _joined(fields: Sequence[tuple[Field | None, int]]) -> Field:
+    """A field of all parts, each with its length; texts where one part has texts."""
+    if any(isinstance(field, Labelled) for field, _ in fields):
+        texts = [[""] * count if field is None else [_text(item) for item in _items(field)] for field, count in fields]
+        return labelled([text for part in texts for text in part])
+    return np.concatenate([np.full(count, np.nan) if field is None else field for field, count in fields])
+
+
+def _text(item: Any) -> str:
+    return "" if item is None else str(item)
 
 
 def trace_fields(trace: Trace, submit: Floats) -> Iterable[dict[str, dict[str, Any]]]:
@@ -82,6 +137,11 @@ def trace_fields(trace: Trace, submit: Floats) -> Iterable[dict[str, dict[str, A
             for part, fields in columns.items()
         }
         yield {part: fields for part, fields in known.items() if fields}
+
+
+def says(field: Field) -> bool:
+    """Whether a field is known of any job."""
+    return bool(any(field.used())) if isinstance(field, Labelled) else not bool(np.isnan(field).all())
 
 
 def _items(field: Field) -> Iterable[Any]:

@@ -23,7 +23,7 @@ from decision.formats.files import write_files
 from decision.formats.input_facts import file_facts
 from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
-from decision.formats.workload import is_swf
+from decision.formats.workload import is_log
 from decision.jit import is_warm
 from decision.model.dates import DAY_LEAD, BusyDay, chosen_days, of_day
 from decision.model.demand import runtimes
@@ -158,8 +158,9 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         "engine": ", ".join(plan.engines),
         "energy": "simulated" if plan.energy else "not simulated",
         "external events": ", ".join(f"{path} (sha256 {file_facts(path).sha256})" for path in plan.events),
-        "jobs left out": _describe_sizes(plan),
-        "walltimes": _describe_walltimes(plan),
+        **{f"notes on {path}": "; ".join(workload.notes) for path, workload in files if workload.notes},
+        "jobs left out": _describe_sizes(plan, workloads),
+        "walltimes": _describe_walltimes(plan, workloads),
         "package": f"decision {__version__}",
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
     }
@@ -179,14 +180,14 @@ def _describe_windows(plan: ComparisonPlan) -> str:
     return f"{each}, drawn with seed {plan.draw}, the same for all policies"
 
 
-def _describe_sizes(plan: ComparisonPlan) -> str:
+def _describe_sizes(plan: ComparisonPlan, workloads: Sequence[Workload]) -> str:
     if plan.selection.nodes is not None:
         return f"those larger than {plan.selection.nodes:,} hosts"
-    return "of logs (.swf), those larger than the machine in the header" if any(map(is_swf, plan.workloads)) else ""
+    return "of logs, those larger than the machine in the header" if any(map(is_log, workloads)) else ""
 
 
-def _describe_walltimes(plan: ComparisonPlan) -> str:
-    if plan.selection.walltime == "requested" and not any(map(is_swf, plan.workloads)):
+def _describe_walltimes(plan: ComparisonPlan, workloads: Sequence[Workload]) -> str:
+    if plan.selection.walltime == "requested" and not any(map(is_log, workloads)):
         return ""
     field = plan.selection.time_field
     return plan.selection.walltime + ("" if field is None else f", those of logs in field {field}")

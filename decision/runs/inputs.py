@@ -7,12 +7,15 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from decision.estimates.missing import fill_missing, missing_text
 from decision.formats import load_events, load_platform, write_workload
 from decision.formats.events import check_supply
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
-from decision.formats.workload import is_swf
+from decision.formats.traces.recognise import recognise
+from decision.formats.workload_json import load_json
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
@@ -58,7 +61,6 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
-    check_time_field(inputs.workloads, inputs.selection.time_field)
     platform = load_platform(inputs.platform, energy=inputs.energy)
     workloads = [_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
@@ -86,29 +88,24 @@ def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
     """The workloads as files that Batsim reads; logs, and workloads that were changed, are written into `folder`."""
     files, as_they_are = [], case.inputs.selection == Selection()
     for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
-        if is_swf(path) or not as_they_are:
+        if recognise(path) != "json" or not as_they_are or workload.trace is not None:
+            if as_they_are and recognise(path) == "json":
+                workload = load_json(path, workload.name, keep_extra=True)
+            workload = replace(workload, trace=None)  # what really happened is not for a scheduler
             path = folder / f"{workload.name}.json"
             write_workload(path, workload)
         files.append(path)
     return files
 
 
-def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
-    """Refuse a field of a log where no file is a log. Raises ConfigError."""
-    if time_field is not None and not any(map(is_swf, paths)):
-        names = ", ".join(map(str, paths))
-        raise ConfigError(
-            f"{names}: not a log in the Standard Workload Format (.swf), so it has no field with the requested time; "
-            "leave out the number of the field",
-            field="time_field",
-        )
-
-
 def _read(path: Path, name: str, selection: Selection, platform: Platform) -> Workload:
     speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
     speed = speeds.pop() if len(speeds) == 1 else None
     try:
-        return selection.read(path, name, keep_source=True, speed=speed)
+        workload = replace(selection, missing="none").read(path, name, keep_source=True, speed=speed)
+        said = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
+        filled = fill_missing(workload, selection.missing, speed=speed)
+        return replace(filled, notes=(*filled.notes, said)) if said else filled
     except ConfigError as error:
         if error.field != "speed":
             raise

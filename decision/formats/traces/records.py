@@ -14,7 +14,7 @@ from .account import Account
 
 NUMBERS = (
     *("submit", "start", "end"),  # seconds since 1970, nan where unknown
-    *("run", "walltime", "suspended"),  # seconds; a walltime is nan where none was requested
+    *("wait", "run", "walltime", "suspended"),  # seconds; a walltime is nan where none was requested
     *("nodes", "cores", "gpus"),  # allocated
     *("memory", "asked_memory"),  # MB in all
 )
@@ -75,6 +75,7 @@ def usable(columns: Columns, account: Account) -> Iterator[Columns]:
         ):
             account.leave_out(reason, lines[good & wrong].tolist())
             good &= ~wrong
+    columns = {"wait": start - submit, **columns}
     if good.all():
         yield columns
     elif good.any():

@@ -254,6 +254,7 @@ def compare(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
     time_field: int | None = None,
     windows: int = 0,
     length: int = 1024,
@@ -277,6 +278,7 @@ def compare(
         jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         windows: random sequences of jobs of each workload; 0 takes all jobs once.
         length: jobs in a window.
@@ -298,6 +300,7 @@ def compare(
         read_workloads,
         run_comparison,
         windows_of,
+        with_record,
     )
     from decision.shipped import find_platform, find_workload
 
@@ -307,7 +310,7 @@ def compare(
         policies=tuple(dict.fromkeys(policies)),
         settings=dict(options or {}),
         energy=energy,
-        selection=_selection(jobs, nodes, walltime, time_field),
+        selection=_selection(jobs, nodes, walltime, time_field, missing_walltime),
         windows=windows,
         length=length,
         draw=draw,
@@ -321,7 +324,8 @@ def compare(
         outcomes = run_comparison(plan, Path(folder or temporary), processes=processes)
     chosen = chosen or default_metrics(outcomes)
     where = windows_of(plan, logs)
-    return ComparisonResult(compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where))
+    comparison = compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where)
+    return ComparisonResult(with_record(plan, logs, comparison))
 
 
 def train(
@@ -425,7 +429,9 @@ def _workloads(given: Workload | Source | Sequence[Workload | Source]) -> list[W
     ]
 
 
-def _selection(jobs: slice | None, nodes: int | None, walltime: "Walltimes", time_field: int | None) -> "Selection":
+def _selection(
+    jobs: slice | None, nodes: int | None, walltime: "Walltimes", time_field: int | None, missing: str = "none"
+) -> "Selection":
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps."""
     from decision.formats.selection import Selection
 
@@ -434,7 +440,7 @@ def _selection(jobs: slice | None, nodes: int | None, walltime: "Walltimes", tim
     if jobs.step not in (None, 1) or min(first, last or 0) < 0:
         wanted = "a range like slice(0, 5000), counted from the first job"
         raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs")
-    return Selection(jobs=(first, last), nodes=nodes, walltime=walltime, time_field=time_field)
+    return Selection(jobs=(first, last), nodes=nodes, walltime=walltime, time_field=time_field, missing=missing)
 
 
 def _several(given: Any) -> Sequence[Any]:

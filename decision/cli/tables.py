@@ -223,6 +223,7 @@ def _print_single_runs(comparison: "PolicyComparison") -> None:
     """The metrics of each policy's one run, by workload."""
     from decision.analysis.comparison import figure
     from decision.analysis.metric_list import METRICS
+    from decision.analysis.recorded import standing_text
 
     values = {(row.workload, row.contender, row.metric): row.score.value for row in comparison.rows}
     workloads, policies, metrics = (list(dict.fromkeys(key[at] for key in values)) for at in range(3))
@@ -232,8 +233,11 @@ def _print_single_runs(comparison: "PolicyComparison") -> None:
             shown = metrics[begin : begin + _ACROSS]
             table = policy_table([f"{name}\n{METRICS[name].unit}" for name in shown])
             for policy in policies:
-                table.add_row(policy, *(figure(values[workload, policy, name]) for name in shown))
+                own = (values.get((workload, policy, name)) for name in shown)
+                table.add_row(policy, *("-" if value is None else figure(value) for value in own))
             stdout().print(table)
+    for found in comparison.recorded:
+        say(standing_text(found))
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:

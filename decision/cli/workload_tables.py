@@ -144,7 +144,7 @@ def print_converted(converted: "Converted", missing: str, as_json: bool) -> None
     print_dropped([converted.workload])
     if missing and (said := missing_text(converted.source, missing)):
         note(f"{converted.source.path}: {said}")
-    if (reading := converted.source.reading) is not None and reading.format != "json":
+    if (reading := converted.source.reading) is not None and reading.format not in ("json", "swf", "oar"):
         note(f"{converted.source.path}: {reading.format}, {_hosts_text(converted.source)}")
     if as_json:
         files = [

@@ -74,7 +74,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
 _LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
-_AS_LOG = "let its name end in .swf where a log is read"
+_AS_LOG = "read it as one (load_workload)"
 Stamp = tuple[int, ...]
 
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns

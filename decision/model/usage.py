@@ -87,7 +87,7 @@ def fitted(jobs: Recorded, use: Use, machine: float, closed: Use | None = None) 
     edges = np.flatnonzero(np.diff(jobs.size[order])) + 1
     for rows in np.split(order, edges):
         total += _fitting(begin[rows], end[rows], fits >= jobs.size[rows[0]], use.time)
-    return min(1.0, total / waiting)
+    return float(min(1.0, total / waiting))
 
 
 def _fitting(begin: Floats, end: Floats, fits: np.ndarray, time: Floats) -> float:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
+from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
 from decision.formats.files import write_files
@@ -86,8 +87,13 @@ def contenders(plan: ComparisonPlan) -> list[Contender]:
     """The policies of a plan; where their worth is asked for, with their twins."""
     every = [Contender(policy, policy, plan.settings) for policy in plan.policies]
     if plan.worth:
-        every += [twin for policy in plan.policies for twin in twins(plan, policy)]
+        every += [twin for policy in _simulated(plan) for twin in twins(plan, policy)]
     return list({each.name: each for each in every}.values())
+
+
+def _simulated(plan: ComparisonPlan) -> list[str]:
+    """The policies that are simulated."""
+    return [policy for policy in plan.policies if policy != RECORDED]
 
 
 def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
@@ -112,6 +118,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float
     name: str  # of the contender
     perfect: bool
+    near_record: bool  # whether it is compared with what really happened
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
 
     def definition(self) -> dict[str, Any]:
@@ -127,12 +134,17 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "perfect": self.perfect,
             "digests": self.digests,
             **({} if self.midnight is None else {"midnight": self.midnight}),
+            **({"near_record": True} if self.near_record else {}),
         }
 
 
 def read_workloads(plan: ComparisonPlan) -> list[Workload]:
     """The workloads, whole. Raises InputError, or ConfigError if the platform cannot be used."""
-    return [_read(plan, workload).workloads[0] for workload in plan.workloads]
+    workloads = [_read(plan, workload).workloads[0] for workload in plan.workloads]
+    if RECORDED in plan.policies:
+        for workload in workloads:
+            recorded_jobs(workload)
+    return workloads
 
 
 def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command: str = "") -> dict[str, str]:
@@ -258,6 +270,7 @@ def _run(
         timeout=plan.timeout,
         name=each.name,
         perfect=each.perfect,
+        near_record=RECORDED in plan.policies,
         digests=tuple(map(digest_of, files)),
     )
 
@@ -361,14 +374,28 @@ def perform_run(run: ComparedRun) -> Result:
     """
     try:
         case = inputs_of(run)
-        record = _run_batsim(case, run) if run.batsim else simulate_inputs(case, run.choice, engine=run.engine)
+        in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
+        record = _run_batsim(case, run) if in_batsim else simulate_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
         error.args = (f"{_name(run)}: {error}",)
         raise
     users = {job.id: job.user for job in case.workloads[0].jobs}
     begin = None if run.midnight is None else DAY_LEAD
     metrics = measure_run(record, case.platform, users, _recorded(case), begin)
-    return {name: value for name, value in metrics.items() if not math.isnan(value)}
+    near = agreement(record, case.workloads[0]) if run.near_record and run.choice.policy != RECORDED else {}
+    return {name: value for name, value in (metrics | near).items() if not math.isnan(value)}
+
+
+def with_record(plan: ComparisonPlan, workloads: Sequence[Workload], comparison: PolicyComparison) -> PolicyComparison:
+    """The comparison with how far what really happened can be compared, where it stands among the policies."""
+    if RECORDED not in plan.policies:
+        return comparison
+    found = []
+    for path, workload in zip(plan.workloads, workloads, strict=True):
+        name = _workload_name(plan, path)
+        runs = [(run.contender, run.metrics) for run in comparison.outcomes if run.workload == name]
+        found.append(standing(workload, name, runs))
+    return replace(comparison, recorded=found)
 
 
 def _recorded(case: LoadedInputs) -> Mapping[str, float]:
@@ -457,7 +484,7 @@ def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> 
     rows = []
     metrics = dict.fromkeys(row.metric for row in comparison.rows)
     for workload in dict.fromkeys(run.workload for run in comparison.outcomes):
-        for policy in plan.policies:
+        for policy in _simulated(plan):
             plain, perfect = twins(plan, policy)
             for engine in plan.engines:
                 three = [found[workload, contender(plan, name, engine)] for name in (plain.name, policy, perfect.name)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from decision.analysis.recorded import RECORDED
 from decision.batsim.roles import Responder, Simulator
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.server import advance
@@ -62,6 +63,8 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
     Raises:
         ConfigError: if the policy is unknown.
     """
+    if policy == RECORDED:
+        return []
     if find_agent(policy, settings) is not None:
         return [advance]
     entry = getattr(innermost(find_policy(policy, settings)), "entry", None)

@@ -36,6 +36,7 @@ from .workload_make import (
     predicted_runtimes_command,
     topology_command,
 )
+from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
 from .workload_supply import supply_command
 
 if TYPE_CHECKING:
@@ -193,6 +194,10 @@ def predict_command(
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, convert and describe workloads.")
 add_command(app, "convert", convert_command)
 add_command(app, "audit", audit_command)
+add_command(app, "clean", clean_command)
+add_command(app, "outages", outages_command)
+add_command(app, "fetch", fetch_command)
+add_command(app, "sacct", sacct_command)
 add_command(app, "from-swf", from_swf_command)
 add_command(app, "from-oar", from_oar_command)
 add_command(app, "from-json", from_json_command)

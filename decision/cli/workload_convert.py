@@ -98,11 +98,40 @@ Estimates = Annotated[
     ),
 ]
 EstimatesSeed = Annotated[
-    int, typer.Option("--seed", help="Random seed of --estimates tsafrir.", min=0, rich_help_panel=_TIMES)
+    int,
+    typer.Option("--seed", help="Random seed of models of walltimes and of --by users.", min=0, rich_help_panel=_TIMES),
 ]
 Load = Annotated[
     float | None,
     typer.Option("--load", help="Scale arrival times to this offered load.", metavar="SHARE", rich_help_panel=_TIMES),
+]
+LoadBy = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        help="How --load is reached: arrivals (times are stretched) or users (whole users are drawn, moved by weeks).",
+        metavar="arrivals|users",
+        rich_help_panel=_TIMES,
+    ),
+]
+ScaleSizes = Annotated[
+    int | None,
+    typer.Option(
+        "--scale-sizes",
+        help="Scale sizes to a machine of N hosts, rounded, at least 1.",
+        min=1,
+        metavar="N",
+        rich_help_panel=_JOBS,
+    ),
+]
+WithoutJobs = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        help="Leave out the jobs that a filter of the archive's language names.",
+        metavar="FILTER",
+        rich_help_panel=_JOBS,
+    ),
 ]
 Shift = Annotated[
     bool,
@@ -219,6 +248,9 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
         estimates: Estimates = None,
         seed: EstimatesSeed = 0,
         load: Load = None,
+        load_by: LoadBy = "arrivals",
+        scale_sizes: ScaleSizes = None,
+        without: WithoutJobs = None,
         shift: Shift = False,
         profile: Profile = None,
         speed: SpeedOption = None,
@@ -226,6 +258,8 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
         bandwidth: LinkRate = None,
         as_json: JsonOption = False,
     ) -> None:
+        from msgspec.structs import replace
+
         from decision.formats.traces.read import TraceOptions
         from decision.runs.conversion import Conversion, convert
 
@@ -243,7 +277,13 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
                 columns=columns,
                 time_field=time_field,
             ),
-            filters=_read_filters(jobs, begin, end, nodes, walltime, load, shift, speed),
+            filters=replace(
+                _read_filters(jobs, begin, end, nodes, walltime, load, shift, speed),
+                load_by=load_by,
+                scale_sizes=scale_sizes,
+                without=without or "",
+                seed=seed,
+            ),
             missing=missing,
             tasks=_read_tasks(profile, speed, comm_ratio, bandwidth),
             estimates=estimates,

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision import __version__
+from decision.analysis.outages import Outage
 from decision.estimates import apply_estimates
 from decision.estimates.history import with_estimates
 from decision.estimates.missing import fill_missing
@@ -106,6 +107,50 @@ def convert(conversion: Conversion) -> Converted:
     written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
     return Converted(source=source, workload=workload, files=written)
+
+
+def write_cleaned(workload: Workload, without: str, source: Path, target: Path, speed: float | None = None) -> Workload:
+    """Write a log without the jobs that a filter names, with the filter in its header as the archive has it.
+
+    Args:
+        workload: as it was read.
+        without: the filter; see `decision.model.filters`.
+        source: the workload's file.
+        target: the file; a log if its name ends in .swf, else Batsim's JSON.
+        speed: flop/s of the hosts, where jobs compute.
+
+    Raises:
+        ConfigError: if the filter is none, or the file is the source or cannot be written.
+        InputError: if no job is left.
+    """
+    if target.resolve() == source.resolve():
+        raise ConfigError(f"{target}: is the source itself; choose another output file", field="target")
+    left = reshape(workload, Filters(without=without))
+    removed = len(workload.jobs) - len(left.jobs)
+    said = [
+        "THIS IS A CLEANED VERSION OF THE LOG!",
+        f"The filter used to produce it was {without} ({removed} jobs removed)",
+        f"From {source.name} (sha256 {_sha256(source)}) by decision {__version__}",
+    ]
+    left = replace(left, description="\n".join([*said, workload.description]).strip())
+    to_swf = target.suffix.lower() == ".swf"
+    write_files({target: swf_lines(left, runtimes(left, speed)) if to_swf else workload_lines(left)})
+    return left
+
+
+def write_outages(target: Path, outages: Sequence[Outage], hosts: int) -> None:
+    """Write outages as Batsim's external events, which close all hosts and open them again.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    everyone = f"0-{hosts - 1}" if hosts > 1 else "0"
+    events = [
+        {"type": kind, "resources": everyone, "timestamp": time}
+        for outage in outages
+        for kind, time in (("machine_unavailable", outage.begin), ("machine_available", outage.end))
+    ]
+    write_files({target: [msgspec.json.encode(event) + b"\n" for event in events]})
 
 
 def _reshaped(workload: Workload, conversion: Conversion) -> Workload:

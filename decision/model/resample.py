@@ -1,6 +1,7 @@
 """Workloads for another machine or at another load: sizes scaled, and users drawn again by whole weeks."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from .columns import JobColumns, columns_of, labelled
 from .dates import DAY
 from .demand import Floats, offered_load, runtimes, sizes, submit_times
 from .errors import ConfigError
-from .workload import Workload
+from .workload import Job, Workload
 
 _WEEK = 7.0 * DAY
 _MOST_USERS = 100  # times those that there are
@@ -23,14 +24,16 @@ def at_sizes(workload: Workload, hosts: int) -> Workload:
         raise ConfigError(f"scale_sizes: must be at least 1; found {hosts}", field="scale_sizes")
     before = sizes(workload)
     after = np.clip(np.floor(before * (hosts / workload.nb_res) + 0.5), 1, hosts).astype(np.int32)
-    said = (
-        f"sizes scaled from {workload.nb_res:,} to {hosts:,} hosts: powers of two {powers(before)}, now {powers(after)}"
-    )
-    jobs = columns_of(workload.jobs) if not isinstance(workload.jobs, JobColumns) else workload.jobs
+    shares = f"powers of two were {powers(before)} of the sizes, and are {powers(after)}"
+    said = f"sizes scaled from {workload.nb_res:,} to {hosts:,} hosts: {shares}"
+    jobs: Sequence[Job]
+    if isinstance(workload.jobs, JobColumns):
+        jobs = workload.jobs.replaced(size=after, source=None)
+    else:
+        pairs = zip(workload.jobs, after.tolist(), strict=True)
+        jobs = tuple(replace(job, size=size, source=None) for job, size in pairs)
     trace = None if workload.trace is None else workload.trace.without_times()
-    return replace(
-        workload, jobs=jobs.replaced(size=after, source=None), nb_res=hosts, trace=trace, notes=(*workload.notes, said)
-    )
+    return replace(workload, jobs=jobs, nb_res=hosts, trace=trace, notes=(*workload.notes, said))
 
 
 def powers(size: NDArray[Any]) -> str:

@@ -20,7 +20,7 @@ _DIGITS = 6  # decimals of a start that is made of a submission and a wait
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """What happened to jobs, and what they asked for, by job id. Columns of length n.
 
-    `recorded` may have ``size`` (hosts allocated), ``state``, ``nodes``, ``memory`` (KB a processor), ``cpu_time`` and
+    `recorded` may have ``size`` (hosts allocated), ``state``, ``nodes``, ``memory`` (KB a host), ``cpu_time`` and
     ``suspended`` (s), ``gpus``, ``fields`` (of SWF, those after the 18th); `request` ``size``, ``walltime``,
     ``memory``, ``partition``, ``account``, ``qos``, ``gpus``, ``dependency`` and ``think_time`` (s).
     """

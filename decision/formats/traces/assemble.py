@@ -308,17 +308,18 @@ def _count_lost(table: Table, account: Account, unit: str) -> None:
 
 def _trace(table: Table, ids: Sequence[str]) -> Trace:
     number, text = table.numbers, table.texts
+    each = 1024.0 / number["size"]  # KB of a host, where records say MB in all
     recorded: dict[str, Field] = {
         "size": number["size"],
         "state": text["state"],
         "nodes": text["node_list"],
-        "memory": number["memory"],
+        "memory": np.round(number["memory"] * each),
         "gpus": number["gpus"],
         "cores": number["cores"],
         "suspended": number["suspended"],
     }
     request: dict[str, Field] = {
-        "memory": number["asked_memory"],
+        "memory": np.round(number["asked_memory"] * each),
         "partition": text["partition"],
         "account": text["account"],
         "group": text["group"],

@@ -86,7 +86,9 @@ def test_the_first_lines_of_each_reason_are_named(tmp_path: Path) -> None:
     assert dropped_text(workload) == reasons
 
 
-@pytest.mark.parametrize(("missing", "walltimes"), [("none", [90, math.inf]), ("runtime", [90, 60]), ("longest", [90, 90])])
+@pytest.mark.parametrize(
+    ("missing", "walltimes"), [("none", [90, math.inf]), ("runtime", [90, 60]), ("longest", [90, 90])]
+)
 def test_what_takes_the_place_of_a_request_is_asked_for(tmp_path: Path, missing: str, walltimes: list[float]) -> None:
     workload = load(tmp_path, line(1, time=90), line(2), missing_walltime=missing)
     assert [job.walltime for job in workload.jobs] == walltimes

@@ -40,9 +40,7 @@ def test_the_seed_chooses_modal_estimates(log: Path) -> None:
 
 def test_the_offered_load_is_of_jobs_that_run_to_their_end(log: Path) -> None:
     filters = Filters(load=0.7)
-    done = convert(
-        Conversion(sources=(log,), target=log.with_suffix(".json"), filters=filters, estimates="factor:2")
-    )
+    done = convert(Conversion(sources=(log,), target=log.with_suffix(".json"), filters=filters, estimates="factor:2"))
     assert done.files[0].load == pytest.approx(0.7)
 
 

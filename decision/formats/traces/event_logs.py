@@ -176,6 +176,8 @@ def _lsf(line: str) -> "Entry | str | None":
     hosts = _lsf_hosts(fields[at + 1 : at + 1 + count])
     status = int(fields[at + 1 + count])
     usage = at + 1 + count + 4
+    if len(fields) < usage + _LSF_RUSAGE + 2:
+        return "malformed"
     for number in fields[usage : usage + _LSF_RUSAGE]:
         float(number)
     index = fields[usage + 25] if len(fields) > usage + 25 else "0"

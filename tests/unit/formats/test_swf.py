@@ -99,7 +99,7 @@ def test_what_takes_the_place_of_a_request_is_asked_for(tmp_path: Path, missing:
     [
         "1 5 30 60 2 -1 700 2 90 -1 5 ann physics -1 batch -1 -1 -1 3,4 q n:ppn",
         "1;5;30;60;2;-1;700;2;90;-1;5;ann;physics;-1;batch;-1;-1;-1;3,4;q;n:ppn",
-        "1 ; 5 ; 30 ; 60 ; 2 ; -1 ; 700 ; 2 ; 90 ; -1 ; 5 ; ann ; physics ; -1 ; batch ; -1 ; -1 ; -1 ; 3,4 ; q ; n:ppn",
+        "1 ;5 ;30 ;60 ;2 ; -1 ; 700 ; 2 ; 90 ; -1 ; 5 ; ann ; physics ; -1 ; batch ; -1 ; -1 ; -1 ; 3,4 ; q ; n:ppn",
         "1\t5\t30\t60\t2\t-1\t700\t2\t90\t-1\t5\tann\tphysics\t-1\tbatch\t-1\t-1\t-1\t3,4\tq\tn:ppn",
     ],
     ids=["blanks", "semicolons", "both", "tabs"],

@@ -59,7 +59,7 @@ def _of_lines(lines: list[str]) -> str:
     for line in said:
         if found := _of_line(line, comments):
             return found
-    return "table" if _is_table(said) else ""
+    return "csv" if _is_table(said) else ""
 
 
 def _of_line(line: str, comments: set[str]) -> str:

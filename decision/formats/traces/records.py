@@ -68,9 +68,10 @@ def usable(columns: Columns, account: Account) -> Iterator[Columns]:
     size = np.fmax(_column(columns, "nodes", lines), _column(columns, "cores", lines))
     with np.errstate(invalid="ignore"):
         for reason, wrong in (
+            ("no_time", np.isnan(submit)),
             ("never_started", np.isnan(start)),
             ("not_ended", np.isnan(end)),
-            ("no_time", ~(run > 0) | np.isnan(submit)),
+            ("no_time", ~(run > 0)),
             ("no_size", ~(np.fmax(size, _column(columns, "gpus", lines)) >= 1)),
         ):
             account.leave_out(reason, lines[good & wrong].tolist())

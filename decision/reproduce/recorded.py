@@ -26,8 +26,8 @@ _COLUMNS = (
 )
 _NOTES = (
     f"{RECORDED}: what the log says; EASY: FCFS with EASY backfilling on the same jobs, the machine as in the log. "
-    "rank: correlation of the waits' ranks (Spearman). fitted: share of all waiting during which the schedule left enough "
-    "hosts free for the waiting job. over: share of the time with more than the machine in use. Where fitted of the "
+    "rank: correlation of the waits' ranks (Spearman). fitted: share of all waiting during which the schedule left "
+    "enough hosts free for the waiting job. over: share of the time with more than the machine in use. Where fitted of the "
     "record is high, the simulation leaves out what made jobs wait beside free hosts, and says nothing of the policy."
 )
 
@@ -51,7 +51,7 @@ def reproduce_recorded(
         progress(done, len(logs))
         rows.append(_row(path, missing))
     progress(len(logs), len(logs))
-    return Findings([ResultTable("Recorded schedules and EASY's", _COLUMNS, rows)], _NOTES)
+    return Findings((ResultTable("Recorded schedules and EASY's", _COLUMNS, rows),), _NOTES)
 
 
 def _row(path: Path, missing: str) -> tuple[str, ...]:

@@ -79,7 +79,6 @@ def simulate_workloads(
     began = time.perf_counter()
     if has_supply(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    workloads = [replace(workload, trace=None) for workload in workloads]  # nobody who decides can read it
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     misfits = _check_jobs(platform, workloads, chosen)

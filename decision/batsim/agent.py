@@ -13,11 +13,12 @@ import numpy as np
 from msgspec.structs import astuple
 
 from decision.engine.constants import DECIMALS
+from decision.engine.refusals import deadlock
 from decision.entry import Entry
 from decision.formats.events import read_forecast
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
 from decision.model.demand import read_estimate, read_worth, told
-from decision.model.errors import ConfigError, RemoteProtocolError
+from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState, PredictionTable
@@ -201,6 +202,12 @@ class Agent:
             self._end_registration(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
 
+    def deadlock(self) -> DecisionError:
+        """The error of a simulation that cannot go on: what waits, and whether for want of power."""
+        state = self._state
+        waiting = [self._names[job] for job in state.queue[: state.count[N_QUEUED]].tolist()]
+        return deadlock(self.now, waiting, self._registers, nb_hosts(state) - int(state.supply[0]))
+
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
@@ -226,7 +233,7 @@ class Agent:
 
     def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
         settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
-        check_config(self._policy.name, suspends, settings.expects_supply, config)
+        check_config(self._policy.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
         self._registers = self._dynamic and (
             suspends or (settings.suspends_beyond and config.forward_unknown_events) or not self._is_compiled()

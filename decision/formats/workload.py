@@ -51,11 +51,16 @@ def load_workload(
     Raises:
         InputError: if the file cannot be used, no workload of that name is shipped, or no job is left.
         ConfigError: if an option is out of range, or a run time is needed and not known.
+
+    Examples:
+        >>> import decision as d
+        >>> [job.size for job in d.load_workload("toy", jobs=slice(0, 2)).jobs]
+        [3, 4]
     """
     path = find_workload(source)
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
     changes = walltime != "requested" or missing_walltime != "none"  # a job's source says another walltime
-    if time_field is not None:
+    if time_field is not None and recognise(path) == "swf":
         options = replace(options, time_field=time_field)
     options = replace(options, machine=nodes or options.machine)
     workload = read_workload([path], name, options, keep_source and changes, keep_source)

@@ -27,8 +27,9 @@ _COLUMNS = (
 _NOTES = (
     f"{RECORDED}: what the log says; EASY: FCFS with EASY backfilling on the same jobs, the machine as in the log. "
     "rank: correlation of the waits' ranks (Spearman). fitted: share of all waiting during which the schedule left "
-    "enough hosts free for the waiting job. over: share of the time with more than the machine in use. Where fitted of the "
-    "record is high, the simulation leaves out what made jobs wait beside free hosts, and says nothing of the policy."
+    "enough hosts free for the waiting job. over: share of the time with more than the machine in use. Where fitted "
+    "of the record is high, the simulation leaves out what made jobs wait beside free hosts, and says nothing of the "
+    "policy."
 )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -57,12 +57,14 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, str] = {}
     seed: int = 0
     decide_limit: float = 0.0  # seconds that a policy in Python may take for a decision; 0 means no limit
+    own: Any = None  # the policy itself, where the user gave an object
 
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
+    check_time_field(inputs.workloads, inputs.selection.time_field)
     platform = load_platform(inputs.platform, energy=inputs.energy)
-    workloads = [_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
+    workloads = [read_workload(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
@@ -98,11 +100,30 @@ def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
     return files
 
 
-def _read(path: Path, name: str, selection: Selection, platform: Platform) -> Workload:
+def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
+    """Refuse a field of a log where no file is a log. Raises ConfigError."""
+    if time_field is not None and not any(recognise(path) == "swf" for path in paths):
+        names = ", ".join(map(str, paths)) or "the workload"
+        raise ConfigError(
+            f"{names}: not a log in the Standard Workload Format, so it has no field with the requested time; "
+            "leave out the number of the field",
+            field="time_field",
+        )
+
+
+def read_workload(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:
+    """The selected jobs of a file, or of a workload that keeps its name.
+
+    Raises:
+        InputError: if the file cannot be used, or no job is left.
+        ConfigError: if run times are needed and not known.
+    """
     speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
     speed = speeds.pop() if len(speeds) == 1 else None
     try:
-        workload = replace(selection, missing="none").read(path, name, keep_source=True, speed=speed)
+        if isinstance(source, Workload):
+            return selection.of(source, speed=speed)
+        workload = replace(selection, missing="none").read(source, name, keep_source=True, speed=speed)
         said = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
         filled = fill_missing(workload, selection.missing, speed=speed)
         return replace(filled, notes=(*filled.notes, said)) if said else filled
@@ -110,7 +131,8 @@ def _read(path: Path, name: str, selection: Selection, platform: Platform) -> Wo
         if error.field != "speed":
             raise
         reason = f"run times are not known before: jobs compute, and the hosts of {platform.path} differ in speed"
-        raise ConfigError(f"{path}: {reason}; take the requested walltimes", field="walltime") from None
+        where = source.path or "the workload" if isinstance(source, Workload) else source
+        raise ConfigError(f"{where}: {reason}; take the requested walltimes", field="walltime") from None
 
 
 def policy_file(policy: str) -> Path | None:

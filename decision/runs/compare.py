@@ -422,7 +422,7 @@ def _fastest(case: LoadedInputs) -> float:
 def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
     with tempfile.TemporaryDirectory(prefix="decision-") as folder:
         path = Path(folder) / "workload.json"
-        write_workload(path, case.workloads[0])
+        write_workload(path, replace(case.workloads[0], trace=None))  # what really happened is not for a scheduler
         written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
         batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
         run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)

@@ -168,7 +168,8 @@ class _Log:
         for part, block in enumerate(read_blocks(self._path, _LONGEST_LINE)):
             text = block if part else block.removeprefix(codecs.BOM_UTF8)
             _check_text(text, newlines, self._path)
-            self.header = {**read_header(text), **self.header}
+            if b";" in text or b"#" in text:
+                self.header = {**read_header(text), **self.header}
             lines = text.splitlines()
             table, rest, numbers, malformed = self._parse(lines, count)
             usable = np.ones(len(table), bool)

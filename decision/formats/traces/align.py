@@ -101,8 +101,15 @@ class Aligner:
         """Whether these can be the fields of a record's first line: some texts have several lines."""
         if len(parts) < self._least:
             return False
-        until = next((at for at, field in enumerate(self._fields) if field.free), len(self._fields))
-        return all(field.fits(part) for part, field in zip(parts[:until], self._fields, strict=False))
+        reached = {0}  # parts that the columns so far may have taken
+        for field in self._fields[: self._least - 1]:
+            if field.free:
+                reached = set(range(min(reached) + 1, len(parts) + 1))
+            else:
+                reached = {at + 1 for at in reached if at < len(parts) and field.fits(parts[at])}
+            if not reached:
+                return False
+        return True
 
     def place(self, parts: Sequence[str]) -> list[str] | None:
         """The fields of a record; None where there is no way, or more than one that is read differently."""

@@ -46,6 +46,7 @@ Texts = Mapping[str, Sequence[str]]  # columns by name, in small letters
 
 _NEEDED = (("jobid", "jobidraw"), ("submit",), ("start",))
 _CONTINUED = 200  # lines that a record may have
+_LINE_DELIMITERS = 4  # that a line of a text has at most, where it is not a record that does not fit
 _DELIMITERS = "|,;\t\x1f\x01^"
 _JOB = re.compile(r"\d+([_+](\d+|\[.*\]))?")
 _NO_LIMIT = frozenset(("UNLIMITED", "Partition_Limit", "", "INVALID"))
@@ -191,7 +192,8 @@ class _Table:
 
     def _begins(self, line: str) -> bool:
         parts = line.split(self._delimiter)
-        return len(parts) == len(self._names) or self._aligner.begins(parts)
+        most = max(len(self._names) // 2, len(self._names) - self._names.index("submitline") + _LINE_DELIMITERS)
+        return len(parts) == len(self._names) or len(parts) > most or self._aligner.begins(parts)
 
     def _odd(self, rows: "_Rows", first: int, lines: list[str], at: int, end: int) -> None:
         """Read lines that are no record of one line: the rest of the one before, or one with delimiters in a text."""

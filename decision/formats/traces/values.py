@@ -3,6 +3,7 @@
 import datetime
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -142,8 +143,10 @@ class Clock:
         bad = np.zeros(len(texts), bool)
         others = [at for at, text in enumerate(plain) if text == "NaT" and texts[at] not in _UNKNOWN_TIMES]
         try:
-            local = np.array(plain, "datetime64[s]")
-        except ValueError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of a text of that length that names a zone
+                local = np.array(plain, "datetime64[s]")
+        except (ValueError, UserWarning):
             others = [at for at, text in enumerate(texts) if text not in _UNKNOWN_TIMES]
             local = np.full(len(texts), np.datetime64("NaT"), "datetime64[s]")
         seconds = np.where(np.isnat(local), np.nan, local.astype(np.int64).astype(np.float64))

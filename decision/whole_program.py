@@ -32,7 +32,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
+from numba.extending import overload
+from numba.np import arrayobj
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 
@@ -65,8 +68,10 @@ class Store(Protocol):
         """What is kept for arguments of these types, or else what `make` makes."""
 
 
-class Kernel(CPUDispatcher):
+class Kernel:
     """A function that is compiled as part of the roots that reach it, and as a root itself where Python calls it.
+
+    What numba knows of it is made when it is first needed: a process makes hundreds of kernels, and calls a few.
 
     Args:
         function: to be compiled.
@@ -75,12 +80,40 @@ class Kernel(CPUDispatcher):
     """
 
     def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self._given = function, (store, options)
+
+    @functools.cached_property
+    def _dispatcher(self) -> "_Dispatcher":
+        return _Dispatcher(self.py_func, *self._given)
+
+    @property
+    def _numba_type_(self) -> types.Type:
+        return types.Dispatcher(self._dispatcher)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._dispatcher(*args)
+
+    @property
+    def signatures(self) -> list[tuple[types.Type, ...]]:
+        """The types of arguments of each root that it has in this process."""
+        return [args for _, args in self._dispatcher.roots]
+
+    def address(self, args: tuple[types.Type, ...], result: types.Type) -> int:
+        """Where kernels call the function; the code lives as long as the kernel."""
+        return self._dispatcher.root(args, result, for_python=False).address
+
+
+class _Dispatcher(CPUDispatcher):
+    """Numba's part of a kernel."""
+
+    def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
         plain = not any(isinstance(constant, CodeType) for constant in function.__code__.co_consts)
         pipeline = _Plain if plain else Compiler
         super().__init__(function, None, {"nopython": True, "boundscheck": None, **options}, pipeline)
         self._store = store
         self._parts: dict[tuple[types.Type, ...], CompileResult] = {}
-        self._roots: dict[tuple[bool, tuple[types.Type, ...]], Root] = {}
+        self.roots: dict[tuple[bool, tuple[types.Type, ...]], Root] = {}
 
     # --- As a part of others ------------------------------------------------------------------------------------
 
@@ -112,27 +145,26 @@ class Kernel(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """The function for Python, for arguments of these types (numba asks)."""
         args = tuple(normalize_signature(sig)[0])
-        known = (True, args) in self._roots
-        root = self._root(args, None, for_python=True)
+        known = (True, args) in self.roots
+        root = self.root(args, None, for_python=True)
         if not known:
             self._insert([each._code for each in args], root.entry_point, False)
         return root.entry_point
 
-    def address(self, args: tuple[types.Type, ...], result: types.Type) -> int:
-        """Where kernels call the function; the code lives as long as the kernel."""
-        return self._root(args, result, for_python=False).address
-
-    def _root(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Root:
+    def root(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Root:
+        """The machine code for these types, from the store or compiled now."""
         with global_compiler_lock:
-            if (for_python, args) not in self._roots:
-                self.targetctx.refresh()
+            if (for_python, args) not in self.roots:
+                rtsys.initialize(self.targetctx)  # all that machine code from disk needs
                 machine = self._store.find(args, lambda: self._compiled(args, result, for_python))
-                self._roots[for_python, args] = self._loaded(machine)
-            return self._roots[for_python, args]
+                self.roots[for_python, args] = self._loaded(machine)
+            return self.roots[for_python, args]
 
     def _compiled(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Machine:
         with _no_garbage():
-            part, context = self._part(args, result), self.targetctx
+            context = self.targetctx
+            context.refresh()
+            part = self._part(args, result)
             fndesc, codegen = part.fndesc, context.codegen()
             library = _Library(codegen, fndesc.qualname)
             if for_python:
@@ -285,18 +317,35 @@ def _parts_only(context: Any) -> Iterator[None]:
         (typing_context, "resolve_function_type", resolve),
         (Flags, "__eq__", _are_same_flags),  # numba's way, as dictionaries of all options, takes a tenth of the time
         (Flags, "__hash__", _hash_of_flags),
+        (arrayobj, "raise_with_shape_context", _refuse_shape),  # its text with both shapes compiles for a second
     )
+    before = [vars(owner).get(name) for owner, name, _ in changed]
     for owner, name, value in changed:
         setattr(owner, name, value)
     try:
         yield
     finally:
-        for owner, name, _ in changed:
-            delattr(owner, name)
+        for (owner, name, _), value in zip(changed, before, strict=True):
+            if value is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
     """In place of what makes wrappers."""
+
+
+def _refuse_shape(src_shapes: Any, index_shape: Any) -> None:
+    """What kernels raise where an array is assigned to a slice of another shape."""
+
+
+@overload(_refuse_shape)
+def _refuse_shape_compiled(src_shapes: Any, index_shape: Any) -> Callable[..., None]:
+    def refuse(src_shapes: Any, index_shape: Any) -> None:
+        raise ValueError("cannot assign slice from input of different size")
+
+    return refuse
 
 
 def _are_same_flags(some: Flags, other: object) -> bool:

@@ -17,6 +17,7 @@ from decision.engine.refusals import deadlock
 from decision.entry import Entry
 from decision.formats.events import read_forecast
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
+from decision.jit import compile_ahead
 from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_intervals, parse_hosts
@@ -176,11 +177,14 @@ class Agent:
 
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""
-        for entry in (kernels.job_arrives, kernels.job_ends, kernels.ask_now, kernels.carry_out):
-            _ = entry.from_python
+        asked = kernels.job_arrives, kernels.job_ends, kernels.carry_out, kernels.ask_now
         policy = getattr(innermost(self._policy), "entry", None)
-        if isinstance(policy, Entry):
-            _ = policy.address
+        compiled = [policy] if isinstance(policy, Entry) else []
+        compile_ahead(*compiled, *asked)
+        for entry in compiled:
+            _ = entry.address
+        for entry in asked:
+            _ = entry.from_python
 
     def handle(self, question: bytes) -> bytes:
         """The reply to one of Batsim's messages.

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
+from decision.model.arguments import whole
 from decision.model.demand import walltimes
 from decision.model.errors import ConfigError
 from decision.model.reshape import Filters, Walltimes, at_most, reshape
@@ -57,6 +58,9 @@ def load_workload(
         >>> [job.size for job in d.load_workload("toy", jobs=slice(0, 2)).jobs]
         [3, 4]
     """
+    if jobs is not None and not isinstance(jobs, slice):
+        raise ConfigError(f"jobs: must be a range like slice(0, 5000); found {jobs!r}", field="jobs")
+    nodes = None if nodes is None else whole("nodes", nodes, 1)
     path = find_workload(source)
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
     changes = walltime != "requested" or missing_walltime != "none"  # a job's source says another walltime

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 
 REASONS = {
     "step": "steps of jobs",
@@ -46,8 +45,3 @@ class Account(msgspec.Struct):
         """Count jobs of which something cannot be said."""
         if jobs:
             self.lost[what] = self.lost.get(what, 0) + int(jobs)
-
-    def keep(self, good: np.ndarray, lines: np.ndarray, reason: str) -> np.ndarray:
-        """Leave out the records where `good` (n,) is false; the mask itself."""
-        self.leave_out(reason, lines[~good].tolist())
-        return good

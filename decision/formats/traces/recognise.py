@@ -67,9 +67,7 @@ def _of_line(line: str, comments: set[str]) -> str:
         return "lsf"
     if PBS_LINE.fullmatch(line.strip()):
         return "pbs"
-    if (delimiter := is_header(line)) and "submit" in line.lower() and "elapsed" in line.lower() + delimiter:
-        return "sacct"
-    if is_header(line) == "|" or is_headerless(line):
+    if is_header(line) or is_headerless(line):
         return "sacct"
     if sge_fields(line) is not None:
         return "sge"

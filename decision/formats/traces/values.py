@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from decision.model.errors import ConfigError
 from decision.model.record import Floats
 
-_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+(?:\.\d+)?)")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtTpP]?)[iI]?([bBwW]?)[nc]?")
 _FACTOR = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _UNKNOWN_TIMES = frozenset(("", "Unknown", "None", "N/A", "NONE"))

@@ -22,7 +22,7 @@ def find_log(name: str) -> KnownLog:
     """The log of this name. Raises ConfigError if none is known."""
     known = KNOWN.get(name.removesuffix(".gz").removesuffix(".swf"))
     if known is None:
-        raise ConfigError(f"{name}: no such log is known{nearest(name, KNOWN)} (decision workload fetch --list)")
+        raise ConfigError(f"{name}: no such log is known{nearest(name, KNOWN)}")
     return known
 
 
@@ -78,7 +78,7 @@ def _content(log: KnownLog, source: str | None) -> tuple[bytes, str]:
             reason = _download(url, path)
             if not reason:
                 return _unpacked(path), url
-    raise InputError(f"{urls[-1]}: cannot be fetched ({reason}); give a copy's folder or URL (--from)")
+    raise InputError(f"{urls[-1]}: cannot be fetched ({reason}); give a copy's folder or URL", field="source")
 
 
 def _unpacked(path: Path) -> bytes:

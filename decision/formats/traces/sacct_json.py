@@ -32,7 +32,7 @@ def read_sacct_json(path: str | os.PathLike[str], account: Account, clock: Clock
         raise InputError(f"{path}: not JSON: {explain_text(error, data)}") from None
     jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, list):
-        raise InputError(f"{path}: the field 'jobs' is missing or no list; is it what sacct --json prints?")
+        raise InputError(f"{path}: the field 'jobs' is missing or no list; is it what sacct prints as JSON?")
     yield from from_entries(((number, _entry(job)) for number, job in enumerate(jobs, 1)), account)
 
 

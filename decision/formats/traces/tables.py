@@ -139,7 +139,7 @@ def read_mapping(path: str | os.PathLike[str]) -> TableMapping:
         said = tomllib.loads(read_bytes(path).decode("utf-8"))
         mapping = msgspec.convert(said, TableMapping)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path}: not a mapping of columns ({error}); see decision workload convert --help") from None
+        raise InputError(f"{path}: not a mapping of columns ({error}); the guide has an example") from None
     if mapping.unit not in _SIZES:
         raise InputError(f"{path}: unit {mapping.unit!r}: must be nodes, cores or gpus")
     for name, unit in (("times", mapping.times), ("spans", mapping.spans or "s"), ("walltimes", mapping.walltimes)):
@@ -156,8 +156,9 @@ def refuse_unknown(path: str | os.PathLike[str], names: Sequence[str]) -> InputE
     listed = ", ".join(names[:100])
     return InputError(
         f"{path}: a table of unknown columns: {listed}\n"
-        f"write which of them say what into a file, and give it with --columns FILE.toml:\n{shown}\n"
-        'unit = "nodes"  # or cores, gpus: what size counts\ntimes = "s"  # or ms, min, iso'
+        f"write which of them say what into a TOML file, and give that as the mapping of columns:\n{shown}\n"
+        'unit = "nodes"  # or cores, gpus: what size counts\ntimes = "s"  # or ms, min, iso',
+        field="columns",
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
-from decision.unpacked import GZIP, STDIN, unpacked
+from decision.unpacked import STDIN, packing, unpacked
 
 _DATA = Path(__file__).parent / "data"
 
@@ -33,10 +33,10 @@ def find_platform(source: str | os.PathLike[str]) -> Path:
 def find_workload(source: str | os.PathLike[str]) -> Path:
     """The file of a workload: of a shipped one if `source` is its name (``taurus_week``); as `find_platform`.
 
-    A compressed log (``.swf.gz``) and standard input (``-``) become files for as long as the process lives.
+    A compressed file (gzip, bzip2, xz) and standard input (``-``) become files for as long as the process lives.
     """
     path = _path("workload", source)
-    if os.fspath(source) == STDIN or path.name.lower().endswith(f".swf{GZIP}"):
+    if os.fspath(source) == STDIN or packing(path):
         return unpacked(path)
     return _find("workload", source)
 

@@ -20,6 +20,7 @@ from decision.model.record import SHORTEST_RUNTIME, Floats
 
 from .blocks import FEW_BLOCKS, Windows, few_blocks
 from .metric_list import METRICS, Metric
+from .recorded import RECORDED, Standing, standing_text
 from .statistics import Estimate, interquartile_mean, probability_of_improvement
 
 ALL = "all"  # the name of the rows over all workloads
@@ -31,7 +32,7 @@ DEFAULT_METRICS = (
 )
 WORTH_METRICS = ("value", "value_share", "violations")  # by default, too, where jobs have values and deadlines
 
-Verdict = Literal["better", "worse", "open", "baseline"]
+Verdict = Literal["better", "worse", "open", "baseline", "not comparable"]
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,12 +65,19 @@ class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     outcomes: list[MeasuredRun]
     setup: dict[str, str] = {}  # how it was run, for people
+    recorded: list[Standing] = []  # of each workload, where what really happened stands beside the policies
 
 
 def default_metrics(outcomes: Sequence[MeasuredRun]) -> list[Metric]:
     """Those that have a value in all runs: where all jobs come at once there are no arrivals."""
     names = (*DEFAULT_METRICS, *WORTH_METRICS)
-    return [METRICS[name] for name in names if all(name in run.metrics for run in outcomes)]
+    simulated = [run for run in outcomes if not is_recorded(run.contender)] or outcomes
+    return [METRICS[name] for name in names if all(name in run.metrics for run in simulated)]
+
+
+def is_recorded(contender: str) -> bool:
+    """Whether a contender is what really happened, and no policy."""
+    return contender.partition(" @")[0] == RECORDED
 
 
 def compare_runs(
@@ -108,6 +116,9 @@ def compare_runs(
     rows = []
     for metric in metrics:
         scores = {name: _scores(outcomes, workloads, name, metric) for name in names}
+        scores = {name: own for name, own in scores.items() if not np.isnan(own).any()}  # as of what has no placement
+        if baseline not in scores:
+            continue
         for at, workload in enumerate(workloads):
             one = {n: s[:, [at]] for n, s in scores.items()}
             rows += _rows(metric, workload, one, baseline, seed, where and where[at : at + 1])
@@ -123,7 +134,7 @@ def _scores(outcomes: Sequence[MeasuredRun], workloads: Sequence[str], name: str
         [outcome.metrics.get(metric.name, math.nan) for outcome in of if outcome.workload == w] for w in workloads
     ]
     scores = np.array(columns).T
-    if np.isnan(scores).any():
+    if np.isnan(scores).any() and not is_recorded(name):
         needs_energy = "energy" in metric.name or metric.name in ("switches", "waste_bound")
         advice = "simulate energy, or choose other metrics" if needs_energy else "choose other metrics"
         raise ConfigError(
@@ -149,9 +160,16 @@ def _rows(
     metric: Metric, workload: str, scores: dict[str, Floats], baseline: str, seed: int, where: list[Windows] | None
 ) -> list[Row]:
     return [
-        _row(metric, workload, name, own, scores[baseline], "baseline" if name == baseline else None, seed, where)
+        _row(metric, workload, name, own, scores[baseline], _given_verdict(name, baseline), seed, where)
         for name, own in scores.items()
     ]
+
+
+def _given_verdict(name: str, baseline: str) -> Verdict | None:
+    """The verdict of a contender whatever its scores are; None where these decide."""
+    if is_recorded(name) or is_recorded(baseline):
+        return "not comparable"
+    return "baseline" if name == baseline else None
 
 
 def _row(
@@ -190,7 +208,7 @@ def _verdict(improvement: Estimate, runs: float) -> Verdict:
     return "better" if improvement.low > 0.5 else "worse"
 
 
-MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": ""}
+MARKS = {"better": "▲", "worse": "▼", "open": "", "baseline": "", "not comparable": ""}
 CONTENTS = "comparison.json"  # what `read_comparison` reads
 
 
@@ -246,7 +264,7 @@ def notes(comparison: PolicyComparison) -> list[str]:
         lines.append(f"{ALL}: scores as multiples of {comparison.baseline}'s IQM on the same workload")
     if runs < LEAST_RUNS:
         lines.append(f"with fewer than {LEAST_RUNS} runs nothing is marked")
-    return lines
+    return [*lines, *map(standing_text, comparison.recorded)]
 
 
 def too_few_blocks(comparison: PolicyComparison) -> str:
@@ -293,8 +311,8 @@ def _line(row: Row) -> str:
 def cells(row: Row) -> list[str]:
     """A row as texts: contender, IQM, probability of improvement, each with its interval if there are runs; mark."""
     chance = row.improvement
-    better = ["baseline", ""]
-    if row.verdict != "baseline":
+    better = [row.verdict, ""]
+    if row.verdict not in ("baseline", "not comparable"):
         better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}" if row.runs > 1 else "-"]
     interval = _interval(row.score) if row.runs > 1 else "-"
     return [row.contender, figure(row.score.value), interval, *better, MARKS[row.verdict]]

@@ -179,7 +179,7 @@ def _of_jobs(
         "job_load": m.mean_job_load(jobs),
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
-        "hops": m.mean(_hops(jobs, platform)) if platform.topology else math.nan,
+        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation) else math.nan,
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "rejected": float(len(submitted.id) - len(jobs.id)),

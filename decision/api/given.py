@@ -20,7 +20,9 @@ _WALLTIMES = ("requested", "runtime", "none")
 OPTIONS = '{"guard": "auto"}'
 
 
-def read_selection(jobs: slice | None, nodes: int | None, walltime: str, time_field: int | None) -> "Selection":
+def read_selection(
+    jobs: slice | None, nodes: int | None, walltime: str, time_field: int | None, missing: str = "none"
+) -> "Selection":
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
     from decision.formats.selection import Selection
 
@@ -30,6 +32,7 @@ def read_selection(jobs: slice | None, nodes: int | None, walltime: str, time_fi
         jobs=(0, None) if jobs is None else _bounds(jobs),
         nodes=None if nodes is None else whole("nodes", nodes, 1),
         walltime=walltime,  # type: ignore[arg-type]  # one of them
+        missing=text("missing_walltime", missing),
         time_field=None if time_field is None else whole("time_field", time_field, 1),
     )
 

@@ -45,6 +45,7 @@ def train(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
     time_field: int | None = None,
     resume: bool = False,
     report: "Callable[[Report], None]" = lambda _: None,
@@ -63,6 +64,7 @@ def train(
         jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         resume: go on from the state in the folder.
         report: called after each iteration.
@@ -97,7 +99,9 @@ def train(
     config = load_config(name, [f"{key}={value}" for key, value in wanted.items()], seed=arguments.whole("seed", seed))
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
-    case = _read_files(platform, workload, (), False, given.read_selection(jobs, nodes, walltime, time_field))
+    case = _read_files(
+        platform, workload, (), False, given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    )
     return train_to_folder(first_log(case), config, output, resume=flag("resume", resume), report=report)
 
 
@@ -113,6 +117,7 @@ def evaluate(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
     time_field: int | None = None,
     seed: int = 0,
 ) -> "DataFrame | list[dict[str, Any]]":
@@ -132,6 +137,7 @@ def evaluate(
         jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         seed: of the episodes' first jobs, and of policies that draw at random.
 
@@ -156,7 +162,10 @@ def evaluate(
     from decision.learn.schedulers import EpisodeComparison
 
     named = given.name_policies(policies)
-    selection, seed = given.read_selection(jobs, nodes, walltime, time_field), arguments.whole("seed", seed)
+    selection, seed = (
+        given.read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        arguments.whole("seed", seed),
+    )
     offline, whole = flag("offline", offline), flag("whole", whole)
     episodes, placed = arguments.whole("episodes", episodes, 1), arguments.whole("placed", placed, 1)
     hosts = given.read_platform(platform, False)
@@ -193,6 +202,7 @@ def gates(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
     time_field: int | None = None,
 ) -> "GateCheck":
     """Check whether a checkpoint may be deployed, on a whole log, and keep what is found in it.
@@ -208,6 +218,7 @@ def gates(
         jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
 
     Returns:
@@ -230,7 +241,7 @@ def gates(
 
     name = str(a_path("checkpoint", checkpoint))
     file = existing_checkpoint(name)
-    selection = given.read_selection(jobs, nodes, walltime, time_field)
+    selection = given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
     found = check_gates(file, first_log(_read_files(platform, workload, events, lets_sleep(file), selection)))
     if name not in SHIPPED:
         keep_check(file, found)

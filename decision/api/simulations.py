@@ -35,6 +35,7 @@ def simulate(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
     time_field: int | None = None,
     seed: int = 0,
 ) -> SimulationResult:
@@ -53,6 +54,7 @@ def simulate(
         jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         seed: of a policy that draws at random.
 
@@ -74,7 +76,7 @@ def simulate(
 
     energy = flag("energy", energy)
     choice = given.read_choice(policy, options, seed)
-    selection = given.read_selection(jobs, nodes, walltime, time_field)
+    selection = given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
     hosts = given.read_platform(platform, energy)
     case = LoadedInputs(
         inputs=Inputs(platform=Path(hosts.path), workloads=(), energy=energy),
@@ -129,6 +131,7 @@ def compare(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: "Walltimes" = "requested",
+    missing_walltime: str = "none",
     time_field: int | None = None,
     windows: int = 0,
     length: int = 1024,
@@ -150,6 +153,7 @@ def compare(
         jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         windows: random sequences of jobs of each workload; 0 takes all jobs once.
         length: jobs in a window.
@@ -185,6 +189,7 @@ def compare(
         read_workloads,
         run_comparison,
         windows_of,
+        with_record,
     )
 
     named = given.name_policies(policies)
@@ -202,7 +207,7 @@ def compare(
             own=own,
             settings=given.read_options(options, list(named.values())),
             energy=energy,
-            selection=given.read_selection(jobs, nodes, walltime, time_field),
+            selection=given.read_selection(jobs, nodes, walltime, time_field, missing_walltime),
             windows=whole("windows", windows),
             length=whole("length", length, 1),
             draw=whole("draw", draw),
@@ -213,7 +218,8 @@ def compare(
         setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
         outcomes = run_comparison(plan, kept or written, processes=processes)
         chosen, where = chosen or default_metrics(outcomes), windows_of(plan, logs)
-        return ComparisonResult(compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where))
+        comparison = compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where)
+        return ComparisonResult(with_record(plan, logs, comparison))
 
 
 def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:

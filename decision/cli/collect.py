@@ -11,6 +11,7 @@ from .learn import Changes
 from .options import (
     EventsOption,
     JsonOption,
+    MissingWalltimeOption,
     NodesOption,
     OutputFile,
     PlatformOption,
@@ -76,6 +77,7 @@ def collect_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
     """Record what policies choose, for decision train --data.
@@ -117,7 +119,7 @@ def collect_command(
     if bool(policies) == (session is not None):
         raise ConfigError("name policies, or a recorded session with --from, and not both")
     config = load_config(preset, changes or ())
-    selection = read_selection(jobs, nodes, walltime, time_field)
+    selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
     supply = tuple(events or ())
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), events=supply, selection=selection))
     print_dropped(case.workloads)

@@ -21,6 +21,7 @@ from .options import (
     EventsOption,
     FormatOption,
     JsonOption,
+    MissingWalltimeOption,
     NodesOption,
     OutputFolder,
     PictureFormat,
@@ -44,7 +45,11 @@ _RUNS = "Runs"
 
 Policies = Annotated[
     list[str],
-    typer.Option("--policy", help="Policy to compare, as for decision run; may be repeated.", metavar="POLICY"),
+    typer.Option(
+        "--policy",
+        help="Policy to compare, as for decision run, or recorded: what really happened; may be repeated.",
+        metavar="POLICY",
+    ),
 ]
 Baseline = Annotated[
     str | None,
@@ -132,6 +137,7 @@ def compare_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    missing_walltime: MissingWalltimeOption = "none",
     whole: Whole = False,
     worth: WorthOption = False,
     windows: Windows = 0,
@@ -206,6 +212,7 @@ def compare_command(
         read_workloads,
         run_comparison,
         windows_of,
+        with_record,
         worth_of_predictions,
         write_worth,
     )
@@ -228,7 +235,7 @@ def compare_command(
         batsim=batsim,
         energy=energy,
         events=tuple(events or ()),
-        selection=read_selection(jobs, nodes, walltime, time_field),
+        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
         windows=windows,
         length=length,
         draw=draw,
@@ -255,6 +262,7 @@ def compare_command(
         setup=describe_setup(plan, logs, typed_command(context)),
         windows=windows_of(plan, logs),
     )
+    comparison = with_record(plan, logs, comparison)
     rows = worth_of_predictions(plan, comparison) if worth else []
     if text := too_few_blocks(comparison):
         note(f"warning: {text}")

@@ -9,6 +9,7 @@ from decision.model.errors import PolicyError
 from .options import (
     EventsOption,
     JsonOption,
+    MissingWalltimeOption,
     NodesOption,
     PlatformOption,
     SelectOption,
@@ -33,6 +34,7 @@ def gates_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
     """Check whether a checkpoint may be deployed, on a whole log.
@@ -79,7 +81,7 @@ def gates_command(
 
     require_learning()
     file = existing_checkpoint(checkpoint)
-    selection = read_selection(jobs, nodes, walltime, time_field)
+    selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
     energy = lets_sleep(file)
     case = load_inputs(
         Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection, energy=energy)

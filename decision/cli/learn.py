@@ -13,6 +13,7 @@ from .options import (
     EnergyOption,
     EventsOption,
     JsonOption,
+    MissingWalltimeOption,
     NodesOption,
     OutputFolder,
     PlatformOption,
@@ -136,6 +137,7 @@ def train_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    missing_walltime: MissingWalltimeOption = "none",
     days: LearnedDays = None,
     events: EventsOption = None,
     as_json: JsonOption = False,
@@ -204,7 +206,7 @@ def train_command(
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
-    selection = read_selection(jobs, nodes, walltime, time_field)
+    selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
     energy = getattr(find_scheduler(scheduler), "energy", False)
     supply = tuple(events or ())
     inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
@@ -270,6 +272,7 @@ def evaluate_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
     """Compare learned policies with heuristics over the same episodes.
@@ -315,7 +318,7 @@ def evaluate_command(
         platform=platform,
         workloads=(workload,),
         events=tuple(events or ()),
-        selection=read_selection(jobs, nodes, walltime, time_field),
+        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
         energy=energy,
     )
     case = load_inputs(inputs)

@@ -106,8 +106,8 @@ MasterOption = Annotated[str, typer.Option("--master", help="Host on which Batsi
 WorkloadArgument = Annotated[
     Path,
     typer.Argument(
-        help="Log (.swf, .swf.gz), OAR export (.csv), Batsim workload (.json), a shipped workload's name, or - for "
-        "standard input.",
+        help="Log or accounting records of any known format, table of jobs, Batsim workload (JSON), a shipped "
+        "workload's name, or - for standard input; may be compressed.",
         metavar="FILE",
         parser=find_workload,
     ),
@@ -117,7 +117,7 @@ WorkloadOption = Annotated[
     typer.Option(
         "--workload",
         "-w",
-        help="Batsim workload (JSON), log (.swf, .swf.gz), a shipped workload's name, or - for standard input.",
+        help="Batsim workload (JSON), log of any known format, a shipped workload's name, or - for standard input.",
         metavar="FILE",
         parser=find_workload,
         rich_help_panel=_INPUT,
@@ -128,8 +128,8 @@ WorkloadsOption = Annotated[
     typer.Option(
         "--workload",
         "-w",
-        help="Batsim workload (JSON), log (.swf, .swf.gz), a shipped workload's name, or - for standard input; may be "
-        "repeated.",
+        help="Batsim workload (JSON), log of any known format, a shipped workload's name, or - for standard input; "
+        "may be repeated.",
         metavar="FILE",
         parser=find_workload,
         rich_help_panel=_INPUT,
@@ -168,11 +168,21 @@ WalltimeOption = Annotated[
         rich_help_panel=_JOBS,
     ),
 ]
+MissingWalltimeOption = Annotated[
+    str,
+    typer.Option(
+        "--missing-walltime",
+        help="Walltime of a log's jobs without a requested time: none, runtime (perfect estimates), longest, or a "
+        "model as --estimates of workload convert has it.",
+        metavar="MODEL",
+        rich_help_panel=_JOBS,
+    ),
+]
 TimeFieldOption = Annotated[
     int | None,
     typer.Option(
         "--time-field",
-        help="Field of logs (.swf) that holds the requested time, counted from 1; the standard's field 9 by default.",
+        help="Field of SWF logs that holds the requested time, counted from 1; the standard's field 9 by default.",
         min=1,
         max=18,
         metavar="N",
@@ -288,12 +298,20 @@ def read_days(text: str | None) -> tuple[int, int | None] | None:
     return None if chosen is None else (chosen.start or 0, chosen.stop)
 
 
-def read_selection(jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None) -> "Selection":
+def read_selection(
+    jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None, missing: str = "none"
+) -> "Selection":
     """Which jobs are used, and how. Raises ConfigError."""
     from decision.formats.selection import Selection
 
     chosen = read_range(jobs) or slice(None)
-    return Selection(jobs=(chosen.start or 0, chosen.stop), nodes=nodes, walltime=walltime.value, time_field=time_field)
+    return Selection(
+        jobs=(chosen.start or 0, chosen.stop),
+        nodes=nodes,
+        walltime=walltime.value,
+        time_field=time_field,
+        missing=missing,
+    )
 
 
 def read_speed(text: str | None) -> float | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
+from decision.shipped import find_workload
 
 from .command import Group, add_command
 from .options import (
@@ -14,6 +15,7 @@ from .options import (
     DpiOption,
     FormatOption,
     JsonOption,
+    MissingWalltimeOption,
     PictureFormat,
     ProcessesOption,
     TimeFieldOption,
@@ -356,6 +358,28 @@ def predictsim_command(
     )
 
 
+def recorded_command(
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs with recorded starts.", metavar="LOG...", parser=find_workload)
+    ],
+    missing_walltime: MissingWalltimeOption = "none",
+    as_json: JsonOption = False,
+) -> None:
+    """What really happened in logs, beside EASY on the same jobs.
+
+    Waits as recorded and as simulated, how near they are job by job, and how much
+    of the waiting was beside enough free hosts: the guide's page on what really
+    happened explains why the two are not to be compared.
+
+    Example:
+
+      decision reproduce recorded UniLu-Gaia-2014-1.swf COARE-2020-cln.swf
+    """
+    from decision.reproduce.recorded import reproduce_recorded
+
+    _reproduce("logs", lambda progress: reproduce_recorded(logs, missing_walltime, progress), as_json)
+
+
 def packing_command(
     budget: PackingBudget = "smoke",
     output: PartsFolder = None,
@@ -528,6 +552,7 @@ add_command(app, "learned", learned_command)
 add_command(app, "topology", topology_command)
 add_command(app, "held-out", held_out_command)
 add_command(app, "predictsim", predictsim_command)
+add_command(app, "recorded", recorded_command)
 add_command(app, "packer", packer_command)
 add_command(app, "green", green_command)
 add_command(app, "packing", packing_command)

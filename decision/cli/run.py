@@ -21,6 +21,7 @@ from .options import (
     ForceOption,
     FormatOption,
     JsonOption,
+    MissingWalltimeOption,
     NodesOption,
     OutputFolder,
     PictureFormat,
@@ -70,6 +71,7 @@ def run_command(
     nodes: NodesOption = None,
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
+    missing_walltime: MissingWalltimeOption = "none",
     seed: SeedOption = 0,
     force: ForceOption = False,
     output: OutputFolder = Path("out"),
@@ -121,7 +123,7 @@ def run_command(
         workloads=tuple(workload),
         events=tuple(events or ()),
         energy=energy,
-        selection=read_selection(jobs, nodes, walltime, time_field),
+        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)
     real = RealBatsim(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -224,6 +223,7 @@ def _print_single_runs(comparison: "PolicyComparison") -> None:
     """The metrics of each policy's one run, by workload."""
     from decision.analysis.comparison import figure
     from decision.analysis.metric_list import METRICS
+    from decision.analysis.recorded import standing_text
 
     values = {(row.workload, row.contender, row.metric): row.score.value for row in comparison.rows}
     workloads, policies, metrics = (list(dict.fromkeys(key[at] for key in values)) for at in range(3))
@@ -233,8 +233,11 @@ def _print_single_runs(comparison: "PolicyComparison") -> None:
             shown = metrics[begin : begin + _ACROSS]
             table = policy_table([f"{name}\n{METRICS[name].unit}" for name in shown])
             for policy in policies:
-                table.add_row(policy, *(figure(values[workload, policy, name]) for name in shown))
+                own = (values.get((workload, policy, name)) for name in shown)
+                table.add_row(policy, *("-" if value is None else figure(value) for value in own))
             stdout().print(table)
+    for found in comparison.recorded:
+        say(standing_text(found))
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:
@@ -244,19 +247,20 @@ def print_dropped(workloads: Iterable["Workload"]) -> None:
     for workload in workloads:
         if workload.dropped:
             note(f"{workload.path}: left out: {dropped_text(workload)}")
+        for said in workload.notes:
+            note(f"{workload.path}: {said}")
 
 
 def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> None:
     """For each workload without jobs, of a larger machine than the platform, or, if it is a log, of a smaller one."""
-    from decision.formats.workload import is_swf
+    from decision.formats.workload import is_log
 
     hosts = len(platform.hosts)
     for workload in workloads:
         if not workload.jobs:
             note(f"{workload.path}: there are no jobs")
-        is_log = is_swf(Path(workload.path))
-        if workload.nb_res > hosts or (is_log and workload.nb_res != hosts):
-            what = "the log of a machine of" if is_log else "made for"
+        if workload.nb_res > hosts or (is_log(workload) and workload.nb_res != hosts):
+            what = "the log of a machine of" if is_log(workload) else "made for"
             advice = f"; --nodes {hosts:d} leaves out larger jobs" if workload.nb_res > hosts else ""
             has = f"{platform.path} has {hosts:,}"
             note(f"{workload.path}: {what} {count(workload.nb_res, 'host')}, and {has}{advice}")

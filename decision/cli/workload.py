@@ -21,7 +21,14 @@ from .options import (
     WorkloadArgument,
     read_speed,
 )
-from .workload_convert import from_json_command, from_oar_command, from_swf_command, to_swf_command
+from .workload_audit import audit_command
+from .workload_convert import (
+    convert_command,
+    from_json_command,
+    from_oar_command,
+    from_swf_command,
+    to_swf_command,
+)
 from .workload_make import (
     green_command,
     grid5000_like_command,
@@ -29,6 +36,7 @@ from .workload_make import (
     predicted_runtimes_command,
     topology_command,
 )
+from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
 from .workload_supply import supply_command
 
 if TYPE_CHECKING:
@@ -157,29 +165,23 @@ def predict_command(
     from decision.estimates.history import (
         history_of,
         interval_coverage,
-        load_history,
         measure_errors,
         predict_by,
     )
-    from decision.formats.swf import REQUESTED_TIME
     from decision.model.errors import ConfigError
     from decision.runs.conversion import load_any, write_with_predictions
-    from decision.runs.inputs import check_time_field, is_swf
 
     from .tables import print_json
     from .workload_tables import print_errors
 
-    check_time_field([file], time_field)
-    if is_swf(file):
-        history = load_history(file, time_field or REQUESTED_TIME)
-    else:
-        history = history_of(load_any(file), read_speed(speed))
+    workload = load_any(file, time_field)
+    history = history_of(workload, read_speed(speed))
     names, rng = predictor or list(PREDICTORS), np.random.default_rng(seed)
     if output is not None and len(names) != 1:
         raise ConfigError("-o writes the predictions of one predictor; name it with --predictor")
     predictions = {name: predict_by(name, history, rng) for name in names}
     if output is not None:
-        write_with_predictions(file, time_field, history, predictions[names[0]], output)
+        write_with_predictions(file, workload, predictions[names[0]], output)
     errors = {name: measure_errors(seconds, history.runtime) for name, seconds in predictions.items()}
     coverage = interval_coverage(history) if "quantiles" in names else None
     if as_json:
@@ -190,6 +192,12 @@ def predict_command(
 
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, convert and describe workloads.")
+add_command(app, "convert", convert_command)
+add_command(app, "audit", audit_command)
+add_command(app, "clean", clean_command)
+add_command(app, "outages", outages_command)
+add_command(app, "fetch", fetch_command)
+add_command(app, "sacct", sacct_command)
 add_command(app, "from-swf", from_swf_command)
 add_command(app, "from-oar", from_oar_command)
 add_command(app, "from-json", from_json_command)

@@ -1,6 +1,5 @@
 """``decision workload from-swf|from-oar|from-json|to-swf``: conversions between logs, exports and Batsim's JSON."""
 
-import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +12,7 @@ from decision.shipped import find_workload
 
 from .options import (
     JsonOption,
+    MissingWalltimeOption,
     OutputFile,
     SpeedOption,
     TimeFieldOption,
@@ -24,11 +24,11 @@ from .options import (
 if TYPE_CHECKING:
     from decision.generate.tasks import Tasks
     from decision.model.reshape import Filters
-    from decision.runs.conversion import Source
 
 _JOBS = "Selection of jobs"
 _TIMES = "Times of jobs"
 _TASKS = "Profiles of jobs"
+_LOGS = "How the file is read"
 
 
 class ProfileName(StrEnum):
@@ -98,11 +98,40 @@ Estimates = Annotated[
     ),
 ]
 EstimatesSeed = Annotated[
-    int, typer.Option("--seed", help="Random seed of --estimates tsafrir.", min=0, rich_help_panel=_TIMES)
+    int,
+    typer.Option("--seed", help="Random seed of models of walltimes and of --by users.", min=0, rich_help_panel=_TIMES),
 ]
 Load = Annotated[
     float | None,
     typer.Option("--load", help="Scale arrival times to this offered load.", metavar="SHARE", rich_help_panel=_TIMES),
+]
+LoadBy = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        help="How --load is reached: arrivals (times are stretched) or users (whole users are drawn, moved by weeks).",
+        metavar="arrivals|users",
+        rich_help_panel=_TIMES,
+    ),
+]
+ScaleSizes = Annotated[
+    int | None,
+    typer.Option(
+        "--scale-sizes",
+        help="Scale sizes to a machine of N hosts, rounded, at least 1.",
+        min=1,
+        metavar="N",
+        rich_help_panel=_JOBS,
+    ),
+]
+WithoutJobs = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        help="Leave out the jobs that a filter of the archive's language names.",
+        metavar="FILTER",
+        rich_help_panel=_JOBS,
+    ),
 ]
 Shift = Annotated[
     bool,
@@ -140,23 +169,88 @@ LinkRate = Annotated[
 ]
 
 
-def _from(source: "Source", text: str) -> Callable[..., None]:
-    """A command that converts files of the format `source`; `text` is its help."""
+SourceFiles = Annotated[
+    list[Path], typer.Argument(help="Input file.", metavar="FILE...", show_default=False, parser=find_workload)
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="Format of the input, where its content is misread: json, swf, gwf, oar, sacct, sacct-json, pbs, lsf, "
+        "sge, csv or parquet.",
+        metavar="FORMAT",
+        show_default=False,
+        rich_help_panel=_LOGS,
+    ),
+]
+UnitOption = Annotated[
+    str,
+    typer.Option(
+        "--unit",
+        help="What a host is: nodes, cores, gpus, or auto: nodes where at most 2 % of the jobs shared one, else cores.",
+        metavar="UNIT",
+        rich_help_panel=_LOGS,
+    ),
+]
+Machine = Annotated[
+    int | None,
+    typer.Option(
+        "--machine",
+        help="Hosts of the machine; by default those of the header, a file FILE.machines, the distinct nodes, or the "
+        "peak of recorded use.",
+        min=1,
+        metavar="N",
+        rich_help_panel=_LOGS,
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        help="Time zone of local times, such as Europe/Berlin.",
+        show_default="UTC",
+        metavar="ZONE",
+        rich_help_panel=_LOGS,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Names of sacct's columns with commas between them, where there is no header; or a TOML file that says "
+        "which columns of a table are submit, wait or start, run or end, size, walltime, user and id.",
+        metavar="NAMES|FILE",
+        rich_help_panel=_LOGS,
+    ),
+]
+
+
+def _from(text: str, given: str | None = None) -> Callable[..., None]:
+    """A command that converts files, of the format `given` or of any; `text` is its help."""
 
     def command(
         context: typer.Context,
-        file: SourceFile,
+        files: SourceFiles,
         target: OutputFile,
+        kind: Format = None,
+        unit: UnitOption = "auto",
+        machine: Machine = None,
+        time_zone: TimeZone = None,
+        columns: Columns = None,
         jobs: Select = None,
         begin: From = None,
         end: To = None,
         nodes: MaxNodes = None,
         daily: Daily = False,
         walltime: Walltime = WalltimeName.REQUESTED,
+        missing: MissingWalltimeOption = "none",
         time_field: TimeFieldOption = None,
         estimates: Estimates = None,
         seed: EstimatesSeed = 0,
         load: Load = None,
+        load_by: LoadBy = "arrivals",
+        scale_sizes: ScaleSizes = None,
+        without: WithoutJobs = None,
         shift: Shift = False,
         profile: Profile = None,
         speed: SpeedOption = None,
@@ -164,34 +258,74 @@ def _from(source: "Source", text: str) -> Callable[..., None]:
         bandwidth: LinkRate = None,
         as_json: JsonOption = False,
     ) -> None:
+        from msgspec.structs import replace
+
+        from decision.formats.traces.read import TraceOptions
         from decision.runs.conversion import Conversion, convert
 
-        from .workload_tables import print_converted
+        from .workload_tables import print_audit_json, print_converted
 
         asked = Conversion(
-            source=file,
-            format=source,
+            sources=tuple(files),
             target=target,
-            time_field=time_field,
-            filters=_read_filters(jobs, begin, end, nodes, walltime, load, shift, speed),
+            to_swf=given is None and target.suffix.lower() == ".swf",
+            reading=TraceOptions(
+                format=kind or given,
+                unit=unit,
+                machine=machine,
+                time_zone=time_zone,
+                columns=columns,
+                time_field=time_field,
+            ),
+            filters=replace(
+                _read_filters(jobs, begin, end, nodes, walltime, load, shift, speed),
+                load_by=load_by,
+                scale_sizes=scale_sizes,
+                without=without or "",
+                seed=seed,
+            ),
+            missing=missing,
             tasks=_read_tasks(profile, speed, comm_ratio, bandwidth),
             estimates=estimates,
             seed=seed,
             daily=daily,
             options=_given_options(context),
         )
-        print_converted(convert(asked), as_json)
+        converted = convert(asked)
+        if as_json and given is None:
+            print_audit_json(converted.source, read_speed(speed))
+        else:
+            print_converted(converted, missing if walltime is WalltimeName.REQUESTED else "", as_json)
 
-    if source != "swf":  # only logs have a field to choose
-        signature = inspect.signature(command)
-        kept = [parameter for name, parameter in signature.parameters.items() if name != "time_field"]
-        command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     command.__doc__ = text
     return command
 
 
+convert_command = _from(
+    """Convert a log, accounting records or a table of jobs to Batsim's JSON.
+
+    What FILE is, its content says: SWF (any number of fields from 18 on, also
+    with ; between them), GWF, sacct (any columns with a header, Open XDMoD's 26
+    without one, or --json), accounting files of PBS, Torque, LSF (lsb.acct), SGE
+    and UGE, OAR exports, tables of known data sets (CSV, or Parquet with
+    pip install 'batsim-decision[traces]'), other tables with --columns, and
+    Batsim's JSON. Files may be compressed (gzip, bzip2, xz).
+
+    Each record is accounted for: it is a job, part of one, or left out for a
+    reason that is printed and written into the description. What was recorded of
+    a job is kept beside it, under recorded and request, and told to no policy.
+    A file named .swf is written as a log.
+
+    Examples:
+
+      decision workload convert sacct.txt -o cluster.json
+
+      decision workload convert 2026-0*.gz -o pbs.json --unit cores
+
+      decision workload convert jobs.parquet -o jobs.json --columns mine.toml
+    """
+)
 from_swf_command = _from(
-    "swf",
     """Convert a log in the Standard Workload Format to Batsim's JSON.
 
     Lines that a simulation cannot use, and jobs that options leave out, are
@@ -208,9 +342,9 @@ from_swf_command = _from(
       decision workload from-swf log.swf -o days.json --daily \\
           --profile parallel --speed 11.77Gf --comm-ratio 0.2
     """,
+    "swf",
 )
 from_oar_command = _from(
-    "oar",
     """Convert an export of the scheduler OAR to Batsim's JSON.
 
     FILE is the output of oarstat --gantt "FROM, TO" -J (.json; OAR's other JSON
@@ -227,9 +361,9 @@ from_oar_command = _from(
       decision workload from-oar jobs.json -o short.json --select 0:1000 \\
           --profile computation --speed 8.024Gf
     """,
+    "oar",
 )
 from_json_command = _from(
-    "json",
     """Convert a Batsim workload to another one.
 
     Profiles do not change unless --profile asks for others; fields of jobs that
@@ -243,6 +377,7 @@ from_json_command = _from(
       decision workload from-json week.json -o flops.json \\
           --profile computation --speed 141.24Gf
     """,
+    "json",
 )
 
 
@@ -278,15 +413,14 @@ def to_swf_command(
     from .workload_tables import print_converted
 
     asked = Conversion(
-        source=file,
-        format="json",
+        sources=(file,),
         target=target,
         to_swf=True,
         filters=_read_filters(jobs, begin, end, nodes, walltime, load, shift, speed),
         daily=daily,
         options=_given_options(context),
     )
-    print_converted(convert(asked), as_json)
+    print_converted(convert(asked), "", as_json)
 
 
 def _read_filters(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from .tables import count, number, print_dropped, print_json, simple_table
-from .terminal import say, stdout
+from .terminal import note, say, stdout
 
 if TYPE_CHECKING:
     from decision.analysis.descriptions import WorkloadFigures
@@ -137,9 +137,15 @@ def figure_facts(workload: "Workload", facts: "WorkloadFigures") -> dict[str, An
 # --- Conversions, predictions and presets ---------------------------------------------------------------------------
 
 
-def print_converted(converted: "Converted", as_json: bool) -> None:
-    """What was written where, and what was left out of the source."""
+def print_converted(converted: "Converted", missing: str, as_json: bool) -> None:
+    """What was written where, what was left out of the source, and what takes the place of missing walltimes."""
+    from decision.estimates.missing import missing_text
+
     print_dropped([converted.workload])
+    if missing and (said := missing_text(converted.source, missing)):
+        note(f"{converted.source.path}: {said}")
+    if (reading := converted.source.reading) is not None and reading.format not in ("json", "swf", "oar"):
+        note(f"{converted.source.path}: {reading.format}, {_hosts_text(converted.source)}")
     if as_json:
         files = [
             {"path": file.path, "jobs": len(file.workload.jobs), "hosts": file.workload.nb_res, "load": file.load}
@@ -150,6 +156,26 @@ def print_converted(converted: "Converted", as_json: bool) -> None:
     for file in converted.files:
         size = f"{count(len(file.workload.jobs), 'job')} for {count(file.workload.nb_res, 'host')}"
         say(f"{file.path}: {size}, {_load_text(file.load)}")
+
+
+def _hosts_text(workload: "Workload") -> str:
+    """What a host is and how many there are, with the reasons."""
+    reading = workload.reading
+    if reading is None:
+        return ""
+    changes = "" if reading.unit_changes is None else f"; {reading.unit_changes:,} jobs have another size in the other"
+    return (
+        f"hosts are {reading.unit} ({reading.unit_reason}{changes}), {workload.nb_res:,} of them "
+        f"({reading.hosts_from}){f', times in {reading.clock}' if reading.clock else ''}"
+    )
+
+
+def print_audit_json(workload: "Workload", speed: float | None = None) -> None:
+    """The audit of a workload as one JSON document."""
+    from decision.analysis.audit import audit
+
+    print_dropped([workload])
+    print_json(audit(workload, speed))
 
 
 def _load_text(load: float | None) -> str:

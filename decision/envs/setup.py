@@ -202,6 +202,7 @@ def _read(workload: Workload | Source, platform: Platform | Source | None) -> tu
         workload = load_workload(workload)
     if platform is None:
         platform = equal_hosts(workload.nb_res)
+    workload = msgspec.structs.replace(workload, trace=None)  # what really happened is not for who learns
     return workload, platform if isinstance(platform, Platform) else load_platform(platform)
 
 

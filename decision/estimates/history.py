@@ -4,17 +4,16 @@
 """
 
 import math
-import os
 
 import msgspec
 import numpy as np
 
-from decision.formats.swf import REQUESTED_TIME, labels, read_log, requested_sizes
 from decision.model.columns import JobColumns
 from decision.model.demand import runtimes, sizes, submit_times, walltimes
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.record import Floats, Ints
+from decision.model.trace import of_jobs
 from decision.model.workload import Workload
 
 from .distribution import Quantiles
@@ -33,7 +32,10 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def history_of(workload: Workload, speed: float | None = None) -> History:
-    """The history of a workload whose jobs never wait: each runs from its submission, until its walltime at most.
+    """The history of a workload: each job ends its waiting time and its run time after its submission.
+
+    An unknown waiting time counts as 0 s: the run time is then known somewhat earlier than it was. A job of which
+    nothing was recorded runs until its walltime at most.
 
     Args:
         workload: the jobs.
@@ -42,21 +44,20 @@ def history_of(workload: Workload, speed: float | None = None) -> History:
     Raises:
         ConfigError: if a run time is not known.
     """
-    submit, limit = submit_times(workload), walltimes(workload)
-    runtime = np.minimum(runtimes(workload, speed), limit)
+    submit, limit, runtime = submit_times(workload), walltimes(workload), runtimes(workload, speed)
+    wait = np.zeros(len(submit))
+    if workload.trace is None:
+        runtime = np.minimum(runtime, limit)
+    else:
+        wait = np.maximum(np.nan_to_num(of_jobs(workload.trace, workload.jobs).wait), 0.0)
     return History(
         user=[job.user for job in workload.jobs],
         size=sizes(workload).astype(np.int64),
         walltime=limit,
         submit=submit,
-        end=submit + runtime,
+        end=submit + wait + runtime,
         runtime=runtime,
     )
-
-
-def in_submission_order(history: History) -> Ints:
-    """The rows of a log's history in the order in which a workload has its jobs: by submission."""
-    return np.argsort(history.submit, kind="stable")
 
 
 class Errors(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,33 +169,4 @@ def measure_errors(predictions: Floats, runtimes: Floats) -> Errors:
         under=float((p < r).mean()),
         over=float((p > r).mean()),
         accuracy=float((np.minimum(p, r) / np.maximum(p, r)).mean()),
-    )
-
-
-_SUBMIT, _WAIT, _RUN, _USER = 1, 2, 3, 11
-
-
-def load_history(path: str | os.PathLike[str], time_field: int = REQUESTED_TIME) -> History:
-    """Read the usable jobs of an SWF log.
-
-    A job ends its waiting time and its run time after its submission. An unknown waiting time counts
-    as 0 s: the run time is then known somewhat earlier than it was. A job with an unknown requested time has no
-    walltime; the run time in its place would reveal the answer.
-
-    Args:
-        path: the log.
-        time_field: the field with the requested time, counted from 1; 9 in the standard, others in some logs.
-
-    Raises:
-        InputError: if the file cannot be read.
-    """
-    table = read_log(path)
-    requested = table[:, time_field - 1]
-    return History(
-        user=list(labels(table[:, _USER])),
-        size=requested_sizes(table).astype(np.int64),
-        walltime=np.where(requested > 0, requested, np.inf),
-        submit=table[:, _SUBMIT],
-        end=table[:, _SUBMIT] + np.maximum(table[:, _WAIT], 0) + table[:, _RUN],
-        runtime=table[:, _RUN],
     )

@@ -10,6 +10,7 @@ import csv
 import io
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,11 +19,13 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from decision.model.columns import labelled
 from decision.model.errors import InputError
 from decision.model.reshape import check_jobs
+from decision.model.trace import Reading, Trace
 from decision.model.workload import Job, Workload
 
-from .files import read_bytes
+from .files import read_blocks, read_bytes
 from .json_text import DECODE_ERRORS, explain_text, found_text
 from .profiles import INT32_MAX, delay_profiles
 
@@ -39,6 +42,9 @@ _QUEUE = ("queue", "queue_name")
 
 _LONGEST_LINE = 16 << 20  # bytes: the resources of a job on a million cores
 _DELIMITERS = ",;\t"
+
+_LINE = ", line "
+_NAMED = 5  # lines of a reason whose numbers are kept
 
 Fields = Mapping[str, Any]
 
@@ -68,13 +74,20 @@ def csv_records(path: str | os.PathLike[str]) -> Iterator[Record]:
         header = [name.strip() for name in next(rows)]
         _check_columns(header, path)
         for row in rows:
-            place = f", line {rows.line_num}"
+            place = f"{_LINE}{rows.line_num}"
             if len(row) not in (0, len(header)):
                 raise InputError(f"{path}{place}: {len(row)} values for {len(header)} columns; is the file complete?")
             if row:
                 yield _record(dict(zip(header, row, strict=True)), path, place)
     except csv.Error as error:
         raise InputError(f"{path}, line {rows.line_num}: not CSV: {error}") from None
+
+
+def is_oar_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a CSV file has the columns of an export, or is no file that could be asked. Raises InputError."""
+    first = next(iter(read_blocks(path, _LONGEST_LINE)), b"").partition(b"\n")[0].decode("utf-8", "replace")
+    names = {name.strip().strip('"\ufeff') for name in re.split("[,;\t]", first)}
+    return bool(names & set(_SUBMISSION)) or len(names) < 2 or "\0" in first
 
 
 def _check_columns(header: Sequence[str], path: str | os.PathLike[str]) -> None:
@@ -209,6 +222,7 @@ class _Ran(NamedTuple):
 
     records: list[Record]
     dropped: dict[str, int]
+    lines: dict[str, tuple[int, ...]]  # the first of them, in a table
 
 
 def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
@@ -242,7 +256,18 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
         nb_res=_machine_size(jobs),
         path=str(path),
         dropped=ran.dropped,
+        dropped_lines=ran.lines,
         unix_start=first,
+        trace=_trace(jobs, name),
+        reading=Reading(
+            format="oar",
+            records=len(records),
+            unit="resources",
+            unit_reason="the format counts resources",
+            hosts_from="distinct resources" if any(job.resources for job in jobs) else "largest job",
+            requested=sum(math.isfinite(job.walltime) for job in jobs),
+            clock="UTC",
+        ),
     )
     check_jobs(workload)
     return workload
@@ -259,7 +284,12 @@ def _check_ids(records: Sequence[Record], path: str | os.PathLike[str]) -> None:
 def _ran(records: Iterable[Record]) -> _Ran:
     reasons = [(record, _why_not(record)) for record in records]
     dropped = Counter(why for _, why in reasons if why)
-    return _Ran([record for record, why in reasons if not why], {why: dropped[why] for why in _REASONS if dropped[why]})
+    lines: dict[str, tuple[int, ...]] = {}
+    for record, why in reasons:
+        if why and record.place.startswith(_LINE):
+            lines[why] = (*lines.get(why, ()), int(record.place.removeprefix(_LINE)))[:_NAMED]
+    kept = [record for record, why in reasons if not why]
+    return _Ran(kept, {why: dropped[why] for why in _REASONS if dropped[why]}, lines)
 
 
 def _why_not(record: Record) -> str:
@@ -277,6 +307,18 @@ def _job(record: Record, first: float, profile: str, name: str) -> Job:
         profile=profile,
         user=record.user,
         extra={"queue": record.queue} if record.queue else None,
+    )
+
+
+def _trace(records: Sequence[Record], name: str) -> Trace:
+    """What happened to the jobs."""
+    size = np.array([record.size for record in records], np.float64)
+    nodes = labelled([" ".join(record.resources) for record in records])
+    return Trace(
+        id=[f"{name}!{record.id}" for record in records],
+        wait=np.array([max(0.0, record.start - record.submission) for record in records], np.float64),
+        recorded={"size": size, "nodes": nodes} if any(nodes.used()) else {"size": size},
+        request={"partition": queue} if any((queue := labelled([r.queue for r in records])).used()) else {},
     )
 
 

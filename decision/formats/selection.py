@@ -20,7 +20,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[_Number, _Number | None] = (0, None)  # the first, and the one after the last; by order of submission
     nodes: _Number | None = None  # larger jobs are left out
     walltime: Walltimes = "requested"
-    time_field: _Number | None = None  # of a log; the standard's if None
+    missing: str = "none"  # walltimes of jobs without one: see `decision.estimates.missing`
+    time_field: _Number | None = None  # of SWF; the standard's if None
 
     def read(self, path: Path, name: str, *, keep_source: bool = False, speed: float | None = None) -> Workload:
         """The selected jobs of a file. Raises InputError, and ConfigError, as `decision.formats.load_workload`."""
@@ -31,14 +32,15 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             jobs=None if self.jobs == (0, None) else slice(*self.jobs),
             nodes=self.nodes,
             walltime=self.walltime,
-            time_field=self.time_field or REQUESTED_TIME,
+            missing_walltime=self.missing,
+            time_field=self.time_field,
             speed=speed,
         )
 
     def of(self, workload: Workload, *, speed: float | None = None) -> Workload:
         """The selected jobs of a workload that has been read; errors as `decision.model.reshape.reshape`."""
         jobs = None if self.jobs == (0, None) else slice(*self.jobs)
-        filters = Filters(jobs=jobs, nodes=self.nodes, walltime=self.walltime, speed=speed)
+        filters = Filters(jobs=jobs, nodes=self.nodes, walltime=self.walltime, missing=self.missing, speed=speed)
         return workload if filters == Filters(speed=speed) else reshape(workload, filters)
 
     def texts(self) -> dict[str, str]:
@@ -48,5 +50,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             "jobs": "all" if self.jobs == (0, None) else f"{first or ''}:{'' if last is None else last}",
             "nodes": "any" if self.nodes is None else str(self.nodes),
             "walltime": self.walltime,
+            "missing_walltime": self.missing,
             "time_field": str(self.time_field or REQUESTED_TIME),
         }

@@ -8,17 +8,19 @@ import numpy as np
 
 from decision import __version__
 from decision.model.demand import Floats
+from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Job, Workload
 
 from .files import write_files
 from .workload_json import label
 
 _EXTRA = ("group", "executable", "queue")
-_COMPLETED, _FAILED = 1, 0
+_COMPLETED, _FAILED, _CANCELLED = 1, 0, 5
+_STATUS = {"COMPLETED": _COMPLETED, "CANCELLED": _CANCELLED, "DEADLINE": _CANCELLED}  # of other states: failed
 
 
 def write_swf(path: str | os.PathLike[str], workload: Workload, runtimes: Floats) -> None:
-    """Write a workload as a log of jobs that nobody has scheduled yet: waiting times are unknown.
+    """Write a workload as a log, with what was recorded of its jobs; other jobs' waiting times are unknown.
 
     Lines come in order of submission. Job numbers are the jobs' names where all of these are numbers, or else counted
     from 1; users, groups, executables and queues likewise, with the names in the header.
@@ -47,9 +49,54 @@ def swf_lines(workload: Workload, runtimes: Floats) -> Iterator[bytes]:
         column, names = _numbers(texts)
         columns.append(column)
         notes += [f"Note: {kind} {number} is {name!r}" for name, number in names.items()]
+    beside = _Beside(workload, order)
+    notes += [f"Note: partition {number} is {name!r}" for name, number in beside.partitions.items()]
     yield from (f"; {line}\n".encode() for line in [*_head(workload), *notes])
     rows = zip(numbers, jobs, runtimes[order].tolist(), *columns, strict=True)
-    yield from (_line(workload, *row) for row in rows)
+    yield from (_line(workload, beside, at, *row) for at, row in enumerate(rows))
+
+
+class _Beside:
+    """What a log's fields say that jobs do not, from the jobs' records; -1 where it is not known.
+
+    Args:
+        workload: the jobs.
+        order: in which they are written.
+    """
+
+    def __init__(self, workload: Workload, order: Sequence[int]) -> None:
+        jobs = len(workload.jobs)
+        self._is_recorded = workload.trace is not None
+        trace = workload.trace or Trace(id=[""] * jobs, wait=np.full(jobs, np.nan))
+        trace = of_jobs(trace, workload.jobs)
+
+        def numbers(part: str, name: str) -> list[str]:
+            return [_text(-1.0 if number != number else number) for number in trace.number(part, name)[order].tolist()]
+
+        self.wait = [_text(-1.0 if wait != wait else wait) for wait in trace.wait[order].tolist()]
+        self.allocated, self.requested = numbers("recorded", "size"), numbers("request", "size")
+        self.cpu_time, self.used_memory = numbers("recorded", "cpu_time"), numbers("recorded", "memory")
+        self.walltime, self.memory = numbers("request", "walltime"), numbers("request", "memory")
+        self.think_time = numbers("request", "think_time")
+        self.state = [trace.texts("recorded", "state")[at] for at in order]
+        self.partition, self.partitions = _numbers([trace.texts("request", "partition")[at] for at in order])
+        preceding = trace.number("request", "dependency")[order].tolist()
+        self.preceding = [_text(-1.0 if number != number else number) for number in preceding]
+        self.rest = [trace.texts("recorded", "fields")[at] for at in order]
+
+    def sizes(self, at: int, size: int) -> tuple[str, str]:
+        """Hosts allocated and requested, as they were recorded of a job whose size is still the same."""
+        requested, allocated = self.requested[at], self.allocated[at]
+        if (float(requested) if float(requested) > 0 else float(allocated)) == size:
+            return allocated, requested
+        return "-1", str(size)
+
+    def status(self, at: int, exit_code: int) -> str:
+        """The standard's status of a job."""
+        state = self.state[at]
+        if not state:
+            return "-1" if self._is_recorded else str(_FAILED if exit_code else _COMPLETED)
+        return state if state.isdigit() else str(_STATUS.get(state, _FAILED))
 
 
 def _head(workload: Workload) -> Iterator[str]:
@@ -80,14 +127,26 @@ def _is_number(text: str) -> bool:
 
 
 def _line(
-    workload: Workload, number: int, job: Job, runtime: float, user: int, group: int, executable: int, queue: int
+    workload: Workload,
+    beside: _Beside,
+    at: int,
+    number: int,
+    job: Job,
+    runtime: float,
+    user: int,
+    group: int,
+    executable: int,
+    queue: int,
 ) -> bytes:
-    walltime = -1 if job.walltime == np.inf else job.walltime
-    status = _FAILED if workload.profiles[job.profile].exit_code else _COMPLETED
-    return (
-        f"{number} {_text(job.submit_time)} -1 {_text(runtime)} {job.size} -1 -1 {job.size} {_text(walltime)} -1 "
-        f"{status} {user} {group} {executable} {queue} -1 -1 -1\n"
-    ).encode()
+    walltime = beside.walltime[at] if job.walltime == np.inf else _text(job.walltime)
+    allocated, requested = beside.sizes(at, job.size)
+    fields = (
+        *(number, _text(job.submit_time), beside.wait[at], _text(runtime), allocated, beside.cpu_time[at]),
+        *(beside.used_memory[at], requested, walltime, beside.memory[at]),
+        *(beside.status(at, workload.profiles[job.profile].exit_code), user, group, executable, queue),
+        *(beside.partition[at], beside.preceding[at], beside.think_time[at]),
+    )
+    return f"{' '.join(map(str, fields))} {beside.rest[at]}".rstrip().encode() + b"\n"
 
 
 def _text(value: float) -> str:

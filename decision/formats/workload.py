@@ -1,15 +1,24 @@
-"""A workload of any format, by its file's ending or its shipped name."""
+"""A workload of any format, as its content says, or its shipped name."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from msgspec.structs import replace
+
 from decision.model.arguments import whole
+from decision.model.demand import walltimes
 from decision.model.errors import ConfigError
-from decision.model.reshape import Filters, Walltimes, reshape
+from decision.model.reshape import Filters, Walltimes, at_most, reshape
+from decision.model.trace import Reading
 from decision.model.workload import Workload
 from decision.shipped import find_workload
 
+from .oar import is_oar_table, load_oar
 from .swf import REQUESTED_TIME, load_swf
+from .traces.read import TraceOptions, load_trace
+from .traces.recognise import check_format, recognise
 from .workload_json import load_json
 
 
@@ -21,10 +30,12 @@ def load_workload(
     jobs: slice | None = None,
     nodes: int | None = None,
     walltime: Walltimes = "requested",
-    time_field: int = REQUESTED_TIME,
+    missing_walltime: str = "none",
+    time_field: int | None = None,
     speed: float | None = None,
+    options: TraceOptions = TraceOptions(),  # noqa: B008 - immutable
 ) -> Workload:
-    """Read a workload: Batsim's JSON, a log in the Standard Workload Format (``.swf``), or a shipped one.
+    """Read a workload: Batsim's JSON, a log or accounting file of any known format, or a shipped one.
 
     Args:
         source: the file, or the name of a shipped workload (``taurus_week``).
@@ -33,8 +44,10 @@ def load_workload(
         jobs: which of the usable jobs to keep, counted in order of submission; all if absent.
         nodes: leave out jobs larger than this; by default, of logs, than the machine in the header.
         walltime: ``requested`` time, ``runtime`` (perfect estimates) or ``none``.
-        time_field: of logs: the field with the requested time, counted from 1.
+        missing_walltime: of jobs without a requested time: ``none``, ``runtime`` or ``longest``.
+        time_field: of SWF: the field with the requested time, counted from 1; 9 if None.
         speed: flop/s of the hosts, for the run times of jobs that compute.
+        options: how a log is read.
 
     Raises:
         InputError: if the file cannot be used, no workload of that name is shipped, or no job is left.
@@ -49,16 +62,69 @@ def load_workload(
         raise ConfigError(f"jobs: must be a range like slice(0, 5000); found {jobs!r}", field="jobs")
     nodes = None if nodes is None else whole("nodes", nodes, 1)
     path = find_workload(source)
-    if is_swf(path):
-        return load_swf(path, jobs=jobs, nodes=nodes, walltime=walltime, time_field=time_field, name=name)
-    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, speed=speed)
-    if filters == Filters(speed=speed):
-        return load_json(path, name, keep_source=keep_source)
-    if walltime == "requested":
-        return reshape(load_json(path, name, keep_source=keep_source), filters)
-    return reshape(load_json(path, name, keep_extra=keep_source), filters)  # a job's source says another walltime
+    filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
+    changes = walltime != "requested" or missing_walltime != "none"  # a job's source says another walltime
+    if time_field is not None and recognise(path) == "swf":
+        options = replace(options, time_field=time_field)
+    options = replace(options, machine=nodes or options.machine)
+    workload = read_workload([path], name, options, keep_source and changes, keep_source)
+    return workload if filters == Filters(speed=speed) else reshape(workload, filters)
 
 
-def is_swf(path: Path) -> bool:
-    """Whether a file's name says that it is a log in the Standard Workload Format."""
-    return path.suffix.lower() == ".swf"
+def read_workload(
+    paths: Sequence[Path],
+    name: str = "w0",
+    options: TraceOptions = TraceOptions(),  # noqa: B008 - immutable
+    keep_extra: bool = False,
+    keep_source: bool = False,
+) -> Workload:
+    """The workload of one or more files of one format, as it is.
+
+    Args:
+        paths: the files; several only of accounting records.
+        name: the workload's name.
+        options: how a log is read.
+        keep_extra: of JSON, as `load_json`.
+        keep_source: of JSON, as `load_json`, unless extra fields are kept.
+
+    Raises:
+        InputError: if a file cannot be used, or no job is left.
+        ConfigError: if an option does not fit the file.
+    """
+    path = paths[0]
+    format = check_format(options.format) if options.format else recognise(path)
+    if format == "csv" and not options.columns and is_oar_table(path):
+        format = "oar"
+    if options.time_field is not None and format != "swf":
+        raise ConfigError(
+            f"{path}: not a log in the Standard Workload Format, so it has no field with the requested time; "
+            "leave out the number of the field",
+            field="time_field",
+        )
+    if format not in ("json", "swf", "gwf", "oar"):
+        workload = load_trace(paths, format, options, name)
+    elif len(paths) > 1:
+        raise ConfigError(f"{path}: only accounting records can be read from several files; give one")
+    elif format in ("swf", "gwf"):
+        field = options.time_field or REQUESTED_TIME
+        return load_swf(path, nodes=options.machine, time_field=field, grid=format == "gwf", name=name)
+    else:
+        workload = load_oar(path, name) if format == "oar" else _read_json(path, name, keep_extra, keep_source)
+    return at_most(workload, options.machine) if options.machine and format != "json" else workload
+
+
+def _read_json(path: Path, name: str, keep_extra: bool, keep_source: bool) -> Workload:
+    workload = load_json(path, name, keep_source=keep_source and not keep_extra, keep_extra=keep_extra)
+    reading = Reading(
+        format="json",
+        records=len(workload.jobs),
+        unit_reason="the file counts hosts",
+        hosts_from="nb_res",
+        requested=int(np.isfinite(walltimes(workload)).sum()),
+    )
+    return replace(workload, reading=reading)
+
+
+def is_log(workload: Workload) -> bool:
+    """Whether a workload is what a machine recorded, and no file of Batsim's."""
+    return workload.reading is not None and workload.reading.format != "json"

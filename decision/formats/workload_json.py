@@ -14,12 +14,14 @@ from typing import Annotated, Any, BinaryIO, NoReturn
 import msgspec
 import numpy as np
 from msgspec import Meta, Raw
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small, worths
 from decision.model.dates import DAY, LAST_DATE
 from decision.model.demand import read_estimate, read_worth
 from decision.model.errors import ConfigError, InputError
+from decision.model.trace import Trace, join_traces, read_trace
 from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
 
 from .files import opened, read_bytes
@@ -49,6 +51,8 @@ class _Job(msgspec.Struct, gc=False):
     qos: Any = None
     deadline: Any = None
     expected: Any = None
+    recorded: Any = None
+    request: Any = None
 
 
 class _File(msgspec.Struct):
@@ -70,11 +74,12 @@ _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 _SOURCES = msgspec.json.Decoder(_Sources)
 _ENCODER = msgspec.json.Encoder()
 _LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
-_AS_LOG = "let its name end in .swf where a log is read"
+_AS_LOG = "read it as one (load_workload)"
 Stamp = tuple[int, ...]
 
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
-_KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime"))
+_TRACE_FIELDS = ("recorded", "request")  # not for who decides: see `decision.model.trace`
+_KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime", *_TRACE_FIELDS))
 
 
 def load_json(
@@ -110,7 +115,9 @@ def load_json(
         _job_sources(data, ids) if keep_source else None,
         _job_extras(data) if keep_extra else None,
     )
-    return _workload(file, name, where, jobs, profiles, used, keep_source or keep_extra)
+    submit = np.array([job.subtime for job in file.jobs], np.float64)
+    trace = read_trace(ids, submit, [(job.recorded, job.request) for job in file.jobs])
+    return replace(_workload(file, name, where, jobs, profiles, used, keep_source or keep_extra), trace=trace)
 
 
 def _workload(
@@ -281,6 +288,8 @@ def _job_sources(data: bytes, ids: Sequence[str]) -> list[bytes]:
 
 
 def _source(fields: dict[str, Raw], full: str) -> bytes:
+    for name in _TRACE_FIELDS:
+        fields.pop(name, None)
     fields["id"] = Raw(_ENCODER.encode(full))
     return compact(_ENCODER.encode(fields))
 
@@ -319,7 +328,7 @@ def _read_parts(file: BinaryIO, path: str, name: str, keep_source: bool) -> Work
     if not profiles.keys() >= set(jobs.profile.labels) or any(isinstance(p, Parallel) for p in profiles.values()):
         raise NotInPartsError
     used = used_profiles(profiles, jobs.profile.labels)
-    return _workload(rest, name, path, jobs, profiles, used, keep_source)
+    return replace(_workload(rest, name, path, jobs, profiles, used, keep_source), trace=columns.trace(jobs))
 
 
 class _Columns:
@@ -333,6 +342,7 @@ class _Columns:
         self._profile, self._user = array("i"), array("i")
         self._profiles: dict[str, int] = {}
         self._users: dict[str, int] = {}
+        self._traces: list[Trace] = []  # by part
         self._begin, self._length = array("q"), array("i")  # bytes: each job's JSON in the file
 
     def add(self, part: ArrayPart) -> None:
@@ -349,6 +359,9 @@ class _Columns:
         self._worth.append((len(jobs), worths([_worth(job, i, self._path) for job, i in zip(jobs, full, strict=True)])))
         self._profile.extend([self._profiles.setdefault(job.profile, len(self._profiles)) for job in jobs])
         self._user.extend([self._users.setdefault(label(job.user), len(self._users)) for job in jobs])
+        submit = np.array([job.subtime for job in jobs])
+        trace = read_trace((), submit, [(job.recorded, job.request) for job in jobs])
+        self._traces.append(trace or Trace(id=(), wait=np.full(len(full), math.nan)))
         at = 0
         for source in part.objects:
             at, length = part.text.index(b"{", at), memoryview(source).nbytes
@@ -375,6 +388,11 @@ class _Columns:
             worth=self._all_worth(),
             source=_SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
         )
+
+    def trace(self, jobs: JobColumns) -> Trace | None:
+        """What was recorded of the jobs; None where nothing was."""
+        trace = join_traces(self._traces, jobs.id)
+        return trace if trace.recorded or trace.request or not np.isnan(trace.wait).all() else None
 
     def _all_worth(self) -> NDArray[np.float64] | None:
         """What the jobs of all parts are worth."""

@@ -3,17 +3,21 @@
 import math
 import os
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from decision.model.demand import submit_times
+from decision.model.trace import of_jobs, trace_fields
 from decision.model.workload import Job, Workload, said_worth
 
 from .files import write_files
 from .json_text import with_short_numbers
 from .profiles import profile_fields
 
+_CHUNK = 65536  # jobs whose records are made at once
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -33,12 +37,26 @@ def write_workload(path: str | os.PathLike[str], workload: Workload) -> None:
 def workload_lines(workload: Workload) -> Iterator[bytes]:
     """The content of the file that `write_workload` writes."""
     yield _ENCODER.encode(_head(workload))[:-1] + b',\n"jobs":[\n'
-    jobs = (_ENCODER.encode(_job_fields(job, _written_id(job, workload.name))) for job in workload.jobs)
+    jobs = (
+        _ENCODER.encode(_job_fields(job, _written_id(job, workload.name)) | said)
+        for job, said in zip(workload.jobs, _said(workload), strict=False)
+    )
     yield with_short_numbers(b",\n".join(jobs))
     yield b'\n],\n"profiles":{\n'
     profiles = (_ENCODER.encode(name) + b":" + profile_json(workload, name) for name in workload.profiles)
     yield with_short_numbers(b",\n".join(profiles))
     yield b"\n}}\n"
+
+
+def _said(workload: Workload) -> Iterator[dict[str, Any]]:
+    """What was recorded of each job."""
+    if workload.trace is None:
+        yield from repeat({})
+        return
+    trace, submit = of_jobs(workload.trace, workload.jobs), submit_times(workload)
+    for first in range(0, len(submit), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        yield from trace_fields(trace.part(rows), submit[rows])
 
 
 def _head(workload: Workload) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def seen_jobs(policy: str, workload: Workload) -> int:
     if manifest.selection is None:
         return len(workload.jobs)
     # which jobs there are does not depend on their walltimes
-    learned = replace(manifest.selection, walltime="requested").read(path, workload.name)
+    learned = replace(manifest.selection, walltime="requested", missing="none").read(path, workload.name)
     if days := getattr(manifest.config.env, "days", ()):
         learned = on_days(learned, day_range(days))
     return len({job.id for job in learned.jobs} & {job.id for job in workload.jobs})

@@ -4,25 +4,26 @@ Every job that is left out is counted by reason in `Workload.dropped`: kept and 
 functions are part of the model so that readers, generators and conversions of workloads use the same ones.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from . import dates
 from .columns import DelayProfiles, JobColumns
 from .dates import Moment
-from .demand import Floats, offered_load, runtimes, sizes, submit_times
+from .demand import Floats, offered_load, runtimes, sizes, submit_times, walltimes
 from .errors import ConfigError, InputError
-from .workload import Delay, Job, Workload, used_profiles
+from .filters import keep, matches
+from .resample import at_load_by_users, at_sizes
+from .workload import Delay, Workload
 
 LONGEST = 1e15  # seconds that simulations can last
 
 Walltimes = Literal["requested", "runtime", "none"]
+MISSING = ("none", "runtime", "longest")
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +36,13 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None  # leave out larger jobs; the workload is then for so many hosts
     begin: Moment | None = None  # leave out jobs submitted before
     end: Moment | None = None  # leave out jobs submitted then or later
+    without: str = ""  # leave out the jobs that a filter names, as `decision.model.filters` has it
     jobs: slice | None = None  # keep these of the jobs still there, counted in order of submission
     walltime: Walltimes = "requested"  # as they are, or the run time (perfect estimates), or none
+    missing: str = "none"  # what takes the place of a walltime that is not known: the run time, the longest, or nothing
+    scale_sizes: int | None = None  # hosts of another machine, to which sizes are scaled
+    load_by: str = "arrivals"  # "arrivals" stretches or squeezes them, "users" resamples users by whole weeks
+    seed: int = 0  # of that
     load: float | None = None  # stretch or squeeze the arrivals to this offered load
     shift: bool = False  # let `begin`, or else the first submission, be 0 s
     speed: float | None = None  # flop/s of the hosts, for the run times of jobs that compute
@@ -46,6 +52,10 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"nodes: must be at least 1; found {self.nodes}")
         if self.walltime not in ("requested", "runtime", "none"):
             raise ConfigError(f"walltime: must be requested, runtime or none; found {self.walltime!r}")
+        if self.load_by not in ("arrivals", "users"):
+            raise ConfigError(f"load_by: must be arrivals or users; found {self.load_by!r}")
+        if self.missing not in MISSING:
+            raise ConfigError(f"missing_walltime: must be none, runtime or longest; found {self.missing!r}")
         if self.jobs is not None and self.jobs.step not in (None, 1):
             raise ConfigError(f"jobs: must be a range a:b without a step; found a step of {self.jobs.step}")
         if self.load is not None and not 0 < self.load < float("inf"):
@@ -62,13 +72,21 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     if filters.nodes is not None:
         workload = at_most(workload, filters.nodes)
     workload = _within(workload, filters.begin, filters.end)
+    if filters.without:
+        workload = keep(workload, ~matches(workload, filters.without), f"removed by {filters.without}")
     if filters.jobs is not None:
         workload = _range(workload, filters.jobs)
     check_jobs(workload)
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
         workload = _with_walltimes(workload, filters.walltime, filters.speed)
-    if filters.load is not None:
+    elif filters.missing != "none":
+        workload = fill_walltimes(workload, filters.missing, filters.speed)
+    if filters.scale_sizes is not None:
+        workload = at_sizes(workload, filters.scale_sizes)
+    if filters.load is not None and filters.load_by == "users":
+        workload = at_load_by_users(workload, filters.load, filters.seed, filters.speed)
+    elif filters.load is not None:
         workload = at_load(workload, filters.load, filters.speed)
     return beginning(workload, begin) if filters.shift else workload
 
@@ -96,43 +114,49 @@ def _lines(workload: Workload, reason: str) -> str:
 
 def at_most(workload: Workload, nodes: int) -> Workload:
     """The jobs of at most `nodes` hosts, for a machine of so many."""
-    return replace(_keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
+    return replace(keep(workload, sizes(workload) <= nodes, f"larger than {nodes} hosts"), nb_res=nodes)
 
 
 def _within(workload: Workload, begin: Moment | None, end: Moment | None) -> Workload:
     if begin is not None:
-        workload = _keep(workload, submit_times(workload) >= begin.of(workload), f"submitted before {begin.text}")
+        workload = keep(workload, submit_times(workload) >= begin.of(workload), f"submitted before {begin.text}")
     if end is not None:
-        workload = _keep(workload, submit_times(workload) < end.of(workload), f"submitted from {end.text} on")
+        workload = keep(workload, submit_times(workload) < end.of(workload), f"submitted from {end.text} on")
     return workload
 
 
 def _range(workload: Workload, jobs: slice) -> Workload:
-    keep = np.zeros(len(workload.jobs), bool)
-    keep[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
+    chosen = np.zeros(len(workload.jobs), bool)
+    chosen[np.argsort(submit_times(workload), kind="stable")[jobs]] = True
     first, last = ("" if bound is None else bound for bound in (jobs.start, jobs.stop))
-    return _keep(workload, keep, f"outside the range {first}:{last} of jobs")
-
-
-def _keep(workload: Workload, keep: NDArray[np.bool_], reason: str) -> Workload:
-    """The jobs that are to be kept and the profiles that they need; the others counted under `reason`."""
-    if keep.all():
-        return workload
-    jobs: Sequence[Job]
-    if isinstance(workload.jobs, JobColumns):
-        jobs = workload.jobs.take(keep)
-        used = used_profiles(workload.profiles, jobs.profile.used())
-    else:
-        jobs = tuple(workload.jobs[i] for i in np.flatnonzero(keep).tolist())
-        used = used_profiles(workload.profiles, {job.profile for job in jobs})
-    profiles = {name: profile for name, profile in workload.profiles.items() if name in used}
-    dropped = Counter(workload.dropped) + Counter({reason: len(keep) - len(jobs)})
-    return replace(workload, jobs=jobs, profiles=profiles, dropped=dict(dropped))
+    return keep(workload, chosen, f"outside the range {first}:{last} of jobs")
 
 
 def _with_walltimes(workload: Workload, policy: Walltimes, speed: float | None) -> Workload:
     limits = _perfect(workload, speed) if policy == "runtime" else np.full(len(workload.jobs), np.inf)
     return _with(workload, "walltime", limits)
+
+
+def fill_walltimes(workload: Workload, missing: str, speed: float | None = None) -> Workload:
+    """The workload with walltimes for jobs that have none: their run times, or the longest walltime of all jobs.
+
+    Raises:
+        ConfigError: if a run time is not known, or no job has a walltime that could be the longest.
+    """
+    limits = walltimes(workload)
+    unknown = np.isinf(limits)
+    if not unknown.any():
+        return workload
+    if missing == "runtime":
+        return with_walltimes(workload, np.where(unknown, _perfect(workload, speed), limits))
+    if unknown.all():
+        raise ConfigError(f"{workload.path}: no job has a requested time, so none is the longest", field="missing")
+    return with_walltimes(workload, np.where(unknown, limits[~unknown].max(), limits))
+
+
+def with_walltimes(workload: Workload, seconds: Floats) -> Workload:
+    """The same jobs with these walltimes, (J,), inf where there is none."""
+    return _with(workload, "walltime", seconds)
 
 
 def _perfect(workload: Workload, speed: float | None) -> Floats:
@@ -167,7 +191,8 @@ def at_load(workload: Workload, load: float, speed: float | None = None) -> Work
         scaled = first + (times - first) * (now / load)
     if not 0 < np.ptp(scaled) < LONGEST:
         raise ConfigError(f"load: {load:g} puts the jobs of {workload.path} too close together or too far apart")
-    return _submitted(workload, scaled)
+    later = _submitted(workload, scaled)
+    return later if later.trace is None else replace(later, trace=later.trace.without_times())
 
 
 def beginning(workload: Workload, seconds: float) -> Workload:
@@ -193,5 +218,5 @@ def by_day(workload: Workload) -> Iterator[tuple[str, Workload]]:
     day_of = dates.days(workload)
     for day in np.unique(day_of).tolist():
         name = dates.day_name(workload, day)
-        of_day = _keep(workload, day_of == day, f"not of {name}")
+        of_day = keep(workload, day_of == day, f"not of {name}")
         yield name, beginning(of_day, dates.midnight(workload, day))

@@ -7,9 +7,12 @@ which a policy cannot see (the engine turns profiles into `decision.engine.truth
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from .trace import Reading, Trace
 
 # Batsim writes an id into the job's JSON with a regular expression, without escaping it, and aborts at what comes out
 _UNLOADABLE = re.compile(r"""[\x00-\x1f"(),|}\\]|\$[&`']""")
@@ -133,6 +136,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     dropped_lines: Mapping[str, tuple[int, ...]] = {}  # and of a log the first of these lines, by reason
     unix_start: float | None = None  # when 0 s was, in seconds since 1970 (UTC), where that is known
     time_zone: float = 0.0  # seconds that the machine's clock is ahead of UTC
+    trace: "Trace | None" = None  # what was recorded of the jobs; for people and measures, not for who decides
+    reading: "Reading | None" = None  # of a log: how it was read
+    notes: Sequence[str] = ()  # what its reader has to say: where hosts are from, how many jobs have no walltime
 
 
 def used_profiles(profiles: Mapping[str, Profile], names: Iterable[str]) -> set[str]:

@@ -205,8 +205,8 @@ def _keep_horizons(swf: Path, budget: Budget, policy: str, path: Path) -> None:
 
 
 def _learn(run: TrainingRun) -> Path:
-    half = len(load_swf(run.swf, name="w0").jobs) // 2
-    jobs = load_swf(run.swf, jobs=slice(half), name="w0")
+    half = len(load_swf(run.swf, name="w0", missing_walltime="runtime").jobs) // 2
+    jobs = load_swf(run.swf, jobs=slice(half), name="w0", missing_walltime="runtime")
     hosts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256="")
     changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
     config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
@@ -221,8 +221,8 @@ def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:
 
 
 def _held_out(swf: Path) -> Workload:
-    half = len(load_swf(swf, name="w0").jobs) // 2
-    return load_swf(swf, jobs=slice(half, None), name="w0")
+    half = len(load_swf(swf, name="w0", missing_walltime="runtime").jobs) // 2
+    return load_swf(swf, jobs=slice(half, None), name="w0", missing_walltime="runtime")
 
 
 def _heuristic(swf: Path, budget: Budget, name: str, folder: Path) -> dict[str, float]:

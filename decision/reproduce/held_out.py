@@ -87,7 +87,13 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
 def compare_on_half(half: Half) -> Result:
     """Measures of all policies on a log, changes against those that pass the gates, and the lower bound."""
     field = LOGS[half.log][1]
-    workload = load_workload(half.data / half.log, "w0", jobs=slice(LOGS[half.log][0].stop, None), time_field=field)
+    workload = load_workload(
+        half.data / half.log,
+        "w0",
+        jobs=slice(LOGS[half.log][0].stop, None),
+        time_field=field,
+        missing_walltime="runtime",
+    )
     own, easy = _run(workload, half.policy), _run(workload, "easy")
     heuristics, seen = {"easy": _beside(own, easy)}, {_made(easy)}
     for order, backfill in product(ALL_ORDERS, ALL_BACKFILLS):

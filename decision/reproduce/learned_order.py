@@ -157,7 +157,8 @@ def _rows(found: ByLog, best: ByLog) -> Iterator[tuple[str, ...]]:
 def training_logs(data: Path) -> tuple[Log, ...]:
     """All that are learned from. Raises InputError if one cannot be read."""
     halves = {
-        name: load_workload(data / name, "w0", jobs=jobs, time_field=field) for name, (jobs, field) in LOGS.items()
+        name: load_workload(data / name, "w0", jobs=jobs, time_field=field, missing_walltime="runtime")
+        for name, (jobs, field) in LOGS.items()
     }
     first, second, nasa, theta, curie = halves.values()
     middle = len(theta.jobs) // 2

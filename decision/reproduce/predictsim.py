@@ -133,7 +133,7 @@ def do_run(run: Run) -> Result:
 
 @functools.lru_cache(maxsize=1)
 def _read(log: Path, time_field: int) -> Workload:
-    return load_workload(log, "w0", time_field=time_field)
+    return load_workload(log, "w0", time_field=time_field, missing_walltime="runtime")
 
 
 def _table(runs: Sequence[Run], found: Sequence[Result], theirs: Published | None) -> ResultTable:

@@ -67,8 +67,10 @@ def reproduce_ranking(swf: Path, parts: Parts, *, seeds: int = 5, steps: int | N
     Raises:
         InputError: if the log cannot be read.
     """
-    half = len(load_swf(swf, name="w0").jobs) // 2
-    seen, held_out = (load_swf(swf, jobs=part, name="w0") for part in (slice(half), slice(half, None)))
+    half = len(load_swf(swf, name="w0", missing_walltime="runtime").jobs) // 2
+    seen, held_out = (
+        load_swf(swf, jobs=part, name="w0", missing_walltime="runtime") for part in (slice(half), slice(half, None))
+    )
     jobs, others = (
         _jobs(seen.nb_res, TRAINING_JOBS, MODEL_SEED),
         _jobs(seen.nb_res, MADE_SEQUENCES * SEQUENCE_JOBS, MADE_SEED),

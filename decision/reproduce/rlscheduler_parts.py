@@ -90,4 +90,4 @@ _read_sequence = lru_cache(maxsize=2)(rlscheduler_rules.read_sequence)
 
 @lru_cache(maxsize=2)
 def _load(path: Path) -> Workload:
-    return load_swf(path)
+    return load_swf(path, missing_walltime="runtime")

@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from decision import __version__
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
+from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
 from decision.formats.files import write_files
 from decision.formats.input_facts import file_facts
 from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
-from decision.formats.workload import is_swf
+from decision.formats.workload import is_log
 from decision.jit import is_warm
 from decision.model.dates import DAY_LEAD, BusyDay, chosen_days, of_day
 from decision.model.demand import runtimes
@@ -87,8 +88,13 @@ def contenders(plan: ComparisonPlan) -> list[Contender]:
     """The policies of a plan; where their worth is asked for, with their twins."""
     every = [Contender(policy, policy, plan.settings) for policy in plan.policies]
     if plan.worth:
-        every += [twin for policy in plan.policies for twin in twins(plan, policy)]
+        every += [twin for policy in _simulated(plan) for twin in twins(plan, policy)]
     return list({each.name: each for each in every}.values())
+
+
+def _simulated(plan: ComparisonPlan) -> list[str]:
+    """The policies that are simulated."""
+    return [policy for policy in plan.policies if policy != RECORDED]
 
 
 def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
@@ -113,6 +119,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float
     name: str  # of the contender
     perfect: bool
+    near_record: bool  # whether it is compared with what really happened
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
 
     def definition(self) -> dict[str, Any]:
@@ -128,13 +135,18 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "perfect": self.perfect,
             "digests": self.digests,
             **({} if self.midnight is None else {"midnight": self.midnight}),
+            **({"near_record": True} if self.near_record else {}),
             **({} if self.choice.own is None else {"own": id(self.choice.own)}),  # nothing knows it in another process
         }
 
 
 def read_workloads(plan: ComparisonPlan) -> list[Workload]:
     """The workloads, whole. Raises InputError, or ConfigError if the platform cannot be used."""
-    return [_read(plan, workload).workloads[0] for workload in plan.workloads]
+    workloads = [_read(plan, workload).workloads[0] for workload in plan.workloads]
+    if RECORDED in plan.policies:
+        for workload in workloads:
+            recorded_jobs(workload)
+    return workloads
 
 
 def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command: str = "") -> dict[str, str]:
@@ -160,8 +172,9 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         "engine": ", ".join(plan.engines),
         "energy": "simulated" if plan.energy else "not simulated",
         "external events": ", ".join(f"{path} (sha256 {file_facts(path).sha256})" for path in plan.events),
-        "jobs left out": _describe_sizes(plan),
-        "walltimes": _describe_walltimes(plan),
+        **{f"notes on {path}": "; ".join(workload.notes) for path, workload in files if workload.notes},
+        "jobs left out": _describe_sizes(plan, workloads),
+        "walltimes": _describe_walltimes(plan, workloads),
         "package": f"decision {__version__}",
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
     }
@@ -181,14 +194,14 @@ def _describe_windows(plan: ComparisonPlan) -> str:
     return f"{each}, drawn with seed {plan.draw}, the same for all policies"
 
 
-def _describe_sizes(plan: ComparisonPlan) -> str:
+def _describe_sizes(plan: ComparisonPlan, workloads: Sequence[Workload]) -> str:
     if plan.selection.nodes is not None:
         return f"those larger than {plan.selection.nodes:,} hosts"
-    return "of logs (.swf), those larger than the machine in the header" if any(map(is_swf, plan.workloads)) else ""
+    return "of logs, those larger than the machine in the header" if any(map(is_log, workloads)) else ""
 
 
-def _describe_walltimes(plan: ComparisonPlan) -> str:
-    if plan.selection.walltime == "requested" and not any(map(is_swf, plan.workloads)):
+def _describe_walltimes(plan: ComparisonPlan, workloads: Sequence[Workload]) -> str:
+    if plan.selection.walltime == "requested" and not any(map(is_log, workloads)):
         return ""
     field = plan.selection.time_field
     return plan.selection.walltime + ("" if field is None else f", those of logs in field {field}")
@@ -262,6 +275,7 @@ def _run(
         timeout=plan.timeout,
         name=each.name,
         perfect=each.perfect,
+        near_record=RECORDED in plan.policies,
         digests=tuple(map(digest_of, files)),
     )
 
@@ -366,14 +380,28 @@ def perform_run(run: ComparedRun) -> Result:
     """
     try:
         case = inputs_of(run)
-        record = _run_batsim(case, run) if run.batsim else simulate_inputs(case, run.choice, engine=run.engine)
+        in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
+        record = _run_batsim(case, run) if in_batsim else simulate_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
         error.args = (f"{_name(run)}: {error}",)
         raise
     users = {job.id: job.user for job in case.workloads[0].jobs}
     begin = None if run.midnight is None else DAY_LEAD
     metrics = measure_run(record, case.platform, users, _recorded(case), begin)
-    return {name: value for name, value in metrics.items() if not math.isnan(value)}
+    near = agreement(record, case.workloads[0]) if run.near_record and run.choice.policy != RECORDED else {}
+    return {name: value for name, value in (metrics | near).items() if not math.isnan(value)}
+
+
+def with_record(plan: ComparisonPlan, workloads: Sequence[Workload], comparison: PolicyComparison) -> PolicyComparison:
+    """The comparison with how far what really happened can be compared, where it stands among the policies."""
+    if RECORDED not in plan.policies:
+        return comparison
+    found = []
+    for path, workload in zip(plan.workloads, workloads, strict=True):
+        name = _workload_name(plan, path)
+        runs = [(run.contender, run.metrics) for run in comparison.outcomes if run.workload == name]
+        found.append(standing(workload, name, runs))
+    return replace(comparison, recorded=found)
 
 
 def _recorded(case: LoadedInputs) -> Mapping[str, float]:
@@ -394,7 +422,7 @@ def _fastest(case: LoadedInputs) -> float:
 def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
     with tempfile.TemporaryDirectory(prefix="decision-") as folder:
         path = Path(folder) / "workload.json"
-        write_workload(path, case.workloads[0])
+        write_workload(path, replace(case.workloads[0], trace=None))  # what really happened is not for a scheduler
         written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
         batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
         run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)
@@ -462,7 +490,7 @@ def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> 
     rows = []
     metrics = dict.fromkeys(row.metric for row in comparison.rows)
     for workload in dict.fromkeys(run.workload for run in comparison.outcomes):
-        for policy in plan.policies:
+        for policy in _simulated(plan):
             plain, perfect = twins(plan, policy)
             for engine in plan.engines:
                 three = [found[workload, contender(plan, name, engine)] for name in (plain.name, policy, perfect.name)]

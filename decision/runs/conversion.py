@@ -2,21 +2,22 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from decision import __version__
+from decision.analysis.outages import Outage
 from decision.estimates import apply_estimates
-from decision.estimates.history import History, in_submission_order, with_estimates
-from decision.formats import load_json, load_oar, load_swf
+from decision.estimates.history import with_estimates
+from decision.estimates.missing import fill_missing
 from decision.formats.files import write_files
-from decision.formats.swf import REQUESTED_TIME
 from decision.formats.swf_write import swf_lines
+from decision.formats.traces.read import TraceOptions
+from decision.formats.workload import read_workload
 from decision.formats.workload_write import workload_lines, write_workload
 from decision.generate.tasks import Tasks, as_tasks
 from decision.model.demand import offered_load, runtimes
@@ -25,22 +26,18 @@ from decision.model.record import Floats
 from decision.model.reshape import Filters, by_day, dropped_text, reshape
 from decision.model.workload import Workload
 
-from .inputs import check_time_field, is_swf
-
-Source = Literal["swf", "oar", "json"]
-
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     """What is converted, into what, and how."""
 
-    source: Path
-    format: Source
+    sources: tuple[Path, ...]  # several only of accounting records
     target: Path
+    reading: TraceOptions = TraceOptions()
     to_swf: bool = False  # write a log; otherwise Batsim's JSON
     filters: Filters = Filters()
     estimates: str | None = None  # a model that makes walltimes from run times; None keeps those of the filters
     seed: int = 0  # of that model
-    time_field: int | None = None  # of a log: the field with the requested time; the standard's if None
+    missing: str = "none"  # a model as `estimates`, or as of the filters: walltimes of jobs without a requested time
     tasks: Tasks | None = None  # None keeps the profiles
     daily: bool = False  # a file per day: TARGET_2016-05-10.json
     options: str = ""  # as the user wrote them, for the description
@@ -57,42 +54,32 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 class Converted(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a conversion."""
 
+    source: Workload  # as it was read
     workload: Workload
     files: list[Written]  # one, or one per day
 
 
 def load_any(path: Path, time_field: int | None = None) -> Workload:
-    """A workload in the format that its name says: a log (.swf), an OAR export (.csv), or Batsim's JSON.
+    """A workload in whatever format its content has, with all that its file says.
 
     Args:
         path: the file.
-        time_field: of a log: the field with the requested time; the standard's if None.
+        time_field: of SWF: the field with the requested time; the standard's if None.
 
     Raises:
         InputError: if the file cannot be used.
-        ConfigError: if there is a `time_field` and the file is not a log.
+        ConfigError: if there is a `time_field` and the file is not such a log.
     """
-    check_time_field([path], time_field)
-    formats: dict[str, Source] = {".swf": "swf", ".csv": "oar"}
-    return _read(path, formats.get(path.suffix.lower(), "json"), time_field)
+    return read_workload([path], options=TraceOptions(time_field=time_field), keep_extra=True)
 
 
-def _read(path: Path, source: Source, time_field: int | None) -> Workload:
-    if source == "swf":
-        return load_swf(path, time_field=time_field or REQUESTED_TIME)
-    return load_oar(path) if source == "oar" else load_json(path, keep_extra=True)
-
-
-def write_with_predictions(
-    source: Path, time_field: int | None, history: History, predictions: Floats, target: Path
-) -> None:
+def write_with_predictions(source: Path, workload: Workload, predictions: Floats, target: Path) -> None:
     """Write a workload as Batsim's JSON, with predicted run times as its jobs' estimates.
 
     Args:
-        source: the workload, as `load_any` reads it.
-        time_field: as there.
-        history: of its jobs, which are those of a log in the log's order.
-        predictions: (J,) seconds, in the history's order; inf where nothing is known.
+        source: the workload's file.
+        workload: the jobs.
+        predictions: (J,) seconds; inf where nothing is known.
         target: the file.
 
     Raises:
@@ -100,9 +87,7 @@ def write_with_predictions(
     """
     if target.resolve() == source.resolve():
         raise ConfigError(f"{target}: is the source itself; choose another output file", field="target")
-    workload = load_any(source, time_field)
-    order = in_submission_order(history) if is_swf(source) else slice(None)
-    write_workload(target, with_estimates(workload, predictions[order]))
+    write_workload(target, with_estimates(workload, predictions))
 
 
 def convert(conversion: Conversion) -> Converted:
@@ -112,21 +97,66 @@ def convert(conversion: Conversion) -> Converted:
         InputError: if the source cannot be used or no job is left.
         ConfigError: if an option does not fit the source, or a file cannot be written.
     """
-    if conversion.target.resolve() == conversion.source.resolve():
+    if conversion.target.resolve() in {source.resolve() for source in conversion.sources}:
         raise ConfigError(f"{conversion.target}: is the source itself; choose another output file", field="target")
-    workload = _reshaped(_read(conversion.source, conversion.format, conversion.time_field), conversion)
+    source = read_workload(conversion.sources, options=conversion.reading, keep_extra=True)
+    workload = _reshaped(source, conversion)
     if conversion.tasks is not None:
         workload = as_tasks(workload, conversion.tasks)
-    digest = _sha256(conversion.source)
+    digest = " ".join(map(_sha256, conversion.sources))
     written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
-    return Converted(workload=workload, files=written)
+    return Converted(source=source, workload=workload, files=written)
+
+
+def write_cleaned(workload: Workload, without: str, source: Path, target: Path, speed: float | None = None) -> Workload:
+    """Write a log without the jobs that a filter names, with the filter in its header as the archive has it.
+
+    Args:
+        workload: as it was read.
+        without: the filter; see `decision.model.filters`.
+        source: the workload's file.
+        target: the file; a log if its name ends in .swf, else Batsim's JSON.
+        speed: flop/s of the hosts, where jobs compute.
+
+    Raises:
+        ConfigError: if the filter is none, or the file is the source or cannot be written.
+        InputError: if no job is left.
+    """
+    if target.resolve() == source.resolve():
+        raise ConfigError(f"{target}: is the source itself; choose another output file", field="target")
+    left = reshape(workload, Filters(without=without))
+    removed = len(workload.jobs) - len(left.jobs)
+    said = [
+        "THIS IS A CLEANED VERSION OF THE LOG!",
+        f"The filter used to produce it was {without} ({removed} jobs removed)",
+        f"From {source.name} (sha256 {_sha256(source)}) by decision {__version__}",
+    ]
+    left = replace(left, description="\n".join([*said, workload.description]).strip())
+    to_swf = target.suffix.lower() == ".swf"
+    write_files({target: swf_lines(left, runtimes(left, speed)) if to_swf else workload_lines(left)})
+    return left
+
+
+def write_outages(target: Path, outages: Sequence[Outage], hosts: int) -> None:
+    """Write outages as Batsim's external events, which close all hosts and open them again.
+
+    Raises:
+        ConfigError: if the file cannot be written.
+    """
+    everyone = f"0-{hosts - 1}" if hosts > 1 else "0"
+    events = [
+        {"type": kind, "resources": everyone, "timestamp": time}
+        for outage in outages
+        for kind, time in (("machine_unavailable", outage.begin), ("machine_available", outage.end))
+    ]
+    write_files({target: [msgspec.json.encode(event) + b"\n" for event in events]})
 
 
 def _reshaped(workload: Workload, conversion: Conversion) -> Workload:
     filters = conversion.filters
     if conversion.estimates is None:
-        return reshape(workload, filters)
+        return fill_missing(reshape(workload, filters), conversion.missing, conversion.seed, filters.speed)
     if filters.walltime != "requested":
         raise ConfigError(
             f"the estimates {conversion.estimates!r} make the walltimes, and so do walltimes {filters.walltime!r}; "
@@ -168,7 +198,7 @@ def _described(workload: Workload, conversion: Conversion, digest: str, load: fl
     """The workload with a description of its origin, in front of the description of the source itself."""
     total = len(workload.jobs) + sum(workload.dropped.values())
     lines = [
-        f"From {conversion.source.name} (sha256 {digest}) by decision {__version__}, "
+        f"From {', '.join(source.name for source in conversion.sources)} (sha256 {digest}) by decision {__version__}, "
         + (f"options {conversion.options}." if conversion.options else "no options."),
         f"{len(workload.jobs):,} of {total:,} jobs; left out: {dropped_text(workload) or 'none'}.",
     ]

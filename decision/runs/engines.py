@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from decision.analysis.recorded import RECORDED
 from decision.batsim.roles import Responder, Simulator
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels import server
@@ -80,6 +81,8 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
     Raises:
         ConfigError: if the policy is unknown.
     """
+    if policy == RECORDED:
+        return []
     if find_agent(policy, settings) is not None:
         return [server.engine]
     entry = getattr(innermost(find_policy(policy, settings)), "entry", None)

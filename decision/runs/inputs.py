@@ -7,12 +7,15 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from decision.estimates.missing import fill_missing, missing_text
 from decision.formats import load_events, load_platform, write_workload
 from decision.formats.events import check_supply
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
-from decision.formats.workload import is_swf
+from decision.formats.traces.recognise import recognise
+from decision.formats.workload_json import load_json
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
@@ -87,7 +90,10 @@ def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
     """The workloads as files that Batsim reads; logs, and workloads that were changed, are written into `folder`."""
     files, as_they_are = [], case.inputs.selection == Selection()
     for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
-        if is_swf(path) or not as_they_are:
+        if recognise(path) != "json" or not as_they_are or workload.trace is not None:
+            if as_they_are and recognise(path) == "json":
+                workload = load_json(path, workload.name, keep_extra=True)
+            workload = replace(workload, trace=None)  # what really happened is not for a scheduler
             path = folder / f"{workload.name}.json"
             write_workload(path, workload)
         files.append(path)
@@ -96,10 +102,10 @@ def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
 
 def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
     """Refuse a field of a log where no file is a log. Raises ConfigError."""
-    if time_field is not None and not any(map(is_swf, paths)):
+    if time_field is not None and not any(recognise(path) == "swf" for path in paths):
         names = ", ".join(map(str, paths)) or "the workload"
         raise ConfigError(
-            f"{names}: not a log in the Standard Workload Format (.swf), so it has no field with the requested time; "
+            f"{names}: not a log in the Standard Workload Format, so it has no field with the requested time; "
             "leave out the number of the field",
             field="time_field",
         )
@@ -117,7 +123,10 @@ def read_workload(source: Path | Workload, name: str, selection: Selection, plat
     try:
         if isinstance(source, Workload):
             return selection.of(source, speed=speed)
-        return selection.read(source, name, keep_source=True, speed=speed)
+        workload = replace(selection, missing="none").read(source, name, keep_source=True, speed=speed)
+        said = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
+        filled = fill_missing(workload, selection.missing, speed=speed)
+        return replace(filled, notes=(*filled.notes, said)) if said else filled
     except ConfigError as error:
         if error.field != "speed":
             raise

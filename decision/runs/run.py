@@ -11,6 +11,7 @@ import msgspec
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
+from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
 from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
@@ -87,7 +88,7 @@ def run_to_folder(
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
         for left in output.glob(f"{_FRESH}*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
-        if engine in (Engine.BATSIM, Engine.DOCKER):
+        if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
             files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
             files, jobs, joules, gap = _run_here(case, choice, output, engine, show)
@@ -105,6 +106,8 @@ def simulate_inputs(
     case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
+    if choice.policy == RECORDED:
+        return recorded_run(case.workloads, len(case.platform.hosts))
     if choice.own is not None:
         agent = None
     else:

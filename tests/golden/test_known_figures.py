@@ -29,7 +29,7 @@ def hosts(count: int) -> Platform:
     ],
 )
 def test_lublin_gives_the_figures_that_independent_programs_give(shared, policy, mean_wait, mean_slowdown, utilization):
-    record = simulate_workloads(hosts(256), [load_swf(shared.joinpath(*LUBLIN))], policy)
+    record = simulate_workloads(hosts(256), [load_swf(shared.joinpath(*LUBLIN), missing_walltime="runtime")], policy)
     summary = summarise(record.jobs, 256)
     assert summary.mean_waiting_time == pytest.approx(mean_wait, abs=5e-5)
     assert summary.mean_bounded_slowdown == pytest.approx(mean_slowdown, abs=5e-5)
@@ -38,7 +38,7 @@ def test_lublin_gives_the_figures_that_independent_programs_give(shared, policy,
 
 
 def test_first_fit_with_a_second_more_of_walltime_gives_what_batsched_gave(shared):
-    log = load_swf(shared.joinpath(*LUBLIN))
+    log = load_swf(shared.joinpath(*LUBLIN), missing_walltime="runtime")
     longer = [msgspec.structs.replace(job, walltime=job.walltime + 1) for job in log.jobs]
     record = simulate_workloads(hosts(256), [msgspec.structs.replace(log, jobs=longer)], "filler")
     assert summarise(record.jobs, 256).mean_waiting_time == pytest.approx(63772.6403, abs=5e-5)

@@ -59,6 +59,7 @@ def test_a_log_becomes_a_workload_that_says_where_it_is_from(log: Path) -> None:
     assert written["jobs"][0] == {
         **{"id": "1", "subtime": 0.0, "res": 4, "profile": "delay300", "walltime": 600.0},
         **{"user": "3", "group": "1", "queue": "2"},
+        **{"recorded": {"size": 4, "state": "COMPLETED"}, "request": {"size": 4}},
     }
 
 

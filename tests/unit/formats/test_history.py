@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from decision.estimates import PREDICTORS
-from decision.estimates.history import interval_coverage, load_history, measure_errors, predict_history
-from decision.model.errors import InputError
+from decision.estimates.history import History, history_of, interval_coverage, measure_errors, predict_history
+from decision.formats import load_workload
 
 
 def test_a_log_tells_run_times_after_waiting_and_running(tmp_path: Path) -> None:
@@ -25,9 +25,8 @@ def test_a_log_tells_run_times_after_waiting_and_running(tmp_path: Path) -> None
     assert load_history(path, time_field=6).walltime.tolist() == [math.inf, 500]
 
 
-def test_a_missing_log_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing\.swf: cannot be read"):
-        load_history(tmp_path / "nothing.swf")
+def load_history(path: Path, time_field: int | None = None) -> History:
+    return history_of(load_workload(path, time_field=time_field))
 
 
 def test_predictors_do_as_well_on_recorded_logs_as_they_did(shared: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_line_becomes_a_job_with_its_run_time_as_a_delay(tmp_path: Path) -> No
 
 def test_unknown_requests_are_what_was_used(tmp_path: Path) -> None:
     (job,) = load(tmp_path, line(1, 0, 60, 2)).jobs
-    assert (job.size, job.walltime, job.user) == (2, 60.0, "")
+    assert (job.size, job.walltime, job.user) == (2, math.inf, "")
 
 
 def test_jobs_of_one_run_time_share_a_profile(tmp_path: Path) -> None:
@@ -67,7 +67,6 @@ def test_the_walltime_policy_says_what_limits_a_job(tmp_path: Path, policy: Any,
         (line(9, status=3), "parts of a checkpointed job (status 2, 3 or 4)"),
         (line(9, allocated=1.5), "with a fractional size or job number"),
         (line(1), "with a job number seen before"),
-        (line(9) + " 7", "not 18 numbers"),
         ("9 0 -1 60", "not 18 numbers"),
         (line(9, run="sixty"), "not 18 numbers"),
     ],
@@ -85,6 +84,46 @@ def test_the_first_lines_of_each_reason_are_named(tmp_path: Path) -> None:
     workload = load(tmp_path, *lines)
     reasons = "7 with an unknown or zero run time (lines 3, 7, 8, 9, 10, ...), 2 not 18 numbers (lines 6, 13)"
     assert dropped_text(workload) == reasons
+
+
+@pytest.mark.parametrize(
+    ("missing", "walltimes"), [("none", [90, math.inf]), ("runtime", [90, 60]), ("longest", [90, 90])]
+)
+def test_what_takes_the_place_of_a_request_is_asked_for(tmp_path: Path, missing: str, walltimes: list[float]) -> None:
+    workload = load(tmp_path, line(1, time=90), line(2), missing_walltime=missing)
+    assert [job.walltime for job in workload.jobs] == walltimes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 5 30 60 2 -1 700 2 90 -1 5 ann physics -1 batch -1 -1 -1 3,4 q n:ppn",
+        "1;5;30;60;2;-1;700;2;90;-1;5;ann;physics;-1;batch;-1;-1;-1;3,4;q;n:ppn",
+        "1 ;5 ;30 ;60 ;2 ; -1 ; 700 ; 2 ; 90 ; -1 ; 5 ; ann ; physics ; -1 ; batch ; -1 ; -1 ; -1 ; 3,4 ; q ; n:ppn",
+        "1\t5\t30\t60\t2\t-1\t700\t2\t90\t-1\t5\tann\tphysics\t-1\tbatch\t-1\t-1\t-1\t3,4\tq\tn:ppn",
+    ],
+    ids=["blanks", "semicolons", "both", "tabs"],
+)
+def test_a_log_may_have_more_fields_other_separators_and_names(tmp_path: Path, text: str) -> None:
+    workload = load(tmp_path, text, line(2, submit=6))
+    job, trace = workload.jobs[0], workload.trace
+    assert (job.user, job.extra) == ("ann", {"group": "physics", "queue": "batch"})
+    assert trace is not None
+    assert trace.wait.tolist()[0] == 30
+    assert [trace.texts("recorded", name)[0] for name in ("state", "fields")] == ["CANCELLED", "3,4 q n:ppn"]
+    assert workload.dropped == {}
+
+
+def test_without_a_header_the_machine_is_the_peak_of_recorded_use(tmp_path: Path) -> None:
+    waited = "2 0 0 60 6 -1 -1 6 -1 -1 1 -1 -1 -1 -1 -1 -1 -1"
+    both = load(tmp_path, "1 0 30 60 5 -1 -1 5 -1 -1 1 -1 -1 -1 -1 -1 -1 -1", waited, header="")
+    assert both.nb_res == 11
+    assert both.notes == ("no header says how many hosts the machine had; 11, the peak of what was in use",)
+    unknown = load(tmp_path, line(1, allocated=5), line(2, allocated=6), header="")
+    assert unknown.nb_res == 6
+    assert unknown.notes[0].startswith("warning: neither a header nor recorded starts say how many hosts")
+    (tmp_path / "log.swf.machines").write_text("0\tone\t20\t80\t1\t529426432\n1\ttwo\t48\t12\t1\t94035968\n")
+    assert load(tmp_path, line(1), header="").nb_res == 2176
 
 
 def test_jobs_come_in_order_of_submission(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def log(tmp_path: Path) -> Path:
 def test_estimates_take_the_place_of_recorded_walltimes(log: Path) -> None:
     target = log.with_suffix(".json")
     for model, factor in (("exact", 1), ("factor:3", 3)):
-        convert(Conversion(source=log, format="swf", target=target, estimates=model))
+        convert(Conversion(sources=(log,), target=target, estimates=model))
         made = load_workload(target)
         assert walltimes(made).tolist() == (factor * runtimes(made)).tolist()
 
@@ -31,7 +31,7 @@ def test_the_seed_chooses_modal_estimates(log: Path) -> None:
     made = []
     for seed in (1, 1, 2):
         target = log.with_suffix(f".{seed}.json")
-        convert(Conversion(source=log, format="swf", target=target, estimates="tsafrir", seed=seed))
+        convert(Conversion(sources=(log,), target=target, estimates="tsafrir", seed=seed))
         made.append(load_workload(target))
     first, again, other = (walltimes(workload).tolist() for workload in made)
     assert first == again != other
@@ -40,15 +40,13 @@ def test_the_seed_chooses_modal_estimates(log: Path) -> None:
 
 def test_the_offered_load_is_of_jobs_that_run_to_their_end(log: Path) -> None:
     filters = Filters(load=0.7)
-    done = convert(
-        Conversion(source=log, format="swf", target=log.with_suffix(".json"), filters=filters, estimates="factor:2")
-    )
+    done = convert(Conversion(sources=(log,), target=log.with_suffix(".json"), filters=filters, estimates="factor:2"))
     assert done.files[0].load == pytest.approx(0.7)
 
 
 def test_one_option_makes_the_walltimes_and_not_two(log: Path) -> None:
     filters = Filters(walltime="none")
-    asked = Conversion(source=log, format="swf", target=log.with_suffix(".json"), filters=filters, estimates="exact")
+    asked = Conversion(sources=(log,), target=log.with_suffix(".json"), filters=filters, estimates="exact")
     with pytest.raises(ConfigError, match="so do walltimes 'none'; give one of them") as caught:
         convert(asked)
     assert caught.value.field == "walltime"

@@ -1,0 +1,208 @@
+"""How accounting records write values: durations, sizes of memory, counts, node lists, times of a local clock."""
+
+import datetime
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decision.model.errors import ConfigError
+from decision.model.record import Floats
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtTpP]?)[iI]?([bBwW]?)[nc]?")
+_FACTOR = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_UNKNOWN_TIMES = frozenset(("", "Unknown", "None", "N/A", "NONE"))
+_SECOND_TEXT = len("2020-01-01T00:00:00")
+_ENDLESS = 2147486648.0  # MB: what sacct writes for all memory of a node
+MOST_NODES = 10_000_000  # of one list; more are a mistake
+
+
+def seconds_of(text: str) -> float:
+    """``[DAYS-][HOURS:]MINUTES:SECONDS`` or plain seconds; nan where it is neither."""
+    days, dash, clock = text.rpartition("-")
+    parts = clock.split(":")
+    try:
+        numbers = [float(part) for part in parts]
+        whole = 86_400.0 * int(days) if dash else 0.0
+    except ValueError:
+        return math.nan
+    if len(parts) > 3 or min(numbers) < 0 or not math.isfinite(sum(numbers)):
+        return math.nan
+    if dash:  # of DAYS-HOURS[:MINUTES[:SECONDS]]
+        return whole + sum(number * unit for number, unit in zip(numbers, (3600.0, 60.0, 1.0), strict=False))
+    for number in numbers:
+        whole = 60.0 * whole + number
+    return whole
+
+
+def megabytes(text: str, default: str = "M") -> float:
+    """An amount of memory in MB; nan where there is none. `default` is the unit of a plain number.
+
+    Slurm's ``c`` and ``n`` at the end, for a core and a node, say what it is of and are left to the caller.
+    """
+    match = _AMOUNT.fullmatch(text)
+    if not match:
+        return math.nan
+    letter = match[2].upper() or ("" if match[3] else default)
+    amount = float(match[1]) * (8.0 if match[3] in ("w", "W") else 1.0) * 1024.0 ** (_FACTOR[letter] - 2)
+    return math.nan if amount >= _ENDLESS else amount
+
+
+def whole(text: str) -> float:
+    """A count, which may be written as ``9.2K``; nan where it is none."""
+    if text.isdecimal():
+        return float(text)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG])", text)
+    return float(round(float(match[1]) * 1024.0 ** _FACTOR[match[2]])) if match else math.nan
+
+
+def tres(text: str) -> dict[str, str]:
+    """Slurm's trackable resources, ``cpu=4,mem=8G,gres/gpu:a100=2,node=1``, by name."""
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def gpus_of(resources: dict[str, str]) -> float:
+    """GPUs among Slurm's resources: those of any type, or else the sum over the types; nan of none."""
+    if "gres/gpu" in resources:
+        return whole(resources["gres/gpu"])
+    typed = [whole(count) for name, count in resources.items() if name.startswith("gres/gpu:")]
+    return sum(typed) if typed else math.nan
+
+
+@lru_cache(maxsize=1 << 16)
+def node_names(text: str) -> tuple[str, ...]:
+    """The nodes of a list in Slurm's way, ``n[01-03,7],gpu1``; none where it is not such a list.
+
+    ClusterShell, where it is installed, reads what this does not: steps, and operations on sets.
+    """
+    found: list[str] = []
+    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
+        names = [""]
+        for plain, ranges in re.findall(r"([^\[\]]*)(?:\[([^\]]*)\])?", part):
+            numbers = _numbers(ranges) if ranges else [""]
+            if numbers is None or len(names) * len(numbers) > MOST_NODES:
+                return _by_clustershell(text)
+            names = [name + plain + number for name in names for number in numbers]
+        found += names
+    return tuple(found)
+
+
+def _numbers(ranges: str) -> list[str] | None:
+    """The numbers of ``01-03,7`` as texts; None where they are no such ranges."""
+    found: list[str] = []
+    for part in ranges.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            return None
+        end = int(last) if dash else int(first)
+        if not 0 <= end - int(first) < MOST_NODES:
+            return None
+        found += [f"{number:0{len(first)}d}" for number in range(int(first), end + 1)]
+    return found
+
+
+def _by_clustershell(text: str) -> tuple[str, ...]:
+    try:
+        from ClusterShell.NodeSet import NodeSet, NodeSetParseError
+    except ImportError:
+        return ()
+    try:
+        return tuple(NodeSet(text, resolver=None))
+    except NodeSetParseError:
+        return ()
+
+
+class Clock:
+    """The clock of a machine, which may go by summer time; UTC where no zone is known.
+
+    Args:
+        zone: a name like ``Europe/Berlin``.
+
+    Raises:
+        ConfigError: if there is no such zone.
+    """
+
+    def __init__(self, zone: str | None = None) -> None:
+        try:
+            self._zone = ZoneInfo(zone) if zone else None
+        except (KeyError, OSError, ValueError):
+            raise ConfigError(f"time zone {zone!r}: unknown here; give a name like Europe/Berlin") from None
+        self._offsets: dict[
+            int, tuple[float, float]
+        ] = {}  # by local hour: seconds ahead of UTC, before and after a fold
+
+    def read(self, texts: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Seconds since 1970, (n,), nan where a time is not known, and which texts are no times."""
+        plain = [text if len(text) == _SECOND_TEXT else "NaT" for text in texts]
+        bad = np.zeros(len(texts), bool)
+        others = [at for at, text in enumerate(plain) if text == "NaT" and texts[at] not in _UNKNOWN_TIMES]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of a text of that length that names a zone
+                local = np.array(plain, "datetime64[s]")
+        except (ValueError, UserWarning):
+            others = [at for at, text in enumerate(texts) if text not in _UNKNOWN_TIMES]
+            local = np.full(len(texts), np.datetime64("NaT"), "datetime64[s]")
+        seconds = np.where(np.isnat(local), np.nan, local.astype(np.int64).astype(np.float64))
+        seconds = self.utc(seconds)
+        for at in others:
+            seconds[at] = self._one(texts[at])
+            bad[at] = math.isnan(seconds[at])
+        return seconds, bad
+
+    def _one(self, text: str) -> float:
+        if text.isdecimal():
+            return float(text)
+        try:
+            moment = datetime.datetime.fromisoformat(text)
+        except ValueError:
+            return math.nan
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        return float(self.utc(np.array([moment.replace(tzinfo=datetime.UTC).timestamp()]))[0])
+
+    def utc(self, local: Floats) -> Floats:
+        """Seconds since 1970 of what the clock shows, (n,); the first of two where it shows a time twice."""
+        return local - self._ahead(local)[0] if self._zone else local
+
+    def fold(self, local: Floats) -> Floats:
+        """How many seconds later the second of two times is that the clock shows alike; 0 where it is one. (n,)."""
+        if self._zone is None:
+            return np.zeros(len(local))
+        shown = local + self._ahead_of_utc(local)
+        first, second = self._ahead(shown)
+        return first - second
+
+    def _ahead_of_utc(self, utc: Floats) -> Floats:
+        hours = np.unique(np.floor(utc[np.isfinite(utc)] / 3600.0))
+        known = {
+            hour: self._offset(datetime.datetime.fromtimestamp(hour * 3600.0, self._zone)) for hour in hours.tolist()
+        }
+        return np.array([known.get(hour, 0.0) for hour in np.floor(utc / 3600.0).tolist()])
+
+    def _ahead(self, local: Floats) -> tuple[Floats, Floats]:
+        """Seconds ahead of UTC, (n,), before and after the clock went back where it did."""
+        quarter = np.floor(local / 900.0)
+        distinct, which = np.unique(quarter, return_inverse=True)
+        pairs = np.array([self._pair(hour) for hour in distinct.tolist()]).reshape(-1, 2)
+        return pairs[which, 0], pairs[which, 1]
+
+    def _pair(self, quarter: float) -> tuple[float, float]:
+        if math.isnan(quarter):
+            return 0.0, 0.0
+        key = int(quarter)
+        if key not in self._offsets:
+            shown = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=key * 900)
+            first, second = (self._offset(shown.replace(tzinfo=self._zone, fold=fold)) for fold in (0, 1))
+            self._offsets[key] = first, second if second < first else first
+        return self._offsets[key]
+
+    @staticmethod
+    def _offset(moment: datetime.datetime) -> float:
+        ahead = moment.utcoffset()
+        return ahead.total_seconds() if ahead else 0.0

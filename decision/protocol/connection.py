@@ -21,19 +21,19 @@ times as long.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .codec import Codec, CodecError, JsonCodec
+from .codec import CodecError
+from .dialects import DIALECTS
+from .dialects.batsim4 import detect
 from .ledger import LATEST, Ledger, RefusalError, describe_event
 from .messages import Event, Message, Role, SimulationBegins, SimulationEnds
-from .versions import NEWEST, Version, detect, version_named
+from .versions import NEWEST, Version, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
-
-CODECS: Mapping[str, Callable[[Version], Codec]] = {"json": JsonCodec}  # by a version's encoding
 
 _NAMES = {Role.BATSIM: "Batsim", Role.DECISION: "the decision process"}
 
@@ -138,7 +138,7 @@ class Connection:
 
     def _choose(self, version: Version) -> None:
         self._version = version
-        self._codec = CODECS[version.encoding](version)
+        self._codec = DIALECTS[version.encoding](version)
         self._ledger = Ledger(version)
 
     def _check_version(self, message: Message, data: bytes) -> None:

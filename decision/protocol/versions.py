@@ -21,14 +21,10 @@ takes at most one of ``mapping``, ``storage_mapping`` and ``additional_io_job``;
 COMPLETED_FAILED; ``job_progress`` names a profile by ``profile_name``; numbers come with six decimals.
 
 4.0.0 to 4.2.1 cannot be distinguished on the wire, 3.1.0 can. Older versions (``resources_data``,
-``SUBMIT_JOB``) are not supported. Batsim 5 has other events in another encoding: it will need a codec of its
-own, chosen by `Version.encoding`, that gives the same messages.
+``SUBMIT_JOB``) are not supported.
 """
 
-from typing import Any
-
-import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 
 from decision.model.errors import ConfigError
 
@@ -67,45 +63,3 @@ def version_named(name: str) -> Version:
             return version
     known = ", ".join(release for version in PROTOCOL_VERSIONS for release in version.releases)
     raise ConfigError(f"Batsim {name!r}: this version of the protocol is not supported; known are {known}")
-
-
-class _Events(Struct):
-    events: tuple[Raw, ...]
-
-
-class _Config(Struct, rename="kebab"):
-    sched_config: str | UnsetType = UNSET
-    profile_reuse_enabled: bool | UnsetType = UNSET
-
-
-class _Data(Struct):
-    config: _Config
-
-
-class _Begins(Struct):
-    data: _Data
-
-
-def detect(begins: bytes) -> Version:
-    """The version of the Batsim that sent this message, one that was read and begins with SIMULATION_BEGINS."""
-    first = msgspec.json.decode(begins, type=_Events).events[0]
-    config = msgspec.json.decode(first, type=_Begins).data.config
-    return V3 if config == _Config() else V4
-
-
-def leave_out(version: Version, begins: dict[str, Any]) -> None:
-    """Remove from the data of SIMULATION_BEGINS, as JSON, what this version does not send."""
-    for key in version.config_lacks:
-        begins["config"].pop(key)
-    for resource in begins["compute_resources"] + begins["storage_resources"]:
-        for key in version.resource_lacks:
-            resource.pop(key)
-
-
-def hint(data: bytes) -> str:
-    """A guess about bytes that are not a message of a supported version."""
-    if b'"event_type"' in data or not data.lstrip().startswith(b"{"):
-        return " (is the peer Batsim 5 or newer, or not a Batsim?)"
-    if b'"resources_data"' in data:
-        return " (is the peer older than Batsim 3.1?)"
-    return ""

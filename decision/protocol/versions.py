@@ -22,11 +22,29 @@ COMPLETED_FAILED; ``job_progress`` names a profile by ``profile_name``; numbers 
 
 4.0.0 to 4.2.1 cannot be distinguished on the wire, 3.1.0 can. Older versions (``resources_data``,
 ``SUBMIT_JOB``) are not supported.
+
+Batsim 5 (release candidates since September 2025) has another wire form and other rules, which are the fields
+of `Version`: a handshake, calls with names at whole milliseconds, external events that mean nothing to it, probes in
+place of queries, and more that stops it. `V5` is as 5.0.0-rc2 was measured.
 """
 
 from msgspec import Struct
 
 from decision.model.errors import ConfigError
+
+_ONLY_IN_5 = frozenset(
+    {
+        "INIT",
+        "HELLO",
+        "EXTERNAL_EVENT",
+        "PROBE_DATA_EMITTED",
+        "CREATE_PROBE",
+        "STOP_PROBE",
+        "STOP_CALL",
+        "FORCE_STOP",
+    }
+)
+_NOT_IN_5 = frozenset({"QUERY", "ANSWER", "FROM_JOB_MSG", "TO_JOB_MSG", "SET_JOB_METADATA", "CHANGE_JOB_STATE"})
 
 
 class Version(Struct, frozen=True, kw_only=True):
@@ -38,6 +56,15 @@ class Version(Struct, frozen=True, kw_only=True):
     config_lacks: frozenset[str] = frozenset()
     resource_lacks: frozenset[str] = frozenset()
     forgets_ended_jobs: bool = True  # a command about a job that has ended stops Batsim
+    lacks: frozenset[str] = _ONLY_IN_5  # events that it does not have
+    begins_with_init: bool = False  # whether both ends say who they are before the simulation begins
+    says_allocations: bool = True  # whether the end of a job comes with its hosts
+    names_calls: bool = False  # whether calls have names, by which they are matched
+    calls_in_ms: bool = False  # whether calls are at whole milliseconds, and may be in the past
+    tells_switches_apart: bool = False  # whether sleeping and waking is another command than a change of speed
+    stamps_all: bool = True  # whether external events and switches have the time at which they happened
+    kills_once: bool = False  # whether a kill of a job that is being killed stops Batsim
+    asks_to_register: bool = True  # whether jobs may be registered only where that was asked for
 
 
 V3 = Version(
@@ -48,8 +75,22 @@ V3 = Version(
     forgets_ended_jobs=False,
 )
 V4 = Version(name="4", releases=("4.0.0", "4.1.0", "4.2.0", "4.2.1"))
-PROTOCOL_VERSIONS = (V3, V4)
-NEWEST = V4
+V5 = Version(
+    name="5",
+    releases=("5.0.0-rc0", "5.0.0-rc1", "5.0.0-rc2"),
+    encoding="json5",
+    lacks=_NOT_IN_5,
+    begins_with_init=True,
+    says_allocations=False,
+    names_calls=True,
+    calls_in_ms=True,
+    tells_switches_apart=True,
+    stamps_all=False,
+    kills_once=True,
+    asks_to_register=False,
+)
+PROTOCOL_VERSIONS = (V3, V4, V5)
+NEWEST = V4  # of which there is a release: 5 has candidates only
 
 
 def version_named(name: str) -> Version:

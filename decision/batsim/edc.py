@@ -13,7 +13,6 @@ from decision.protocol import messages as m
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
 
 _MACHINE_EVENTS = ("machine_available", "machine_unavailable")
-_ROUNDING = 6  # decimals of milliseconds, which a time in seconds has at most
 
 
 def hello(policy: str, suspends: bool) -> m.HelloData:
@@ -29,7 +28,7 @@ def hello(policy: str, suspends: bool) -> m.HelloData:
 
 def milliseconds(time: float) -> float:
     """A time in seconds, rounded up to whole milliseconds."""
-    return math.ceil(round(time * 1000, _ROUNDING)) / 1000
+    return math.ceil(round(time * 1e9) / 1e6) / 1e3  # as `decision.engine.kernels.clock.whole_milliseconds`
 
 
 def obeyed(event: m.ExternalEvent) -> m.Notify | None:

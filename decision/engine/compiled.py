@@ -298,10 +298,12 @@ def _rest(job: Job, part: int, state: ClusterState, number: int) -> Job:
 def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jobs: int) -> a.World:
     """The arrays of a simulation that has not begun."""
     hosts = len(platform.hosts)
-    facts, pstates = platform_facts(platform, options.energy)
+    facts, pstates = platform_facts(platform, options.energy or options.rules.switches_without_energy)
     state = new_state(facts, pstates, max(nb_jobs, 64))
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
     sim.number[a.ENERGY_ON] = options.energy
+    sim.number[a.SWITCHES_ON] = options.energy or options.rules.switches_without_energy
+    sim.number[a.CALLS_IN_MS] = options.rules.calls_in_ms or options.calls == "ms"
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs
     sim.number[a.REGISTRATION_OPEN] = options.dynamic_jobs
@@ -315,5 +317,5 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
             sim.host_watts[host.id] = power.idle_watts
             sim.real[a.WATTS_MIN] += power.epsilon
     nb_rows = 2 * nb_jobs + 16 * hosts + 1024
-    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if options.energy else 0)
+    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if sim.number[a.SWITCHES_ON] else 0)
     return a.World(state, facts, truth, sim, rows, p.new_plan(state))

@@ -1,12 +1,14 @@
 """What both engines are given, and refuse: Batsim's own options, hosts, workloads and external events."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform
 from decision.model.workload import MachineEvent, Workload
+from decision.protocol.versions import V4, Version
 
 _EVENT_ORDER = {"machine_available": 0, "machine_unavailable": 1}  # of events at one instant
 
@@ -21,6 +23,8 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     forward_profiles: bool = False  # --forward-profiles-on-submission
     forward_unknown_events: bool = False  # --forward-unknown-events
     sched_config: str = ""  # --sched-cfg
+    calls: Literal["us", "ms"] = "us"  # a policy's calls are rounded to this; Batsim 5 takes no shorter time
+    rules: Version = V4  # of the Batsim that is simulated
     trace: bool = True  # keep the host-state table (--disable-machine-state-tracing turns it off)
 
 

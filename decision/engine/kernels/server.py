@@ -73,6 +73,7 @@ def rewind(world, pstates, energy, first, last, clock):
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
     sim.number[:] = 0
     sim.number[a.ENERGY_ON] = energy
+    sim.number[a.SWITCHES_ON] = energy
     sim.number[a.POLICY_WATCHES] = 1
     sim.number[a.REFUSED_EVENT] = -1
     sim.host_state[:] = IDLE
@@ -277,7 +278,7 @@ def _measures_first(world, kind, arg):
     sim = world.sim
     done = kind == a.MSG_SWITCHED and sim.switch_left[sim.switch[arg]] == 1
     asked = kind == a.MSG_COMMAND and world.plan.kind[arg] == SET_PSTATE
-    return (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
+    return sim.number[a.ENERGY_ON] == 1 and (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
 
 
 @inlined
@@ -436,10 +437,9 @@ def _rows_have_room(world, more):
     number, rows = world.sim.number, world.rows
     if number[a.TRACE_ON] and number[a.N_HOST_ROWS] + more > len(rows.host_time):
         return False
-    if number[a.ENERGY_ON] == 0:
-        return True
-    energy, pstates = len(rows.energy_time), len(rows.pstate_time)
-    return number[a.N_ENERGY_ROWS] + 2 * more <= energy and number[a.N_PSTATE_ROWS] + 2 * more <= pstates
+    if number[a.ENERGY_ON] and number[a.N_ENERGY_ROWS] + 2 * more > len(rows.energy_time):
+        return False
+    return number[a.SWITCHES_ON] == 0 or number[a.N_PSTATE_ROWS] + 2 * more <= len(rows.pstate_time)
 
 
 @kernel

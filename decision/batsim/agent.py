@@ -47,7 +47,7 @@ from decision.state.cluster import (
 )
 
 from . import edc, kernels
-from .announced import announced_platform, check_same
+from .announced import announced_platform, in_announced_order
 from .decider import CheckedPolicy
 from .suspension import NEEDS_DYNAMIC_JOBS, Suspensions, check_config
 
@@ -183,8 +183,7 @@ class Agent:
 
     def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
         announced = announced_platform(event.data.compute_resources)
-        platform = self._platform or announced
-        check_same(platform, announced)
+        platform = in_announced_order(self._platform, announced) if self._platform else announced
         self._facts, pstates = platform_facts(platform, energy=True)
         self._state = new_state(self._facts, pstates)
         reset_policy(self._policy, platform, self._seed)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
 from decision.model.errors import ConfigError, RemoteProtocolError
@@ -24,18 +25,28 @@ def announced_platform(resources: Sequence[Resource]) -> Platform:
     return Platform(hosts=tuple(_host(resource) for resource in resources))
 
 
-def check_same(known: Platform, announced: Platform) -> None:
-    """Refuse a platform that is not the one that Batsim simulates.
+def in_announced_order(known: Platform, announced: Platform) -> Platform:
+    """A known platform with its hosts in the order in which Batsim announces them, which is another in Batsim 5.
 
     Raises:
-        ConfigError: if their hosts differ.
+        ConfigError: if it is not the one that Batsim simulates.
     """
     names, others = ([host.name for host in platform.hosts] for platform in (known, announced))
-    if names != others:
-        raise ConfigError(
-            f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
-            f"from {others[0]}; give both the same platform"
-        )
+    if names == others:
+        return known
+    if sorted(names) == sorted(others):
+        return _reordered(known, [names.index(name) for name in others])
+    raise ConfigError(
+        f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
+        f"from {others[0]}; give both the same platform"
+    )
+
+
+def _reordered(platform: Platform, order: Sequence[int]) -> Platform:
+    hosts = tuple(replace(platform.hosts[old], id=new) for new, old in enumerate(order))
+    places = tuple((platform.places or range(len(order)))[old] for old in order)
+    routes = platform.routes and (*(platform.routes[old] for old in order), *platform.routes[len(order) :])
+    return replace(platform, hosts=hosts, places=places, routes=routes)
 
 
 def _host(resource: Resource) -> Host:

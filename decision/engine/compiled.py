@@ -76,7 +76,7 @@ class CompiledEngine:
         truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
-        if options.dynamic_jobs or truth.leaf_bytes.any():
+        if options.may_register or truth.leaf_bytes.any():
             self._network = links.new_network(platform)
             self.world.sim.network[0] = self._network.address
         self.host_rows, self.allocations = HostRows(), Allocations()
@@ -176,7 +176,7 @@ class CompiledEngine:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
         jobs = int(state.count[N_JOBS]) + commands + len(self.world.truth.size)
-        if self.options.dynamic_jobs and jobs > len(state.size):
+        if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
         short = commands > len(plan.kind) or intervals > len(plan.first)

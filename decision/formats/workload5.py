@@ -1,8 +1,8 @@
 """Batsim 5's workloads, converted from and to Batsim 4's, object by object.
 
-They differ in the names of profiles, in walltimes (absent where a job has none), and in what Batsim does not know, which
-is in the field `extra_data` of jobs and profiles: a text, an object or a list. An object's fields are those that Batsim 4
-has in the job itself; a conversion there and back gives the same file.
+They differ in the names of profiles, in walltimes (absent where a job has none), and in what Batsim does not know,
+which is in the field `extra_data` of jobs and profiles: a text, an object or a list. An object's fields are those that
+Batsim 4 has in the job itself; a conversion there and back gives the same file.
 """
 
 import re
@@ -138,10 +138,8 @@ def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, A
     elif old == "smpi":
         old = next((kind for kind, trace in _TRACES.items() if trace == said.get("trace_type")), "")
         if not old:
-            found = said.get("trace_type")
-            raise InputError(
-                f"{path}: profile {name!r}, field 'trace_type': must be {' or '.join(_TRACES.values())}; found {found!r}"
-            )
+            reason = f"must be {' or '.join(_TRACES.values())}; found {said.get('trace_type')!r}"
+            raise InputError(f"{path}: profile {name!r}, field 'trace_type': {reason}")
         del said["trace_type"]
         said["trace"] = said.pop("filename", None)
     elif old == "parallel":

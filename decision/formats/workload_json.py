@@ -1,7 +1,8 @@
 """Batsim's workload files read: jobs and profiles in one JSON object.
 
-One of Batsim 5 is converted first (`workload5`). Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
-absent where a job has none; fields that Batsim does not know are kept for the decision process).
+Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
+absent where a job has none; fields that Batsim does not know are kept for the decision process). A workload of Batsim 5
+is converted first (`decision.formats.workload5`).
 """
 
 import math

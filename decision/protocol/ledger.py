@@ -165,8 +165,9 @@ def _begins(ledger: Ledger, event: SimulationBegins) -> None:
     if config.redis_enabled:
         raise RefusalError("the jobs are kept in Redis, which is not supported; start Batsim without --enable-redis")
     ledger.begun = True
-    ledger.dynamic_jobs = config.dynamic_jobs_enabled
-    ledger.acknowledges = config.dynamic_jobs_acknowledged
+    if not ledger.version.begins_with_init:
+        ledger.dynamic_jobs = config.dynamic_jobs_enabled
+        ledger.acknowledges = config.dynamic_jobs_acknowledged
 
 
 def _ends(ledger: Ledger, event: SimulationEnds) -> None:
@@ -228,6 +229,11 @@ def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
     _hosts(event.data.hosts, "hosts")
     if event.data.probe_id not in ledger.probes:
         raise RefusalError(f"no CREATE_PROBE asked for a probe {one_line(event.data.probe_id)!r}")
+
+
+def _hello(ledger: Ledger, event: Hello) -> None:
+    ledger.dynamic_jobs = event.data.features.dynamic_registration
+    ledger.acknowledges = event.data.features.acknowledge_dynamic_jobs
 
 
 def _nothing_to_check(ledger: Ledger, event: Event) -> None:
@@ -417,7 +423,7 @@ RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
         ChangeJobState: _change_state,
         ToJobMsg: _to_job,
         Notify: _decision_notifies,
-        Hello: _nothing_to_check,
+        Hello: _hello,
         StopCall: _stop_call,
         CreateProbe: _create_probe,
         StopProbe: _nothing_to_check,

@@ -163,9 +163,9 @@ def begin_command(world, at):
         elif sim.number[a.POLICY_WATCHES]:  # it is not written into a message, in which it would be short
             time = six_decimals(time)
         if time > sim.real[a.SIM_NOW]:
-            begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, 0))
+            begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, plan.value[at]))
         else:
-            put(world, a.pack(a.MSG_CALL, 0))
+            put(world, a.pack(a.MSG_CALL, plan.value[at]))
 
 
 @kernel

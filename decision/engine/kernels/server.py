@@ -299,7 +299,7 @@ def _handle(world, kind, arg):
             log(world, a.LOG_NO_MORE_JOBS, 0, 0.0)
     elif kind == a.MSG_CALL:
         number[a.N_CALLS] -= 1
-        log(world, a.LOG_CALLED, 0, 0.0)
+        log(world, a.LOG_CALLED, arg, 0.0)
     elif kind == a.MSG_SWITCHED:
         number[a.N_SWITCHING] -= 1
         report_switched(world, arg)

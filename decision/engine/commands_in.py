@@ -172,6 +172,10 @@ class CommandReader(Generic[J]):
             m.RegisterJob: self._register_job,
         }
 
+    def set_options(self, options: EngineOptions) -> None:
+        """Take other options, before anything is read."""
+        self._options, self._registration_open = options, options.dynamic_jobs
+
     def read(self, command: DecisionEvent) -> Command[J]:
         """The command that an event is.
 

@@ -6,6 +6,7 @@ All that differs from Batsim 4 is here, in `calls`, `words5` and `busy_hosts`; t
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.model.errors import ConfigError, DeadlockError
 from decision.model.hosts import parse_hosts
@@ -51,6 +52,7 @@ class Batsim5Engine(EmbeddedEngine):
     ) -> None:
         super().__init__(platform, workloads, events, options)
         self._lists, self._facts = lists, facts
+        self._nb_static = len(self.names)  # jobs of the workloads
         self._calls = Calls(self._joules, self._refuse_command)
         self._asked_at = 0.0  # seconds, of the last question
         self._stopped = False
@@ -60,6 +62,22 @@ class Batsim5Engine(EmbeddedEngine):
         self._nb_requests = 0  # to switch, so far
 
     # --- The conversation ---------------------------------------------------------------------------------------
+
+    def greet(self, features: m.Features) -> None:
+        """Take what the decision process wants, before the first question."""
+        self.options = replace(
+            self.options,
+            dynamic_jobs=features.dynamic_registration,
+            acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
+            profile_reuse=features.profile_reuse,
+            forward_profiles=features.forward_profiles_on_job_submission,
+            forward_profiles_of_killed=features.forward_profiles_on_jobs_killed,
+            forward_all_profiles=features.forward_profiles_on_simulation_begins,
+        )
+        self._reader.set_options(self.options)
+        number = self.world.sim.number
+        number[a.ACKNOWLEDGE] = features.acknowledge_dynamic_jobs
+        number[a.REGISTRATION_OPEN] = features.dynamic_registration
 
     def ask(self) -> Message | None:
         """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is told are none."""
@@ -94,7 +112,11 @@ class Batsim5Engine(EmbeddedEngine):
 
     def record(self) -> RunRecord:
         """Everything that Batsim would write about the run, once it is over."""
-        return with_busy_hosts(super().record(), self, self._starts, self._at_once)
+        record = super().record()
+        if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
+            registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
+            record.jobs.energy = np.where(registered, 0.0, -1.0)
+        return with_busy_hosts(record, self, self._starts, self._at_once)
 
     # --- From the log to a question -----------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from decision.model.workload import Worth
 from .json_text import DECODE_ERRORS, as_rapidjson, with_short_numbers
 
 _NEW = re.compile(rb'"type"\s*:\s*"[A-Za-z]+Profile"')
+_OLD = re.compile(rb'"type"\s*:\s*"[a-z_]+"')
 EXTRA = "extra_data"
 _STRATEGY = "generation_strategy"
 _EACH, _SPREAD = "DefinedAmountsUsedForEachValue", "DefinedAmountsSpreadUniformly"
@@ -48,6 +49,11 @@ _TOLD = ("user", "estimate", *Worth.__struct_fields__)  # what a policy is told 
 def is_of_5(data: bytes) -> bool:
     """Whether a workload is one of Batsim 5: a profile has one of its types."""
     return _NEW.search(data) is not None
+
+
+def is_of_4(data: bytes) -> bool:
+    """Whether a workload is one of Batsim 4 without doubt: it has profiles, and none is one of Batsim 5."""
+    return not is_of_5(data) and _OLD.search(data) is not None
 
 
 def as_batsim4(data: bytes, path: str) -> bytes:

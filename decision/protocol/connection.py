@@ -23,7 +23,7 @@ times as long.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
@@ -75,15 +75,17 @@ class Connection:
     """One end of a conversation, `role`; bytes in and messages out, messages in and bytes out.
 
     `version` is a release of Batsim such as ``"4.2.1"``. Without it the decision process takes the version
-    that SIMULATION_BEGINS shows, and Batsim's end speaks the newest.
+    that the first message shows, and Batsim's end speaks the newest. `schema` gives that of binary messages, should
+    a decision process for Batsim 5 want them.
 
     After an error the connection is broken and takes nothing more.
     """
 
-    def __init__(self, role: Role, version: str | None = None) -> None:
+    def __init__(self, role: Role, version: str | None = None, schema: Callable[[], str | None] = lambda: None) -> None:
         self.role = Role(role)
         self._peer = self.role.peer
         self._detecting = version is None
+        self._schema = schema
         self._choose(NEWEST if version is None else version_named(version))
         self._question_now = 0.0  # seconds, of the latest question
         self._reply_now = 0.0  # seconds, of the latest reply
@@ -153,7 +155,7 @@ class Connection:
     def _choose(self, version: Version) -> None:
         self._version = version
         self.phase = _OPENING if version.begins_with_init else _BEGINNING
-        self._codec = DIALECTS[version.encoding](version)
+        self._codec = DIALECTS[version.encoding](version, self._schema)
         self._ledger = Ledger(version)
 
     def _check_version(self, message: Message, data: bytes) -> None:

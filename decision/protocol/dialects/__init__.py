@@ -9,7 +9,7 @@ from .batsim4 import JsonCodec, detect
 from .batsim5 import Json5Codec, says_flags_first, says_size
 
 # By a version's encoding
-DIALECTS: Mapping[str, Callable[[Version], Codec]] = {"json": JsonCodec, "json5": Json5Codec}
+DIALECTS: Mapping[str, Callable[[Version, Callable[[], str | None]], Codec]] = {"json": JsonCodec, "json5": Json5Codec}
 
 
 def version_heard(data: bytes) -> Version:

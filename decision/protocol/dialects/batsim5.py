@@ -17,6 +17,7 @@ from decision.protocol.codec import CodecError, one_line
 from decision.protocol.messages import Message
 from decision.protocol.versions import Version
 
+from .binary5 import BinaryForm
 from .wire5_read import WireMessage
 from .wire5_write import wire_event
 
@@ -31,14 +32,16 @@ _FLAGS = range(4)  # those that there are
 class Json5Codec:
     """Reads and writes one conversation, whose handshake it remembers: SIMULATION_BEGINS does not repeat it."""
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: Version, schema: Callable[[], str | None] = lambda: None) -> None:
         self._config = m.Config(forward_unknown_events=True)
+        self._schema = schema
+        self._binary: BinaryForm | None = None  # once the handshake has asked for it
 
     def decode(self, data: bytes) -> Message:
         """Read one message."""
         try:
-            message = _read(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError, struct.error) as error:
+            message = _built(self._from_binary(data)) if self._binary else self._read(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError, struct.error, IndexError) as error:
             raise CodecError(one_line(error)) from None
         return self._remember(message) if message.events else message
 
@@ -47,9 +50,51 @@ class Json5Codec:
         try:
             if message.events:
                 self._remember(message)
+            if self._binary and not is_init(message):
+                return write_message(message, self._binary.write)
             return write_message(message, _encoder.encode) + _NUL[: not is_init(message)]
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, struct.error) as error:
             raise CodecError(one_line(error)) from None
+
+    def _read(self, data: bytes) -> Message:
+        if data.startswith(b"{") or (data[:1].isspace() and not says_size(data)):
+            return _built(_decoder.decode(data.partition(_NUL)[0]))
+        if says_size(data):
+            return Message(0.0, (m.Init(0.0, m.InitData(data[FLAGS.size :].decode())),))
+        return self._read_hello(data)
+
+    def _read_hello(self, data: bytes) -> Message:
+        if len(data) < FLAGS.size:
+            raise ValueError(f"{len(data)} bytes, too few for the flags of a handshake or a message")
+        flags, rest = FLAGS.unpack_from(data)[0], data[FLAGS.size :]
+        if flags not in _FLAGS:
+            raise ValueError(f"flags {flags} of the handshake are neither 1 (binary) nor 2 (JSON), little-endian")
+        if flags & JSON_FLAG:
+            message = _built(_decoder.decode(rest.partition(_NUL)[0]))
+        else:
+            self._binary = self._binary_form(flags, rest)
+            message = _built(self._from_binary(rest))
+        if len(message.events) == 1 and isinstance(message.events[0], m.Hello):
+            hello = message.events[0]
+            hello = m.Hello(hello.timestamp, msgspec.structs.replace(hello.data, flags=flags))
+            return Message(message.now, (hello,))
+        return message
+
+    def _binary_form(self, flags: int, rest: bytes) -> BinaryForm:
+        says = f"flags {flags} of the handshake say that messages are binary"
+        if rest.startswith(b"{"):
+            raise ValueError(f"{says}, and JSON follows; JSON has flags 2")
+        text = self._schema()
+        if text is None:
+            raise ValueError(f"{says}, and their schema is not known; give --schema FILE, or answer with flags 2")
+        try:
+            return BinaryForm(text)
+        except ValueError as error:
+            raise ValueError(f"{says}, and their schema cannot be used: {error}") from None
+
+    def _from_binary(self, data: bytes) -> WireMessage:
+        assert self._binary is not None
+        return msgspec.convert(self._binary.read(data), WireMessage)
 
     def _remember(self, message: Message) -> Message:
         """Keep what the handshake says, and add it to SIMULATION_BEGINS."""
@@ -97,33 +142,8 @@ def says_flags_first(data: bytes) -> bool:
     return flags in _FLAGS and size == len(data) - 2 * FLAGS.size
 
 
-def _read(data: bytes) -> Message:
-    if data.startswith(b"{") or (data[:1].isspace() and not says_size(data)):
-        return _built(_decoder.decode(data.partition(_NUL)[0]))
-    if says_size(data):
-        return Message(0.0, (m.Init(0.0, m.InitData(data[FLAGS.size :].decode())),))
-    return _read_hello(data)
-
-
 def _built(message: WireMessage) -> Message:
     return Message(message.now, tuple([event.build() for event in message.events]))
-
-
-def _read_hello(data: bytes) -> Message:
-    if len(data) < FLAGS.size:
-        raise ValueError(f"{len(data)} bytes, too few for the flags of a handshake or a message")
-    flags, rest = FLAGS.unpack_from(data)[0], data[FLAGS.size :]
-    if flags not in _FLAGS:
-        raise ValueError(f"flags {flags} of the handshake are neither 1 (binary) nor 2 (JSON), little-endian")
-    if not flags & JSON_FLAG:
-        follows = "JSON follows; JSON has flags 2" if rest.startswith(b"{") else "its schema is not known"
-        raise ValueError(f"flags {flags} of the handshake say that messages are binary, and {follows}")
-    message = _built(_decoder.decode(rest.partition(_NUL)[0]))
-    if len(message.events) == 1 and isinstance(message.events[0], m.Hello):
-        hello = message.events[0]
-        hello = m.Hello(hello.timestamp, msgspec.structs.replace(hello.data, flags=flags))
-        return Message(message.now, (hello,))
-    return message
 
 
 def write_message(message: Message, encode: Callable[[Any], bytes]) -> bytes:

@@ -37,6 +37,8 @@ def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None)
         raise ValueError(f"there is no profile type {kind!r}")
     four, names = _READ[kind]
     said = {names.get(name, name): value for name, value in fields.items()}
+    if kind == "ParallelTaskHomogeneousProfile":
+        said = {"cpu": 0.0, "com": 0.0, **said}
     if kind == "ParallelTaskHomogeneousProfile" and said.pop("generation_strategy", "") in (_SPREAD, 1):
         four = "parallel_homogeneous_total"
     if kind == "TraceReplayProfile":

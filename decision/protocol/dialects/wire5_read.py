@@ -54,8 +54,8 @@ class _Profile(Struct, frozen=True):
 
 
 class _Job(Struct, frozen=True):
-    resource_request: UInt32
     profile_id: str
+    resource_request: UInt32 = 0
     walltime: float | None = None
     extra_data: str | None = None
 
@@ -583,7 +583,7 @@ class _ProbeBody(_Part, frozen=True, kw_only=True):
     """What Batsim 5.0.0-rc2 can measure: joules of hosts, accumulated without reset, periodically."""
 
     probe_id: str
-    metrics: Literal["Power"]
+    metrics: Literal["Power"] = "Power"
     resources_type: Literal["HostResources"]
     resources: _ProbeHosts
     data_accumulation_strategy_type: Literal["ProbeDataAccumulation"]

@@ -127,6 +127,26 @@ def load_texts(path: str | os.PathLike[str], name: str) -> list[MachineEvent]:
     return sorted(events, key=lambda event: event.timestamp)
 
 
+def converted_events(path: str | os.PathLike[str], to: str) -> bytes:
+    """A file of external events in the form of Batsim 4 or 5 (`to`); lines that have it already stay as they are.
+
+    Raises:
+        InputError: if a line is no event.
+    """
+    lines = []
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+        if line.strip():
+            fields = _decode(line, f"{path}, line {number}")
+            if to == "5" and fields.type != GENERIC:
+                said = {key: value for key, value in msgspec.json.decode(line).items() if key != "timestamp"}
+                text = msgspec.json.encode(said).decode()
+                line = msgspec.json.encode({"type": GENERIC, "timestamp": fields.timestamp, "data": text})
+            elif to == "4" and fields.type == GENERIC:
+                line = _meant(fields) or line
+            lines.append(line + b"\n")
+    return b"".join(lines)
+
+
 def _decode(line: bytes, where: str) -> _Event:
     try:
         return _EVENT.decode(line)

@@ -47,6 +47,8 @@ _PREDICTION_HEADER = "job_id,predicted_runtime,corrections,runtime,walltime,prom
 _FILES = (
     "jobs.csv",
     "schedule.csv",
+    "schedule.json",
+    "real_exec_info.json",
     "machine_states.csv",
     "consumed_energy.csv",
     "pstate_changes.csv",

@@ -19,6 +19,7 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.protocol.versions import V5
+from decision.shipped import find_workload
 
 from .inputs import writable_folder
 
@@ -95,7 +96,7 @@ def run_standin5(
 
 def _workload(path: Path, name: str) -> Workload:
     """The workload under its absolute path, which is what Batsim sends to the decision process."""
-    if is_of_4(read_bytes(path)):
+    if is_of_4(read_bytes(find_workload(path))):
         advice = "decision workload from-json --to 5 converts it"
         raise InputError(f"{path}: a workload of Batsim 4, and this is a Batsim 5; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))

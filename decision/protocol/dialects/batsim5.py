@@ -94,7 +94,11 @@ class Json5Codec:
 
     def _from_binary(self, data: bytes) -> WireMessage:
         assert self._binary is not None
-        return msgspec.convert(self._binary.read(data), WireMessage)
+        message = self._binary.read(data)
+        for event in message.get("events", ()):
+            if event.get("event_type") == "EDCHelloEvent":
+                _drop_unread(event.get("event", {}))
+        return msgspec.convert(message, WireMessage)
 
     def _remember(self, message: Message) -> Message:
         """Keep what the handshake says, and add it to SIMULATION_BEGINS."""
@@ -122,6 +126,14 @@ def config_of(features: m.Features, text: str) -> m.Config:
 
 
 # --- Reading -------------------------------------------------------------------------------------------------
+
+
+def _drop_unread(hello: dict[str, Any]) -> None:
+    """Leave out of a binary hello what Batsim does not read: fields are places there, and more of them do no harm."""
+    features = hello.get("requested_simulation_features", {})
+    known = m.Features.__struct_fields__
+    hello["requested_simulation_features"] = {name: value for name, value in features.items() if name in known}
+    hello.pop("scheduling_constraints", None)
 
 
 def is_init(message: Message) -> bool:

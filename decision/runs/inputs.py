@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     workloads: tuple[Path, ...]
     events: tuple[Path, ...] = ()
     energy: bool = False
+    calls: Literal["us", "ms"] = "us"  # what a policy's calls are rounded to: microseconds, or as in Batsim 5
     selection: Selection = Selection()  # of each workload
 
 

@@ -104,7 +104,7 @@ def simulate_inputs(
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
     agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
-    options = EngineOptions(energy=case.inputs.energy)
+    options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
     if agent is not None:
         options = _options_by_messages(case, choice)
     if agent is None:
@@ -140,7 +140,10 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
         check_sleep(policy, case.platform, case.inputs.energy)
         dynamic = may_suspend(policy, case.events)
     return EngineOptions(
-        energy=case.inputs.energy, dynamic_jobs=dynamic, forward_unknown_events=has_supply(case.events)
+        energy=case.inputs.energy,
+        calls=case.inputs.calls,
+        dynamic_jobs=dynamic,
+        forward_unknown_events=has_supply(case.events),
     )
 
 

@@ -42,7 +42,7 @@ class LibraryEnd(End):
         child, self._to_child = os.pipe()
         command = [sys.executable, "-m", "decision.batsim.library_child", str(Path(path).absolute())]
         self._process = subprocess.Popen(
-            [*command, str(child), str(theirs)], stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=(child, theirs)
+            [*command, str(child), str(theirs)], stdin=subprocess.DEVNULL, stdout=2, pass_fds=(child, theirs)
         )
         os.close(child)
         os.close(theirs)

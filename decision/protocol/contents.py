@@ -6,7 +6,7 @@ where it was not said. Host sets (``alloc``, ``resources``) are texts like ``"0-
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -31,6 +31,13 @@ class OpenObject:
     def __init__(self, /, **fields: Any) -> None:
         msgspec.convert(fields, self.known)
         self.fields = fields
+
+    @classmethod
+    def checked(cls, fields: Mapping[str, Any]) -> Self:
+        """The object of fields that were checked before."""
+        made = cls.__new__(cls)
+        made.fields = fields
+        return made
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.fields == other.fields

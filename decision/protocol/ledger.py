@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from msgspec import UNSET
@@ -86,6 +86,7 @@ class Ledger:
 
     def __init__(self, version: Version) -> None:
         self.version = version
+        self._rules = _rules_of(version)
         self.jobs: dict[str, JobStage] = {}
         self.unacknowledged: set[str] = set()  # registered jobs whose JOB_SUBMITTED is still to come
         self.killing: set[str] = set()  # jobs whose JOB_KILLED is still to come
@@ -105,12 +106,13 @@ class Ledger:
         Raises:
             RefusalError: if it cannot be sent now.
         """
-        rule = RULES[sender].get(type(event))
-        if rule is None:
-            raise RefusalError("only the other side may send this event")
-        if event_type(event) in self.version.lacks:
+        rule = self._rules[sender].get(type(event))
+        if rule is not None:
+            rule(self, event)
+        elif event_type(event) in self.version.lacks:
             raise RefusalError(f"Batsim {self.version.name} has no such event")
-        rule(self, event)
+        else:
+            raise RefusalError("only the other side may send this event")
 
     def move(self, job_id: str, old: JobStage, new: JobStage, what: str) -> None:
         """Take a job from one state to the next; `what` is what is being done to it."""
@@ -432,6 +434,15 @@ RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
         Answer: partial(_answers, "estimate_waiting_time"),
     },
 }
+
+
+@cache
+def _rules_of(version: Version) -> Mapping[Role, Mapping[type[Event], Rule]]:
+    """The rules of a version's events."""
+    return {
+        role: {kind: rule for kind, rule in rules.items() if kind.__struct_config__.tag not in version.lacks}
+        for role, rules in RULES.items()
+    }
 
 
 def describe_event(event: Event) -> str:

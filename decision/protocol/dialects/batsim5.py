@@ -35,6 +35,7 @@ class Json5Codec:
     def __init__(self, version: Version, schema: Callable[[], str | None] = lambda: None) -> None:
         self._config = m.Config(forward_unknown_events=True)
         self._schema = schema
+        self._greeting = True  # until the simulation has begun
         self._binary: BinaryForm | None = None  # once the handshake has asked for it
 
     def decode(self, data: bytes) -> Message:
@@ -43,12 +44,12 @@ class Json5Codec:
             message = _built(self._from_binary(data)) if self._binary else self._read(data)
         except (msgspec.MsgspecError, ValueError, RecursionError, struct.error, IndexError) as error:
             raise CodecError(one_line(error)) from None
-        return self._remember(message) if message.events else message
+        return self._remember(message) if self._greeting and message.events else message
 
     def encode(self, message: Message) -> bytes:
         """Write one message."""
         try:
-            if message.events:
+            if self._greeting and message.events:
                 self._remember(message)
             if self._binary and not is_init(message):
                 return write_message(message, self._binary.write)
@@ -108,6 +109,7 @@ class Json5Codec:
         elif isinstance(first, m.Hello):
             self._config = config_of(first.data.features, self._config.sched_config)
         elif isinstance(first, m.SimulationBegins):
+            self._greeting = False
             begins = msgspec.structs.replace(first.data, config=self._config)
             return Message(message.now, (m.SimulationBegins(first.timestamp, begins), *message.events[1:]))
         return message

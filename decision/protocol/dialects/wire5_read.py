@@ -67,7 +67,7 @@ class _Job(Struct, frozen=True):
         said |= {"id": job_id, "res": self.resource_request, "subtime": submitted, "profile": self.profile_id}
         if self.walltime is not None:
             said["walltime"] = self.walltime
-        return m.JobDescription(**said)
+        return m.JobDescription.checked(said)
 
 
 class _ClosedJob(_Job, frozen=True, forbid_unknown_fields=True):

@@ -3,10 +3,11 @@
 import json
 import shutil
 import subprocess
+import sys
 
 import pytest
 from helpers.batsim5 import build_engine5, converse5
-from helpers.golden import SESSIONS_5
+from helpers.golden import ROOT, SESSIONS_5
 from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
@@ -38,6 +39,16 @@ def test_a_preset_decides_alike_in_the_embedded_engine_and_for_batsim_5(policy):
         engine_options=EngineOptions(calls="ms"),
     )
     assert jobs_of(converse5(build_engine5(FOLDER), agent)) == jobs_of(here)
+
+
+def test_the_example_of_the_guide_decides(tmp_path):
+    script, endpoint = ROOT / "examples" / "edc" / "first_come.py", f"ipc://{tmp_path}/edc"
+    files = ["-p", str(FOLDER / "platform.xml"), "-w", str(FOLDER / "workload0.json"), "-e", f"{tmp_path}/out/"]
+    with subprocess.Popen([sys.executable, script, endpoint]) as component:
+        result = CliRunner().invoke(app, ["batsim5", *files, "-s", endpoint, "", "--timeout", "60"])
+        component.wait(10)
+    assert result.exit_code == 0
+    assert (tmp_path / "out" / "jobs.csv").read_text() == (FOLDER / "out_jobs.csv").read_text()
 
 
 REJECTER = r"""

@@ -1,4 +1,4 @@
-"""The events of a decision process for Batsim 5 as they are on the wire, without any other fields, and what they say."""
+"""The events of a decision process for Batsim 5 as they are on the wire, with no other fields, and what they say."""
 
 from typing import Any, Literal
 

@@ -13,10 +13,12 @@ import numpy as np
 from msgspec.structs import astuple
 
 from decision.engine.constants import DECIMALS
+from decision.engine.refusals import deadlock
 from decision.entry import Entry
 from decision.formats.events import read_forecast
+from decision.jit import compile_ahead
 from decision.model.demand import read_estimate, read_worth, told
-from decision.model.errors import ConfigError, RemoteProtocolError
+from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_hosts, format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, PredictionTable
@@ -27,7 +29,7 @@ from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import may_suspend, refuse_bound, supplied
+from decision.policies.supplied import BEYOND, may_suspend, refuse_bound, supplied
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
@@ -90,7 +92,7 @@ class Agent:
         self._plain = self._policy.policy  # asked about each job, without the detour
         self._needs_worth = any(getattr(self._plain, f"needs_{field}", False) for field in ("value", "qos"))
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
-        self._may_suspend = suspends
+        self._may_suspend = suspends or options.get(BEYOND) == "suspend"
         self._connection = Connection(Role.DECISION)
         self._calls = 0  # that were made
         self._killing: set[int] = set()  # numbers of the jobs whose kill is under way
@@ -138,11 +140,14 @@ class Agent:
 
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""
-        for entry in (kernels.job_arrives, kernels.job_ends, kernels.ask_now, kernels.carry_out):
-            _ = entry.from_python
+        asked = kernels.job_arrives, kernels.job_ends, kernels.carry_out, kernels.ask_now
         policy = getattr(innermost(self._policy), "entry", None)
-        if isinstance(policy, Entry):
-            _ = policy.address
+        compiled = [policy] if isinstance(policy, Entry) else []
+        compile_ahead(*compiled, *asked)
+        for entry in compiled:
+            _ = entry.address
+        for entry in asked:
+            _ = entry.from_python
 
     def handle(self, question: bytes) -> bytes:
         """The reply to one of Batsim's messages.
@@ -164,12 +169,16 @@ class Agent:
             self._end_registration(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
 
+    def deadlock(self) -> DecisionError:
+        """The error of a simulation that cannot go on: what waits, and whether for want of power."""
+        state = self._state
+        waiting = [self._names[job] for job in state.queue[: state.count[N_QUEUED]].tolist()]
+        return deadlock(self.now, waiting, self._registers, nb_hosts(state) - int(state.supply[0]))
+
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
     def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
-        settings = self._policy.settings
-        beyond = settings.suspends_beyond and settings.expects_supply
-        suspends = self._may_suspend or beyond or may_suspend(self._policy, ())
+        suspends = self._may_suspend or may_suspend(self._policy, ())
         commands.append(m.Hello(self.now, edc.hello(self._policy.name, suspends)))
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
@@ -194,7 +203,7 @@ class Agent:
 
     def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
         settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
-        check_config(self._policy.name, suspends, settings.expects_supply, config)
+        check_config(self._policy.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
         self._registers = self._dynamic and (
             suspends or (settings.suspends_beyond and config.forward_unknown_events) or not self._is_compiled()
@@ -311,10 +320,15 @@ class Agent:
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
         if self._policy.settings.suspends_beyond and not self._dynamic:
-            raise ConfigError(f"{where} suspends jobs beyond it; {NEEDS_DYNAMIC_JOBS}, or choose beyond=grid")
+            raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
         refuse_bound(self._policy)
         transitions.tick(self._state, self._when(event))
         transitions.set_supply(self._state, supply, np.array(forecast, np.int32))
+
+    def _advice(self) -> str:
+        """How Batsim comes to take what is left of suspended jobs."""
+        asks = self._connection.version.begins_with_init
+        return "give the policy the option beyond=suspend" if asks else NEEDS_DYNAMIC_JOBS
 
     def _hosts(self, text: str) -> list[int]:
         """The hosts that Batsim names."""

@@ -64,8 +64,16 @@ def simulation_begins(platform: Platform, workloads: Iterable[Workload], options
 def profile_object(name: str, workload: Workload) -> dict[str, Any]:
     """A profile's JSON object, as its file has it where that was kept."""
     source = workload.profile_sources.get(name)
-    fields: dict[str, Any] = msgspec.json.decode(source) if source else profile_fields(workload.profiles[name])
-    return fields
+    return _said(msgspec.json.decode(source) if source else profile_fields(workload.profiles[name]))
+
+
+def _said(value: Any) -> Any:
+    """A value of JSON with numbers as Batsim writes them into messages."""
+    if isinstance(value, float):
+        return round(value, DECIMALS)
+    if isinstance(value, dict):
+        return {name: _said(each) for name, each in value.items()}
+    return [_said(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
@@ -110,7 +118,7 @@ def _description(job: Job) -> JobDescription:
 def job_fields(job: Job) -> dict[str, Any]:
     """The job as its workload describes it, with its full id."""
     if job.source is not None:
-        source: dict[str, Any] = msgspec.json.decode(job.source)
+        source: dict[str, Any] = _said(msgspec.json.decode(job.source))
         return source
     fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
     if job.walltime != float("inf"):
@@ -121,7 +129,8 @@ def job_fields(job: Job) -> dict[str, Any]:
         fields["estimate"] = job.estimate
     if job.worth is not None:
         fields |= said_worth(job.worth)
-    return fields
+    said: dict[str, Any] = _said(fields)
+    return said
 
 
 def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> JobCompleted:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from decision.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs, events_in_order
-from decision.engine.truth import Names, build_truth, check_events
+from decision.engine.refusals import check_events
+from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
 from decision.formats.events import check_supply, load_events
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups

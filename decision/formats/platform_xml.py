@@ -88,6 +88,11 @@ def load_platform(
 
     Raises:
         InputError: if Batsim would refuse the file; one line with file, line, element and what to do.
+
+    Examples:
+        >>> import decision as d
+        >>> [host.name for host in d.load_platform("toy").hosts]
+        ['node-0', 'node-1', 'node-2', 'node-3']
     """
     path = find_platform(path)
     root = read_xml(path)

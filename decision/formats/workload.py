@@ -37,6 +37,11 @@ def load_workload(
     Raises:
         InputError: if the file cannot be used, no workload of that name is shipped, or no job is left.
         ConfigError: if an option is out of range, or a run time is needed and not known.
+
+    Examples:
+        >>> import decision as d
+        >>> [job.size for job in d.load_workload("toy", jobs=slice(0, 2)).jobs]
+        [3, 4]
     """
     path = find_workload(source)
     if is_swf(path):

@@ -59,6 +59,11 @@ class GateCheck(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Number
     gates: tuple[Gate, ...]
 
+    @property
+    def passed(self) -> bool:
+        """Whether all gates are passed."""
+        return all(gate.passed for gate in self.gates)
+
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a checkpoint says about itself."""

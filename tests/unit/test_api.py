@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import decision as d
-from decision import api
+from decision.api import results
 from decision.model.record import JobTable
 
 LIMIT = 50  # milliseconds for `import decision`
@@ -106,7 +106,7 @@ def test_energy_is_in_the_summary_where_it_was_simulated():
 
 
 def test_without_pandas_jobs_are_columns(monkeypatch):
-    monkeypatch.setattr(api, "find_spec", lambda name: None)
+    monkeypatch.setattr(results, "find_spec", lambda name: None)
     result = d.simulate("toy", "toy", "easy")
     assert isinstance(result.jobs, JobTable)
     assert len(result.jobs.start_time) == 5

@@ -60,7 +60,7 @@ def log(world, kind, arg, value):
 
 @kernel
 def six_decimals(seconds):
-    """A time as Batsim writes it into messages, and as the state has it."""
+    """A time as Batsim writes it into messages, as it does all numbers, and as the state has it."""
     return np.rint(seconds * 1e6) / 1e6  # not round: it goes through an integer, which overflows after 292,000 years
 
 

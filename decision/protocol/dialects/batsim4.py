@@ -94,8 +94,10 @@ def _leave_out(version: Version, begins: dict[str, Any]) -> None:
 
 def _hint(data: bytes) -> str:
     """A guess about bytes that are not a message of a supported version."""
-    if b'"event_type"' in data or not data.lstrip().startswith(b"{"):
-        return " (is the peer Batsim 5 or newer, or not a Batsim?)"
+    if b'"event_type"' in data:
+        return " (a message of Batsim 5 before its handshake?)"
+    if not data.lstrip().startswith(b"{"):
+        return " (neither JSON nor the first message of a Batsim 5; is the peer a Batsim?)"
     if b'"resources_data"' in data:
         return " (is the peer older than Batsim 3.1?)"
     return ""

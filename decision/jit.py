@@ -14,6 +14,9 @@ a month are removed.
 
 Numba's settings for other code stay as they are (rejected: setting ``numba.config.CACHE_DIR``, which moves the user's
 cache, too). `NUMBA_CACHE_DIR` moves our cache, too. Where the folder cannot be written, each process compiles.
+
+A wheel may carry roots in ``decision/compiled`` (``scripts/wheel --with-kernels``), for processors of `BASELINE`. They
+are looked up first, under the same stamps: another numba, Python or source finds nothing there, and compiles.
 """
 
 import atexit
@@ -33,6 +36,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
@@ -44,6 +48,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ROOT = os.path.join(Path(__file__).parent.parent, "")
 _IMPORT = re.compile(rb"\n[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))")
 _NAME = re.compile(rb"(\w+)(?: as \w+)?")
+_SHIPPED = Path(__file__).parent / "compiled"  # the roots that a wheel carries, as in the cache
+BASELINE = "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"  # LLVM's words for what they run on
 _UNUSED = 30 * 86400.0  # seconds after which a folder of machine code is removed
 
 
@@ -57,7 +63,8 @@ def cache_directory() -> Path:
 
 def is_warm(compiled: Callable[..., Any]) -> bool:
     """Whether a kernel has been compiled from the present sources before, on this machine."""
-    return any(_folder(compiled.__module__).glob(f"{compiled.__name__}-*-{_processor()}-*.root"))
+    pattern = f"{compiled.__name__}-*-{{}}-*.root"
+    return any(any(place.glob(pattern.format(kind))) for place, kind in _places(compiled.__module__))
 
 
 def compile_ahead(*roots: Any) -> None:
@@ -127,10 +134,11 @@ class _Roots:
 
     def find(self, args: Sequence[Any], make: Callable[[], Machine]) -> Machine:
         """What is kept for arguments of these types, or else what `make` makes; one process makes it, others wait."""
-        file = _folder(self._function.__module__) / self._name(args)
-        kept = _read(file)
-        if kept is not None:
-            return kept
+        files = [place / self._name(args, kind) for place, kind in _places(self._function.__module__)]
+        for file in files:
+            if (kept := _read(file)) is not None:
+                return kept
+        file = files[-1]
         with _alone(file):
             kept = _read(file)
             if kept is None:
@@ -141,11 +149,30 @@ class _Roots:
                 _write(file, kept)
             return kept
 
-    def _name(self, args: Sequence[Any]) -> str:
+    def _name(self, args: Sequence[Any], processor: str) -> str:
         function = self._function
         inside = [cell.cell_contents for cell in function.__closure__ or ()]
         what = repr(args).encode() + function.__code__.co_code + (dumps(inside) if inside else b"")
-        return f"{function.__name__}-{function.__code__.co_firstlineno}-{_processor()}-{_short(what)}.root"
+        return f"{function.__name__}-{function.__code__.co_firstlineno}-{processor}-{_short(what)}.root"
+
+
+def _places(module: str) -> list[tuple[Path, str]]:
+    """Where roots of a module may be, and for what processor: with the package, and in the user's own cache."""
+    own = _folder(module), _processor()
+    shipped = _SHIPPED / module / _stamp(module)
+    return [(shipped, _baseline()), own] if _SHIPPED.is_dir() and _runs_baseline() else [own]
+
+
+@functools.cache
+def _baseline() -> str:
+    """As `_processor`, of the kind that wheels carry roots for."""
+    return _short(repr((cpu_target.target_context.codegen().magic_tuple()[0], *BASELINE)).encode())
+
+
+@functools.cache
+def _runs_baseline() -> bool:
+    has = llvm.get_host_cpu_features()
+    return all(has.get(feature.lstrip("+"), False) for feature in BASELINE[1].split(","))
 
 
 @functools.cache

@@ -34,6 +34,8 @@ from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
+from numba.extending import overload
+from numba.np import arrayobj
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 
@@ -315,18 +317,35 @@ def _parts_only(context: Any) -> Iterator[None]:
         (typing_context, "resolve_function_type", resolve),
         (Flags, "__eq__", _are_same_flags),  # numba's way, as dictionaries of all options, takes a tenth of the time
         (Flags, "__hash__", _hash_of_flags),
+        (arrayobj, "raise_with_shape_context", _refuse_shape),  # its text with both shapes compiles for a second
     )
+    before = [vars(owner).get(name) for owner, name, _ in changed]
     for owner, name, value in changed:
         setattr(owner, name, value)
     try:
         yield
     finally:
-        for owner, name, _ in changed:
-            delattr(owner, name)
+        for (owner, name, _), value in zip(changed, before, strict=True):
+            if value is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
     """In place of what makes wrappers."""
+
+
+def _refuse_shape(src_shapes: Any, index_shape: Any) -> None:
+    """What kernels raise where an array is assigned to a slice of another shape."""
+
+
+@overload(_refuse_shape)
+def _refuse_shape_compiled(src_shapes: Any, index_shape: Any) -> Callable[..., None]:
+    def refuse(src_shapes: Any, index_shape: Any) -> None:
+        raise ValueError("cannot assign slice from input of different size")
+
+    return refuse
 
 
 def _are_same_flags(some: Flags, other: object) -> bool:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from decision.runs.inputs import PolicyChoice
 
 Source = str | os.PathLike[str]  # a file's path, or the name of a shipped platform or workload
-Jobs = "Workload | DataFrame | Source"
-
 _WALLTIMES = ("requested", "runtime", "none")
 OPTIONS = '{"guard": "auto"}'
 
@@ -26,23 +24,26 @@ def read_selection(jobs: slice | None, nodes: int | None, walltime: str, time_fi
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
     from decision.formats.selection import Selection
 
-    bounds = jobs if isinstance(jobs, slice) else slice(0 if jobs is None else -1)
-    first, last = bounds.start or 0, None if jobs is None else bounds.stop
-    try:
-        counted = whole("jobs", first), None if last is None else whole("jobs", last)
-        if bounds.step not in (None, 1):
-            raise ConfigError("jobs: has steps")
-    except ConfigError:
-        wanted = "a range like slice(0, 5000), counted from the first job"
-        raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs") from None
     if walltime not in _WALLTIMES:
         raise ConfigError(f"walltime: must be requested, runtime or none; found {walltime!r}", field="walltime")
     return Selection(
-        jobs=counted,
+        jobs=(0, None) if jobs is None else _bounds(jobs),
         nodes=None if nodes is None else whole("nodes", nodes, 1),
         walltime=walltime,  # type: ignore[arg-type]  # one of them
         time_field=None if time_field is None else whole("time_field", time_field, 1),
     )
+
+
+def _bounds(jobs: Any) -> tuple[int, int | None]:
+    """The first job of a range, and the one after its last."""
+    try:
+        if isinstance(jobs, slice) and jobs.step in (None, 1):
+            first = 0 if jobs.start is None else whole("jobs", jobs.start)
+            return first, None if jobs.stop is None else whole("jobs", jobs.stop)
+    except ConfigError:
+        pass
+    wanted = "a range like slice(0, 5000), counted from the first job"
+    raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs")
 
 
 def read_platform(given: Platform | Source, energy: bool) -> Platform:

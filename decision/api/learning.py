@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from decision.model import arguments
-from decision.model.arguments import flag, folder_path, mapping, several, text
+from decision.model.arguments import a_path, flag, mapping, several, text
 from decision.model.errors import ConfigError, how_to_install
 from decision.model.platform import Platform
 from decision.model.workload import Workload
@@ -60,7 +60,10 @@ def train(
         changes: values of the preset to change, ``{"learn.lr": 1e-4}``.
         steps: environment steps; for ``ranking``, jobs that are placed. By default the preset's.
         seed: of weights, episodes and draws.
-        jobs, nodes, walltime, time_field: which jobs it learns from, as `decision.compare` takes them.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         resume: go on from the state in the folder.
         report: called after each iteration.
 
@@ -84,13 +87,13 @@ def train(
     from decision.runs.training import train_to_folder
     from decision.schedulers import find_scheduler
 
-    record, output = find_scheduler(text("scheduler", scheduler)), folder_path("folder", folder)
+    record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
     wanted = mapping("changes", changes, _CHANGES) | (
         {} if steps is None else {"learn.steps": arguments.whole("steps", steps, 1)}
     )
     if not callable(report):
         raise ConfigError(f"report: must be a function that takes one report; found {report!r}", field="report")
-    name = record.default_preset if preset is None else str(folder_path("preset", preset))
+    name = record.default_preset if preset is None else str(a_path("preset", preset))
     config = load_config(name, [f"{key}={value}" for key, value in wanted.items()], seed=arguments.whole("seed", seed))
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
@@ -126,7 +129,10 @@ def evaluate(
         placed: jobs whose placement ends an episode.
         offline: no other jobs arrive than those that are placed.
         whole: run the workload as it is, once, in place of episodes.
-        jobs, nodes, walltime, time_field: which jobs are used, as `decision.compare` takes them.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
         seed: of the episodes' first jobs, and of policies that draw at random.
 
     Returns:
@@ -199,7 +205,10 @@ def gates(
         platform: a SimGrid XML file, or a shipped platform's name.
         workload: a file or a shipped workload's name; all jobs need a walltime.
         events: files with a supply of power.
-        jobs, nodes, walltime, time_field: which jobs are used, as `decision.compare` takes them.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
 
     Returns:
         What was found: ``passed``, and ``gates``, each with ``name``, ``found``, ``most`` and ``passed``.
@@ -213,14 +222,14 @@ def gates(
         >>> d.gates("packing", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
-    from decision.learn import SHIPPED, find_checkpoint, require_learning
+    from decision.learn import SHIPPED, existing_checkpoint, require_learning
 
     require_learning()
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import first_log
 
-    name = str(folder_path("checkpoint", checkpoint))
-    file = find_checkpoint(name) or Path(name)
+    name = str(a_path("checkpoint", checkpoint))
+    file = existing_checkpoint(name)
     selection = given.read_selection(jobs, nodes, walltime, time_field)
     found = check_gates(file, first_log(_read_files(platform, workload, events, lets_sleep(file), selection)))
     if name not in SHIPPED:
@@ -235,7 +244,7 @@ def _read_files(
     from decision.runs.inputs import Inputs, load_inputs
     from decision.shipped import find_platform, find_workload
 
-    files = tuple(folder_path("events", each) for each in several(events))
+    files = tuple(a_path("events", each) for each in several(events))
     hosts, log = find_platform(platform), find_workload(workload)
     return load_inputs(Inputs(platform=hosts, workloads=(log,), events=files, energy=energy, selection=selection))
 

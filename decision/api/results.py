@@ -4,11 +4,11 @@ import math
 import os
 from functools import cached_property
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from decision.model.arguments import a_path, amount
 from decision.model.columns import Column
 from decision.model.platform import Platform
 from decision.model.record import FinalState, Floats, JobTable, RunRecord
@@ -110,14 +110,16 @@ class SimulationResult:
         from decision.analysis.plots import require_matplotlib
 
         require_matplotlib()
+        file = None if path is None else a_path("path", path)
         from decision.analysis.plots.figures import save
         from decision.analysis.plots.paper import Paper, drawn_for
         from decision.analysis.plots.schedules import schedule_figure
 
-        with drawn_for(Paper(width, type_size, dpi)):
+        wanted = amount("width", width, 2, 20), amount("type_size", type_size, 4, 24), amount("dpi", dpi, 50, 600)
+        with drawn_for(Paper(*wanted)):
             figure = schedule_figure(self.record.jobs, self.record.nb_hosts, self.title)
-            if path is not None:
-                save(figure, Path(path))
+            if file is not None:
+                save(figure, file)
         return figure
 
     def write(self, folder: Place) -> None:
@@ -125,8 +127,9 @@ class SimulationResult:
         from decision.formats import write_run
         from decision.formats.run_facts import forget_run
 
-        write_run(Path(folder) / "out", self.record)
-        forget_run(Path(folder))
+        place = a_path("folder", folder)
+        write_run(place / "out", self.record)
+        forget_run(place)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}, {len(self.record.jobs.id):,} jobs>"
@@ -187,11 +190,12 @@ class ComparisonResult:
         """Write ``comparison.csv``, ``.md`` and ``.json``, ``runs.csv``, and ``report.html`` if matplotlib is there."""
         from decision.analysis.comparison import write_comparison
 
-        write_comparison(Path(folder), self.comparison)
+        place = a_path("folder", folder)
+        write_comparison(place, self.comparison)
         if find_spec("matplotlib") is not None:
             from decision.analysis.report import write_comparison_report
 
-            write_comparison_report(Path(folder))
+            write_comparison_report(place)
 
     def __repr__(self) -> str:
         policies = dict.fromkeys(row.contender for row in self.comparison.rows)

@@ -1,13 +1,12 @@
 """Runs and comparisons."""
 
-import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decision.model.arguments import flag, folder_path, mapping, whole
+from decision.model.arguments import a_path, amount, flag, mapping, whole
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from decision.model.reshape import Walltimes
     from decision.policies import Policy
+
+_LONGEST_DECISION = 1e9  # seconds
 
 
 def simulate(
@@ -104,7 +105,7 @@ def read_run(folder: Source, platform: Platform | Source | None = None) -> Simul
     from decision.formats.outputs_read import read_run as read
     from decision.formats.run_facts import read_facts
 
-    place = folder_path("folder", folder)
+    place = a_path("folder", folder)
     record, facts = read(place), read_facts(place if place.is_dir() else place.parent)
     if facts is not None and facts.window_gap is not None:
         record.window_gap = facts.window_gap
@@ -173,7 +174,7 @@ def compare(
         ...             plan.start(job)
         >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"])
         >>> result.table[["policy", "score"]].values.tolist()
-        [['easy', 8.0], ['Widest', 9.0]]
+        [['easy', 8.0], ['Widest', 12.0]]
     """
     from decision.analysis.comparison import compare_runs, default_metrics
     from decision.analysis.metric_list import find_metric
@@ -189,7 +190,7 @@ def compare(
     named = given.name_policies(policies)
     own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
     energy, processes = flag("energy", energy), whole("processes", processes, 1)
-    kept = None if folder is None else folder_path("folder", folder)
+    kept = None if folder is None else a_path("folder", folder)
     _refuse_own(own, processes, kept)
     chosen = [find_metric(name) for name in given.read_metrics(metrics)]
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
@@ -262,8 +263,7 @@ def check_policy(
     from decision.policies.registry import make_policy
     from decision.simulation import check_policy as check
 
-    if isinstance(decide_limit, bool) or not isinstance(decide_limit, int | float) or not 0 <= decide_limit < math.inf:
-        raise ConfigError(f"decide_limit: must be seconds, 0 or above; found {decide_limit!r}", field="decide_limit")
+    decide_limit = amount("decide_limit", decide_limit, 0, _LONGEST_DECISION)
     if isinstance(policy, str):
         settings = mapping("options", options, given.OPTIONS)
         return check(lambda: find_policy(policy, settings), decide_limit)

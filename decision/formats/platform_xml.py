@@ -92,7 +92,7 @@ def load_platform(
     Examples:
         >>> import decision as d
         >>> [host.name for host in d.load_platform("toy").hosts]
-        ['node-0', 'node-1', 'node-2', 'node-3']
+        ['node-000', 'node-001', 'node-002', 'node-003']
     """
     path = find_platform(path)
     root = read_xml(path)

@@ -34,13 +34,18 @@ def text(field: str, value: Any) -> str:
     return value
 
 
-def folder_path(field: str, value: Any) -> Path:
-    """The path of a folder. Raises ConfigError."""
+def a_path(field: str, value: Any) -> Path:
+    """The path of a file or folder. Raises ConfigError."""
     if not isinstance(value, str | os.PathLike):
-        raise ConfigError(
-            f"{field}: must be a folder's path; found an object of type {type(value).__name__}", field=field
-        )
+        raise ConfigError(f"{field}: must be a path; found an object of type {type(value).__name__}", field=field)
     return Path(value)
+
+
+def amount(field: str, value: Any, least: float, most: float) -> float:
+    """A number from `least` to `most`. Raises ConfigError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ConfigError(f"{field}: must be a number, {least:g} to {most:g}; found {value!r}", field=field)
+    return float(value)
 
 
 def mapping(field: str, value: Any, like: str) -> dict[str, Any]:

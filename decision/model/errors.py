@@ -79,7 +79,7 @@ class PolicyError(DecisionError):
         ...     d.simulate("toy", "toy", Greedy())
         ... except d.PolicyError as error:
         ...     print(error)
-        t=0 s: w0!1 asks for 3 hosts and was given 1
+        t=0 s: w0!1 needs 3 hosts, 1 given (0)
     """
 
 

@@ -33,7 +33,7 @@ class Policy(Protocol):
         ...             plan.start(job)
         >>> import decision as d
         >>> d.simulate("toy", "toy", Widest()).summary().makespan
-        9.0
+        12.0
     """
 
     def reset(self, platform: Platform, seed: int) -> None:

@@ -162,6 +162,8 @@ def writable_folder(path: Path) -> Path:
     Raises:
         ConfigError: if they cannot be written.
     """
+    if path.resolve() == Path(path.anchor or "/"):
+        raise ConfigError(f"{path}: the root of all folders is none for results; choose another folder", field="output")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path) as probe:  # without a name that another process could use, too

@@ -163,7 +163,7 @@ class ClusterView:
         ...             plan.start(cluster.queue[0])
         >>> watcher = Watcher()
         >>> d.simulate("toy", "toy", watcher).summary().jobs, watcher.longest
-        (5, 3)
+        (5, 4)
     """
 
     def __init__(self, state: ClusterState, facts: PlatformFacts, names: Sequence[str]) -> None:

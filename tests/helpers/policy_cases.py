@@ -31,7 +31,7 @@ def failing_world(rng: Rng) -> tuple[World, str]:
     """Hosts that sleep and fail, over and over and at awkward times, and a policy that switches them."""
     hosts, step = int(rng.integers(1, 9)), float(rng.choice([0.1, 1.0, 10.0]))
     kind = int(rng.integers(4))
-    platform = random_platform(rng, hosts, links=rng.random() < 0.2)
+    platform = random_platform(rng, hosts, links=rng.random() < 0.2, slowest=1e-6)  # calls reach a Batsim in time
     if rng.random() < (0.6 if kind > 1 else 0.2):  # servers of several hosts
         platform = servers(hosts, sleeps=True, cores=int(rng.integers(1, 4)), wake=8 * step, doze=3 * step)
     policy = "joint" if kind == 2 else _bound_policy(rng) if kind == 3 else _power_policy(rng, step)
@@ -89,13 +89,13 @@ def random_policy(rng: Rng, energy: bool) -> str:
     return f"{name},allocation={rng.choice(PLACES)}{power}"
 
 
-def random_platform(rng: Rng, hosts: int, links: bool) -> Platform:
-    """Hosts that can sleep, equal or not, with links or without."""
+def random_platform(rng: Rng, hosts: int, links: bool, slowest: float = 1.0) -> Platform:
+    """Hosts that can sleep, equal or not, with links of a latency of at most `slowest` seconds or without."""
     wake, doze = float(rng.choice([0.5, 20.0, 151.5])), float(rng.choice([0.1, 6.0]))
     speeds = rng.choice([1.0, 2.0, 4.0], hosts) if rng.random() < 0.4 else np.ones(hosts)
     routes: tuple[Route, ...] = ()
     if links:
-        kinds = [Route(float(rng.choice([1e-6, 5e-5, 1e-3])), 1.25e9) for _ in range(3)]
+        kinds = [Route(min(float(rng.choice([1e-6, 5e-5, 1e-3])), slowest), 1.25e9) for _ in range(3)]
         routes = (*(kinds[int(rng.integers(3))] for _ in range(hosts)), Route(0.0, 1e10))
     return Platform(hosts=tuple(_host(i, speed, wake, doze) for i, speed in enumerate(speeds.tolist())), routes=routes)
 

@@ -18,10 +18,12 @@ FEATURES = m.Features(
     forward_profiles_on_jobs_killed=True,
     forward_profiles_on_simulation_begins=True,
 )
-UNITS = st.sampled_from(["s", "ms"])
 CHOICES = st.lists(
     st.sampled_from(["start", "kill", "call", "repeat", "stop", "probe", "register", "sleep"]), max_size=4
 )
+
+
+_TURNS = 12  # in which anything may be done
 
 
 class Whimsical:
@@ -30,7 +32,7 @@ class Whimsical:
     def __init__(self, data):
         self.connection, self.data = Connection(Role.DECISION), data
         self.waiting, self.running, self.free = {}, {}, set()
-        self.series, self.made, self.asleep, self.finished = [], 0, set(), False
+        self.turns, self.made, self.asleep, self.finished = 0, 0, set(), False
 
     def handle(self, question):
         message = self.connection.receive(question)
@@ -50,7 +52,8 @@ class Whimsical:
                 case m.ResourceStateChanged(data=data):
                     self.free |= {15} if data.state == "0" else set()
         if not self.connection.ending:
-            for choice in self.data.draw(CHOICES) if self.made < 12 else ["end"]:
+            self.turns += 1
+            for choice in self.data.draw(CHOICES) if self.turns < _TURNS else ["end"]:
                 self.made += 1
                 commands += getattr(self, choice)()
         return self.connection.send(Message(message.now, tuple(commands)))

@@ -6,6 +6,8 @@ Design
 signals end the wait. `zmq_loop` puts it between an agent or an engine without I/O and the network, and records the
 conversation; `launcher` does so for a Batsim that it starts, in Docker too. `agent` decides with one of our policies
 and `pybatsim` with a scheduler written for pybatsim: both take one message and return one reply (`roles.Responder`).
+For a Batsim 5, `edc` has what it needs more, `interpreter` speaks for schedulers that know Batsim 4 only, and `asking`
+asks a process or a library (`library`), which has a process of its own.
 `kernels` keep the agent's copy of the state, `decider` asks the policy about it, and `replay` repeats a recorded
 conversation.
 

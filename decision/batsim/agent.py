@@ -6,7 +6,7 @@ of a policy's name: one of ours, or a pybatsim scheduler.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,11 @@ from decision.engine.constants import DECIMALS
 from decision.engine.refusals import deadlock
 from decision.entry import Entry
 from decision.formats.events import read_forecast
-from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
 from decision.jit import compile_ahead
 from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
-from decision.model.hosts import format_intervals, parse_hosts
-from decision.model.platform import Host, Platform, PowerState
+from decision.model.hosts import format_hosts, format_intervals, parse_hosts
+from decision.model.platform import Platform
 from decision.model.record import FinalState, PredictionTable
 from decision.model.workload import POWER_SUPPLY, Worth
 from decision.policies import plan_arrays as p
@@ -30,11 +29,10 @@ from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import may_suspend, refuse_bound, supplied
+from decision.policies.supplied import BEYOND, may_suspend, refuse_bound, supplied
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
-from decision.protocol.messages import Resource
 from decision.simulation.misfits import Misfits
 from decision.simulation.simulate import warn_of_no_users
 from decision.state import transitions
@@ -50,7 +48,8 @@ from decision.state.cluster import (
     with_room,
 )
 
-from . import kernels
+from . import edc, kernels
+from .announced import announced_platform, in_announced_order
 from .decider import CheckedPolicy
 from .suspension import NEEDS_DYNAMIC_JOBS, Suspensions, check_config
 
@@ -64,49 +63,6 @@ _WORTH = frozenset(Worth.__struct_fields__)
 _FINAL_STATES = {state.name: int(state) for state in FinalState}
 
 
-def announced_platform(resources: Sequence[Resource]) -> Platform:
-    """The compute hosts of SIMULATION_BEGINS. Speeds are nan: Batsim does not send them.
-
-    Raises:
-        RemoteProtocolError: if there are none, or they are not numbered from 0.
-    """
-    if not resources:
-        raise RemoteProtocolError("Batsim announces no compute host, and a simulation needs one")
-    if [resource.id for resource in resources] != list(range(len(resources))):
-        raise RemoteProtocolError("Batsim announces compute hosts whose ids do not count up from 0")
-    return Platform(hosts=tuple(_host(resource) for resource in resources))
-
-
-def check_same(known: Platform, announced: Platform) -> None:
-    """Refuse a platform that is not the one that Batsim simulates.
-
-    Raises:
-        ConfigError: if their hosts differ.
-    """
-    names, others = ([host.name for host in platform.hosts] for platform in (known, announced))
-    if names != others:
-        raise ConfigError(
-            f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
-            f"from {others[0]}; give both the same platform"
-        )
-
-
-def _host(resource: Resource) -> Host:
-    properties = dict(resource.properties)
-    wattage = next((properties[name] for name in WATTAGE if name in properties), None)
-    watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),)
-    triplets = properties.get("sleep_pstates")
-    return Host(
-        id=resource.id,
-        name=resource.name,
-        pstates=tuple(PowerState(math.nan, *three) for three in watts),
-        sleep=parse_sleep_states(triplets, len(watts)) if triplets and wattage else (),
-        has_power=wattage is not None,
-        properties=properties,
-        zone_properties=dict(resource.zone_properties),
-    )
-
-
 class Agent:
     """Decides with one of our policies.
 
@@ -116,6 +72,7 @@ class Agent:
         platform: the hosts, where known; Batsim does not send their speeds, nor how long they take to wake up.
         seed: of the policy.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
+        suspends: whether jobs may be suspended although the options do not say so, as where a supply is known.
 
     Raises:
         ConfigError: if the policy is unknown or refuses the options.
@@ -129,12 +86,16 @@ class Agent:
         platform: Platform | None = None,
         seed: int = 0,
         decide_limit: float = 0.0,
+        suspends: bool = False,
     ) -> None:
         self._policy = supplied(find_policy(policy, dict(options)))
         self._plain = self._policy.policy  # asked about each job, without the detour
         self._needs_worth = any(getattr(self._plain, f"needs_{field}", False) for field in ("value", "qos"))
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
+        self._may_suspend = suspends or options.get(BEYOND) == "suspend"
         self._connection = Connection(Role.DECISION)
+        self._calls = 0  # that were made
+        self._killing: set[int] = set()  # numbers of the jobs whose kill is under way
         self._names: list[str] = []  # of the jobs, by number
         self._number: dict[str, int] = {}
         self._users: dict[str, int] = {}
@@ -147,12 +108,14 @@ class Agent:
         self._state: ClusterState
         self.now = 0.0  # seconds
         self._handlers: dict[type, Callable[[Any, list[m.DecisionEvent]], None]] = {
+            m.Init: self._greet,
             m.SimulationBegins: self._begin,
             m.JobSubmitted: self._submit,
             m.JobCompleted: self._complete,
             m.JobKilled: self._resubmit,
             m.ResourceStateChanged: self._change,
             m.Notify: self._notice,
+            m.ExternalEvent: self._obey,
             m.SimulationEnds: self._end,
         }
 
@@ -201,7 +164,7 @@ class Agent:
             handler = self._handlers.get(type(event))
             if handler is not None:
                 handler(event, commands)
-        if not self._connection.ending:
+        if self._begun and not self._connection.ending:
             self._decide(commands)
             self._end_registration(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
@@ -214,6 +177,10 @@ class Agent:
 
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
+    def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
+        suspends = self._may_suspend or may_suspend(self._policy, ())
+        commands.append(m.Hello(self.now, edc.hello(self._policy.name, suspends)))
+
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
         if getattr(self._policy, "needs_users", False) and not self._users:
@@ -225,8 +192,7 @@ class Agent:
 
     def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
         announced = announced_platform(event.data.compute_resources)
-        platform = self._platform or announced
-        check_same(platform, announced)
+        platform = in_announced_order(self._platform, announced) if self._platform else announced
         self._facts, pstates = platform_facts(platform, energy=True)
         self._state = new_state(self._facts, pstates)
         reset_policy(self._policy, platform, self._seed)
@@ -269,7 +235,7 @@ class Agent:
         if self._needs_worth or not _WORTH.isdisjoint(job.fields):
             self._appraise(job, job_id, job_number)
         if self._registers:
-            self._suspensions.note(job_number, str(job.fields.get("profile", "")))
+            self._suspensions.note(job_number, job_id, str(job.fields.get("profile", "")), event.data.profile)
         hosts = nb_hosts(self._state)
         if not 1 <= job.res <= hosts:
             self._misfits.add(job_id, job.res)
@@ -291,6 +257,7 @@ class Agent:
         """Register what is left of jobs that were suspended; those without progress had ended by themselves."""
         for job_id in event.data.job_ids:
             killed = self._number[job_id]
+            self._killing.discard(killed)
             if job_id not in event.data.job_progress or not self._state.suspended[killed]:
                 continue
             if len(self._names) == len(self._state.size):
@@ -320,7 +287,7 @@ class Agent:
             has = f"but the hosts have pstates 0 to {pstates - 1}"
             raise RemoteProtocolError(f"Batsim names pstate {state[:40]!r}, {has}")
         pstate = int(state)
-        transitions.tick(self._state, event.timestamp)
+        transitions.tick(self._state, self._when(event))
         for host in self._hosts(event.data.resources):
             wakes = bool(self._facts.pstate_kind[host, pstate] == PSTATE_COMPUTING)
             if wakes and self._facts.pstate_kind[host, self._state.pstate[host]] == PSTATE_COMPUTING:
@@ -328,27 +295,40 @@ class Agent:
             else:
                 transitions.end_switch(self._state, self._facts, host, pstate, wakes)
 
+    def _when(self, event: m.Event) -> float:
+        """The time of a switch or an external event, in seconds."""
+        return event.timestamp if self._connection.version.stamps_all else self.now
+
+    def _obey(self, event: m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
+        if notification := edc.obeyed(event):
+            self._notice(notification, commands)
+
     def _notice(self, event: m.Notify, commands: list[m.DecisionEvent]) -> None:
         if event.data.type == POWER_SUPPLY:
             self._change_supply(event)
         self._all_came |= event.data.type == _NO_MORE_JOBS
         move = _MOVES.get(event.data.type)
         if move is not None:
-            transitions.tick(self._state, event.timestamp)
+            transitions.tick(self._state, self._when(event))
             for host in self._hosts(event.data.resources):
                 move(self._state, self._facts, host)
 
     def _change_supply(self, event: m.Notify) -> None:
-        where = f"t={event.timestamp:.12g} s: Batsim's event {POWER_SUPPLY}"
+        where = f"t={self._when(event):.12g} s: Batsim's event {POWER_SUPPLY}"
         said, hosts = event.data.fields, nb_hosts(self._state)
         supply, *forecast = read_forecast(said.get("hosts"), said.get("forecast", ()), where)
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
         if self._policy.settings.suspends_beyond and not self._dynamic:
-            raise ConfigError(f"{where} suspends jobs beyond it; {NEEDS_DYNAMIC_JOBS}, or choose beyond=grid")
+            raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
         refuse_bound(self._policy)
-        transitions.tick(self._state, event.timestamp)
+        transitions.tick(self._state, self._when(event))
         transitions.set_supply(self._state, supply, np.array(forecast, np.int32))
+
+    def _advice(self) -> str:
+        """How Batsim comes to take what is left of suspended jobs."""
+        asks = self._connection.version.begins_with_init
+        return "give the policy the option beyond=suspend" if asks else NEEDS_DYNAMIC_JOBS
 
     def _hosts(self, text: str) -> list[int]:
         """The hosts that Batsim names."""
@@ -383,15 +363,40 @@ class Agent:
             elif kind == p.REJECT:
                 commands.append(m.RejectJob(now, m.RejectJobData(names[job])))
             elif kind in _KILLS:
-                if kind == p.SUSPEND:
-                    self._check_suspension(job)
-                before = commands.pop().data.job_ids if at and plan.kind[at - 1] in _KILLS else ()  # type: ignore[union-attr]
-                commands.append(m.KillJob(now, m.KillJobData((*before, names[job]))))
+                self._kill(commands, kind, job, bool(at) and plan.kind[at - 1] in _KILLS)
             elif kind == p.SET_PSTATE:
-                hosts = format_intervals(runs[begin:end])
-                commands.append(m.SetResourceState(now, m.SetResourceStateData(hosts, str(plan.value[at]))))
+                self._switch(commands, runs[begin:end], int(plan.value[at]))
             else:
-                commands.append(m.CallMeLater(now, m.CallMeLaterData(_short(float(plan.time[at]), now))))
+                commands.append(m.CallMeLater(now, self._call(float(plan.time[at]))))
+
+    def _kill(self, commands: list[m.DecisionEvent], kind: int, job: int, follows: bool) -> None:
+        """Kill a job, in one command with the kill before where this one follows it."""
+        if kind == p.SUSPEND:
+            self._check_suspension(job)
+        if job in self._killing and self._connection.version.kills_once:
+            return
+        before: tuple[str, ...] = ()
+        if follows and isinstance(commands[-1], m.KillJob):
+            before = commands.pop().data.job_ids  # type: ignore[union-attr]
+        self._killing.add(job)
+        commands.append(m.KillJob(self.now, m.KillJobData((*before, self._names[job]))))
+
+    def _switch(self, commands: list[m.DecisionEvent], runs: list[tuple[int, int]], pstate: int) -> None:
+        """Let the hosts of these intervals change to a pstate."""
+        if not self._connection.version.tells_switches_apart:
+            data = m.SetResourceStateData(format_intervals(runs), str(pstate))
+            commands.append(m.SetResourceState(self.now, data))
+            return
+        hosts = [host for first, last in runs for host in range(first, last + 1)]
+        for group, at_once in edc.switches(self._state, self._facts, hosts, pstate):
+            data = m.SetResourceStateData(format_hosts(group), str(pstate), at_once)
+            commands.append(m.SetResourceState(self.now, data))
+
+    def _call(self, time: float) -> m.CallMeLaterData:
+        if not self._connection.version.names_calls:
+            return m.CallMeLaterData(_short(time, self.now))
+        self._calls += 1
+        return m.CallMeLaterData(edc.milliseconds(time), f"call {self._calls}", "ms")
 
     def _check_suspension(self, number: int) -> None:
         if not self._registers:
@@ -413,6 +418,7 @@ def make_agent(
     platform: Platform | None = None,
     seed: int = 0,
     decide_limit: float = 0.0,
+    suspends: bool = False,
 ) -> Agent | MessageAgent:
     """The agent of a policy's name: ours with that policy, or a scheduler that answers messages itself.
 
@@ -422,4 +428,6 @@ def make_agent(
         ConfigError: if the policy is unknown or refuses the settings.
     """
     found = find_agent(policy, settings)
-    return found or Agent(policy, settings, platform=platform, seed=seed, decide_limit=decide_limit)
+    if found is not None:
+        return found
+    return Agent(policy, settings, platform=platform, seed=seed, decide_limit=decide_limit, suspends=suspends)

@@ -13,6 +13,7 @@ import msgspec
 
 from decision.model.errors import ConfigError
 from decision.protocol import Role
+from decision.protocol.dialects.batsim5 import says_size
 from decision.protocol.recording import record_line
 
 from .end import End
@@ -58,8 +59,8 @@ class Recorder:
             self._write(self._file, f"{record_line(Role.BATSIM, question)}\n{record_line(Role.DECISION, reply)}\n")
 
     def unanswered(self, question: bytes) -> None:
-        """Record a question that got no reply, unless it is not JSON."""
-        if self._file is not None and _is_json(question):
+        """Record a question that got no reply, unless it is none."""
+        if self._file is not None and (_is_json(question.rstrip(b"\0")) or says_size(question)):
             self._write(self._file, record_line(Role.BATSIM, question) + "\n")
 
     def _write(self, file: FileIO, text: str) -> None:

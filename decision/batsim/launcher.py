@@ -30,7 +30,13 @@ _GUARD = 'read -r word || kill -TERM "$1"'  # its input ends without a word when
 
 
 def run_batsim(
-    agent: Responder, command: Sequence[str], *, log: Path, timeout: float = 0.0, contained: bool = False
+    agent: Responder,
+    command: Sequence[str],
+    *,
+    log: Path,
+    timeout: float = 0.0,
+    contained: bool = False,
+    init: Sequence[str] = (),
 ) -> Conversation:
     """Run Batsim on this machine and decide for it.
 
@@ -40,6 +46,7 @@ def run_batsim(
         log: the file for what Batsim prints.
         timeout: seconds to wait for one of its messages; 0 waits without limit.
         contained: whether it runs in a container, which cannot see our files: the socket is a free port then.
+        init: words that follow the socket's endpoint: of a Batsim 5 the text for the decision process.
 
     Raises:
         ConfigError: if Batsim cannot be started.
@@ -52,7 +59,7 @@ def run_batsim(
         stop_on_signals() as stop,
         tempfile.TemporaryDirectory(prefix="decision-") as folder,
         Line("" if contained else f"{folder}/batsim", timeout=timeout, advice=advice, stop=stop) as line,
-        _started([*command, "-s", line.endpoint], log) as batsim,
+        _started([*command, "-s", line.endpoint, *init], log) as batsim,
         Recorder(None) as recorder,
     ):
         try:
@@ -95,6 +102,16 @@ def _guarded(batsim: "subprocess.Popen[bytes]") -> Iterator[None]:
     finally:
         with suppress(BrokenPipeError):
             guard.communicate(b"over\n")
+
+
+def speaks_5(batsim: str) -> bool:
+    """Whether an executable is a Batsim 5, by its help: the text of its version says nothing for certain."""
+    wide = {**os.environ, "COLUMNS": "200"}
+    try:
+        told = subprocess.run([batsim, "--help"], capture_output=True, text=True, timeout=_PATIENCE * 6, env=wide)
+    except (OSError, subprocess.TimeoutExpired):
+        return False  # starting it to simulate says why
+    return "--edc-socket-str" in told.stdout + told.stderr
 
 
 def _open_log(path: Path) -> BinaryIO:

@@ -37,7 +37,9 @@ from decision.model.hosts import parse_hosts
 from decision.policies.catalogue import PolicyLine
 from decision.policies.registry import PolicySource
 from decision.protocol import CodecError, Connection, JsonCodec, Message, Role
-from decision.protocol.messages import ExecuteJob, JobCompleted, SimulationBegins
+from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, SimulationBegins
+
+from .interpreter import Interpreter
 
 _PREFIX = "pybatsim:"
 
@@ -64,6 +66,7 @@ class PybatsimAgent:
         self._connection = Connection(Role.DECISION)
         self._codec = JsonCodec()
         self._holdings = _Holdings()
+        self._interpreter = Interpreter(spec)
         self._mailbox = _Mailbox()
         self._batsim: Any = None  # pybatsim's Batsim, made by the first message
         with _prints_to_log():
@@ -94,13 +97,21 @@ class PybatsimAgent:
             PolicyError: the scheduler raised, exited, or decided what the protocol or the hosts do not allow; the
                 message names scheduler and time, and the scheduler's own error is its cause.
         """
-        self._holdings.note_ends(self._connection.receive(question))
+        message = self._connection.receive(question)
+        if self._connection.version.begins_with_init:
+            if isinstance(next(iter(message.events), None), Init):
+                return self._connection.send(Message(message.now, (Hello(message.now, self._interpreter.greet()),)))
+            message = self._interpreter.question(message)
+            question = self._codec.encode(message)
+        self._holdings.note_ends(message)
         self._mailbox.question = json.loads(question)
         try:
             with _prints_to_log():
                 self._take_turn()
             reply = self._codec.decode(self._mailbox.reply)
             self._holdings.take(reply)
+            if self._connection.version.begins_with_init:
+                reply = self._interpreter.reply(reply)
             return self._connection.send(reply)
         except CodecError as error:
             raise self._blame(f"sent a command that Batsim does not know: {error}") from error

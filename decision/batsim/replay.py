@@ -17,6 +17,9 @@ from decision.protocol.recording import RecordedMessage, read_recording
 
 from .roles import Responder
 
+_STARTS = ("EXECUTE_JOB", "ExecuteJobEvent")
+_HOSTS = ("alloc", "resources", "host_allocation", "host_ids")
+
 
 class Difference(msgspec.Struct, frozen=True):
     """The first question to which the policy gives another reply than the recorded one."""
@@ -45,10 +48,12 @@ def replay(session: Path, agent: Responder) -> Replay:
     """
     same = 0
     for line, question, recorded in _exchanges(session):
-        decided = _events(agent.handle(question))
-        wanted = _events(recorded)
+        reply = agent.handle(question.data)
+        if question.greets:  # whoever decides has a name of its own
+            continue
+        decided, wanted = _events(reply), _events(recorded.data)
         if Counter(decided) != Counter(wanted):
-            now = msgspec.json.decode(question)["now"]
+            now = msgspec.json.decode(question.message)["now"]
             return Replay(same, Difference(now, line, _without(wanted, decided), _without(decided, wanted)))
         same += 1
     return Replay(same)
@@ -62,21 +67,24 @@ def recorded_starts(session: Path) -> tuple[dict[str, float], int]:
     """
     starts: dict[str, float] = {}
     replies = 0
-    for _, _, reply in _exchanges(session):
+    for _, question, reply in _exchanges(session):
+        if question.greets:
+            continue
         replies += 1
-        for event in msgspec.json.decode(reply)["events"]:
-            if event["type"] == "EXECUTE_JOB":
-                starts[event["data"]["job_id"]] = float(event["timestamp"])
+        for event in _decoded(reply.data):
+            kind, data = _parts(event)
+            if kind in _STARTS:
+                starts[data["job_id"]] = float(event["timestamp"])
     return starts, replies
 
 
-def _exchanges(session: Path) -> Iterator[tuple[int, bytes, bytes]]:
+def _exchanges(session: Path) -> Iterator[tuple[int, RecordedMessage, RecordedMessage]]:
     """Each question's place in the recording, the question, and the recorded reply."""
     entries = list(enumerate(_read(session), start=1))
     for (line, question), (_, reply) in zip(entries[::2], entries[1::2], strict=False):
         if (question.sender, reply.sender) != (Role.BATSIM, Role.DECISION):
             raise InputError(f"{session}, message {line}: questions and replies do not alternate; is a line missing?")
-        yield line, question.data, reply.data
+        yield line, question, reply
 
 
 def _read(session: Path) -> list[RecordedMessage]:
@@ -90,21 +98,36 @@ def _read(session: Path) -> list[RecordedMessage]:
     return entries
 
 
+def _decoded(reply: bytes) -> list[dict[str, Any]]:
+    """The events of a reply, as JSON."""
+    events: list[dict[str, Any]] = msgspec.json.decode(reply.rstrip(b"\0"))["events"]
+    return events
+
+
+def _parts(event: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """An event's type and what it says, in either wire form."""
+    return (event["type"], event["data"]) if "type" in event else (event["event_type"], event["event"])
+
+
 def _events(reply: bytes) -> list[str]:
     """The events of a reply, written in one way each, without the times at which they were decided."""
-    return [
-        msgspec.json.encode(_normal(event), order="sorted").decode() for event in msgspec.json.decode(reply)["events"]
-    ]
+    return [msgspec.json.encode(_normal(event), order="sorted").decode() for event in _decoded(reply)]
 
 
 def _normal(event: dict[str, Any]) -> dict[str, Any]:
-    data = {
-        name: _normal_hosts(value) if name in ("alloc", "resources") else value for name, value in event["data"].items()
-    }
-    return {"type": event["type"], "data": data}
+    kind, said = _parts(event)
+    return {"type": kind, "data": _normal_data(said)}
 
 
-def _normal_hosts(text: str) -> str:
+def _normal_data(said: Any) -> Any:
+    if not isinstance(said, dict):
+        return said
+    return {name: _normal_hosts(value) if name in _HOSTS else _normal_data(value) for name, value in said.items()}
+
+
+def _normal_hosts(text: Any) -> Any:
+    if not isinstance(text, str):
+        return _normal_data(text)
     try:
         return format_hosts(parse_hosts(text))
     except ConfigError:

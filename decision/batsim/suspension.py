@@ -8,6 +8,8 @@ because Batsim forgets one with the last job that had it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.workload import rest_name
 from decision.policies.supplied import cannot_be_cut
@@ -28,12 +30,14 @@ class Suspensions:
 
     def __init__(self, profiles: Mapping[str, Mapping[str, Mapping[str, Any]]], restart: float) -> None:
         self._profiles, self.restart = profiles, restart
-        self._profile: dict[int, str] = {}  # of each job that was submitted, by number
+        self._profile: dict[int, tuple[str, Mapping[str, Any]]] = {}  # of each job that was submitted: name and object
         self._task: dict[int, tuple[float, int]] = {}  # of each job that was left of another: seconds and exit code
 
-    def note(self, number: int, profile: str) -> None:
-        """A job of this profile was submitted."""
-        self._profile[number] = profile
+    def note(self, number: int, job_id: str, name: str, profile: Mapping[str, Any] | UnsetType) -> None:
+        """A job of this profile was submitted, which came with it or with SIMULATION_BEGINS."""
+        if profile is UNSET:
+            profile = self._profiles.get(job_id.partition("!")[0], {}).get(name, {})
+        self._profile[number] = name, profile
 
     def check(self, number: int, job_id: str) -> None:
         """Refuse to suspend a job that cannot be cut.
@@ -47,8 +51,7 @@ class Suspensions:
         """Seconds that a job takes, and the exit code with which it ends."""
         if number in self._task:
             return self._task[number]
-        name = self._profile.get(number, "")
-        profile = self._profiles.get(job_id.partition("!")[0], {}).get(name, {})
+        name, profile = self._profile.get(number, ("", {}))
         if profile.get("type") != "delay":
             raise PolicyError(cannot_be_cut(job_id, name))
         return float(profile["delay"]), int(profile.get("ret", 0))

@@ -18,7 +18,7 @@ _START_BATSIM = (
     "start batsim with -s and this endpoint, or listen at the one that it was started with; a Batsim that died while "
     "loading says why in its own messages"
 )
-_START_DECISION = "start the decision process, or connect to the endpoint where it listens"
+START_DECISION = "start the decision process, or connect to the endpoint where it listens"
 
 
 def serve(
@@ -72,7 +72,7 @@ def ask_all(engine: Simulator, endpoint: str, *, timeout: float = 0.0) -> RunRec
     peer = "the decision process"
     with (
         stop_on_signals() as stop,
-        Wire(zmq.REQ, endpoint, peer=peer, timeout=timeout, advice=_START_DECISION, stop=stop) as wire,
+        Wire(zmq.REQ, endpoint, peer=peer, timeout=timeout, advice=START_DECISION, stop=stop) as wire,
     ):
         try:
             while (question := engine.ask()) is not None:

@@ -33,6 +33,11 @@ def batsim() -> None:
     _run(["batsim", *sys.argv[1:]])
 
 
+def batsim5() -> None:
+    """The command ``decision-batsim5``, an alias of ``decision batsim5``."""
+    _run(["batsim5", *sys.argv[1:]])
+
+
 def _run(arguments: list[str]) -> None:
     interrupts = _Interrupts()
     try:

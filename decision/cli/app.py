@@ -14,6 +14,7 @@ from decision.model.errors import ConfigError, DecisionError
 
 from . import platform, policies, report, reproduce, workload
 from .batsim import batsim_command
+from .batsim5 import PairCommand, batsim5_command
 from .bound import bound_command
 from .collect import collect_command
 from .command import Group, add_command, add_moved, note_command
@@ -176,7 +177,9 @@ app.add_typer(platform.app, name="platform")
 add_command(app, "serve", serve_command)
 add_command(app, "replay", replay_command)
 # Batsim has more options than this command declares; it says itself what it makes of them
-add_command(app, "batsim", batsim_command, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+_FOREIGN = {"ignore_unknown_options": True, "allow_extra_args": True}
+add_command(app, "batsim", batsim_command, context_settings=_FOREIGN)
+app.command("batsim5", cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
 add_moved(app, "analyse", report.analyse_command, "report analyse")
 add_moved(app, "view", report.view_command, "report view")
 add_moved(app, "show", report.show_checkpoint_command, "report show")

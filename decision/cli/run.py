@@ -1,5 +1,6 @@
 """``decision run`` and ``decision showcase``: policies over a workload on a platform, from files to files."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,21 @@ _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
 EngineOption = Annotated[Engine, typer.Option("--engine", help="Simulator.")]
 Image = Annotated[str, typer.Option("--image", help="Batsim's Docker image, for --engine docker.", metavar="NAME:TAG")]
 LogLevel = Annotated[Verbosity, typer.Option("--batsim-verbosity", help="What Batsim writes to FOLDER/batsim.log.")]
+
+
+class CallUnit(StrEnum):
+    """What times of calls are rounded to."""
+
+    US = "us"
+    MS = "ms"
+
+
+Calls = Annotated[
+    CallUnit,
+    typer.Option(
+        "--calls", help="Round the times at which a policy is called again: ms is up to Batsim 5's milliseconds."
+    ),
+]
 ScheduleTrace = Annotated[
     bool, typer.Option("--schedule-trace", help="Let Batsim write FOLDER/out_schedule.trace (Paje); may be large.")
 ]
@@ -66,6 +82,7 @@ def run_command(
     batsim_verbosity: LogLevel = Verbosity.QUIET,
     schedule_trace: ScheduleTrace = False,
     energy: EnergyOption = False,
+    calls: Calls = CallUnit.US,
     events: EventsOption = None,
     jobs: SelectOption = None,
     nodes: NodesOption = None,
@@ -123,6 +140,7 @@ def run_command(
         workloads=tuple(workload),
         events=tuple(events or ()),
         energy=energy,
+        calls=calls.value,
         selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)

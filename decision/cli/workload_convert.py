@@ -62,8 +62,14 @@ From = Annotated[
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", help="Leave out jobs submitted at this time or later.", metavar="TIME", rich_help_panel=_JOBS),
+    typer.Option(
+        "--to",
+        help="Leave out jobs submitted at this time or later. Or 4 or 5: the Batsim that the file is for.",
+        metavar="TIME",
+        rich_help_panel=_JOBS,
+    ),
 ]
+_BATSIMS = ("4", "5")
 MaxNodes = Annotated[
     int | None,
     typer.Option(
@@ -265,6 +271,7 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
 
         from .workload_tables import print_audit_json, print_converted
 
+        to = end if end in _BATSIMS else None
         asked = Conversion(
             sources=tuple(files),
             target=target,
@@ -278,13 +285,14 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
                 time_field=time_field,
             ),
             filters=replace(
-                _read_filters(jobs, begin, end, nodes, walltime, load, shift, speed),
+                _read_filters(jobs, begin, None if to else end, nodes, walltime, load, shift, speed),
                 load_by=load_by,
                 scale_sizes=scale_sizes,
                 without=without or "",
                 seed=seed,
             ),
             missing=missing,
+            to=to,
             tasks=_read_tasks(profile, speed, comm_ratio, bandwidth),
             estimates=estimates,
             seed=seed,
@@ -368,9 +376,12 @@ from_json_command = _from(
 
     Profiles do not change unless --profile asks for others; fields of jobs that
     Batsim does not know are kept. Run times of jobs that compute are those on
-    hosts of --speed.
+    hosts of --speed. With --to 5 or --to 4 alone the file is converted for that
+    Batsim, and nothing else; back it is the same file.
 
     Examples:
+
+      decision workload from-json week.json -o week5.json --to 5
 
       decision workload from-json week.json -o busy.json --load 1.2
 

@@ -16,7 +16,8 @@ What is not time exists once, and both engines use it:
 - `refusals`: the words for what is impossible when its time comes; `constants`: Batsim's and SimGrid's numbers.
 
 The compiled engine in layers: `truth` turns workloads into arrays, `compiled` owns the arrays and steps through a run
-(`decision.simulation` loops over it without any messages), `embedded` adds the messages, `result` the record. What jobs
+(`decision.simulation` loops over it without any messages), `embedded` adds the messages, `result` the record.
+`embedded5` is the same in the place of a Batsim 5, with `calls`, `words5` and `busy_hosts`. What jobs
 really do is in `kernels.arrays.Truth`, which no policy sees; what a scheduler may know is in `decision.state`, which
 the engine changes through the same transitions as a decision process that hears of it.
 

@@ -61,7 +61,7 @@ def simulation_begins(platform: Platform, workloads: Iterable[Workload], options
     return SimulationBegins(0.0, data)
 
 
-def _profile_object(name: str, workload: Workload) -> dict[str, Any]:
+def profile_object(name: str, workload: Workload) -> dict[str, Any]:
     """A profile's JSON object, as its file has it where that was kept."""
     source = workload.profile_sources.get(name)
     return _said(msgspec.json.decode(source) if source else profile_fields(workload.profiles[name]))
@@ -79,7 +79,7 @@ def _said(value: Any) -> Any:
 def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     """The profiles that some job uses: Batsim drops the others when it reads the workload."""
     used = used_profiles(workload.profiles, {job.profile for job in workload.jobs})
-    return {name: _profile_object(name, workload) for name in workload.profiles if name in used}
+    return {name: profile_object(name, workload) for name in workload.profiles if name in used}
 
 
 def _config(options: EngineOptions) -> Config:
@@ -107,14 +107,19 @@ def _resource(host: Host) -> Resource:
 
 def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> JobSubmitted:
     """A job arrives, or is acknowledged."""
-    profile = _profile_object(job.profile, workload) if options.forward_profiles else UNSET
+    profile = profile_object(job.profile, workload) if options.forward_profiles else UNSET
     return JobSubmitted(time, JobSubmittedData(job.id, _description(job), profile))
 
 
 def _description(job: Job) -> JobDescription:
+    return JobDescription(**job_fields(job))
+
+
+def job_fields(job: Job) -> dict[str, Any]:
     """The job as its workload describes it, with its full id."""
     if job.source is not None:
-        return JobDescription(**_said(msgspec.json.decode(job.source)))
+        source: dict[str, Any] = _said(msgspec.json.decode(job.source))
+        return source
     fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
     if job.walltime != float("inf"):
         fields["walltime"] = job.walltime
@@ -124,7 +129,8 @@ def _description(job: Job) -> JobDescription:
         fields["estimate"] = job.estimate
     if job.worth is not None:
         fields |= said_worth(job.worth)
-    return JobDescription(**_said(fields))
+    said: dict[str, Any] = _said(fields)
+    return said
 
 
 def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> JobCompleted:

@@ -18,7 +18,7 @@ from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState
-from decision.model.workload import Composed, Job, Workload, used_profiles
+from decision.model.workload import Composed, Job, Profile, Workload, used_profiles
 from decision.protocol import messages as m
 from decision.protocol.messages import DecisionEvent, JobDescription
 
@@ -172,6 +172,10 @@ class CommandReader(Generic[J]):
             m.RegisterJob: self._register_job,
         }
 
+    def set_options(self, options: EngineOptions) -> None:
+        """Take other options, before anything is read."""
+        self._options, self._registration_open = options, options.dynamic_jobs
+
     def read(self, command: DecisionEvent) -> Command[J]:
         """The command that an event is.
 
@@ -193,7 +197,7 @@ class CommandReader(Generic[J]):
     def forget(self, job: Job) -> None:
         """Forget a job whose end was reported, as Batsim does: with its profile, unless profiles are to be reused."""
         self._forgotten.add(job.id)
-        if self._options.dynamic_jobs and not self._options.profile_reuse:
+        if self._options.may_register and not self._options.keeps_profiles:
             profiles = self.workloads[job.workload].profiles
             self._forgotten_profiles |= {(job.workload, name) for name in used_profiles(profiles, [job.profile])}
 
@@ -287,6 +291,8 @@ class CommandReader(Generic[J]):
         return SetRegistration(self._registration_open)
 
     def _check_registration(self, what: str) -> None:
+        if not self._options.rules.asks_to_register:
+            return
         if not self._options.dynamic_jobs:
             raise self._refuse(f"{what} cannot be registered: dynamic jobs are not enabled")
         if not self._registration_open:
@@ -299,7 +305,7 @@ class CommandReader(Generic[J]):
         workload = self.workloads.get(data.workload_name, empty)
         if name in workload.profiles:
             raise self._refuse(f"{what} exists already")
-        source = msgspec.json.encode(data.profile)
+        source = msgspec.json.encode(_with_short_parts(data.profile, data.workload_name))
         try:
             profile = read_profile(source)
         except msgspec.ValidationError as error:
@@ -327,21 +333,53 @@ class CommandReader(Generic[J]):
             raise self._refuse(f"{job.id}: {error}") from None
         return Register(job, leaves, is_moldable(job.profile, workload))
 
+    def _profile_of(self, job_id: str, workload: str, profile: str) -> str:
+        """A profile of a job's workload by its name there; that of another workload becomes one of this."""
+        owner, mark, name = profile.partition("!")
+        if not mark or owner == workload:
+            return name if mark else profile
+        source = self.workloads.get(owner)
+        if source is None or name not in source.profiles or (owner, name) in self._forgotten_profiles:
+            raise self._refuse(f"{job_id}: there is no profile {profile!r}")
+        empty = Workload(name=workload, jobs=(), profiles={}, nb_res=0, path="dynamic")
+        mine = self.workloads.get(workload, empty)
+        used = {
+            f"{owner}!{part}": _moved(source.profiles[part], owner) for part in used_profiles(source.profiles, [name])
+        }
+        self.workloads[workload] = msgspec.structs.replace(mine, profiles={**used, **mine.profiles})
+        return profile
+
     def _described_job(self, job_id: str, job: JobDescription) -> Job:
         name, _, short = job_id.partition("!")
+        profile = self._profile_of(job_id, name, job.profile)
         workload = self.workloads.get(name)
         if workload is None:
             raise self._refuse(f"{job_id}: there is no workload {name!r}; register a profile of it first")
-        if job.profile not in workload.profiles:
-            raise self._refuse(f"{job_id}: workload {name!r} has no profile {job.profile!r}")
-        if (name, job.profile) in self._forgotten_profiles:
+        if profile not in workload.profiles:
+            raise self._refuse(f"{job_id}: workload {name!r} has no profile {profile!r}")
+        if (name, profile) in self._forgotten_profiles:
             advice = "enable profile reuse, or register a new profile"
-            raise self._refuse(f"{job_id}: Batsim forgot profile {job.profile!r} with the job that had it; {advice}")
+            raise self._refuse(f"{job_id}: Batsim forgot profile {profile!r} with the job that had it; {advice}")
         if job.id not in (job_id, short) or not short or "!" in short:
             raise self._refuse(f"{job_id}: its description has id {job.id!r}")
         if not job.walltime > 0:
             raise self._refuse(f"{job_id}: walltime {job.walltime:g} must be above 0, or -1 for none")
         source = msgspec.json.encode({**job.fields, "id": job_id})
         return Job(
-            id=job_id, submit_time=job.subtime, size=job.res, walltime=job.walltime, profile=job.profile, source=source
+            id=job_id, submit_time=job.subtime, size=job.res, walltime=job.walltime, profile=profile, source=source
         )
+
+
+def _with_short_parts(profile: dict[str, Any], workload: str) -> dict[str, Any]:
+    """A profile whose parts are named without its own workload, which Batsim 5 says."""
+    parts = profile.get("seq")
+    if not isinstance(parts, list | tuple):
+        return profile
+    return {**profile, "seq": [str(part).removeprefix(f"{workload}!") for part in parts]}
+
+
+def _moved(profile: Profile, owner: str) -> Profile:
+    """A profile in another workload, where those of `owner` have their full names."""
+    if not isinstance(profile, Composed):
+        return profile
+    return msgspec.structs.replace(profile, sequence=tuple(f"{owner}!{part}" for part in profile.sequence))

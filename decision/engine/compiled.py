@@ -77,7 +77,7 @@ class CompiledEngine:
         truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
-        if options.dynamic_jobs or truth.leaf_bytes.any():
+        if options.may_register or truth.leaf_bytes.any():
             self._network = links.new_network(platform)
             self.world.sim.network[:] = self._network.address, flows.address
         self.host_rows, self.allocations = HostRows(), Allocations()
@@ -171,7 +171,7 @@ class CompiledEngine:
         """Make room for a reply of so many commands, on so many intervals of hosts, and for the jobs it registers."""
         state, sim, plan = self.world.state, self.world.sim, self.world.plan
         jobs = int(state.count[N_JOBS]) + commands + len(self.world.truth.size)
-        if self.options.dynamic_jobs and jobs > len(state.size):
+        if self.options.may_register and jobs > len(state.size):
             state = with_room(state, jobs, 0)
             sim, plan = a.grow_sim(sim, len(state.size), 0), p.new_plan(state)
         short = commands > len(plan.kind) or intervals > len(plan.first)
@@ -293,11 +293,13 @@ def _rest(job: Job, part: int, state: ClusterState, number: int) -> Job:
 def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jobs: int) -> a.World:
     """The arrays of a simulation that has not begun."""
     hosts = len(platform.hosts)
-    facts, pstates = platform_facts(platform, options.energy)
+    facts, pstates = platform_facts(platform, options.energy or options.rules.switches_without_energy)
     state = new_state(facts, pstates, max(nb_jobs, 64))
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
     sim.root[0] = engine.address
     sim.number[a.ENERGY_ON] = options.energy
+    sim.number[a.SWITCHES_ON] = options.energy or options.rules.switches_without_energy
+    sim.number[a.CALLS_IN_MS] = options.rules.calls_in_ms or options.calls == "ms"
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs
     sim.number[a.REGISTRATION_OPEN] = options.dynamic_jobs
@@ -310,5 +312,5 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
             sim.host_watts[host.id] = power.idle_watts
             sim.real[a.WATTS_MIN] += power.epsilon
     nb_rows = 2 * nb_jobs + 16 * hosts + 1024
-    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if options.energy else 0)
+    rows = a.new_rows(min(nb_rows, HOST_ROWS + 16 * hosts), nb_rows if sim.number[a.SWITCHES_ON] else 0)
     return a.World(state, facts, truth, sim, rows, p.new_plan(state))

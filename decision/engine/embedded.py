@@ -17,7 +17,14 @@ from decision.model.record import FinalState, RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import plan_arrays as p
 from decision.protocol import Message
-from decision.protocol.messages import Answer, BatsimEvent, RequestedCall, SimulationEnds, TaskProgress
+from decision.protocol.messages import (
+    Answer,
+    BatsimEvent,
+    DecisionEvent,
+    RequestedCall,
+    SimulationEnds,
+    TaskProgress,
+)
 from decision.state import transitions
 from decision.state.cluster import ENDED
 
@@ -112,11 +119,15 @@ class EmbeddedEngine(CompiledEngine):
     def _question(self) -> Message:
         """Everything that was logged since the last question."""
         sim = self.world.sim
-        events = [
-            _WRITERS[int(sim.log_kind[i])](self, float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i]))
-            for i in range(sim.number[a.N_LOG])
-        ]
+        events: list[BatsimEvent] = []
+        for i in range(sim.number[a.N_LOG]):
+            entry = float(sim.log_time[i]), int(sim.log_arg[i]), float(sim.log_value[i])
+            self._tell(events, int(sim.log_kind[i]), *entry)
         return Message(float(self.state.now[0]), tuple(events))
+
+    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+        """Add what an entry of the log says."""
+        events.append(_WRITERS[kind](self, time, arg, value))
 
     def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:
         return words.simulation_begins(self.platform, self._reader.workloads.values(), self.options)
@@ -160,21 +171,37 @@ class EmbeddedEngine(CompiledEngine):
         Raises:
             PolicyError: if a command names what does not exist, or asks for what no engine can do.
         """
-        nb_commands = sum(1 + len(getattr(event.data, "job_ids", ())) for event in reply.events)
+        nb_commands = self._nb_own(reply) + sum(1 + len(getattr(event.data, "job_ids", ())) for event in reply.events)
         texts = (getattr(e.data, "alloc", "") or getattr(e.data, "resources", "") for e in reply.events)
         self.make_room(nb_commands, sum(len(text) // 2 + 1 for text in texts))
         p.clear(self.plan, self.state)
         times: list[float] = []
+        self._add_own_before(reply, times)
         for command in reply.events:
             if isinstance(command, Answer):
                 continue  # Batsim asked nothing and reads no answer
             self._reader.check_time(command, reply.now)
             self._command_time = command.timestamp
-            self._add(self._reader.read(command))
+            self._take(command)
             times += [command.timestamp] * (int(self.plan.count[0]) - len(times))
+        self._add_own_after(reply, times)
         self._command_time = 0.0
         self.world.sim.command_time[: len(times)] = times
         self.world.sim.number[a.TIMED_COMMANDS] = 1
+
+    def _take(self, command: DecisionEvent) -> None:
+        """Add a command of the decision process to the plan."""
+        self._add(self._reader.read(command))
+
+    def _nb_own(self, reply: Message) -> int:
+        """How many commands of the engine's own come with a reply."""
+        return 0
+
+    def _add_own_before(self, reply: Message, times: list[float]) -> None:
+        """Add the engine's own commands that come before a reply's, and their times."""
+
+    def _add_own_after(self, reply: Message, times: list[float]) -> None:
+        """Add those that come after."""
 
     def _add(self, command: commands.Command[int]) -> None:
         """Add a command's actions to the plan."""
@@ -247,15 +274,15 @@ def _notification(kind: str) -> _Writer:
 
 
 _WRITERS: dict[int, _Writer] = {
-    a.LOG_BEGINS: EmbeddedEngine._begins,
-    a.LOG_SUBMITTED: EmbeddedEngine._submitted,
-    a.LOG_COMPLETED: EmbeddedEngine._completed,
-    a.LOG_KILLED: EmbeddedEngine._killed,
-    a.LOG_CHANGED: EmbeddedEngine._changed,
+    a.LOG_BEGINS: lambda engine, *entry: engine._begins(*entry),
+    a.LOG_SUBMITTED: lambda engine, *entry: engine._submitted(*entry),
+    a.LOG_COMPLETED: lambda engine, *entry: engine._completed(*entry),
+    a.LOG_KILLED: lambda engine, *entry: engine._killed(*entry),
+    a.LOG_CHANGED: lambda engine, *entry: engine._changed(*entry),
     a.LOG_CALLED: lambda engine, time, arg, value: RequestedCall(time),
     a.LOG_NO_MORE_JOBS: _notification(words.NO_MORE_JOBS),
     a.LOG_NO_MORE_EVENTS: _notification(words.NO_MORE_EVENTS),
-    a.LOG_EVENT: EmbeddedEngine._happened,
+    a.LOG_EVENT: lambda engine, *entry: engine._happened(*entry),
     a.LOG_ENERGY: lambda engine, time, arg, joules: words.consumed_energy(time, joules),
     a.LOG_ENDS: lambda engine, time, arg, value: SimulationEnds(time),
 }

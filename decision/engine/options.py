@@ -1,12 +1,14 @@
 """What both engines are given, and refuse: Batsim's own options, hosts, workloads and external events."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform
-from decision.model.workload import MachineEvent, Workload
+from decision.model.workload import GENERIC, MachineEvent, Workload
+from decision.protocol.versions import V4, Version
 
 _EVENT_ORDER = {"machine_available": 0, "machine_unavailable": 1}  # of events at one instant
 
@@ -21,7 +23,21 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     forward_profiles: bool = False  # --forward-profiles-on-submission
     forward_unknown_events: bool = False  # --forward-unknown-events
     sched_config: str = ""  # --sched-cfg
+    calls: Literal["us", "ms"] = "us"  # a policy's calls are rounded to this; Batsim 5 takes no shorter time
+    rules: Version = V4  # of the Batsim that is simulated
     trace: bool = True  # keep the host-state table (--disable-machine-state-tracing turns it off)
+    forward_profiles_of_killed: bool = False  # of Batsim 5: with the progress of killed jobs
+    forward_all_profiles: bool = False  # of Batsim 5: with SIMULATION_BEGINS, as Batsim 4 always does
+
+    @property
+    def may_register(self) -> bool:
+        """Whether the decision process may register jobs; Batsim 5 takes them whether it asked for that or not."""
+        return self.dynamic_jobs or not self.rules.asks_to_register
+
+    @property
+    def keeps_profiles(self) -> bool:
+        """Whether a profile outlives the jobs that had it."""
+        return self.profile_reuse and self.dynamic_jobs
 
 
 def check_inputs(
@@ -39,7 +55,7 @@ def check_inputs(
     if len(set(names)) < len(names):
         raise ConfigError(f"workloads {', '.join(names)}: two have the same name; give each its own")
     for event in events:
-        if event.type not in _EVENT_ORDER and not options.forward_unknown_events:
+        if event.type not in (*_EVENT_ORDER, GENERIC) and not options.forward_unknown_events:
             raise ConfigError(f"external event of unknown type {event.type!r}: forward unknown events, or leave it out")
 
 

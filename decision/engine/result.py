@@ -34,7 +34,7 @@ def run_record(engine: CompiledEngine, metadata: Mapping[int, str]) -> RunRecord
         jobs=_job_table(engine, metadata),
         host_states=engine.host_rows.table(engine.world),
         energy=_energy_table(engine) if energy else None,
-        pstates=_pstate_table(engine) if energy else None,
+        pstates=_pstate_table(engine) if engine.world.sim.number[a.SWITCHES_ON] else None,
         time_in_state=_time_in_state(engine.world.sim),
         joules=float(real[a.LAST_JOULES] - real[a.FIRST_JOULES]),
         nb_switches=int(number[a.N_SWITCHED_HOSTS]),

@@ -1,4 +1,8 @@
-"""Batsim's external events: one JSON object per line, such as machines that leave and return, or power that does."""
+"""Batsim's external events: one JSON object per line, such as machines that leave and return, or power that does.
+
+Those of Batsim 5 are all generic, with a text that it does not read. Where the text is the JSON of an event that Batsim
+4 or we know, the event is that one.
+"""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +14,7 @@ from msgspec import Meta
 from decision.model.demand import submit_times
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
-from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
+from decision.model.workload import GENERIC, POWER_SUPPLY, MachineEvent, Workload
 
 from .files import read_bytes
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
@@ -22,6 +26,7 @@ _RANK = {"machine_available": 0, "machine_unavailable": 1}  # Batsim's order of 
 class _Event(msgspec.Struct):
     type: str
     timestamp: Annotated[float, Meta(ge=0)]
+    data: Any = None
     resources: Any = None
     hosts: Any = None
     forecast: Any = ()
@@ -74,14 +79,72 @@ def check_supply(events: Sequence[MachineEvent], nb_hosts: int, workloads: Seque
 
 def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> MachineEvent:
     fields = _decode(line, where)
+    if fields.type == GENERIC and (meant := _meant(fields)):
+        return _event(meant, where, forward_unknown, supply)
     hosts: tuple[int, ...] = ()
     if fields.type in _RANK:
         hosts = _hosts(fields.resources, where)
     elif fields.type == POWER_SUPPLY and (supply or forward_unknown):
         hosts = read_forecast(fields.hosts, fields.forecast, where)
-    elif not forward_unknown:
+    elif not forward_unknown and not (fields.type == GENERIC and isinstance(fields.data, str)):
         _refuse_type(fields.type, where)
     return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, source=compact(line))
+
+
+def _meant(fields: _Event) -> bytes | None:
+    """The event that a generic one's text is; None where that is no event."""
+    try:
+        said = msgspec.json.decode(fields.data) if isinstance(fields.data, str) else None
+    except DECODE_ERRORS:
+        return None
+    if not isinstance(said, dict) or said.get("type") not in (*_RANK, POWER_SUPPLY):
+        return None
+    return msgspec.json.encode({**said, "timestamp": fields.timestamp})
+
+
+def load_texts(path: str | os.PathLike[str], name: str) -> list[MachineEvent]:
+    """Read external events as Batsim 5 takes them, by time: the source of each is its id and its text, as JSON.
+
+    Args:
+        path: a file with one generic event per line; empty lines are skipped.
+        name: of the list, with which ids begin.
+
+    Raises:
+        InputError: if Batsim 5 would refuse the file; one line with file, line and field.
+    """
+    events: list[MachineEvent] = []
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+        if line:
+            where = f"{path}, line {number}"
+            fields = _decode(line, where)
+            if fields.type != GENERIC:
+                reason = f"must be {GENERIC!r} for Batsim 5; found {fields.type!r}"
+                raise InputError(f"{where}, field 'type': {reason}")
+            if not isinstance(fields.data, str):
+                raise InputError(f"{where}, field 'data': must be a text; found {fields.data!r}")
+            source = msgspec.json.encode({"id": f"{name}!{len(events)}", "data": fields.data})
+            events.append(MachineEvent(timestamp=fields.timestamp, type=GENERIC, hosts=(), source=source))
+    return sorted(events, key=lambda event: event.timestamp)
+
+
+def converted_events(path: str | os.PathLike[str], to: str) -> bytes:
+    """A file of external events in the form of Batsim 4 or 5 (`to`); lines that have it already stay as they are.
+
+    Raises:
+        InputError: if a line is no event.
+    """
+    lines = []
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+        if line.strip():
+            fields = _decode(line, f"{path}, line {number}")
+            if to == "5" and fields.type != GENERIC:
+                said = {key: value for key, value in msgspec.json.decode(line).items() if key != "timestamp"}
+                text = msgspec.json.encode(said).decode()
+                line = msgspec.json.encode({"type": GENERIC, "timestamp": fields.timestamp, "data": text})
+            elif to == "4" and fields.type == GENERIC:
+                line = _meant(fields) or line
+            lines.append(line + b"\n")
+    return b"".join(lines)
 
 
 def _decode(line: bytes, where: str) -> _Event:

@@ -8,6 +8,7 @@ Batsim 3 and 4 write ``PREFIX_jobs.csv``, ``PREFIX_schedule.csv``, ``PREFIX_mach
 import csv
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from .run_facts import check_whole, read_facts
 Place = str | os.PathLike[str]
 Columns = dict[str, Sequence[str]]
 
+_NAN = re.compile(rb"(:\s*)-?nan\b")  # what Batsim 5 writes for a mean of nothing, and JSON does not have
 _SIX_DIGITS = 5.1e-6  # relative error of a number with six digits, and a little
 _TOLERATED = 1.0  # seconds that rounded times may be off
 _LONGEST = 1e15  # seconds: later ones are no times of a simulation
@@ -156,7 +158,8 @@ def read_schedule(path: Path) -> dict[str, str]:
     """
     if path.suffix == ".json":
         try:
-            return {name: str(value) for name, value in msgspec.json.decode(read_bytes(path), type=dict).items()}
+            data = _NAN.sub(rb'\1"nan"', read_bytes(path))
+            return {name: str(value) for name, value in msgspec.json.decode(data, type=dict).items()}
         except msgspec.DecodeError as error:
             raise InputError(f"{path}: not the summary of a run ({error}); {_ADVICE}") from None
     if not path.is_file():

@@ -26,18 +26,18 @@ from decision.model.record import (
 
 from .files import write_files
 
-_JOB_HEADER = (
+JOB_HEADER = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
     "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,"
     "consumed_energy,metadata\n"
 )
 _JOB_ROW = '%s,%s,%s,%f,%d,%f,%d,%s,%f,%f,%f,%f,%f,%f,%s,%f,"%s"\n'
 _REJECTED_ROW = '%s,%s,%s,%f,%d,%f,0,REJECTED,,,,,,,,,"%s"\n'
-_STATE_HEADER = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing\n"
+STATE_HEADER = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing\n"
 _STATE_ROW = "%g,%d,%d,%d,%d,%d\n"
-_ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
+ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
 _ENERGY_ROW = "%f,%f,%s,%f,%s\n"
-_PSTATE_HEADER = "time,machine_id,new_pstate\n"
+PSTATE_HEADER = "time,machine_id,new_pstate\n"
 _PSTATE_ROW = "%g,%s,%d\n"
 
 _STATE_NAMES = [state.name for state in FinalState]
@@ -47,6 +47,8 @@ _PREDICTION_HEADER = "job_id,predicted_runtime,corrections,runtime,walltime,prom
 _FILES = (
     "jobs.csv",
     "schedule.csv",
+    "schedule.json",
+    "real_exec_info.json",
     "machine_states.csv",
     "consumed_energy.csv",
     "pstate_changes.csv",
@@ -72,14 +74,14 @@ def write_run(
     """
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
     parts: dict[str, Iterable[bytes]] = {
-        "jobs": _table(_JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
+        "jobs": table(JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
         "schedule": [_schedule(record, version).encode()],
-        "machine_states": _table(_STATE_HEADER, len(states.time), partial(_state_rows, states)),
+        "machine_states": table(STATE_HEADER, len(states.time), partial(state_rows, states)),
     }
     if energy is not None:
-        parts["consumed_energy"] = _table(_ENERGY_HEADER, len(energy.time), partial(_energy_rows, energy))
+        parts["consumed_energy"] = table(ENERGY_HEADER, len(energy.time), partial(energy_rows, energy))
     if pstates is not None:
-        parts["pstate_changes"] = _table(_PSTATE_HEADER, len(pstates.time), partial(_pstate_rows, pstates))
+        parts["pstate_changes"] = table(PSTATE_HEADER, len(pstates.time), partial(pstate_rows, pstates))
     contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
     write_files(contents)
     remove_older(prefix, contents)
@@ -92,7 +94,7 @@ def write_predictions(path: Path, jobs: JobTable, predictions: PredictionTable) 
     Raises:
         ConfigError: if the file cannot be written.
     """
-    write_files({path: _table(_PREDICTION_HEADER, len(jobs.id), partial(_prediction_rows, jobs, predictions))})
+    write_files({path: table(_PREDICTION_HEADER, len(jobs.id), partial(_prediction_rows, jobs, predictions))})
 
 
 def _prediction_rows(jobs: JobTable, predictions: PredictionTable, rows: slice) -> Iterator[str]:
@@ -124,7 +126,7 @@ def remove_older(prefix: str | os.PathLike[str], kept: Container[Path]) -> None:
             raise ConfigError(f"{path}: of an older run, cannot be removed ({error.strerror}); remove it") from None
 
 
-def _table(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:
+def table(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:
     """A file in chunks of rows, so that a million rows never stand in memory as text."""
     yield header.encode()
     for begin in range(0, length, _CHUNK):
@@ -135,6 +137,11 @@ def _table(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> 
 
 
 def _job_rows(jobs: JobTable, rows: slice) -> Iterator[str]:
+    return (_JOB_ROW % row if row[7] != "REJECTED" else _rejected(row) for row in job_cells(jobs, rows))
+
+
+def job_cells(jobs: JobTable, rows: slice) -> Iterator[tuple[object, ...]]:
+    """The cells of jobs, in the order of the file's columns."""
     workload, name = _split_ids(jobs.id[rows])
     submit, start, runtime = jobs.submit_time[rows], jobs.start_time[rows], _runtimes(jobs.runtime[rows])
     finish = start + runtime
@@ -158,7 +165,7 @@ def _job_rows(jobs: JobTable, rows: slice) -> Iterator[str]:
         jobs.energy[rows].tolist(),
         [text.replace('"', '""') for text in jobs.metadata[rows]],
     ]
-    return (_JOB_ROW % row if row[7] != "REJECTED" else _rejected(row) for row in zip(*columns, strict=True))
+    return zip(*columns, strict=True)
 
 
 def _runtimes(runtime: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -184,12 +191,13 @@ def _cells(column: Sequence[str]) -> Sequence[str]:
 # ---------------------------------------------------------------------------------------- hosts and energy
 
 
-def _state_rows(table: HostTable, rows: slice) -> Iterator[str]:
+def state_rows(table: HostTable, rows: slice) -> Iterator[str]:
+    """The rows of the trace of hosts."""
     columns = [table.counts[rows, state].tolist() for state in range(HostState.UNAVAILABLE)]
     return map(_STATE_ROW.__mod__, zip(table.time[rows].tolist(), *columns, strict=True))
 
 
-def _energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
+def energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
     """The last column is the mean power since the entry before; NA where no time has passed."""
     first = rows.start - 1
     elapsed = np.diff(table.time[rows], prepend=table.time[first] if rows.start else 0.0)
@@ -200,7 +208,8 @@ def _energy_rows(table: EnergyTable, rows: slice) -> Iterator[str]:
     return map(_ENERGY_ROW.__mod__, zip(*columns, powers, strict=True))
 
 
-def _pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
+def pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
+    """The rows of the trace of pstates."""
     columns = (table.time[rows].tolist(), table.hosts[rows], table.pstate[rows].tolist())
     return map(_PSTATE_ROW.__mod__, zip(*columns, strict=True))
 
@@ -209,14 +218,14 @@ def _pstate_rows(table: PstateTable, rows: slice) -> Iterator[str]:
 
 
 def _schedule(record: RunRecord, version: str) -> str:
-    values = _job_values(record.jobs) | _host_values(record)
+    values = job_values(record.jobs) | host_values(record)
     cells = {key: str(value) if isinstance(value, int) else f"{value:f}" for key, value in values.items()}
     cells["batsim_version"] = _cells([version])[0]
     keys = sorted(cells)
     return ",".join(keys) + "\n" + ",".join(cells[key] for key in keys) + "\n"
 
 
-def _job_values(jobs: JobTable) -> dict[str, int | float]:
+def job_values(jobs: JobTable) -> dict[str, int | float]:
     """Batsim's metrics: means are over all jobs, and rejected jobs add nothing to the sums."""
     ran = jobs.final_state != FinalState.REJECTED
     submit, start, runtime = jobs.submit_time, jobs.start_time, _runtimes(jobs.runtime)
@@ -253,7 +262,8 @@ def _largest(column: NDArray[np.float64]) -> float:
     return float(column.max(initial=0.0))
 
 
-def _host_values(record: RunRecord) -> dict[str, int | float]:
+def host_values(record: RunRecord) -> dict[str, int | float]:
+    """Batsim's figures of the hosts."""
     values: dict[str, int | float] = {
         "nb_computing_machines": record.nb_hosts,
         "nb_machine_switches": record.nb_switches,

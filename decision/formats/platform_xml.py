@@ -7,7 +7,9 @@ A host of several cores is one resource that gives a job the speed of one core, 
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cmp_to_key
 from itertools import chain
 
 import msgspec
@@ -52,6 +54,7 @@ _IGNORED = {
     *("config", "random", "trace", "trace_connect", "link", "backbone", "router", "host_link", "disk"),
     *("route", "zoneRoute", "ASroute", "bypassRoute", "bypassZoneRoute", "bypassASroute", "actor", "process"),
 }
+_PARTS = re.compile(r"[0-9]+|[^0-9]")  # of a name
 _REMOVED = {"include": "3.18", "storage": "3.27", "storage_type": "3.27", "mount": "3.27"}
 
 
@@ -71,6 +74,7 @@ def load_platform(
     roles: Mapping[str, str] | None = None,
     master: str = "master_host",
     mmax: int | None = None,
+    by_numbers: bool = False,
 ) -> Platform:
     """Read a SimGrid platform.
 
@@ -80,6 +84,7 @@ def load_platform(
         roles: role by host name, in addition to those that the file gives ("compute_node", "storage", "master").
         master: the host that Batsim itself runs on.
         mmax: use the first `mmax` compute hosts only.
+        by_numbers: ids are in Batsim 5's order of names, in which node-2 comes before node-10.
 
     Raises:
         InputError: if Batsim would refuse the file; one line with file, line, element and what to do.
@@ -94,6 +99,8 @@ def load_platform(
     _check_root(root)
     in_order = list(hosts_of(root))
     found = _by_name(in_order)
+    if by_numbers:
+        found.sort(key=cmp_to_key(_compare_numbers))
     by_role = _assign_roles(found, {master: "master", **(roles or {})})
     if len(by_role["master"]) != 1:
         names = ", ".join(h.name for h in by_role["master"]) or "none"
@@ -126,6 +133,17 @@ def _check_root(root: Node) -> None:
         version = 0.0
     if not 4.0 <= version <= 4.1:
         raise root.error("only versions 4 and 4.1 are read; use simgrid_update_xml to bring the file up to date")
+
+
+def _compare_numbers(one: _FileHost, other: _FileHost) -> int:
+    """Whether a host's name comes before another's (below 0) where digits in a row are a number."""
+    parts = [_PARTS.findall(host.name) for host in (one, other)]
+    for mine, others in zip(*parts, strict=False):
+        if mine.isdigit() and others.isdigit() and int(mine) != int(others):
+            return int(mine) - int(others)
+        if mine != others and not (mine.isdigit() and others.isdigit()):
+            return -1 if mine.encode() < others.encode() else 1
+    return len(parts[0]) - len(parts[1])
 
 
 def _by_name(hosts: Iterable[_FileHost]) -> list[_FileHost]:
@@ -249,6 +267,7 @@ def _build(number: int, found: _FileHost, energy: bool) -> Host:
         pstates=states,
         sleep=sleeps,
         initial_pstate=pstate,
+        cores=cores,
         has_power=wattage is not None,
         properties=found.properties,
         zone_properties=found.zone_properties,

@@ -1,7 +1,8 @@
 """Batsim's workload files read: jobs and profiles in one JSON object.
 
 Follows Batsim 4.2.1 (``jobs``, ``profiles``, ``nb_res``; job ids are integers or strings; `walltime` is -1 or
-absent where a job has none; fields that Batsim does not know are kept for the decision process).
+absent where a job has none; fields that Batsim does not know are kept for the decision process). A workload of Batsim 5
+is converted first (`decision.formats.workload5`).
 """
 
 import math
@@ -37,6 +38,7 @@ from .json_text import (
     split_error,
 )
 from .profiles import INT32_MAX, Int32, check_sequences, read_profile
+from .workload5 import as_batsim4
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -102,7 +104,7 @@ def load_json(
     where = str(path)
     if not keep_extra and (large := _load_large(where, name, keep_source)):
         return large
-    data = as_rapidjson(read_bytes(path))
+    data = as_batsim4(as_rapidjson(read_bytes(path)), where)
     file = _decode(data, where)
     profiles = _read_profiles(file.profiles, where)
     used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))

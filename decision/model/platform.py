@@ -50,6 +50,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     pstates: tuple[PowerState, ...]
     sleep: tuple[SleepState, ...] = ()
     initial_pstate: int = 0
+    cores: int = 1  # which give a job the speed of one
     has_power: bool = False  # whether the platform says what the host draws
     properties: Mapping[str, str] = {}
     zone_properties: Mapping[str, str] = {}

@@ -161,6 +161,7 @@ def rest_name(name: str, part: int) -> str:
     return f"{name}#{part}"
 
 
+GENERIC = "generic"  # type of the events of Batsim 5, which have a text
 POWER_SUPPLY = "power_supply"  # type of the generic event that says how many hosts may compute
 
 

@@ -13,9 +13,9 @@ Sans-I/O, in the manner of h11: a `Connection` turns bytes into messages and mes
 conversation to its rules; who owns the socket does not matter to it. Both roles are the same code, so that tests
 join our two ends without a socket and the embedded engine can serve somebody else's scheduler.
 
-Four layers, each of which can be read alone: `messages` (the types), `codec` (their encoding), `ledger`
-(what is true of jobs, calls and queries), `connection` (whose turn it is, time, blame). What differs between
-versions of Batsim is in `versions` and nowhere else; another encoding is another codec, chosen by version.
+Four layers, each of which can be read alone: `messages` (the types), `dialects` (their encodings, one module each),
+`ledger` (what is true of jobs, calls and queries), `connection` (whose turn it is, time, blame). What differs between
+versions of Batsim is in `versions` and nowhere else; another wire form is another dialect, chosen by version.
 
 An error names who is to blame: `RemoteProtocolError` the peer, `LocalProtocolError` ourselves. Where Batsim
 would stop on a command (a job executed twice, a call in the past, metadata with a double quote) the rule is
@@ -31,8 +31,9 @@ other cannot go on).
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
 from . import messages
-from .codec import Codec, CodecError, JsonCodec
+from .codec import Codec, CodecError
 from .connection import SLACK, Connection, ConversationPhase
+from .dialects.batsim4 import JsonCodec
 from .messages import Message, Role
 from .recording import RecordedMessage, read_recording, record_line
 from .versions import NEWEST, Version, version_named

@@ -1,15 +1,17 @@
-"""Bytes to messages and back: the interface of codecs, and the JSON that Batsim speaks up to version 4."""
+"""What turns bytes into messages and back: the interface of the dialects, each of which is one wire form."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import msgspec
-
-from .messages import AnyEvent, Message, OpenObject, SimulationBegins
-from .versions import NEWEST, Version, hint, leave_out
+from .messages import Message
 
 
 class CodecError(ValueError):
     """The bytes are not a message, or the message cannot be written. One line."""
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, short and in one line."""
+    return " ".join(str(error).split())[:300]
 
 
 class Codec(Protocol):
@@ -28,55 +30,3 @@ class Codec(Protocol):
         Raises:
             CodecError: if a value cannot be written.
         """
-
-
-def _open_object(kind: type, value: Any) -> OpenObject:
-    if not isinstance(value, dict):
-        raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
-    try:
-        return kind(**value)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None  # to which msgspec adds where the object is
-
-
-def _fields(value: Any) -> Any:
-    if isinstance(value, OpenObject):
-        return value.fields
-    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
-
-
-_decoder = msgspec.json.Decoder(Message[AnyEvent], dec_hook=_open_object)
-_encoder = msgspec.json.Encoder(enc_hook=_fields)
-
-
-class JsonCodec:
-    """Reads any version's JSON; writes one version's."""
-
-    def __init__(self, version: Version = NEWEST) -> None:
-        self._partial = bool(version.config_lacks or version.resource_lacks)
-        self._version = version
-
-    def decode(self, data: bytes) -> Message:
-        """Read one message; what the version lacks has its default value."""
-        try:
-            return _decoder.decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise CodecError(f"{_line(error)}{hint(data)}") from None
-
-    def encode(self, message: Message) -> bytes:
-        """Write one message, without what the version lacks."""
-        try:
-            if self._partial and message.events and isinstance(message.events[0], SimulationBegins):
-                return _encoder.encode(self._begins(message))
-            return _encoder.encode(message)
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            raise CodecError(_line(error)) from None
-
-    def _begins(self, message: Message) -> Any:
-        plain = msgspec.to_builtins(message, enc_hook=_fields)
-        leave_out(self._version, plain["events"][0]["data"])
-        return plain
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -3,6 +3,8 @@
 ==========  =====================================  ================================================
 phase       whose turn                             what follows
 ==========  =====================================  ================================================
+OPENING     Batsim: INIT alone                     OPENED (these two only with Batsim 5)
+OPENED      the decision process: HELLO alone      BEGINNING
 BEGINNING   Batsim: SIMULATION_BEGINS first        ASKED
 ASKED       the decision process: any commands     ANSWERED
 ANSWERED    Batsim: any events                     ASKED; ENDING with SIMULATION_ENDS, its last event
@@ -26,14 +28,13 @@ from enum import Enum
 
 from decision.model.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 
-from .codec import Codec, CodecError, JsonCodec
+from .codec import CodecError
+from .dialects import DIALECTS, version_begun, version_heard
 from .ledger import LATEST, Ledger, RefusalError, describe_event
-from .messages import Event, Message, Role, SimulationBegins, SimulationEnds
-from .versions import NEWEST, Version, detect, version_named
+from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
+from .versions import NEWEST, Version, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
-
-CODECS: Mapping[str, Callable[[Version], Codec]] = {"json": JsonCodec}  # by a version's encoding
 
 _NAMES = {Role.BATSIM: "Batsim", Role.DECISION: "the decision process"}
 
@@ -41,6 +42,8 @@ _NAMES = {Role.BATSIM: "Batsim", Role.DECISION: "the decision process"}
 class ConversationPhase(Enum):
     """Where the conversation is."""
 
+    OPENING = "opening", Role.BATSIM
+    OPENED = "opened", Role.DECISION
     BEGINNING = "beginning", Role.BATSIM
     ASKED = "asked", Role.DECISION
     ANSWERED = "answered", Role.BATSIM
@@ -53,10 +56,12 @@ class ConversationPhase(Enum):
 
 
 _BATSIM, _DECISION = Role
-_BEGINNING, _ASKED, _ANSWERED, _ENDING, _ENDED, _BROKEN = ConversationPhase
+_OPENING, _OPENED, _BEGINNING, _ASKED, _ANSWERED, _ENDING, _ENDED, _BROKEN = ConversationPhase
 
 
 OUT_OF_TURN: Mapping[tuple[ConversationPhase, Role], str] = {
+    (ConversationPhase.OPENING, Role.DECISION): "sends the first message, which must come from Batsim",
+    (ConversationPhase.OPENED, Role.BATSIM): "sends a question before its INIT is answered",
     (ConversationPhase.BEGINNING, Role.DECISION): "sends the first message, which must come from Batsim",
     (ConversationPhase.ASKED, Role.BATSIM): "sends another question before the first is answered",
     (ConversationPhase.ANSWERED, Role.DECISION): "sends a message without a question",
@@ -70,16 +75,17 @@ class Connection:
     """One end of a conversation, `role`; bytes in and messages out, messages in and bytes out.
 
     `version` is a release of Batsim such as ``"4.2.1"``. Without it the decision process takes the version
-    that SIMULATION_BEGINS shows, and Batsim's end speaks the newest.
+    that the first message shows, and Batsim's end speaks the newest. `schema` gives that of binary messages, should
+    a decision process for Batsim 5 want them.
 
     After an error the connection is broken and takes nothing more.
     """
 
-    def __init__(self, role: Role, version: str | None = None) -> None:
+    def __init__(self, role: Role, version: str | None = None, schema: Callable[[], str | None] = lambda: None) -> None:
         self.role = Role(role)
         self._peer = self.role.peer
-        self.phase = _BEGINNING
         self._detecting = version is None
+        self._schema = schema
         self._choose(NEWEST if version is None else version_named(version))
         self._question_now = 0.0  # seconds, of the latest question
         self._reply_now = 0.0  # seconds, of the latest reply
@@ -110,6 +116,8 @@ class Connection:
         self._check_intact()
         try:
             self._check_turn(self._peer)
+            if self._detecting and self.phase is _BEGINNING:
+                self._listen(data)
             message = self._codec.decode(data)
             if self.phase is _BEGINNING:
                 self._check_version(message, data)
@@ -136,15 +144,24 @@ class Connection:
         except RefusalError as refusal:
             raise self._broken(LocalProtocolError, str(refusal)) from None
 
+    def _listen(self, data: bytes) -> None:
+        """Choose the version whose first message this may be."""
+        heard = version_heard(data)
+        if heard.begins_with_init:
+            self._detecting = False
+        if heard is not self._version:
+            self._choose(heard)
+
     def _choose(self, version: Version) -> None:
         self._version = version
-        self._codec = CODECS[version.encoding](version)
+        self.phase = _OPENING if version.begins_with_init else _BEGINNING
+        self._codec = DIALECTS[version.encoding](version, self._schema)
         self._ledger = Ledger(version)
 
     def _check_version(self, message: Message, data: bytes) -> None:
         if not _begins(message):
             return  # which `_enter` refuses
-        found = detect(data)
+        found = version_begun(self._version, data)
         if self._detecting:
             self._choose(found)
         elif found is not self._version:
@@ -171,6 +188,9 @@ class Connection:
             self._enter_reply(message)
 
     def _enter_question(self, message: Message) -> None:
+        if self.phase is _OPENING:
+            self._enter_greeting(_BATSIM, message, Init)
+            return
         if self.phase is _BEGINNING and not _begins(message):
             raise RefusalError("does not begin with SIMULATION_BEGINS")
         self._enter_events(_BATSIM, message, not_before=self._question_now, now_not_before=self._reply_now)
@@ -181,7 +201,18 @@ class Connection:
             if not isinstance(message.events[-1], SimulationEnds):
                 raise RefusalError("sends more events after SIMULATION_ENDS")
 
+    def _enter_greeting(self, sender: Role, message: Message, kind: type[Event]) -> None:
+        """INIT or HELLO, which is alone in its message."""
+        if [type(event) for event in message.events] != [kind]:
+            found = ", ".join(map(describe_event, message.events)) or "no event"
+            raise RefusalError(f"must begin with one {kind.__struct_config__.tag} alone, and sends {found}")
+        self._enter_events(sender, message, not_before=0.0, now_not_before=0.0)
+        self.phase = _OPENED if sender is _BATSIM else _BEGINNING
+
     def _enter_reply(self, message: Message) -> None:
+        if self.phase is _OPENED:
+            self._enter_greeting(_DECISION, message, Hello)
+            return
         if self.phase is _ENDING and message.events:
             raise RefusalError(
                 f"sends {describe_event(message.events[0])} in answer to SIMULATION_ENDS, which takes no commands"

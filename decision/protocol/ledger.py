@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from msgspec import UNSET
@@ -20,15 +20,21 @@ from .messages import (
     Answer,
     CallMeLater,
     ChangeJobState,
+    CreateProbe,
     Event,
     ExecuteJob,
+    ExternalEvent,
+    ForceStop,
     FromJobMsg,
+    Hello,
+    Init,
     JobCompleted,
     JobDescription,
     JobKilled,
     JobSubmitted,
     KillJob,
     Notify,
+    ProbeDataEmitted,
     Query,
     RegisterJob,
     RegisterProfile,
@@ -40,6 +46,8 @@ from .messages import (
     SetResourceState,
     SimulationBegins,
     SimulationEnds,
+    StopCall,
+    StopProbe,
     ToJobMsg,
     event_type,
 )
@@ -78,10 +86,13 @@ class Ledger:
 
     def __init__(self, version: Version) -> None:
         self.version = version
+        self._rules = _rules_of(version)
         self.jobs: dict[str, JobStage] = {}
         self.unacknowledged: set[str] = set()  # registered jobs whose JOB_SUBMITTED is still to come
         self.killing: set[str] = set()  # jobs whose JOB_KILLED is still to come
-        self.calls = 0  # REQUESTED_CALLs still to come
+        self.calls = 0  # REQUESTED_CALLs still to come, where they have no names
+        self.named_calls: dict[str, float] = {}  # how often each call is still to come
+        self.probes: set[str] = set()  # that were not stopped
         self.asked: Counter[str] = Counter()  # ANSWERs still to come, by request
         self.begun = False
         self.over = False
@@ -95,10 +106,13 @@ class Ledger:
         Raises:
             RefusalError: if it cannot be sent now.
         """
-        rule = RULES[sender].get(type(event))
-        if rule is None:
+        rule = self._rules[sender].get(type(event))
+        if rule is not None:
+            rule(self, event)
+        elif event_type(event) in self.version.lacks:
+            raise RefusalError(f"Batsim {self.version.name} has no such event")
+        else:
             raise RefusalError("only the other side may send this event")
-        rule(self, event)
 
     def move(self, job_id: str, old: JobStage, new: JobStage, what: str) -> None:
         """Take a job from one state to the next; `what` is what is being done to it."""
@@ -120,6 +134,8 @@ class Ledger:
 
     def require_registration(self) -> None:
         """Refuse dynamic jobs and profiles where Batsim does not take them."""
+        if not self.version.asks_to_register:
+            return
         if not self.dynamic_jobs:
             raise RefusalError("dynamic jobs are not enabled (Batsim's option --enable-dynamic-jobs)")
         if self.registration_finished:
@@ -151,8 +167,9 @@ def _begins(ledger: Ledger, event: SimulationBegins) -> None:
     if config.redis_enabled:
         raise RefusalError("the jobs are kept in Redis, which is not supported; start Batsim without --enable-redis")
     ledger.begun = True
-    ledger.dynamic_jobs = config.dynamic_jobs_enabled
-    ledger.acknowledges = config.dynamic_jobs_acknowledged
+    if not ledger.version.begins_with_init:
+        ledger.dynamic_jobs = config.dynamic_jobs_enabled
+        ledger.acknowledges = config.dynamic_jobs_acknowledged
 
 
 def _ends(ledger: Ledger, event: SimulationEnds) -> None:
@@ -174,7 +191,8 @@ def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
 
 def _completed(ledger: Ledger, event: JobCompleted) -> None:
     ledger.move(event.data.job_id, _RUNNING, _ENDED, "completes")
-    _hosts(event.data.alloc, "alloc")
+    if ledger.version.says_allocations:
+        _hosts(event.data.alloc, "alloc")
 
 
 def _killed(ledger: Ledger, event: JobKilled) -> None:
@@ -190,9 +208,38 @@ def _changed(ledger: Ledger, event: ResourceStateChanged) -> None:
 
 
 def _called(ledger: Ledger, event: RequestedCall) -> None:
-    if not ledger.calls:
+    if ledger.version.names_calls:
+        _named_call(ledger, event)
+    elif not ledger.calls:
         raise RefusalError("no CALL_ME_LATER asked for it")
-    ledger.calls -= 1
+    else:
+        ledger.calls -= 1
+
+
+def _named_call(ledger: Ledger, event: RequestedCall) -> None:
+    name = str(event.data.call_id)
+    left = ledger.named_calls.get(name, 0)
+    if not left:
+        raise RefusalError(f"no CALL_ME_LATER asked for a call {one_line(name)!r}")
+    if left == 1 or event.data.last is True:
+        del ledger.named_calls[name]
+    else:
+        ledger.named_calls[name] = left - 1
+
+
+def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
+    _hosts(event.data.hosts, "hosts")
+    if event.data.probe_id not in ledger.probes:
+        raise RefusalError(f"no CREATE_PROBE asked for a probe {one_line(event.data.probe_id)!r}")
+
+
+def _hello(ledger: Ledger, event: Hello) -> None:
+    ledger.dynamic_jobs = event.data.features.dynamic_registration
+    ledger.acknowledges = event.data.features.acknowledge_dynamic_jobs
+
+
+def _nothing_to_check(ledger: Ledger, event: Event) -> None:
+    """An event that is always possible, or whose place the phases of the conversation check."""
 
 
 def _batsim_notifies(ledger: Ledger, event: Notify) -> None:
@@ -222,7 +269,35 @@ def _execute(ledger: Ledger, event: ExecuteJob) -> None:
         )
 
 
+def _call_by_name(ledger: Ledger, event: CallMeLater) -> None:
+    name, periodic = event.data.call_id, event.data.periodic
+    if not name or name is UNSET:
+        raise RefusalError("its call has no name, with which Batsim stops")
+    if periodic is UNSET:
+        if event.data.timestamp > LATEST:
+            raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
+        ledger.named_calls[name] = ledger.named_calls.get(name, 0) + 1
+    elif name in ledger.named_calls:
+        raise RefusalError(f"there is a call {one_line(name)!r} already")
+    else:
+        ledger.named_calls[name] = math.inf if periodic.times is None else periodic.times
+
+
+def _stop_call(ledger: Ledger, event: StopCall) -> None:
+    ledger.named_calls.pop(event.data.call_id, None)  # Batsim takes the stop of a call that there is not
+
+
+def _create_probe(ledger: Ledger, event: CreateProbe) -> None:
+    _hosts(event.data.hosts, "hosts")
+    if event.data.probe_id in ledger.probes:
+        raise RefusalError(f"there is a probe {one_line(event.data.probe_id)!r} already")
+    ledger.probes.add(event.data.probe_id)
+
+
 def _call_later(ledger: Ledger, event: CallMeLater) -> None:
+    if ledger.version.names_calls:
+        _call_by_name(ledger, event)
+        return
     if LATEST < event.data.timestamp < math.inf:
         raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
     if not event.timestamp < event.data.timestamp < math.inf:
@@ -237,7 +312,9 @@ def _kill(ledger: Ledger, event: KillJob) -> None:
         ledger.require_remembered(job_id, "is killed")
         if ledger.jobs[job_id] is _WAITING:
             raise ledger.unfit(job_id, "is killed")
-        ledger.killing.add(job_id)
+        if job_id in ledger.killing and ledger.version.kills_once:
+            raise RefusalError(f"job {one_line(job_id)} is being killed already")
+    ledger.killing.update(event.data.job_ids)
 
 
 def _register_job(ledger: Ledger, event: RegisterJob) -> None:
@@ -330,6 +407,9 @@ RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
         RequestedCall: _called,
         FromJobMsg: _from_job,
         Notify: _batsim_notifies,
+        Init: _nothing_to_check,
+        ExternalEvent: _nothing_to_check,
+        ProbeDataEmitted: _probed,
         Query: partial(_asks, "estimate_waiting_time"),
         Answer: partial(_answers, "consumed_energy"),
     },
@@ -345,10 +425,24 @@ RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
         ChangeJobState: _change_state,
         ToJobMsg: _to_job,
         Notify: _decision_notifies,
+        Hello: _hello,
+        StopCall: _stop_call,
+        CreateProbe: _create_probe,
+        StopProbe: _nothing_to_check,
+        ForceStop: _nothing_to_check,
         Query: partial(_asks, "consumed_energy"),
         Answer: partial(_answers, "estimate_waiting_time"),
     },
 }
+
+
+@cache
+def _rules_of(version: Version) -> Mapping[Role, Mapping[type[Event], Rule]]:
+    """The rules of a version's events."""
+    return {
+        role: {kind: rule for kind, rule in rules.items() if kind.__struct_config__.tag not in version.lacks}
+        for role, rules in RULES.items()
+    }
 
 
 def describe_event(event: Event) -> str:

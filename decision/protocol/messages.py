@@ -6,14 +6,138 @@ that Batsim's protocol gives them. Host sets (``alloc``, ``resources``) are text
 its source; what other versions do differently is in `decision.protocol.versions`.
 """
 
-import math
 import re
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
-import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Struct
+
+from .contents import (
+    AdditionalIoJob as AdditionalIoJob,
+)
+from .contents import (
+    AnswerData as AnswerData,
+)
+from .contents import (
+    BatsimFacts as BatsimFacts,
+)
+from .contents import (
+    CallMeLaterData as CallMeLaterData,
+)
+from .contents import (
+    ChangeJobStateData as ChangeJobStateData,
+)
+from .contents import (
+    Config as Config,
+)
+from .contents import (
+    CreateProbeData as CreateProbeData,
+)
+from .contents import (
+    ExecuteJobData as ExecuteJobData,
+)
+from .contents import (
+    ExternalEventData as ExternalEventData,
+)
+from .contents import (
+    Features as Features,
+)
+from .contents import (
+    FinalStateName as FinalStateName,
+)
+from .contents import (
+    FromJobMsgData as FromJobMsgData,
+)
+from .contents import (
+    HelloData as HelloData,
+)
+from .contents import (
+    InitData as InitData,
+)
+from .contents import (
+    JobCompletedData as JobCompletedData,
+)
+from .contents import (
+    JobDescription as JobDescription,
+)
+from .contents import (
+    JobKilledData as JobKilledData,
+)
+from .contents import (
+    JobSubmittedData as JobSubmittedData,
+)
+from .contents import (
+    KillJobData as KillJobData,
+)
+from .contents import (
+    Natural as Natural,
+)
+from .contents import (
+    NoData as NoData,
+)
+from .contents import (
+    NotifyData as NotifyData,
+)
+from .contents import (
+    OpenObject as OpenObject,
+)
+from .contents import (
+    Periodic as Periodic,
+)
+from .contents import (
+    ProbeData as ProbeData,
+)
+from .contents import (
+    QueryData as QueryData,
+)
+from .contents import (
+    RegisterJobData as RegisterJobData,
+)
+from .contents import (
+    RegisterProfileData as RegisterProfileData,
+)
+from .contents import (
+    RejectJobData as RejectJobData,
+)
+from .contents import (
+    RequestedCallData as RequestedCallData,
+)
+from .contents import (
+    Requests as Requests,
+)
+from .contents import (
+    Resource as Resource,
+)
+from .contents import (
+    ResourceStateChangedData as ResourceStateChangedData,
+)
+from .contents import (
+    SetJobMetadataData as SetJobMetadataData,
+)
+from .contents import (
+    SetResourceStateData as SetResourceStateData,
+)
+from .contents import (
+    SimulationBeginsData as SimulationBeginsData,
+)
+from .contents import (
+    StopCallData as StopCallData,
+)
+from .contents import (
+    StopProbeData as StopProbeData,
+)
+from .contents import (
+    TaskProgress as TaskProgress,
+)
+from .contents import (
+    ToJobMsgData as ToJobMsgData,
+)
+from .contents import (
+    WaitingTimeAnswer as WaitingTimeAnswer,
+)
+from .contents import (
+    WaitingTimeQuestion as WaitingTimeQuestion,
+)
 
 
 class Role(StrEnum):
@@ -26,287 +150,6 @@ class Role(StrEnum):
     def peer(self) -> "Role":
         """The other end."""
         return Role.DECISION if self is Role.BATSIM else Role.BATSIM
-
-
-Natural = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what Batsim keeps in an int
-
-
-# --- Objects whose unknown fields must survive --------------------------------------------------------------
-
-
-class OpenObject:
-    """A JSON object of which only some fields mean something here; `fields` keeps them all as they came.
-
-    Raises:
-        msgspec.ValidationError: if a field that means something is missing or of the wrong type.
-    """
-
-    __slots__ = ("fields",)
-    known: ClassVar[type[Struct]]  # the fields that mean something
-    fields: Mapping[str, Any]
-
-    def __init__(self, /, **fields: Any) -> None:
-        msgspec.convert(fields, self.known)
-        self.fields = fields
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.fields == other.fields
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.fields.items())})"
-
-
-class _JobFields(Struct):
-    id: str | int
-    res: Natural
-    subtime: float
-    profile: str
-    walltime: float = -1.0
-
-
-class JobDescription(OpenObject):
-    """A job as its workload describes it, with whatever fields the workload's author added."""
-
-    __slots__ = ()
-    known = _JobFields
-
-    @property
-    def id(self) -> str:
-        """The job's id; the event's own ``job_id`` is the one to trust."""
-        return str(self.fields["id"])
-
-    @property
-    def res(self) -> int:
-        """Requested number of hosts."""
-        return int(self.fields["res"])
-
-    @property
-    def subtime(self) -> float:
-        """Submission time, seconds."""
-        return float(self.fields["subtime"])
-
-    @property
-    def walltime(self) -> float:
-        """Seconds; inf where the job has none, which Batsim writes as -1 or leaves out."""
-        walltime = float(self.fields.get("walltime", -1))
-        return math.inf if walltime == -1 else walltime
-
-    @property
-    def profile(self) -> str:
-        """Name of a profile of the job's workload."""
-        return str(self.fields["profile"])
-
-
-class _NotifyFields(Struct):
-    type: str
-
-
-class NotifyData(OpenObject):
-    """What is notified: a `type`, and whatever else belongs to it.
-
-    Batsim says ``no_more_static_job_to_submit``, ``no_more_external_event_to_occur``,
-    ``event_machine_available`` and ``event_machine_unavailable`` (both with ``resources``), and forwards the
-    events of its input file that it does not know as they are. The decision process says
-    ``registration_finished`` and ``continue_registration``.
-    """
-
-    __slots__ = ()
-    known = _NotifyFields
-
-    @property
-    def type(self) -> str:
-        """Which notification it is."""
-        return str(self.fields["type"])
-
-    @property
-    def resources(self) -> str:
-        """The hosts of ``event_machine_available`` and ``event_machine_unavailable``; else empty."""
-        return str(self.fields.get("resources", ""))
-
-
-# --- Data, both ways -----------------------------------------------------------------------------------------
-
-
-class NoData(Struct, frozen=True):
-    """An empty JSON object."""
-
-
-class WaitingTimeQuestion(Struct, frozen=True):
-    """Asks how long a potential job would wait; `job` has at least ``res`` and ``walltime``."""
-
-    job_id: str
-    job: dict[str, Any]
-
-
-class Requests(Struct, frozen=True, forbid_unknown_fields=True):
-    """The decision process may ask for `consumed_energy`, Batsim for `estimate_waiting_time`."""
-
-    consumed_energy: NoData | UnsetType = UNSET
-    estimate_waiting_time: WaitingTimeQuestion | UnsetType = UNSET
-
-
-class QueryData(Struct, frozen=True):
-    requests: Requests
-
-
-class WaitingTimeAnswer(Struct, frozen=True):
-    job_id: str
-    estimated_waiting_time: float  # seconds
-
-
-class AnswerData(Struct, frozen=True, forbid_unknown_fields=True):
-    """Batsim answers `consumed_energy`, the decision process `estimate_waiting_time`."""
-
-    consumed_energy: float | UnsetType = UNSET  # joules since the simulation began
-    estimate_waiting_time: WaitingTimeAnswer | UnsetType = UNSET
-
-
-# --- Data from Batsim ----------------------------------------------------------------------------------------
-
-
-class Config(Struct, frozen=True, rename="kebab"):
-    """Batsim's options, as far as it sends them."""
-
-    redis_enabled: bool = False
-    redis_hostname: str = ""
-    redis_port: int = 0
-    redis_prefix: str = ""
-    profiles_forwarded_on_submission: bool = False
-    dynamic_jobs_enabled: bool = False
-    dynamic_jobs_acknowledged: bool = False
-    profile_reuse_enabled: bool = False
-    sched_config: str = ""
-    forward_unknown_events: bool = False
-
-
-class Resource(Struct, frozen=True):
-    """A host; its `id` is its number in host sets."""
-
-    id: Natural
-    name: str
-    state: str  # "idle", "computing", "sleeping", "switching_on", "switching_off" or "unavailable"
-    properties: dict[str, str] = {}
-    zone_properties: dict[str, str] = {}
-
-
-class SimulationBeginsData(Struct, frozen=True, kw_only=True):
-    nb_resources: Natural
-    nb_compute_resources: Natural
-    nb_storage_resources: Natural
-    allow_compute_sharing: bool
-    allow_storage_sharing: bool
-    config: Config
-    compute_resources: tuple[Resource, ...]
-    storage_resources: tuple[Resource, ...]
-    workloads: dict[str, str]  # file name of each workload
-    profiles: dict[str, dict[str, dict[str, Any]]]  # of each workload, by name
-
-
-class JobSubmittedData(Struct, frozen=True):
-    job_id: str
-    job: JobDescription
-    profile: dict[str, Any] | UnsetType = UNSET  # set where Batsim forwards profiles
-
-
-FinalStateName = Literal["COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED", "COMPLETED_KILLED"]
-
-
-class JobCompletedData(Struct, frozen=True):
-    job_id: str
-    job_state: FinalStateName
-    return_code: int
-    alloc: str
-
-
-class TaskProgress(Struct, frozen=True):
-    """How far a killed job came: a share in [0, 1], or the task that a sequence was in and its progress."""
-
-    profile_name: str
-    progress: float | UnsetType = UNSET
-    current_task_index: int | UnsetType = UNSET  # -1: the sequence had not begun
-    current_task: "TaskProgress | UnsetType" = UNSET
-
-
-class JobKilledData(Struct, frozen=True):
-    job_ids: tuple[str, ...]
-    job_progress: dict[str, TaskProgress] = {}  # of the jobs that had not ended before the kill
-
-
-class ResourceStateChangedData(Struct, frozen=True):
-    resources: str
-    state: str  # a pstate's number
-
-
-class FromJobMsgData(Struct, frozen=True):
-    job_id: str
-    msg: Any
-
-
-# --- Data from the decision process --------------------------------------------------------------------------
-
-
-class RejectJobData(Struct, frozen=True):
-    job_id: str
-
-
-class AdditionalIoJob(Struct, frozen=True):
-    """Input and output that is merged into a job; `profile` only where its name is new to Batsim."""
-
-    alloc: str
-    profile_name: str
-    profile: dict[str, Any] | UnsetType = UNSET
-
-
-class ExecuteJobData(Struct, frozen=True):
-    """Batsim takes one of the three optional fields, not several."""
-
-    job_id: str
-    alloc: str
-    mapping: dict[str, str | int] | UnsetType = UNSET  # executor -> index in `alloc`
-    storage_mapping: dict[str, int] | UnsetType = UNSET  # label in the profile -> storage host
-    additional_io_job: AdditionalIoJob | UnsetType = UNSET
-
-
-class CallMeLaterData(Struct, frozen=True):
-    timestamp: float  # seconds; when to call
-
-
-class KillJobData(Struct, frozen=True):
-    job_ids: tuple[str, ...]
-
-
-class RegisterJobData(Struct, frozen=True):
-    job_id: str
-    job: JobDescription
-
-
-class RegisterProfileData(Struct, frozen=True):
-    workload_name: str
-    profile_name: str
-    profile: dict[str, Any]
-
-
-class SetResourceStateData(Struct, frozen=True):
-    resources: str
-    state: str  # a pstate's number
-
-
-class SetJobMetadataData(Struct, frozen=True):
-    job_id: str
-    metadata: str
-
-
-class ChangeJobStateData(Struct, frozen=True):
-    job_id: str
-    job_state: str
-    kill_reason: str | UnsetType = UNSET
-
-
-class ToJobMsgData(Struct, frozen=True):
-    job_id: str
-    msg: str
 
 
 # --- Events and commands -------------------------------------------------------------------------------------
@@ -360,7 +203,7 @@ class ResourceStateChanged(Event, frozen=True):
 
 
 class RequestedCall(Event, frozen=True):
-    data: NoData = NoData()
+    data: RequestedCallData = RequestedCallData()
 
 
 class FromJobMsg(Event, frozen=True):
@@ -407,6 +250,41 @@ class ToJobMsg(Event, frozen=True):
     data: ToJobMsgData
 
 
+# Those of Batsim 5 alone
+
+
+class Init(Event, frozen=True):
+    data: InitData
+
+
+class Hello(Event, frozen=True):
+    data: HelloData
+
+
+class ExternalEvent(Event, frozen=True):
+    data: ExternalEventData
+
+
+class ProbeDataEmitted(Event, frozen=True):
+    data: ProbeData
+
+
+class CreateProbe(Event, frozen=True):
+    data: CreateProbeData
+
+
+class StopProbe(Event, frozen=True):
+    data: StopProbeData
+
+
+class StopCall(Event, frozen=True):
+    data: StopCallData
+
+
+class ForceStop(Event, frozen=True):
+    data: NoData = NoData()
+
+
 Bidirectional = Query | Answer | Notify
 BatsimEvent = (
     Bidirectional
@@ -418,6 +296,9 @@ BatsimEvent = (
     | ResourceStateChanged
     | RequestedCall
     | FromJobMsg
+    | Init
+    | ExternalEvent
+    | ProbeDataEmitted
 )
 DecisionEvent = (
     Bidirectional
@@ -431,6 +312,11 @@ DecisionEvent = (
     | SetJobMetadata
     | ChangeJobState
     | ToJobMsg
+    | Hello
+    | CreateProbe
+    | StopProbe
+    | StopCall
+    | ForceStop
 )
 AnyEvent = BatsimEvent | DecisionEvent
 _E = TypeVar("_E", bound=Event)

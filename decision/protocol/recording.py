@@ -1,42 +1,70 @@
 """Recorded conversations: one JSON line per message, ``{"from": "batsim", "message": {...}}``.
 
-These are functions on lines of text; opening files is the caller's task. A message is kept as the text
-in which it came, so that numbers keep all their digits.
+Of Batsim 5's handshake the first line has the text (`init`) and the second the `flags`. These are functions on lines of
+text; opening files is the caller's task. A message is kept as the text in which it came, so that numbers keep all their
+digits; the NUL that ends one of Batsim 5 is not kept.
 """
 
+import struct
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from decision.model.errors import InputError
 
 from .messages import Role
+
+_NUMBER = struct.Struct("<I")  # of bytes, or flags
 
 
 class RecordedMessage(Struct, frozen=True):
     """One message of a recording and who sent it."""
 
     sender: Role = field(name="from")
-    message: Raw
+    message: Raw = Raw()
+    init: str | UnsetType = UNSET
+    flags: int | UnsetType = UNSET
+
+    @property
+    def greets(self) -> bool:
+        """Whether it belongs to the handshake."""
+        return self.init is not UNSET or self.flags is not UNSET
 
     @property
     def data(self) -> bytes:
-        """The message as it was sent, in JSON."""
-        return bytes(self.message)
+        """The message as it was sent."""
+        if self.init is not UNSET:
+            text = self.init.encode()
+            return _NUMBER.pack(len(text)) + text
+        said = bytes(self.message)
+        return said if self.flags is UNSET else _NUMBER.pack(self.flags) + said
 
 
 _decoder = msgspec.json.Decoder(RecordedMessage)
 
 
 def record_line(sender: Role, data: bytes) -> str:
-    """The line, without its newline, that records a message; `data` is the message's JSON.
+    """The line, without its newline, that records a message as it was sent.
 
     A line break in JSON only ever stands between tokens, so that a space may take its place. Bytes that are
     not UTF-8, which an unread field may hold, are replaced.
     """
-    one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
-    return msgspec.json.encode(RecordedMessage(sender, Raw(one_line))).decode(errors="replace")
+    return msgspec.json.encode(_recorded(sender, data)).decode(errors="replace")
+
+
+def _recorded(sender: Role, data: bytes) -> dict[str, Any]:
+    number = _NUMBER.unpack_from(data)[0] if len(data) >= _NUMBER.size else -1
+    if number == len(data) - _NUMBER.size:
+        return {"from": sender, "init": data[_NUMBER.size :].decode(errors="replace")}
+    if data[_NUMBER.size :].startswith(b"{") and not data.startswith(b"{"):
+        return {"from": sender, "flags": number, "message": _one_line(data[_NUMBER.size :])}
+    return {"from": sender, "message": _one_line(data)}
+
+
+def _one_line(data: bytes) -> Raw:
+    return Raw(data.partition(b"\0")[0].replace(b"\r", b" ").replace(b"\n", b" "))
 
 
 def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[RecordedMessage]:
@@ -49,7 +77,10 @@ def read_recording(lines: Iterable[str], where: str = "recording") -> Iterator[R
         if not line.strip():
             continue
         try:
-            yield _decoder.decode(line)
+            recorded = _decoder.decode(line)
+            if recorded.init is UNSET and not bytes(recorded.message):
+                raise ValueError("it has no message")
+            yield recorded
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{where}, line {number}: not a recorded message ({error}); "

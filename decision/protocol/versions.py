@@ -21,16 +21,30 @@ takes at most one of ``mapping``, ``storage_mapping`` and ``additional_io_job``;
 COMPLETED_FAILED; ``job_progress`` names a profile by ``profile_name``; numbers come with six decimals.
 
 4.0.0 to 4.2.1 cannot be distinguished on the wire, 3.1.0 can. Older versions (``resources_data``,
-``SUBMIT_JOB``) are not supported. Batsim 5 has other events in another encoding: it will need a codec of its
-own, chosen by `Version.encoding`, that gives the same messages.
+``SUBMIT_JOB``) are not supported.
+
+Batsim 5 (release candidates since September 2025) has another wire form and other rules, which are the fields
+of `Version`: a handshake, calls with names at whole milliseconds, external events that mean nothing to it, probes in
+place of queries, and more that stops it. `V5` is as 5.0.0-rc2 was measured.
 """
 
-from typing import Any
-
-import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 
 from decision.model.errors import ConfigError
+
+_ONLY_IN_5 = frozenset(
+    {
+        "INIT",
+        "HELLO",
+        "EXTERNAL_EVENT",
+        "PROBE_DATA_EMITTED",
+        "CREATE_PROBE",
+        "STOP_PROBE",
+        "STOP_CALL",
+        "FORCE_STOP",
+    }
+)
+_NOT_IN_5 = frozenset({"QUERY", "ANSWER", "FROM_JOB_MSG", "TO_JOB_MSG", "SET_JOB_METADATA", "CHANGE_JOB_STATE"})
 
 
 class Version(Struct, frozen=True, kw_only=True):
@@ -42,6 +56,17 @@ class Version(Struct, frozen=True, kw_only=True):
     config_lacks: frozenset[str] = frozenset()
     resource_lacks: frozenset[str] = frozenset()
     forgets_ended_jobs: bool = True  # a command about a job that has ended stops Batsim
+    lacks: frozenset[str] = _ONLY_IN_5  # events that it does not have
+    begins_with_init: bool = False  # whether both ends say who they are before the simulation begins
+    says_allocations: bool = True  # whether the end of a job comes with its hosts
+    names_calls: bool = False  # whether calls have names, by which they are matched
+    calls_in_ms: bool = False  # whether calls are at whole milliseconds, and may be in the past
+    tells_switches_apart: bool = False  # whether sleeping and waking is another command than a change of speed
+    stamps_all: bool = True  # whether external events and switches have the time at which they happened
+    switches_without_energy: bool = False  # whether hosts may change their pstate where energy is not simulated
+    hosts_stay_computing: bool = False  # whether a host that was used counts as computing until it switches
+    kills_once: bool = False  # whether a kill of a job that is being killed stops Batsim
+    asks_to_register: bool = True  # whether jobs may be registered only where that was asked for
 
 
 V3 = Version(
@@ -52,8 +77,24 @@ V3 = Version(
     forgets_ended_jobs=False,
 )
 V4 = Version(name="4", releases=("4.0.0", "4.1.0", "4.2.0", "4.2.1"))
-PROTOCOL_VERSIONS = (V3, V4)
-NEWEST = V4
+V5 = Version(
+    name="5",
+    releases=("5.0.0-rc0", "5.0.0-rc1", "5.0.0-rc2"),
+    encoding="json5",
+    lacks=_NOT_IN_5,
+    begins_with_init=True,
+    says_allocations=False,
+    names_calls=True,
+    calls_in_ms=True,
+    tells_switches_apart=True,
+    stamps_all=False,
+    switches_without_energy=True,
+    hosts_stay_computing=True,
+    kills_once=True,
+    asks_to_register=False,
+)
+PROTOCOL_VERSIONS = (V3, V4, V5)
+NEWEST = V4  # of which there is a release: 5 has candidates only
 
 
 def version_named(name: str) -> Version:
@@ -67,45 +108,3 @@ def version_named(name: str) -> Version:
             return version
     known = ", ".join(release for version in PROTOCOL_VERSIONS for release in version.releases)
     raise ConfigError(f"Batsim {name!r}: this version of the protocol is not supported; known are {known}")
-
-
-class _Events(Struct):
-    events: tuple[Raw, ...]
-
-
-class _Config(Struct, rename="kebab"):
-    sched_config: str | UnsetType = UNSET
-    profile_reuse_enabled: bool | UnsetType = UNSET
-
-
-class _Data(Struct):
-    config: _Config
-
-
-class _Begins(Struct):
-    data: _Data
-
-
-def detect(begins: bytes) -> Version:
-    """The version of the Batsim that sent this message, one that was read and begins with SIMULATION_BEGINS."""
-    first = msgspec.json.decode(begins, type=_Events).events[0]
-    config = msgspec.json.decode(first, type=_Begins).data.config
-    return V3 if config == _Config() else V4
-
-
-def leave_out(version: Version, begins: dict[str, Any]) -> None:
-    """Remove from the data of SIMULATION_BEGINS, as JSON, what this version does not send."""
-    for key in version.config_lacks:
-        begins["config"].pop(key)
-    for resource in begins["compute_resources"] + begins["storage_resources"]:
-        for key in version.resource_lacks:
-            resource.pop(key)
-
-
-def hint(data: bytes) -> str:
-    """A guess about bytes that are not a message of a supported version."""
-    if b'"event_type"' in data or not data.lstrip().startswith(b"{"):
-        return " (is the peer Batsim 5 or newer, or not a Batsim?)"
-    if b'"resources_data"' in data:
-        return " (is the peer older than Batsim 3.1?)"
-    return ""

@@ -17,7 +17,9 @@ from decision.estimates.missing import fill_missing
 from decision.formats.files import write_files
 from decision.formats.swf_write import swf_lines
 from decision.formats.traces.read import TraceOptions
+from decision.formats.traces.recognise import recognise
 from decision.formats.workload import read_workload
+from decision.formats.workload5 import converted_lines
 from decision.formats.workload_write import workload_lines, write_workload
 from decision.generate.tasks import Tasks, as_tasks
 from decision.model.demand import offered_load, runtimes
@@ -34,6 +36,7 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     target: Path
     reading: TraceOptions = TraceOptions()
     to_swf: bool = False  # write a log; otherwise Batsim's JSON
+    to: str | None = None  # "4" or "5": the Batsim that the JSON is for; 4 where nothing is said
     filters: Filters = Filters()
     estimates: str | None = None  # a model that makes walltimes from run times; None keeps those of the filters
     seed: int = 0  # of that model
@@ -104,6 +107,14 @@ def convert(conversion: Conversion) -> Converted:
     if conversion.tasks is not None:
         workload = as_tasks(workload, conversion.tasks)
     digest = " ".join(map(_sha256, conversion.sources))
+    first = conversion.sources[0]
+    if conversion.to is not None and conversion.options in ("--to 4", "--to 5") and recognise(first) == "json":
+        lines = list(converted_lines(first.read_bytes(), conversion.to, str(first)))
+        write_files({conversion.target: lines})
+        load = _known_load(workload, conversion.filters.speed)
+        return Converted(
+            source=source, workload=workload, files=[Written(path=conversion.target, workload=workload, load=load)]
+        )
     written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
     return Converted(source=source, workload=workload, files=written)
@@ -178,7 +189,10 @@ def _parts(workload: Workload, conversion: Conversion) -> Iterator[tuple[Path, W
 def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
     if conversion.to_swf:
         return swf_lines(workload, runtimes(workload, conversion.filters.speed))
-    return workload_lines(workload)
+    lines = workload_lines(workload)
+    if conversion.to != "5":
+        return lines
+    return converted_lines(b"".join(lines), conversion.to, str(conversion.sources[0]))
 
 
 def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> Written:

@@ -4,21 +4,24 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from decision.estimates.missing import fill_missing, missing_text
 from decision.formats import load_events, load_platform, write_workload
-from decision.formats.events import check_supply
+from decision.formats.events import check_supply, converted_events
+from decision.formats.files import read_bytes
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.formats.traces.recognise import recognise
+from decision.formats.workload5 import converted_lines, is_of_5
 from decision.formats.workload_json import load_json
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
+from decision.shipped import find_workload
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +31,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     workloads: tuple[Path, ...]
     events: tuple[Path, ...] = ()
     energy: bool = False
+    calls: Literal["us", "ms"] = "us"  # what a policy's calls are rounded to: microseconds, or as in Batsim 5
     selection: Selection = Selection()  # of each workload
 
 
@@ -86,16 +90,35 @@ def read_events(paths: Sequence[Path], forward_unknown: bool = False, supply: bo
     return [event for path in paths for event in load_events(path, forward_unknown, supply)]
 
 
-def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
-    """The workloads as files that Batsim reads; logs, and workloads that were changed, are written into `folder`."""
+def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
+    """The workloads as files that a Batsim 4 or 5 (`to`) reads.
+
+    Logs, workloads that were changed, and those of the other Batsim are written into `folder`.
+    """
     files, as_they_are = [], case.inputs.selection == Selection()
     for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
+        changed = folder / f"{workload.name}.json"
         if recognise(path) != "json" or not as_they_are or workload.trace is not None:
             if as_they_are and recognise(path) == "json":
                 workload = load_json(path, workload.name, keep_extra=True)
-            workload = replace(workload, trace=None)  # what really happened is not for a scheduler
-            path = folder / f"{workload.name}.json"
-            write_workload(path, workload)
+            write_workload(changed, replace(workload, trace=None))  # what really happened is not for a scheduler
+            path = changed
+        data = read_bytes(find_workload(path))
+        if is_of_5(data) != (to == "5"):
+            changed.write_bytes(b"".join(converted_lines(data, to, str(path))))
+            path = changed
+        files.append(path)
+    return files
+
+
+def event_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
+    """The external events as files that a Batsim 4 or 5 (`to`) reads; those that must be converted are in `folder`."""
+    files = []
+    for number, path in enumerate(case.inputs.events):
+        converted = converted_events(path, to)
+        if converted.split() != path.read_bytes().split():
+            path = folder / f"events{number}.txt"
+            path.write_bytes(converted)
         files.append(path)
     return files
 

@@ -31,7 +31,7 @@ from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 from . import Engine, Verbosity
 from .engines import explained, make_engine, simulate_by_messages
 from .folder import describe_run, run_folder
-from .inputs import LoadedInputs, PolicyChoice, workload_files
+from .inputs import LoadedInputs, PolicyChoice, event_files, workload_files
 from .status import ReportingResponder, live_status
 
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
@@ -112,7 +112,7 @@ def simulate_inputs(
         agent = None
     else:
         agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
-    options = EngineOptions(energy=case.inputs.energy)
+    options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
     if agent is not None:
         options = _options_by_messages(case, choice)
     if agent is None:
@@ -150,7 +150,10 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
         check_sleep(policy, case.platform, case.inputs.energy)
         dynamic = may_suspend(policy, case.events)
     return EngineOptions(
-        energy=case.inputs.energy, dynamic_jobs=dynamic, forward_unknown_events=has_supply(case.events)
+        energy=case.inputs.energy,
+        calls=case.inputs.calls,
+        dynamic_jobs=dynamic,
+        forward_unknown_events=has_supply(case.events),
     )
 
 
@@ -194,20 +197,25 @@ def _run_batsim(
     """
     from tempfile import TemporaryDirectory
 
-    from decision.batsim.launcher import docker_command, run_batsim  # with ZeroMQ: 15 ms of a start
+    from decision.batsim.launcher import docker_command, run_batsim, speaks_5  # with ZeroMQ: 15 ms of a start
 
-    agent, log = _agent(case, choice), folder / "batsim.log"
+    options = _options_by_messages(case, choice)
+    agent, log = _agent(case, choice, options.dynamic_jobs), folder / "batsim.log"
     with (
         _watched(folder, case, choice, show) as progress,
         TemporaryDirectory(prefix=_FRESH, dir=folder) as fresh,
     ):
-        inputs = _input_files(case, Path(fresh))
+        new = engine is Engine.BATSIM and speaks_5(find_batsim(batsim.command))
+        inputs = _input_files(case, Path(fresh), "5" if new else "4")
         if engine is Engine.DOCKER:
             start = docker_command(batsim.image, [file for _, file in inputs], folder)
         else:
             start = [find_batsim(batsim.command)]
-        command = [*start, *(str(word) for pair in inputs for word in pair), *_output_options(batsim, fresh)]
-        command += _simulation_options(_options_by_messages(case, choice))
+        command = [*start, *(str(word) for pair in inputs for word in pair)]
+        if new:
+            command += _options_of_5(batsim, fresh, options)
+        else:
+            command += [*_output_options(batsim, fresh), *_simulation_options(options)]
         with explained(agent):
             run_batsim(
                 ReportingResponder(agent, progress),
@@ -215,7 +223,11 @@ def _run_batsim(
                 log=log,
                 timeout=batsim.timeout,
                 contained=engine is Engine.DOCKER,
+                init=("",) if new else (),
             )
+        for _, file in inputs:  # what was converted for this run is not one of its files
+            if file.parent == Path(fresh):
+                file.unlink()
         jobs, joules = _read(Path(fresh))
         files = _publish(Path(fresh), folder)
         files += _write_predictions(folder, jobs, _predictions(agent, jobs))
@@ -254,6 +266,13 @@ def _output_options(batsim: RealBatsim, folder: str) -> list[str]:
     return options
 
 
+def _options_of_5(batsim: RealBatsim, folder: str, options: EngineOptions) -> list[str]:
+    """What Batsim 5's command line says of the files that it writes, and of energy; its prefix ends as it is given."""
+    level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
+    words = ["-e", f"{folder}/{_FILES}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
+    return [*words, "--energy-host"] if options.energy else words
+
+
 def _publish(fresh: Path, folder: Path) -> list[Path]:
     """Put the files of a whole run in the place of an older one's."""
     moved = []
@@ -285,7 +304,7 @@ def _done(state: ClusterState) -> int:
     return int(state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING])
 
 
-def _agent(case: LoadedInputs, choice: PolicyChoice) -> Responder:
+def _agent(case: LoadedInputs, choice: PolicyChoice, suspends: bool = False) -> Responder:
     from decision.batsim.agent import make_agent
 
     return make_agent(
@@ -294,6 +313,7 @@ def _agent(case: LoadedInputs, choice: PolicyChoice) -> Responder:
         platform=case.platform,
         seed=choice.seed,
         decide_limit=choice.decide_limit,
+        suspends=suspends,
     )
 
 
@@ -305,11 +325,11 @@ def find_batsim(batsim: str) -> str:
     return found
 
 
-def _input_files(case: LoadedInputs, folder: Path) -> list[tuple[str, Path]]:
-    """Batsim's options for its input files, each with its file."""
+def _input_files(case: LoadedInputs, folder: Path, to: str) -> list[tuple[str, Path]]:
+    """The options of a Batsim 4 or 5 (`to`) for its input files, each with its file."""
     named = [("-p", case.inputs.platform)]
-    named += [("-w", path) for path in workload_files(case, folder)]
-    named += [("--events", path) for path in case.inputs.events]
+    named += [("-w", path) for path in workload_files(case, folder, to)]
+    named += [("--external-events" if to == "5" else "--events", path) for path in event_files(case, folder, to)]
     return [(option, path.absolute()) for option, path in named]
 
 

@@ -9,10 +9,13 @@ from decision.batsim.wire import check_endpoint
 from decision.batsim.zmq_loop import ask_all
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload, write_run
+from decision.formats.files import read_bytes
 from decision.formats.run_facts import forget_run
-from decision.model.errors import ConfigError
+from decision.formats.workload5 import is_of_5
+from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
+from decision.shipped import find_workload
 
 from .engines import engine_that_starts_at_once, make_engine
 from .inputs import read_events, writable_folder
@@ -54,6 +57,9 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
 
 def _workload(path: Path, name: str) -> Workload:
     """The workload under its absolute path, which is what Batsim sends to the decision process."""
+    if is_of_5(read_bytes(find_workload(path))):
+        advice = "decision workload from-json --to 4 converts it"
+        raise InputError(f"{path}: a workload of Batsim 5, and this is a Batsim 4; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
 
 

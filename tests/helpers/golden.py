@@ -1,9 +1,11 @@
-"""Where the recorded truth is: sessions of a real Batsim 4.2.1, and schedules of batsched under it."""
+"""Where the recorded truth is: sessions of Batsim 4.2.1 and 5.0.0-rc2, and schedules of batsched under the former."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = ROOT / "tests" / "golden" / "sessions"
+SESSIONS_5 = ROOT / "tests" / "golden" / "sessions5"
 SCHEDULES = ROOT / "tests" / "golden" / "schedules"
 SCENARIOS = sorted(folder.parent.name for folder in SESSIONS.glob("*/session.jsonl"))
 CASES = sorted(folder.parent.name for folder in SCHEDULES.glob("*/workload.json"))
+SCENARIOS_5 = sorted(folder.parent.name for folder in SESSIONS_5.glob("*/session.jsonl"))

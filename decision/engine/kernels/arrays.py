@@ -118,6 +118,8 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     N_ENERGY_ROWS,
     N_PSTATE_ROWS,
     ENERGY_ON,  # 1 where energy is simulated
+    SWITCHES_ON,  # 1 where hosts may change their pstate
+    CALLS_IN_MS,  # 1 where calls are at whole milliseconds, and those for a time that has passed are due at once
     TRACE_ON,  # 1 where host-state rows are kept
     ACKNOWLEDGE,  # 1 where dynamic jobs are acknowledged
     POLICY_WATCHES,  # 1 where a policy reads the state: ends of jobs and switches show when the server tells of them
@@ -129,7 +131,7 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     N_RESTS,  # what was left of suspended jobs and is in the state, but not registered yet
     N_PARTS,  # what was left of suspended jobs so far
     N_SIM_NUMBERS,
-) = range(42)
+) = range(44)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -401,6 +403,7 @@ def grow_rows(rows: Rows, number: I8, room: int) -> Rows:
     wanted = dict.fromkeys(("host_time", "host_counts"), number[N_HOST_ROWS] + room)
     if number[ENERGY_ON]:
         wanted |= {f"energy_{n}": number[N_ENERGY_ROWS] + room for n in ("time", "joules", "rest", "kind", "wattmin")}
+    if number[SWITCHES_ON]:
         wanted |= {f"pstate_{n}": number[N_PSTATE_ROWS] + room for n in ("time", "switch", "value")}
     return rows._replace(**_lengthen(rows, wanted))
 

@@ -76,6 +76,12 @@ def six_decimals(seconds):
 
 
 @kernel
+def whole_milliseconds(seconds):
+    """A time rounded up to the millisecond, as calls of Batsim 5 are; 1 ns above one counts as that one."""
+    return np.ceil(np.rint(seconds * 1e9) / 1e6) / 1e3
+
+
+@kernel
 def begin_sleep(world, seconds, code):
     """Wake `code` after `seconds`."""
     _begin(world, seconds, 1.0, code)

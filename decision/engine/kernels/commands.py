@@ -16,7 +16,7 @@ from decision.state.cluster import N_JOBS, QUEUED, RUNNING
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
 from . import arrays as a
-from .clock import begin_sleep, log, six_decimals
+from .clock import begin_sleep, log, put, six_decimals, whole_milliseconds
 from .energy import total_joules
 from .jobs import begin_job, delay_of, is_one_delay
 from .switches import request_switch
@@ -46,9 +46,9 @@ def is_possible(world, at):
     if kind == KILL:
         return first_unkillable(world, at) < 0 and first_uncuttable(world, at) < 0
     if kind == CALL_AT:
-        return plan.time[at] > world.sim.real[a.SIM_NOW]
+        return plan.time[at] > world.sim.real[a.SIM_NOW] or world.sim.number[a.CALLS_IN_MS] == 1
     if kind == SET_PSTATE:
-        return world.sim.number[a.ENERGY_ON] == 1 and _can_switch_all(world, at)
+        return world.sim.number[a.SWITCHES_ON] == 1 and _can_switch_all(world, at)
     if kind == START_ELSEWHERE:
         return state.job_state[job] == QUEUED
     if kind == END_ELSEWHERE and plan.value[at] == _REJECTED:
@@ -158,9 +158,14 @@ def begin_command(world, at):
         transitions.drop_started(state)
     elif kind == CALL_AT:
         time = plan.time[at]
-        if sim.number[a.POLICY_WATCHES]:  # it is not written into a message, in which it would be short
+        if sim.number[a.CALLS_IN_MS]:
+            time = whole_milliseconds(time)
+        elif sim.number[a.POLICY_WATCHES]:  # it is not written into a message, in which it would be short
             time = six_decimals(time)
-        begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, 0))
+        if time > sim.real[a.SIM_NOW]:
+            begin_sleep(world, max(time - sim.real[a.SIM_NOW], SHORTEST_CALL), a.pack(a.CALL_IS_DUE, plan.value[at]))
+        else:
+            put(world, a.pack(a.MSG_CALL, plan.value[at]))
 
 
 @kernel

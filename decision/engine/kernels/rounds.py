@@ -319,7 +319,7 @@ def _send(world, i):
     elif kind == a.EVENT_LIST_WAKES:
         send_due_events(world, arg)
     elif kind == a.CALL_IS_DUE:
-        put(world, a.pack(a.MSG_CALL, 0))
+        put(world, a.pack(a.MSG_CALL, arg))
     elif kind == a.SWITCH_ENDS:
         put(world, a.pack(a.MSG_SWITCHED, arg))
     elif kind == a.REPLY_WAKES:

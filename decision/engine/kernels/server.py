@@ -109,6 +109,7 @@ def rewind(world, pstates, energy, first, last, clock):
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
     sim.number[:] = 0
     sim.number[a.ENERGY_ON] = energy
+    sim.number[a.SWITCHES_ON] = energy
     sim.number[a.POLICY_WATCHES] = 1
     sim.host_state[:] = IDLE
     sim.host_since[:] = clock
@@ -312,7 +313,7 @@ def _measures_first(world, kind, arg):
     sim = world.sim
     done = kind == a.MSG_SWITCHED and sim.switch_left[sim.switch[arg]] == 1
     asked = kind == a.MSG_COMMAND and world.plan.kind[arg] == SET_PSTATE
-    return (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
+    return sim.number[a.ENERGY_ON] == 1 and (done or asked) and (sim.host_joules_at < sim.real[a.SIM_NOW]).any()
 
 
 @inlined
@@ -333,7 +334,7 @@ def _handle(world, kind, arg):
             log(world, a.LOG_NO_MORE_JOBS, 0, 0.0)
     elif kind == a.MSG_CALL:
         number[a.N_CALLS] -= 1
-        log(world, a.LOG_CALLED, 0, 0.0)
+        log(world, a.LOG_CALLED, arg, 0.0)
     elif kind == a.MSG_SWITCHED:
         number[a.N_SWITCHING] -= 1
         report_switched(world, arg)
@@ -467,10 +468,9 @@ def _rows_have_room(world, more):
     number, rows = world.sim.number, world.rows
     if number[a.TRACE_ON] and number[a.N_HOST_ROWS] + more > len(rows.host_time):
         return False
-    if number[a.ENERGY_ON] == 0:
-        return True
-    energy, pstates = len(rows.energy_time), len(rows.pstate_time)
-    return number[a.N_ENERGY_ROWS] + 2 * more <= energy and number[a.N_PSTATE_ROWS] + 2 * more <= pstates
+    if number[a.ENERGY_ON] and number[a.N_ENERGY_ROWS] + 2 * more > len(rows.energy_time):
+        return False
+    return number[a.SWITCHES_ON] == 0 or number[a.N_PSTATE_ROWS] + 2 * more <= len(rows.pstate_time)
 
 
 @kernel

@@ -1,0 +1,68 @@
+"""The platform that SIMULATION_BEGINS announces."""
+
+import math
+from collections.abc import Sequence
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
+from decision.model.errors import ConfigError, RemoteProtocolError
+from decision.model.platform import Host, Platform, PowerState
+from decision.protocol.messages import Resource
+
+
+def announced_platform(resources: Sequence[Resource]) -> Platform:
+    """The compute hosts of SIMULATION_BEGINS. Speeds are nan where Batsim does not send them, which only Batsim 5 does.
+
+    Raises:
+        RemoteProtocolError: if there are none, or they are not numbered from 0.
+    """
+    if not resources:
+        raise RemoteProtocolError("Batsim announces no compute host, and a simulation needs one")
+    if [resource.id for resource in resources] != list(range(len(resources))):
+        raise RemoteProtocolError("Batsim announces compute hosts whose ids do not count up from 0")
+    return Platform(hosts=tuple(_host(resource) for resource in resources))
+
+
+def in_announced_order(known: Platform, announced: Platform) -> Platform:
+    """A known platform with its hosts in the order in which Batsim announces them, which is another in Batsim 5.
+
+    Raises:
+        ConfigError: if it is not the one that Batsim simulates.
+    """
+    names, others = ([host.name for host in platform.hosts] for platform in (known, announced))
+    if names == others:
+        return known
+    if sorted(names) == sorted(others):
+        return _reordered(known, [names.index(name) for name in others])
+    raise ConfigError(
+        f"{known.path or 'platform'}: {len(names)} hosts, from {names[0]}, but Batsim simulates {len(others)}, "
+        f"from {others[0]}; give both the same platform"
+    )
+
+
+def _reordered(platform: Platform, order: Sequence[int]) -> Platform:
+    hosts = tuple(replace(platform.hosts[old], id=new) for new, old in enumerate(order))
+    places = tuple((platform.places or range(len(order)))[old] for old in order)
+    routes = platform.routes and (*(platform.routes[old] for old in order), *platform.routes[len(order) :])
+    return replace(platform, hosts=hosts, places=places, routes=routes)
+
+
+def _host(resource: Resource) -> Host:
+    properties = dict(resource.properties)
+    wattage = next((properties[name] for name in WATTAGE if name in properties), None)
+    speeds = (math.nan,) if resource.speeds is UNSET else resource.speeds
+    watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),) * len(speeds)
+    speeds = speeds if len(speeds) == len(watts) else (math.nan,) * len(watts)
+    triplets = properties.get("sleep_pstates")
+    return Host(
+        id=resource.id,
+        name=resource.name,
+        pstates=tuple(PowerState(speed, *three) for speed, three in zip(speeds, watts, strict=True)),
+        initial_pstate=0 if resource.pstate is UNSET else resource.pstate,
+        sleep=parse_sleep_states(triplets, len(watts)) if triplets and wattage else (),
+        has_power=wattage is not None,
+        properties=properties,
+        zone_properties=dict(resource.zone_properties),
+    )

@@ -1,0 +1,113 @@
+"""A decision component of Batsim 5 that is a library, in a process of its own: its crash is an error, and not ours.
+
+The process (`library_child`) loads the library and calls it; messages go through two pipes, each with a byte that says
+what it is and four bytes of size.
+"""
+
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from decision.model.errors import ConfigError, PeerError, RemoteProtocolError
+
+from .end import SLICE, End
+from .library_child import ANSWER, ERROR, HEAD, LOADED, MISSING
+from .signals import StopRequest
+
+_PATIENCE = 5.0  # seconds for the library to end
+
+
+class LibraryEnd(End):
+    """The end of a conversation at which a library decides.
+
+    Args:
+        path: of the library.
+        timeout: seconds to wait for one answer; 0 waits without limit.
+        stop: checked while waiting.
+
+    Raises:
+        ConfigError: if the library cannot be loaded, or lacks a function that Batsim calls.
+    """
+
+    def __init__(self, path: str, *, timeout: float, stop: StopRequest | None = None) -> None:
+        super().__init__(f"the library {path}", timeout, "", stop)
+        if not Path(path).is_file():
+            raise ConfigError(f"library {path}: there is no such file; give the path of a decision component")
+        self.endpoint, self._data, self._schema = path, bytearray(), ""
+        mine, theirs = os.pipe()
+        child, self._to_child = os.pipe()
+        command = [sys.executable, "-m", "decision.batsim.library_child", str(Path(path).absolute())]
+        self._process = subprocess.Popen(
+            [*command, str(child), str(theirs)], stdin=subprocess.DEVNULL, stdout=2, pass_fds=(child, theirs)
+        )
+        os.close(child)
+        os.close(theirs)
+        self._from_child = mine
+        self._connections = 1
+        try:
+            self.receive()  # that it is loaded
+        except BaseException:
+            self.close(0)
+            raise
+
+    @property
+    def schema(self) -> str | None:
+        """The text of the messages' schema, which is in the library or in those that it uses; None where it is not."""
+        return self._schema or None
+
+    def close(self, linger: int) -> None:
+        """Let the library end."""
+        for pipe in (self._to_child, self._from_child):
+            os.close(pipe)
+        try:
+            self._process.wait(_PATIENCE if linger else 0.1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def send(self, data: bytes) -> None:
+        """Send one message."""
+        try:
+            view = memoryview(struct.pack("<I", len(data)) + data)
+            while view:
+                view = view[os.write(self._to_child, view) :]
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def _arrived(self) -> bytes | None:
+        while True:
+            if len(self._data) >= HEAD.size:
+                kind, size = HEAD.unpack_from(self._data)
+                if len(self._data) >= HEAD.size + size:
+                    content = bytes(self._data[HEAD.size : HEAD.size + size])
+                    del self._data[: HEAD.size + size]
+                    return self._content(kind, content)
+            if not select.select([self._from_child], [], [], SLICE)[0]:
+                return None
+            more = os.read(self._from_child, 1 << 16)
+            if not more:
+                raise self._gone()
+            self._data += more
+
+    def _content(self, kind: int, content: bytes) -> bytes:
+        if kind == LOADED:
+            self._schema = content.decode(errors="replace")
+        elif kind == MISSING:
+            raise ConfigError(f"library {self.endpoint}: {content.decode(errors='replace')}")
+        elif kind == ERROR:
+            raise RemoteProtocolError(f"{self._peer} fails: {content.decode(errors='replace')}")
+        else:
+            assert kind == ANSWER
+        return content
+
+    def _gone(self) -> PeerError:
+        try:
+            code = self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            code = 0
+        how = f"signal {-code}, {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return PeerError(f"{self._peer} ended its process ({how}); see what it printed")

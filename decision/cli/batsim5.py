@@ -1,0 +1,293 @@
+"""``decision batsim5``: the embedded engine with the options of Batsim 5."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from decision import __version__
+from decision.model.errors import ConfigError
+
+from .command import Command, read_config
+from .terminal import note, say
+
+_VERSION = "v5.0.0-rc2"
+_MARK = "\0"  # between the two words of an option; no argument contains it
+
+# Options with two words, and what those are
+PAIRS = {
+    "--edc-socket-str": ("-s", "ENDPOINT INIT"),
+    "--edc-socket-file": ("-S", "ENDPOINT FILE"),
+    "--edc-library-str": ("-l", "LIBRARY INIT"),
+    "--edc-library-file": ("-L", "LIBRARY FILE"),
+    "--add-role": ("-r", "HOST ROLE"),
+}
+# Options of Batsim that only Batsim supports, and what they ask for
+_REFUSED = {
+    "--energy": "the energy of links, which Batsim 5 has not either",
+    "-E": "the energy of links, which Batsim 5 has not either; give --energy-host",
+    "--energy-link": "the energy of links, which Batsim 5 has not either",
+    "--sg-cfg": "SimGrid's configuration",
+    "--sg-log": "SimGrid's logs",
+    "--simgrid-version": "SimGrid",
+    "--simgrid-git-commit": "SimGrid",
+}
+_OF_4 = {
+    "--socket-endpoint": "-s ENDPOINT INIT",
+    "--events": "--external-events",
+    "--enable-dynamic-jobs": "what the decision component's hello asks for",
+    "--add-role-to-hosts": "-r HOST ROLE",
+    "--disable-machine-state-tracing": "--trace-machine-state, without which there is no trace",
+}
+
+
+class PairCommand(Command):
+    """A command whose options may have two words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, the two words of an option as one."""
+        return super().parse_args(ctx, list(_joined(args)))
+
+
+def _joined(args: Sequence[str]) -> Iterator[str]:
+    shorts = {short: name for name, (short, _) in PAIRS.items()}
+    words = iter(args)
+    for word in words:
+        name = shorts.get(word, word)
+        if name in PAIRS:
+            first, second = next(words, None), next(words, None)
+            if first is None or second is None or second.startswith("--") or second in shorts:
+                raise ConfigError(f"{word}: needs two words, {PAIRS[name][1]}; an empty text is ''")
+            yield f"{name}={first}{_MARK}{second}"
+        else:
+            yield word
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        say(f"{_VERSION} (the replacement by decision {__version__})")
+        raise typer.Exit()
+
+
+def _print_commit(value: bool) -> None:
+    if value:
+        say(f"none (the replacement by decision {__version__})")
+        raise typer.Exit()
+
+
+def _read_pairs(context: Any, parameter: Any, path: Path | None) -> Path | None:
+    """Take options from a file, in which the two words of an option are a list."""
+    read_config(context, parameter, path)
+    for name in PAIRS:
+        key = name.removeprefix("--").replace("-", "_")
+        words = (context.default_map or {}).get(key)
+        if isinstance(words, list):
+            if len(words) % 2:
+                raise ConfigError(f"{path}, {name[2:]}: two words are needed, {PAIRS[name][1]}")
+            pairs = zip(words[::2], words[1::2], strict=True)
+            context.default_map[key] = [f"{one}{_MARK}{other}" for one, other in pairs]
+    return path
+
+
+def _pair(name: str, help_: str) -> Any:
+    short, words = PAIRS[name]
+    return typer.Option(short, name, help=help_, metavar=words)
+
+
+Workloads = Annotated[
+    list[Path] | None, typer.Option("-w", "--workload", help="Batsim 5 workload; may be repeated.", metavar="FILE")
+]
+PlatformFile = Annotated[
+    Path | None, typer.Option("-p", "--platform", help="SimGrid platform, or a shipped one's name.", metavar="FILE")
+]
+Events = Annotated[
+    list[Path] | None,
+    typer.Option("--ee", "--external-events", help="External events; may be repeated.", metavar="FILE"),
+]
+Export = Annotated[str, typer.Option("-e", "--export", help="Prefix of the output files.", metavar="PREFIX")]
+States = Annotated[bool, typer.Option("--trace-machine-state", help="Write machine_states.csv.")]
+Pstates = Annotated[bool, typer.Option("--trace-pstate-changes", help="Write pstate_changes.csv.")]
+Probes = Annotated[str, typer.Option("--trace-probe-data", help="Taken, and without effect.", metavar="WHEN")]
+SocketText = Annotated[list[str] | None, _pair("--edc-socket-str", "Decide by a process; INIT is a text for it.")]
+SocketFile = Annotated[list[str] | None, _pair("--edc-socket-file", "The same, with the text of a file.")]
+LibraryText = Annotated[list[str] | None, _pair("--edc-library-str", "Decide by a library; INIT is a text for it.")]
+LibraryFile = Annotated[list[str] | None, _pair("--edc-library-file", "The same, with the text of a file.")]
+Method = Annotated[
+    str, typer.Option("--edc-library-load-method", help="dlopen or dlmopen; a library has a process of its own here.")
+]
+Schema = Annotated[
+    Path | None,
+    typer.Option("--schema", help="Schema (.fbs) of the messages of a process that answers in binary.", metavar="FILE"),
+]
+Master = Annotated[str, typer.Option("-m", "--master-host", help="Host that runs no jobs.", metavar="NAME")]
+Roles = Annotated[list[str] | None, _pair("--add-role", "Role of a host: master, storage or compute_node.")]
+MMax = Annotated[int, typer.Option("--mmax", help="Largest number of hosts to use; 0 means no limit.", min=0)]
+MMaxWorkload = Annotated[
+    bool, typer.Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")
+]
+Energy = Annotated[bool, typer.Option("--energy-host", help="Simulate the energy of hosts.")]
+Level = Annotated[str, typer.Option("-v", "--verbosity", help="quiet, info or debug; quiet prints nothing at the end.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Same as --verbosity quiet.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "-c", "--config", help="Options from a TOML file.", metavar="FILE", callback=_read_pairs, is_eager=True
+    ),
+]
+GenConfig = Annotated[
+    Path | None, typer.Option("--gen-config", help="Write the options into a TOML file.", metavar="FILE")
+]
+Context = Annotated[bool, typer.Option("--dump-execution-context", help="Print the execution context and exit.")]
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds to wait for a reply; 0 means no limit.", min=0.0)]
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", "--batsim-version", help="Print the version and exit.", callback=_print_version, is_eager=True
+    ),
+]
+Commit = Annotated[
+    bool, typer.Option("--batsim-git-commit", help="Print the commit and exit.", callback=_print_commit, is_eager=True)
+]
+
+
+def batsim5_command(
+    ctx: typer.Context,
+    platform: PlatformFile = None,
+    workload: Workloads = None,
+    external_events: Events = None,
+    export: Export = "out/",
+    trace_machine_state: States = False,
+    trace_pstate_changes: Pstates = False,
+    trace_probe_data: Probes = "auto",
+    edc_socket_str: SocketText = None,
+    edc_socket_file: SocketFile = None,
+    edc_library_str: LibraryText = None,
+    edc_library_file: LibraryFile = None,
+    edc_library_load_method: Method = "dlopen",
+    schema: Schema = None,
+    master_host: Master = "master_host",
+    add_role: Roles = None,
+    mmax: MMax = 0,
+    mmax_workload: MMaxWorkload = False,
+    energy_host: Energy = False,
+    verbosity: Level = "info",
+    quiet: Quiet = False,
+    config: Config = None,
+    gen_config: GenConfig = None,
+    dump_execution_context: Context = False,
+    timeout: Timeout = 0.0,
+    version: Version = False,
+    commit: Commit = False,
+) -> None:
+    """Replace Batsim 5: simulate for a decision component, a process or a library.
+
+    Takes the options of Batsim 5.0.0-rc2 and writes its output files. Options for
+    what only Batsim supports are refused by name. decision-batsim5 is an alias
+    for programs that start a Batsim.
+
+    Examples, the first with decision serve --policy easy in another terminal:
+
+      decision batsim5 -p platform.xml -w workload.json -s tcp://localhost:28000 ''
+
+      decision batsim5 -p platform.xml -w workload.json -l ./libfcfs.so '{}'
+    """
+    from decision.runs.standin5 import Batsim5Inputs, Peer, execution_context, run_standin5
+
+    _check_extra(ctx.args)
+    if gen_config is not None:
+        _write_config(ctx, gen_config)
+    if trace_probe_data not in ("always", "never", "auto") or edc_library_load_method not in ("dlopen", "dlmopen"):
+        raise ConfigError("--trace-probe-data is always, never or auto; --edc-library-load-method dlopen or dlmopen")
+    given = [
+        Peer(place, read_init(text) if from_file else text, is_library)
+        for pairs, is_library, from_file in (
+            (edc_socket_str, False, False),
+            (edc_socket_file, False, True),
+            (edc_library_str, True, False),
+            (edc_library_file, True, True),
+        )
+        for place, text in map(_split, pairs or ())
+    ]
+    if len(given) != 1:
+        found = "several decision components, and Batsim 5 takes one" if given else "no decision component"
+        raise ConfigError(f"{found}; give one of -s ENDPOINT INIT, -S, -l LIBRARY INIT, -L")
+    if dump_execution_context:
+        say(execution_context(given[0], export))
+        return
+    if platform is None:
+        raise ConfigError("no platform; give -p FILE")
+    inputs = Batsim5Inputs(
+        platform=platform,
+        workloads=tuple(workload or ()),
+        events=tuple(external_events or ()),
+        master=master_host,
+        roles=dict(map(_split, add_role or ())),
+        mmax=mmax,
+        mmax_workload=mmax_workload,
+        energy=energy_host,
+        machine_states=trace_machine_state,
+        pstate_changes=trace_pstate_changes,
+    )
+    run_standin5(inputs, given[0], export, schema=schema, timeout=timeout)
+    if not quiet and verbosity != "quiet":
+        note(f"the simulation has ended; see {export}*")
+
+
+def _split(pair: str) -> tuple[str, str]:
+    first, _, second = pair.partition(_MARK)
+    return first, second
+
+
+def read_init(path: str) -> str:
+    """The text of a file for the decision component. Raises ConfigError."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); give a file with the text") from None
+
+
+def _check_extra(arguments: Sequence[str]) -> None:
+    """Refuse what is no option of ours. Raises ConfigError."""
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name in _REFUSED:
+            raise ConfigError(f"{name}: {_REFUSED[name]}: not supported by this engine")
+        if name in _OF_4:
+            raise ConfigError(f"{name}: an option of Batsim 4; Batsim 5 has {_OF_4[name]}")
+        raise ConfigError(f"{argument}: no such option; decision batsim5 --help lists them")
+
+
+def _write_config(ctx: typer.Context, path: Path) -> None:
+    """Write what was given as TOML, under the long names. Raises ConfigError."""
+    lines = []
+    for option in ctx.command.params:
+        source = ctx.get_parameter_source(option.name or "")
+        if (
+            option.name in ("config", "gen_config")
+            or source is None
+            or source.name not in ("COMMANDLINE", "DEFAULT_MAP")
+        ):
+            continue
+        value = ctx.params[option.name or ""]
+        words = [word for each in value for word in str(each).split(_MARK)] if isinstance(value, list) else [value]
+        texts = [_toml(word) for word in words]
+        said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        lines.append(f"{max(option.opts, key=len).removeprefix('--')}={said}\n")
+    text = "".join(lines)
+    tomllib.loads(text)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    import json
+
+    return json.dumps(str(value), ensure_ascii=False)

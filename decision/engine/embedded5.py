@@ -1,0 +1,262 @@
+"""The compiled engine in the place of a Batsim 5: its own calls, probes, forced stop, and what it writes of hosts.
+
+All that differs from Batsim 4 is here, in `calls`, `words5` and `busy_hosts`; time is the same.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from decision.model.errors import ConfigError, DeadlockError
+from decision.model.hosts import parse_hosts
+from decision.model.platform import Platform
+from decision.model.record import RunRecord
+from decision.model.workload import MachineEvent, Workload
+from decision.policies import plan_arrays as p
+from decision.protocol import Message
+from decision.protocol import messages as m
+from decision.protocol.messages import BatsimEvent, DecisionEvent
+from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
+
+from . import words5
+from .busy_hosts import with_busy_hosts
+from .calls import Alarm, Calls
+from .commands_in import SetPstate, Start
+from .embedded import EmbeddedEngine
+from .kernels import arrays as a
+from .options import EngineOptions
+
+_STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation
+_IDLE_QUESTIONS = 1000  # calls in a row that nobody reacts to, after all jobs: then they go on for ever
+
+
+class Batsim5Engine(EmbeddedEngine):
+    """Simulates one run, in Batsim 5's messages. Further arguments are those of `EmbeddedEngine`.
+
+    Args:
+        lists: the names and files of the external events.
+        facts: what it says about itself.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        workloads: Sequence[Workload],
+        events: Sequence[MachineEvent],
+        options: EngineOptions,
+        *,
+        lists: Mapping[str, str],
+        facts: m.BatsimFacts,
+    ) -> None:
+        super().__init__(platform, workloads, events, options)
+        self._lists, self._facts = lists, facts
+        self._nb_static = len(self.names)  # jobs of the workloads
+        self._calls = Calls(self._joules, self._refuse_command)
+        self._asked_at = 0.0  # seconds, of the last question
+        self._stopped = False
+        self._unheeded = 0  # questions in a row with nothing but calls, and no reaction
+        self._starts: list[int] = []  # jobs, in the order in which they were started
+        self._at_once: set[int] = set()  # requests to switch that take no time
+        self._nb_requests = 0  # to switch, so far
+
+    # --- The conversation ---------------------------------------------------------------------------------------
+
+    def greet(self, features: m.Features) -> None:
+        """Take what the decision process wants, before the first question."""
+        self.options = replace(
+            self.options,
+            dynamic_jobs=features.dynamic_registration,
+            acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
+            profile_reuse=features.profile_reuse,
+            forward_profiles=features.forward_profiles_on_job_submission,
+            forward_profiles_of_killed=features.forward_profiles_on_jobs_killed,
+            forward_all_profiles=features.forward_profiles_on_simulation_begins,
+        )
+        self._reader.set_options(self.options)
+        number = self.world.sim.number
+        number[a.ACKNOWLEDGE] = features.acknowledge_dynamic_jobs
+        number[a.REGISTRATION_OPEN] = features.dynamic_registration
+
+    def ask(self) -> Message | None:
+        """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is told are none."""
+        if self._stopped:
+            self._over = True
+            return None
+        while (question := super().ask()) is not None:
+            before, self._asked_at = self._asked_at, question.now
+            if self._stopped:
+                return Message(question.now, (m.SimulationEnds(question.now),))
+            if question.events:
+                self._check_endless(question)
+                return Message(question.now, words5.stamped(question.events, before))
+            super().answer(Message(question.now, ()))
+        return None
+
+    def answer(self, message: Message) -> None:
+        """Take the reply, as `EmbeddedEngine.answer`."""
+        if message.events:
+            self._unheeded = 0
+        super().answer(message)
+
+    def _check_endless(self, question: Message) -> None:
+        """Refuse to go on for ever."""
+        number = self.world.sim.number
+        done = number[a.N_FINISHED] == number[a.N_SUBMITTED] and not number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS]
+        calls = all(isinstance(event, m.RequestedCall | m.ProbeDataEmitted) for event in question.events)
+        self._unheeded = self._unheeded + 1 if calls and done and self._calls.endless else 0
+        if self._unheeded > _IDLE_QUESTIONS:
+            what = "all jobs are over, and a periodic call or probe goes on for ever"
+            raise DeadlockError(f"t={self.now:.12g} s: {what}, as it would in Batsim 5; let it be stopped")
+
+    def record(self) -> RunRecord:
+        """Everything that Batsim would write about the run, once it is over."""
+        record = super().record()
+        if not self.options.energy:  # of jobs that were registered Batsim 5 writes 0 then, and -1 of others
+            registered = self.world.sim.truth_of[self.finished()] >= self._nb_static
+            record.jobs.energy = np.where(registered, 0.0, -1.0)
+        return with_busy_hosts(record, self, self._starts, self._at_once)
+
+    # --- From the log to a question -----------------------------------------------------------------------------
+
+    def _tell(self, events: list[BatsimEvent], kind: int, time: float, arg: int, value: float) -> None:
+        if kind != a.LOG_CALLED:
+            super()._tell(events, kind, time, arg, value)
+        elif arg == _STOP:
+            self._stopped = True
+        else:
+            events.extend(self._calls.due(arg, time))
+
+    def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:
+        workloads, everything = self._reader.workloads.values(), self.options.forward_all_profiles
+        return words5.simulation_begins(self.platform, workloads, self._lists, self._facts, everything)
+
+    def _submitted(self, time: float, number: int, _value: float) -> BatsimEvent:
+        job = self.job(number)
+        self._reader.submit(job.id, number)
+        return words5.job_submitted(time, job, self._reader.workloads[job.workload], self.options)
+
+    def _killed(self, time: float, request: int, _value: float) -> BatsimEvent:
+        sim = self.world.sim
+        numbers = [int(job) for job in sim.kill_job[sim.kill_begin[request] : sim.kill_end[request]]]
+        killed = sorted((self.job(n).id, n) for n in numbers if sim.kill_state[n] == a.KILL_DONE)
+        progress = {job_id: self._progress(number) for job_id, number in killed}
+        data = m.JobKilledData(tuple(self.job(number).id for number in numbers), progress)
+        if self.options.forward_profiles_of_killed:
+            jobs = [self.job(number) for _, number in killed]
+            workloads = [self._reader.workloads[job.workload] for job in jobs]
+            names = {words5.full(j.profile, w): (j.profile, w) for j, w in zip(jobs, workloads, strict=True)}
+            profiles = {name: words5.profile(*names[name]) for name in sorted(names)}
+            data = m.JobKilledData(data.job_ids, progress, profiles)
+        return m.JobKilled(time, data)
+
+    def _progress(self, number: int) -> m.TaskProgress:
+        sim, workload = self.world.sim, self._reader.workloads[self.job(number).workload]
+        return words5.task_progress(self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload)
+
+    def _changed(self, time: float, request: int, _value: float) -> BatsimEvent:
+        pstate, at_once = str(int(self.world.sim.switch_pstate[request])), request in self._at_once
+        data = m.ResourceStateChangedData(self.switched_hosts(request), pstate, at_once)
+        return m.ResourceStateChanged(time, data)
+
+    def _happened(self, time: float, event: int, _value: float) -> BatsimEvent:
+        return words5.external_event(time, self.events[event])
+
+    def _joules(self, hosts: str, time: float) -> list[float]:
+        """What hosts have used by a time in seconds."""
+        sim, ids = self.world.sim, np.array(parse_hosts(hosts, len(self.platform.hosts)))
+        watts = np.where(sim.first_watts[ids] >= 0, sim.first_watts[ids], sim.host_watts[ids])
+        joules: list[float] = (sim.host_joules[ids] + watts * (time - sim.host_joules_at[ids])).tolist()
+        return joules
+
+    # --- From a reply to a plan ---------------------------------------------------------------------------------
+
+    def _load(self, reply: Message) -> None:
+        stops = [at for at, event in enumerate(reply.events) if isinstance(event, m.ForceStop)]
+        if stops:  # what follows it is dropped
+            reply = Message(reply.now, reply.events[: stops[0] + 1])
+        super()._load(reply)
+
+    def _nb_own(self, reply: Message) -> int:
+        return self._calls.nb_strokes(reply.now - self._asked_at, reply.events)
+
+    def _add_own_before(self, reply: Message, times: list[float]) -> None:
+        alarms, _ = self._calls.strokes(self._asked_at, reply.now, nexts=False)
+        for alarm in alarms:
+            self._alarm(alarm)
+            times.append(self._asked_at)
+
+    def _add_own_after(self, reply: Message, times: list[float]) -> None:
+        alarms, void = self._calls.strokes(self._asked_at, reply.now, nexts=True)
+        for number in void:
+            self._silence(number)
+        for alarm in alarms:
+            self._alarm(alarm)
+            times.append(times[-1] if times else self._asked_at)
+
+    def _alarm(self, alarm: Alarm) -> None:
+        self.plan.time[self._act(p.CALL_AT, value=alarm.number)] = alarm.time
+
+    def _silence(self, number: int) -> None:
+        """Let an alarm be none, unless it rings already."""
+        sim, end = self.world.sim, int(self.world.sim.number[a.N_ACTIVITIES])
+        for at in np.flatnonzero(sim.code[:end] == a.CALL_IS_DUE + 16 * number).tolist():  # as `a.pack` has it
+            for column in (sim.left, sim.pace, sim.code):
+                column[at : end - 1] = column[at + 1 : end].copy()
+            sim.number[a.N_ACTIVITIES] -= 1
+            sim.number[a.N_CALLS] -= 1
+
+    def _take(self, command: DecisionEvent) -> None:
+        match command:
+            case m.CallMeLater(data=data) if isinstance(data.periodic, m.Periodic):
+                self._calls.repeat(str(data.call_id), data.periodic, command.timestamp)
+            case m.CallMeLater(data=data):
+                self._alarm(self._calls.once(str(data.call_id), data.timestamp))
+            case m.StopCall(data=data):
+                self._calls.stop(data.call_id)
+            case m.CreateProbe(data=data):
+                self._check_probe(data)
+                self._calls.repeat(data.probe_id, data.periodic, command.timestamp, data)
+            case m.StopProbe(data=data):
+                self._calls.stop(data.probe_id, probe=True)
+            case m.ForceStop():
+                self._alarm(Alarm(_STOP, command.timestamp))
+            case m.ExecuteJob(data=data) if data.overrides:
+                raise self._refuse_command(f"{data.job_id}: other hosts for parts of its profile are not supported")
+            case _:
+                self._take_old(command)
+
+    def _take_old(self, command: DecisionEvent) -> None:
+        """A command that Batsim 4 has, too."""
+        read = self._reader.read(command)
+        if isinstance(read, Start):
+            self._starts.append(read.job)
+        if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
+            self._check_switch(read, command.data.at_once is True)
+        self._add(read)
+
+    def _check_probe(self, probe: m.CreateProbeData) -> None:
+        if not self.options.energy:
+            raise self._refuse_command(f"probe {probe.probe_id!r} needs the energy of hosts (--energy-host)")
+        try:
+            parse_hosts(probe.hosts, len(self.platform.hosts))
+        except ConfigError as error:
+            raise self._refuse_command(f"probe {probe.probe_id!r}: {error}") from None
+
+    def _check_switch(self, switch: SetPstate, at_once: bool) -> None:
+        """Refuse what Batsim 5 stops at, and a switch to sleep that takes no time, which ours has not."""
+        facts, state, pstate = self.facts, self.state, switch.pstate
+        known = 0 <= pstate < facts.pstate_kind.shape[1]
+        for host in switch.hosts:
+            kind = facts.pstate_kind[host, pstate] if known else -1
+            computes = facts.pstate_kind[host, state.pstate[host]] == PSTATE_COMPUTING
+            if at_once and not (computes and kind == PSTATE_COMPUTING) and known:
+                reason = "a change to or from sleep without a switch is not supported; turn the host on or off"
+                raise self._refuse_command(f"host {host} cannot go to pstate {pstate} at once: {reason}")
+            if not at_once and computes and kind == PSTATE_COMPUTING:
+                raise self._refuse_command(f"host {host} cannot be turned on: it is in a computing pstate")
+            if not at_once and not computes and kind == PSTATE_SLEEP:
+                raise self._refuse_command(f"host {host} cannot be turned off: it does not compute")
+        if at_once:
+            self._at_once.add(self._nb_requests)
+        self._nb_requests += 1

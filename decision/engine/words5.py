@@ -1,0 +1,107 @@
+"""What Batsim 5 says otherwise than Batsim 4: of the simulation that begins, jobs, their progress, and events."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from decision import __version__
+from decision.model.platform import Host, Platform
+from decision.model.workload import Composed, Job, MachineEvent, Workload
+from decision.protocol import messages as m
+
+from . import batsim_words as words
+from .options import EngineOptions
+from .profiles import LeafTask
+
+
+def simulation_begins(
+    platform: Platform,
+    workloads: Iterable[Workload],
+    lists: Mapping[str, str],
+    facts: m.BatsimFacts,
+    all_profiles: bool,
+) -> m.SimulationBegins:
+    """Batsim's first event; `lists` are the names and files of external events."""
+    workloads = sorted(workloads, key=lambda workload: workload.name)
+    data = m.SimulationBeginsData(
+        nb_resources=len(platform.hosts) + len(platform.storage),
+        nb_compute_resources=len(platform.hosts),
+        nb_storage_resources=len(platform.storage),
+        allow_compute_sharing=False,
+        allow_storage_sharing=True,
+        config=m.Config(),
+        compute_resources=tuple(_resource(host) for host in platform.hosts),
+        storage_resources=tuple(_resource(host) for host in platform.storage),
+        workloads={workload.name: workload.path for workload in workloads},
+        profiles={workload.name: _profiles(workload) if all_profiles else {} for workload in workloads},
+        external_events=dict(lists),
+        batsim=facts,
+    )
+    return m.SimulationBegins(0.0, data)
+
+
+def own_facts(arguments: Sequence[str] = (), context: str = "{}") -> m.BatsimFacts:
+    """What our engine says about itself as a Batsim 5."""
+    return m.BatsimFacts(f"v5.0.0-rc2 (decision {__version__})", "", tuple(arguments), context)
+
+
+def _resource(host: Host) -> m.Resource:
+    speeds = tuple(pstate.speed for pstate in host.pstates)
+    properties, zone = (dict(sorted(some.items())) for some in (host.properties, host.zone_properties))
+    if not properties.get("role"):
+        properties.pop("role", None)
+    return m.Resource(host.id, host.name, "idle", properties, zone, host.initial_pstate, host.cores, speeds)
+
+
+def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
+    return {name: profile(name, workload) for name in workload.profiles}
+
+
+def profile(name: str, workload: Workload) -> dict[str, Any]:
+    """A profile's object, in which its parts have their full names."""
+    said = words.profile_object(name, workload)
+    if "seq" in said:
+        said = {**said, "seq": [full(part, workload) for part in said["seq"]], "repeat": said.get("repeat", 1)}
+    return said
+
+
+def full(name: str, workload: Workload) -> str:
+    """A profile's id."""
+    return name if "!" in name else f"{workload.name}!{name}"
+
+
+def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
+    """A job arrives, or is acknowledged."""
+    said = {**words.job_fields(job), "profile": full(job.profile, workload), "subtime": job.submit_time}
+    forwarded: Any = profile(job.profile, workload) if options.forward_profiles else UNSET
+    return m.JobSubmitted(time, m.JobSubmittedData(job.id, m.JobDescription(**said), forwarded))
+
+
+def task_progress(leaf: LeafTask, share: float, workload: Workload) -> m.TaskProgress:
+    """How far a leaf task is, within the composed profiles around it."""
+    progress = m.TaskProgress(full(leaf.profile, workload), share)
+    for name, index in reversed(leaf.path):
+        around = workload.profiles[name]
+        parts = len(around.sequence) if isinstance(around, Composed) else 1
+        at, repetition = index % parts, index // parts
+        progress = m.TaskProgress(full(name, workload), UNSET, at, progress, repetition)
+    return progress
+
+
+def external_event(time: float, event: MachineEvent) -> m.ExternalEvent:
+    """An external event happened, which means nothing to Batsim."""
+    said = msgspec.json.decode(event.source)
+    return m.ExternalEvent(time, m.ExternalEventData(said["id"], said["data"]))
+
+
+def stamped(events: Iterable[m.BatsimEvent], before: float) -> tuple[m.BatsimEvent, ...]:
+    """The events with Batsim 5's times: switches and external events have the time of the event before them."""
+    told: list[m.BatsimEvent] = []
+    for event in events:
+        if isinstance(event, m.ExternalEvent | m.ResourceStateChanged):
+            event = msgspec.structs.replace(event, timestamp=before)
+        before = event.timestamp
+        told.append(event)
+    return tuple(told)

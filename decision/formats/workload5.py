@@ -1,0 +1,225 @@
+"""Batsim 5's workloads, converted from and to Batsim 4's, object by object.
+
+They differ in the names of profiles, in walltimes (absent where a job has none), and in what Batsim does not know,
+which is in the field `extra_data` of jobs and profiles: a text, an object or a list. An object's fields are those that
+Batsim 4 has in the job itself; a conversion there and back gives the same file.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from decision.model.errors import InputError
+from decision.model.workload import Worth
+
+from .json_text import DECODE_ERRORS, as_rapidjson, with_short_numbers
+
+_NEW = re.compile(rb'"type"\s*:\s*"[A-Za-z]+Profile"')
+_OLD = re.compile(rb'"type"\s*:\s*"[a-z_]+"')
+EXTRA = "extra_data"
+_STRATEGY = "generation_strategy"
+_EACH, _SPREAD = "DefinedAmountsUsedForEachValue", "DefinedAmountsSpreadUniformly"
+
+# Profiles of Batsim 4 and 5, and the fields of each that both know
+_PROFILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("delay", "DelayProfile", ("delay",)),
+    ("parallel", "ParallelTaskProfile", ("cpu", "com")),
+    ("parallel_homogeneous", "ParallelTaskHomogeneousProfile", ("cpu", "com")),
+    ("parallel_homogeneous_total", "ParallelTaskHomogeneousProfile", ("cpu", "com", _STRATEGY)),
+    ("composed", "SequentialCompositionProfile", ("seq", "repeat")),
+    (
+        "parallel_homogeneous_pfs",
+        "ParallelTaskOnStorageHomogeneousProfile",
+        ("bytes_to_read", "bytes_to_write", "storage", "host", _STRATEGY),
+    ),
+    ("data_staging", "ParallelTaskDataStagingBetweenStoragesProfile", ("nb_bytes", "from", "to")),
+    ("smpi", "TraceReplayProfile", ("filename", "trace_type")),
+    ("usage_trace", "TraceReplayProfile", ("filename", "trace_type")),
+)
+_OLD_FIELDS = {old: (new, {"type", "ret", *fields}) for old, new, fields in _PROFILES}
+_NEW_NAMES = {new: old for old, new, _ in reversed(_PROFILES)}
+_NOT_IMPLEMENTED = ("ForkJoinCompositionProfile", "ParallelTaskMergeCompositionProfile")
+_TRACES = {"smpi": "SMPI", "usage_trace": "FractionalComputation"}
+_JOB = ("id", "subtime", "res", "profile", "walltime")
+_TOLD = ("user", "estimate", *Worth.__struct_fields__)  # what a policy is told of a job
+
+
+def is_of_5(data: bytes) -> bool:
+    """Whether a workload is one of Batsim 5: a profile has one of its types."""
+    return _NEW.search(data) is not None
+
+
+def is_of_4(data: bytes) -> bool:
+    """Whether a workload is one of Batsim 4 without doubt: it has profiles, and none is one of Batsim 5."""
+    return not is_of_5(data) and _OLD.search(data) is not None
+
+
+def as_batsim4(data: bytes, path: str) -> bytes:
+    """A workload in Batsim 4's form; one that has it already is returned as it is.
+
+    Raises:
+        InputError: if it cannot be said there; one line with file, job or profile, and field.
+    """
+    if not is_of_5(data):
+        return data
+    try:
+        file = msgspec.json.decode(data)
+    except DECODE_ERRORS:
+        return data  # whose reader says why
+    return msgspec.json.encode(workload_for_4(file, path)) if isinstance(file, dict) else data
+
+
+def workload_for_4(file: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The object of a workload of Batsim 5 in Batsim 4's form. Raises InputError."""
+    return _converted(file, path, _job_for_4, _profile_for_4)
+
+
+def workload_for_5(file: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The object of a workload of Batsim 4 in Batsim 5's form. Raises InputError."""
+    return _converted(file, path, _job_for_5, _profile_for_5)
+
+
+def _converted(file: Mapping[str, Any], path: str, job: Any, profile: Any) -> dict[str, Any]:
+    jobs, profiles = file.get("jobs"), file.get("profiles")
+    whole = dict(file)
+    if isinstance(jobs, list):
+        whole["jobs"] = [job(each, path) if isinstance(each, dict) else each for each in jobs]
+    if isinstance(profiles, dict):
+        whole["profiles"] = {
+            name: profile(name, each, path) if isinstance(each, dict) else each for name, each in profiles.items()
+        }
+    return whole
+
+
+# --- Jobs ----------------------------------------------------------------------------------------------------
+
+
+def _job_for_4(job: dict[str, Any], path: str) -> dict[str, Any]:
+    walltime = job.get("walltime", 1)
+    if walltime is None or (isinstance(walltime, int | float) and walltime <= 0):
+        reason = f"must be above 0, or absent for none; found {walltime}"
+        raise InputError(f"{path}: job {job.get('id')!r}, field 'walltime': {reason}")
+    extra = job.get(EXTRA)
+    if not isinstance(extra, dict) or not extra or not extra.keys().isdisjoint(job):
+        told = _told_of(extra)
+        return {**job, **{name: told[name] for name in _TOLD if name in told and name not in job}}
+    return {**{name: value for name, value in job.items() if name != EXTRA}, **extra}
+
+
+def _told_of(extra: Any) -> dict[str, Any]:
+    """The fields of a text that is a JSON object, or of the object itself."""
+    if isinstance(extra, str):
+        try:
+            extra = msgspec.json.decode(extra)
+        except DECODE_ERRORS:
+            return {}
+    return extra if isinstance(extra, dict) else {}
+
+
+def _job_for_5(job: dict[str, Any], path: str) -> dict[str, Any]:
+    said = {name: value for name, value in job.items() if name in _JOB}
+    rest = {name: value for name, value in job.items() if name not in _JOB}
+    if said.get("walltime") == -1:
+        rest["walltime"] = said.pop("walltime")
+    if EXTRA in rest:
+        told = _told_of(rest[EXTRA])
+        if all(name == EXTRA or (name in _TOLD and told.get(name) == value) for name, value in rest.items()):
+            return {**said, EXTRA: rest[EXTRA]}
+    return {**said, EXTRA: rest} if rest else said
+
+
+# --- Profiles ------------------------------------------------------------------------------------------------
+
+
+def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, Any]:
+    new, said = profile.get("type"), dict(profile)
+    if new not in _NEW_NAMES:
+        lacks = "Batsim 5 does not simulate it" if new in _NOT_IMPLEMENTED else "unknown to Batsim 5"
+        raise InputError(f"{path}: profile {name!r}, field 'type': {lacks}; found {new!r}")
+    old = _NEW_NAMES[new]
+    if old == "parallel_homogeneous":
+        old = _homogeneous(name, said, path)
+    elif old == "smpi":
+        old = next((kind for kind, trace in _TRACES.items() if trace == said.get("trace_type")), "")
+        if not old:
+            reason = f"must be {' or '.join(_TRACES.values())}; found {said.get('trace_type')!r}"
+            raise InputError(f"{path}: profile {name!r}, field 'trace_type': {reason}")
+        del said["trace_type"]
+        said["trace"] = said.pop("filename", None)
+    elif old == "parallel":
+        _complete(said)
+    said["type"] = old
+    extra = said.get(EXTRA)
+    if isinstance(extra, dict) and extra and extra.keys().isdisjoint(said):
+        del said[EXTRA]
+        said |= extra
+    return said
+
+
+def _homogeneous(name: str, said: dict[str, Any], path: str) -> str:
+    strategy = said.pop(_STRATEGY, _EACH)
+    if strategy not in (_EACH, _SPREAD):
+        reason = f"must be {_EACH} or {_SPREAD}; found {strategy!r}"
+        raise InputError(f"{path}: profile {name!r}, field {_STRATEGY!r}: {reason}")
+    return "parallel_homogeneous" if strategy == _EACH else "parallel_homogeneous_total"
+
+
+def _complete(said: dict[str, Any]) -> None:
+    """A parallel task has both amounts in Batsim 4."""
+    cpu, com = said.get("cpu"), said.get("com")
+    if isinstance(cpu, list) and com is None:
+        said["com"] = [0.0] * len(cpu) ** 2
+    elif isinstance(com, list) and cpu is None:
+        said["cpu"] = [0.0] * round(len(com) ** 0.5)
+
+
+def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, Any]:
+    old = profile.get("type")
+    if old not in _OLD_FIELDS:
+        raise InputError(f"{path}: profile {name!r}, field 'type': Batsim 5 cannot say it; found {old!r}")
+    new, known = _OLD_FIELDS[old]
+    said: dict[str, Any] = {"type": new}
+    if old == "parallel_homogeneous_total":
+        said[_STRATEGY] = _SPREAD
+    if old in _TRACES:
+        said["trace_type"] = _TRACES[old]
+        profile = {("filename" if key == "trace" else key): value for key, value in profile.items()}
+    said |= {key: value for key, value in profile.items() if key in known and key != "type"}
+    rest = {key: value for key, value in profile.items() if key not in known}
+    if rest.keys() == {EXTRA}:
+        return {**said, **rest}
+    return {**said, EXTRA: rest} if rest else said
+
+
+# --- Files ---------------------------------------------------------------------------------------------------
+
+
+def converted_lines(data: bytes, to: str, path: str) -> Iterator[bytes]:
+    """A workload's file in the form of Batsim 4 or 5 (`to`), one job and one profile per line.
+
+    Raises:
+        InputError: if it is no JSON object, or cannot be said there.
+    """
+    try:
+        file = msgspec.json.decode(as_rapidjson(data))
+    except DECODE_ERRORS as error:
+        raise InputError(f"{path}: not a JSON workload: {error}") from None
+    if not isinstance(file, dict):
+        raise InputError(f"{path}: not a JSON workload: it is no object")
+    if is_of_5(data) != (to == "5"):
+        file = workload_for_5(file, path) if to == "5" else workload_for_4(file, path)
+    yield from file_lines(file)
+
+
+def file_lines(file: Mapping[str, Any]) -> Iterator[bytes]:
+    """The text of a workload's object, one job and one profile per line."""
+    encode = msgspec.json.encode
+    head = {name: value for name, value in file.items() if name not in ("jobs", "profiles")}
+    yield (encode(head)[:-1] + b"," if head else b"{") + b'\n"jobs":[\n'
+    yield with_short_numbers(b",\n".join(encode(job) for job in file.get("jobs", [])))
+    yield b'\n],\n"profiles":{\n'
+    profiles = file.get("profiles", {}).items()
+    yield with_short_numbers(b",\n".join(encode(name) + b":" + encode(each) for name, each in profiles))
+    yield b"\n}}\n"

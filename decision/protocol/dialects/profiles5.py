@@ -1,0 +1,72 @@
+"""Profiles as Batsim 5's messages say them, and as Batsim 4 does, which is how the vocabulary has them."""
+
+from typing import Any
+
+_HOMOGENEOUS = {"computation_amount": "cpu", "communication_amount": "com"}
+_SPREAD = "DefinedAmountsSpreadUniformly"
+
+# A profile's type in Batsim 4 and 5, and the fields of 5 by those of 4
+_TYPES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("delay", "DelayProfile", {"delay": "delay"}),
+    ("parallel", "ParallelTaskProfile", {"computation_vector": "cpu", "communication_matrix": "com"}),
+    ("parallel_homogeneous", "ParallelTaskHomogeneousProfile", _HOMOGENEOUS),
+    ("composed", "SequentialCompositionProfile", {"repetition_count": "repeat", "profile_ids": "seq"}),
+    ("forkjoin", "ForkJoinCompositionProfile", {"profile_ids": "seq"}),
+    ("merge", "ParallelTaskMergeCompositionProfile", {"profile_ids": "seq"}),
+    ("parallel_homogeneous_pfs", "ParallelTaskOnStorageHomogeneousProfile", {"storage_name": "storage"}),
+    (
+        "data_staging",
+        "ParallelTaskDataStagingBetweenStoragesProfile",
+        {"bytes_to_transfer": "nb_bytes", "emitter_storage_name": "from", "receiver_storage_name": "to"},
+    ),
+    ("smpi", "TraceReplayProfile", {"filename": "trace"}),
+)
+_READ = {five: (four, names) for four, five, names in _TYPES}
+_WRITE = {four: (five, {old: new for new, old in names.items()}) for four, five, names in _TYPES}
+_REPLAYS = {"SMPI": "smpi", "FractionalComputation": "usage_trace"}
+_TRACES = {kind: trace for trace, kind in _REPLAYS.items()}
+
+
+def read_wire_profile(kind: str, fields: dict[str, Any], extra_data: str | None) -> dict[str, Any]:
+    """A profile as Batsim 4 has it.
+
+    Raises:
+        ValueError: if Batsim 5 has no such type.
+    """
+    if kind not in _READ:
+        raise ValueError(f"there is no profile type {kind!r}")
+    four, names = _READ[kind]
+    said = {names.get(name, name): value for name, value in fields.items()}
+    if kind == "ParallelTaskHomogeneousProfile":
+        said = {"cpu": 0.0, "com": 0.0, **said}
+    if kind == "ParallelTaskHomogeneousProfile" and said.pop("generation_strategy", "") in (_SPREAD, 1):
+        four = "parallel_homogeneous_total"
+    if kind == "TraceReplayProfile":
+        four = _REPLAYS[said.pop("trace_type", "SMPI")]
+    if extra_data is not None:
+        said["extra_data"] = extra_data
+    return {"type": four, **said}
+
+
+def write_wire_profile(name: str, profile: dict[str, Any]) -> dict[str, Any]:
+    """The profile of this id as Batsim 5's messages say it.
+
+    Raises:
+        ValueError: if Batsim 5 has no such profile.
+    """
+    fields = dict(profile)
+    four = fields.pop("type")
+    extra: Any = {key: fields.pop(key) for key in ("extra_data",) if key in fields}
+    fields.pop("ret", None)  # which no message says
+    if four in ("parallel_homogeneous", "parallel_homogeneous_total"):
+        spread = four == "parallel_homogeneous_total"
+        fields["generation_strategy"] = _SPREAD if spread else "DefinedAmountsUsedForEachValue"
+        four = "parallel_homogeneous"
+    if four in _TRACES:
+        fields["trace_type"] = _TRACES[four]
+        four = "smpi"
+    if four not in _WRITE:
+        raise ValueError(f"Batsim 5 has no profile of type {four!r}")
+    five, names = _WRITE[four]
+    said = {names.get(name, name): value for name, value in fields.items()}
+    return {"id": name, "profile_type": five, "profile": said, **extra}

@@ -1,0 +1,119 @@
+"""Our engine in the place of a Batsim 5: from its options to its output files."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from decision.engine.options import EngineOptions
+from decision.formats import load_platform, load_workload
+from decision.formats.events import load_texts
+from decision.formats.files import read_bytes
+from decision.formats.outputs5 import write_run_of_5
+from decision.formats.run_facts import forget_run
+from decision.formats.workload5 import is_of_4
+from decision.model.errors import ConfigError, InputError
+from decision.model.platform import Platform
+from decision.model.workload import Workload
+from decision.protocol.versions import V5
+from decision.shipped import find_workload
+
+from .inputs import writable_folder
+
+
+class Batsim5Inputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What Batsim 5's command line says about a simulation."""
+
+    platform: Path
+    workloads: tuple[Path, ...] = ()
+    events: tuple[Path, ...] = ()
+    master: str = "master_host"
+    roles: Mapping[str, str] = {}
+    mmax: int = 0  # hosts at most, 0 for all
+    mmax_workload: bool = False  # hosts at most: the largest nb_res
+    energy: bool = False
+    machine_states: bool = False  # whether their trace is written
+    pstate_changes: bool = False
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """Who decides: where it is, the text for it, and whether it is a library."""
+
+    place: str
+    text: str
+    is_library: bool
+
+
+def execution_context(peer: Peer, prefix: str) -> str:
+    """Batsim 5's execution context, as JSON."""
+    said = {"socket_endpoint": "" if peer.is_library else peer.place, "export_prefix": prefix}
+    return json.dumps(said, separators=(",", ":"))
+
+
+def run_standin5(
+    inputs: Batsim5Inputs, peer: Peer, prefix: str, *, schema: Path | None = None, timeout: float = 0.0
+) -> None:
+    """Simulate what Batsim 5's options say, with the decisions of a process or a library, and write its files.
+
+    Raises:
+        ConfigError: if an input cannot be used or the files cannot be written; and as `decision.batsim.asking.ask_all`.
+    """
+    from decision.batsim.asking import ask_peer
+    from decision.batsim.wire import check_endpoint
+    from decision.engine.embedded5 import Batsim5Engine
+    from decision.engine.words5 import own_facts
+
+    began = time.perf_counter()
+    if not peer.is_library:
+        check_endpoint(peer.place)  # before all that takes longer
+    writable_folder(Path(f"{prefix}x").parent)
+    workloads = [_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
+    names = {f"ee{number}": path for number, path in enumerate(inputs.events)}
+    events = [event for name, path in names.items() for event in load_texts(path, name)]
+    engine = Batsim5Engine(
+        _platform(inputs, workloads),
+        workloads,
+        sorted(events, key=lambda event: event.timestamp),
+        EngineOptions(energy=inputs.energy, rules=V5),
+        lists={name: str(path.absolute()) for name, path in names.items()},
+        facts=own_facts(sys.argv, execution_context(peer, prefix)),
+    )
+    text = schema.read_text(encoding="utf-8") if schema is not None else None
+    record, deciding = ask_peer(engine, peer.place, peer.text, library=peer.is_library, schema=text, timeout=timeout)
+    write_run_of_5(
+        prefix,
+        record,
+        own_facts().version,
+        machine_states=inputs.machine_states,
+        pstate_changes=inputs.pstate_changes,
+        seconds=(deciding, time.perf_counter() - began),
+    )
+    forget_run(Path(f"{prefix}x").parent)
+
+
+def _workload(path: Path, name: str) -> Workload:
+    """The workload under its absolute path, which is what Batsim sends to the decision process."""
+    if is_of_4(read_bytes(find_workload(path))):
+        advice = "decision workload from-json --to 5 converts it"
+        raise InputError(f"{path}: a workload of Batsim 4, and this is a Batsim 5; {advice}")
+    return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
+
+
+def _platform(inputs: Batsim5Inputs, workloads: Sequence[Workload]) -> Platform:
+    for host, role in inputs.roles.items():
+        if role not in ("master", "storage", "compute_node"):
+            raise ConfigError(f"-r {host} {role}: there is no role {role!r}; use master, storage or compute_node")
+    limits = [inputs.mmax] if inputs.mmax else []
+    if inputs.mmax_workload and workloads:
+        limits.append(max(workload.nb_res for workload in workloads))
+    return load_platform(
+        inputs.platform,
+        energy=inputs.energy,
+        roles=inputs.roles,
+        master=inputs.master,
+        mmax=min(limits, default=None),
+        by_numbers=True,
+    )

@@ -165,11 +165,6 @@ def _gives_way(partition: Partition, settings: Settings, by_quality: bool) -> in
     return 1 if "REQUEUE" in mode else 2 if "CANCEL" in mode else 0
 
 
-def submitted(job: SlurmJob) -> int:
-    """When a job was submitted first, seconds since 1970."""
-    return job.first_submit if job.first_submit >= 0 else job.submit
-
-
 def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
     jobs, kinds = case.jobs, gres_names(case)
     users, arrays = Index(), Index()
@@ -185,7 +180,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
         limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
         limit = min(limit if math.isfinite(limit) else partition.max_time, _YEAR)
         row |= {
-            "submit": submitted(job) - begin,
+            "submit": job.submitted - begin,
             "begin": job.begin - begin if job.begin > 0 else 0,
             "runtime": max(1, round(job.runtime)) if _ended(job) else int(limit),
             "limit": max(1, int(limit)),

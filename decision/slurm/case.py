@@ -78,7 +78,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def begin(self) -> int:
         """Seconds since 1970 from which the simulation runs: the first submission."""
-        return min(job.submit for job in self.jobs)
+        return min(job.submitted for job in self.jobs)
 
 
 def read_case(sources: Sources) -> tuple[Case, Conf]:
@@ -240,7 +240,7 @@ def workload_of(case: Case) -> Workload:
         jobs.append(
             Job(
                 id=f"slurm!{job.id}",
-                submit_time=float(job.submit - begin),
+                submit_time=float(job.submitted - begin),
                 size=1,
                 walltime=job.limit,
                 profile=name,

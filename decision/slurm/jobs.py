@@ -14,7 +14,7 @@ from .records import Row
 from .submit_line import read_options
 from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
 
-_DEPENDENCY = re.compile(r"(after|afterany|afterok|afternotok|aftercorr|singleton)((?::[\d_]+(?:\+\d+)?)*)")
+_DEPENDENCY = re.compile(r"(afterany|afterok|afternotok|aftercorr|after)((?::[\d_]+(?:\+\d+)?)+)")
 _ARRAY_LIMIT = re.compile(r"%(\d+)")
 _COMPLETE = 0.8  # share of the job ids before the first end that a log from the very beginning has
 
@@ -62,6 +62,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     licenses: str = ""
     reservation: str = ""
     array: str = ""  # id of its array
+    task: int = 0  # its number in the array
     array_limit: int = 0  # tasks at a time; 0: all
     needs: tuple[Need, ...] = ()
     any_need: bool = False  # whether one of `needs` is enough
@@ -77,6 +78,11 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def started(self) -> bool:
         """Whether it ever ran."""
         return self.start != NEVER
+
+    @property
+    def submitted(self) -> int:
+        """When it was submitted first."""
+        return self.submit if self.first_submit == NEVER else self.first_submit
 
     @property
     def wait(self) -> float:
@@ -114,7 +120,7 @@ def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
     if not jobs:
         raise InputError(f"{rows[0].place if rows else 'the log'}: there is no job in it")
-    jobs = _with_array_limits(sorted(jobs, key=lambda job: (job.submit, _number(job.id), job.id)))
+    jobs = _with_array_limits(sorted(jobs, key=_place))
     notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
     if shifted:
         notes.append(
@@ -124,6 +130,11 @@ def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
     if begun:
         notes.append(f"{begun:,} jobs ran already when the log began: they keep their recorded start")
     return Log(tuple(jobs), tuple(notes))
+
+
+def _place(job: SlurmJob) -> tuple[int, int, int, str]:
+    """Jobs stand in order of their first submission; tasks of an array, at its place, by their numbers."""
+    return job.submitted, _number(job.array or job.id), job.task, job.id
 
 
 def _number(job_id: str) -> int:
@@ -164,6 +175,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         licenses=options.get("licenses", ""),
         reservation=row.text("Reservation") or options.get("reservation", ""),
         array=array if task else "",
+        task=int(task) if task.isdigit() else 0,
         array_limit=_array_limit(options.get("array", "")) if task else 0,
         needs=needs,
         any_need=any_need,
@@ -339,7 +351,7 @@ def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
     if not ends:
         return jobs, 0
     begin = min(ends)
-    early = sorted({_number(job.id) for job in jobs if job.submit <= begin})
+    early = sorted({_number(job.id) for job in jobs if job.submitted <= begin})
     if not early or len(early) >= _COMPLETE * (early[-1] - early[0] + 1):
         return jobs, 0
     marked = [

@@ -8,7 +8,7 @@ import numpy as np
 from decision.bundle import F8, I8
 from decision.model.errors import InternalError
 
-from .build import build_world, submitted, zero_of
+from .build import build_world, zero_of
 from .case import Case
 from .kernels import clock
 from .kernels.world import NB_CYCLES, NB_TESTED
@@ -43,7 +43,7 @@ def simulate(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> Simu
     """
     world = build_world(case, settings, cycles)
     begin = zero_of(case)
-    last = max(submitted(job) for job in case.jobs) - begin
+    last = max(job.submitted for job in case.jobs) - begin
     clock.simulate(world, last + _AFTER)
     if world.timers.min() < 0:
         raise InternalError("a counter of the model of Slurm is negative")

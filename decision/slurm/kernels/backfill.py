@@ -264,22 +264,23 @@ def _after_ends(w, entry, now):
 
 @kernel
 def _end_together(w, entry, at, window):
-    """Take away the next running job that has usable nodes, and those that end soon after it where nodes are shared.
+    """Take away the next running job that has usable nodes; where nodes are shared, also those that end soon after.
+
+    Soon is `window` seconds, from each to the next.
 
     Returns:
         Where to go on, and the expected end of the last one, -1 where there was none.
     """
-    first, last, taken, linear = -1, -1, 0, w.parameters[LINEAR] != 0
+    last, taken, linear = -1, 0, w.parameters[LINEAR] != 0
     while at < w.timers[NB_RUNNING] and taken <= _MOST_TOGETHER:
         job = w.by_end[at]
         end = w.expected_end[job]
-        if first >= 0 and (linear or end > first + window):
+        if last >= 0 and (linear or end > last + window):
             break
         at += 1
         if not _has_usable(w, job) or _gives_way_already(w, job, entry):
             continue
         end_in_trial(w, job)
-        first = end if first < 0 else first
         last = end
         taken += 1
     return at, last

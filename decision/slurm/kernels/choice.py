@@ -1,7 +1,5 @@
 """Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough."""
 
-import numpy as np
-
 from decision.jit import kernel
 from decision.state.bitmap import has_host
 
@@ -117,7 +115,7 @@ def _choose(w, job, part, room):
             if room[node] > 0:
                 kept_back = max(0, nodes - 1) * w.per_task[job]  # for the nodes that must follow
                 taken = min(room[node], max(w.per_task[job], cores - kept_back))
-                w.chosen[count], w.chosen_cores[count] = node, room[node]
+                w.chosen[count], w.chosen_cores[count] = node, taken
                 count += 1
                 cores -= taken
                 nodes -= 1
@@ -125,7 +123,7 @@ def _choose(w, job, part, room):
             node += 1
     if cores > 0 or nodes > 0:
         return 0
-    _distribute(w, job, count)
+    _take_whole(w, job, count)
     return count
 
 
@@ -178,24 +176,8 @@ def _tightest(room, first, last, cores):
 
 
 @kernel
-def _distribute(w, job, count):
-    """Deal the cores out: tasks in turn to each chosen node while it has room; a whole node where it is exclusive."""
-    if w.parameters[LINEAR] != 0:
-        return
-    if w.exclusive[job] != 0:
+def _take_whole(w, job, count):
+    """An exclusive job has all cores of its nodes."""
+    if w.exclusive[job] != 0 and w.parameters[LINEAR] == 0:
         for i in range(count):
             w.chosen_cores[i] = w.node_cores[w.chosen[i]]
-        return
-    left, step = w.cores[job], w.per_task[job]
-    given = np.zeros(count, np.int64)
-    moved = True
-    while left > 0 and moved:
-        moved = False
-        for i in range(count):
-            if left > 0 and given[i] + min(step, left) <= w.chosen_cores[i]:
-                part = min(step, left)
-                given[i] += part
-                left -= part
-                moved = True
-    for i in range(count):
-        w.chosen_cores[i] = given[i]

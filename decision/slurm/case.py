@@ -25,7 +25,7 @@ from .jobs import SlurmJob, cluster_hosts, make_log, most_together
 from .nodes import Node, Partition, Window, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
-from .text import is_nothing
+from .text import is_nothing, read_hosts
 from .windows import read_events, read_reservations
 
 VERSION = 1
@@ -228,12 +228,25 @@ def platform_of(case: Case) -> Platform:
     return Platform(hosts=tuple(hosts))
 
 
+def engine_size(case: Case, job: SlurmJob) -> int:
+    """The hosts of the engine that a job takes: its nodes, or its cores where jobs share nodes."""
+    if case.linear:
+        return max(job.nodes, len(read_hosts(job.hosts)))
+    threads = max(node.threads for node in case.nodes)
+    return max(1, -(-max(job.cpus, job.cpus_had) // threads))
+
+
 def workload_of(case: Case) -> Workload:
-    """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has."""
-    begin = case.begin
+    """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has.
+
+    Jobs that were cancelled while they waited are left out.
+    """
+    begin, most = case.begin, len(engine_hosts(case))
     profiles: dict[str, Delay] = {}
     jobs = []
     for job in case.jobs:
+        if not job.started and job.state not in ("PENDING", "RUNNING"):
+            continue
         seconds = max(1.0, job.runtime if job.started else min(job.limit, 1e7))
         name = f"{seconds:g}s"
         profiles[name] = Delay(seconds)
@@ -241,11 +254,10 @@ def workload_of(case: Case) -> Workload:
             Job(
                 id=f"slurm!{job.id}",
                 submit_time=float(job.submitted - begin),
-                size=1,
-                walltime=job.limit,
+                size=min(engine_size(case, job), most),
+                walltime=max(job.limit, seconds),
                 profile=name,
                 user=job.user,
             )
         )
-    return Workload(name="slurm", jobs=jobs, profiles=profiles, nb_res=len(case.nodes), unix_start=float(begin))
-
+    return Workload(name="slurm", jobs=jobs, profiles=profiles, nb_res=most, unix_start=float(begin))

@@ -104,7 +104,7 @@ _MAY_MATTER_KEYS = {
     *("preemptexempttime", "maxarraysize", "maxjobcount", "topologyparam", "schedulertimeslice", "jobaccttype"),
     *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
-    *("killwait", "rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters", "returntoservice"),
+    *("rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters"),
 }
 _NO_INFLUENCE_KEYS = {
     *("clustername", "slurmctldhost", "controlmachine", "controladdr", "backupcontroller", "backupaddr"),
@@ -134,7 +134,7 @@ _NO_INFLUENCE_KEYS = {
     *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
     *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
     *("salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter", "slurmduser"),
-    *("stacksize", "switchplugin", "resumefailprogram", "bcastexclude", "bcastparameters", "serializerplugins"),
+    *("killwait", "returntoservice", "stacksize", "switchplugin", "resumefailprogram", "bcastexclude", "bcastparameters", "serializerplugins"),
 }
 
 

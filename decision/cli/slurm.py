@@ -62,9 +62,7 @@ VaryOption = Annotated[
 ]
 GoalOption = Annotated[
     str,
-    typer.Option(
-        "--goal", help="mean-wait, p95-wait, slowdown or utilization; of a group: partition=debug:mean-wait."
-    ),
+    typer.Option("--goal", help="mean-wait, p95-wait, slowdown or utilization; of a group: partition=debug:mean-wait."),
 ]
 GuardOption = Annotated[
     list[str] | None,
@@ -274,9 +272,7 @@ def sweep_command(
     guards = [read_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(_named(change) for change in changes)}")
     with counting("settings") as show:
-        found = sweep(
-            loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show
-        )
+        found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, as_document(found, command))
     if output is not None:

@@ -47,7 +47,7 @@ class Figures(NamedTuple):
 class Agreement(NamedTuple):
     """What was recorded, what the model makes of it, and how far they are apart."""
 
-    started: np.ndarray[Any, np.dtype[np.int64]]  # numbers of the jobs that are compared
+    started: list[int]  # numbers of the jobs that are compared
     recorded: F8  # (K,) seconds waited
     simulated: F8  # (R, K) in each run
     best: Simulated  # the run that comes closest
@@ -80,7 +80,7 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
         seed: of the guesses.
         show: is called with how many of how many runs are done.
     """
-    numbers = np.array([n for n, job in enumerate(case.jobs) if job.started], np.int64)
+    numbers = [n for n, job in enumerate(case.jobs) if job.started]
     recorded_start = np.array([case.jobs[n].start for n in numbers], float)
     recorded = np.array([case.jobs[n].wait for n in numbers])
     scored = calibrated(case, settings, runs, seed, show)
@@ -325,7 +325,7 @@ def as_document(case: Case, found: Agreement) -> dict[str, Any]:
         "runs": len(found.simulated),
         "cycles": "given" if case.cycles else "unknown",
         "mean_wait": {**means, "interval": list(found.interval)},
-        "starts_within": {name: share for name, share in found.close.items()},
+        "starts_within": dict(found.close),
         "utilization": dict(zip(("recorded", "simulated"), found.utilization, strict=True)),
         "groups": groups,
         "differences": [msgspec.structs.asdict(each) for each in differences(case, found)],

@@ -6,7 +6,6 @@ from .accounts import ROOT
 from .case import Case
 
 
-
 def hide_names(case: Case) -> Case:
     """The same case with ``user1``, ``account1``, ... in place of names; nothing that is simulated changes."""
     users, accounts, names = _Names("user"), _Names("account"), _Names("job")

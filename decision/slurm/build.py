@@ -6,25 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import F8, I8
+from decision.bundle import I8
 
-from .accounts import Limits
 from .case import Case
+from .factors import YEAR, Factors
 from .jobs import Need, SlurmJob
 from .kernels import world as at
 from .kernels.world import FAR, World
-from .nodes import Node, Partition
+from .limits import Buckets
+from .masks import Masks, bitmap, nb_words
+from .nodes import Partition
 from .parameters import Settings
 from .shares import ShareTree, make_tree
-from .text import DAY, is_nothing, read_hosts, read_tres, split_list
+from .text import DAY, is_nothing, read_hosts
 
-_YEAR = 365 * DAY  # seconds that a job without limit counts as
 _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
 _MICRO = 1e-6  # seconds
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
-class Index:
+class _Index:
     """Numbers of names, in order of their first use."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -135,23 +136,13 @@ def _nodes(case: Case) -> dict[str, Any]:
     }
 
 
-def _mask(nodes: Iterable[int], words: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    bits = np.zeros(words * 64, np.uint8)
-    bits[list(nodes)] = 1
-    return np.packbits(bits, bitorder="little").view(np.uint64)
-
-
-def _words(case: Case) -> int:
-    return (len(case.nodes) + 63) // 64
-
-
 def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
-    words, names = _words(case), [each.name for each in case.qualities]
+    words, names = nb_words(case), [each.name for each in case.qualities]
     by_quality = "qos" in settings.text("PreemptType").lower()
     preempts = [[other in each.preempts for other in names] for each in case.qualities]
     return {
-        "part_mask": np.stack([_mask((numbers[name] for name in p.nodes), words) for p in case.partitions]),
+        "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
         "part_tier": np.array([p.tier for p in case.partitions], np.int64),
         "part_lln": np.array([p.lln for p in case.partitions], np.int64),
         "part_gives_way": np.array([_gives_way(p, settings, by_quality) for p in case.partitions], np.int64),
@@ -161,13 +152,15 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _gives_way(partition: Partition, settings: Settings, by_quality: bool) -> int:
-    mode = (settings.text("PreemptMode") if by_quality or not partition.preempt_mode else partition.preempt_mode).upper()
+    mode = (
+        settings.text("PreemptMode") if by_quality or not partition.preempt_mode else partition.preempt_mode
+    ).upper()
     return 1 if "REQUEUE" in mode else 2 if "CANCEL" in mode else 0
 
 
 def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
     jobs, kinds = case.jobs, gres_names(case)
-    users, arrays = Index(), Index()
+    users, arrays = _Index(), _Index()
     partitions = {p.name: p for p in case.partitions}
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
     needs = _Cores(case, settings)
@@ -178,7 +171,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
         row = needs.of(job, partition)
         waits = not job.started and job.state == "CANCELLED" and job.end > 0
         limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
-        limit = min(limit if math.isfinite(limit) else partition.max_time, _YEAR)
+        limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
         row |= {
             "submit": job.submitted - begin,
             "begin": job.begin - begin if job.begin > 0 else 0,
@@ -268,7 +261,7 @@ class _Cores:
 
 
 def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
-    """The jobs that each job waits for; an array stands for all of its tasks, and one that is not in the log for none."""
+    """The jobs that each job waits for: an array stands for all of its tasks, one that is not in the log for none."""
     numbers: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
         for name in {job.id, job.array} - {""}:
@@ -291,8 +284,8 @@ def _need_rows(need: Need, numbers: Mapping[str, list[int]]) -> list[tuple[int, 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
-    masks = _Masks(case)
-    prices = _Base(case, settings)
+    masks = Masks(case)
+    prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
     for number, job in enumerate(case.jobs):
         for name in job.partition.split(","):
@@ -312,143 +305,8 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     }
 
 
-class _Masks:
-    """The nodes that jobs may have, each set once."""
-
-    def __init__(self, case: Case) -> None:
-        self._nodes, self._words = case.nodes, _words(case)
-        self._known: dict[tuple[str, ...], int] = {}
-        self.rows: list[Any] = []
-
-    def of(self, job: SlurmJob, partition: Partition) -> int:
-        """The number of the set of a job in a partition."""
-        typed = ",".join(sorted(name for name in job.gres if ":" in name))
-        key = (partition.name, job.features, job.nodelist, job.exclude, typed)
-        if key not in self._known:
-            self._known[key] = len(self.rows)
-            self.rows.append(_mask(self._allowed(job, partition, typed), self._words))
-        return self._known[key]
-
-    def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:
-        members = set(partition.nodes)
-        members -= set(read_hosts(job.exclude))
-        named = set(read_hosts(job.nodelist))
-        if named and len(named) >= job.nodes:
-            members &= named
-        return [
-            number
-            for number, node in enumerate(self._nodes)
-            if node.name in members
-            and not node.down
-            and has_features(node, job.features)
-            and all(kind in node.gres_types for kind in filter(None, typed.split(",")))
-        ]
-
-
-def has_features(node: Node, wanted: str) -> bool:
-    """Whether a node has the features of ``--constraint``: ``a&b``, ``a|b``, ``[a|b]``; counts are not looked at."""
-    if is_nothing(wanted):
-        return True
-    plain = wanted.replace("[", "").replace("]", "").replace("(", "").replace(")", "").replace(",", "&")
-    return any(
-        all(part.split("*")[0].strip() in node.features for part in choice.split("&")) for choice in plain.split("|")
-    )
-
-
-class _Base:
-    """The part of a job's priority that does not change while it waits."""
-
-    def __init__(self, case: Case, settings: Settings) -> None:
-        self._case, self._settings = case, settings
-        self._flags = settings.text("PriorityFlags").upper()
-        self._small = settings.text("PriorityFavorSmall").upper() == "YES"
-        self._nodes, self._cpus = len(case.nodes), sum(node.cores * node.threads for node in case.nodes)
-        self._jobs_factor = max(p.job_factor for p in case.partitions)
-        self._weight = {
-            name: settings.number(f"PriorityWeight{name}") for name in ("JobSize", "Partition", "QOS", "Assoc")
-        }
-        self._tres = {k.lower(): float(v) for k, v in read_tres(settings.text("PriorityWeightTRES")).items()}
-        self._qualities = quality_factors(case, settings, self._size)
-        self._assoc = {(each.account, each.user): each.priority for each in case.associations}
-        self._most_assoc = max([1.0, *self._assoc.values()])
-
-    def of(self, job: SlurmJob, partition: Partition) -> float:
-        """The sum of a job's constant factors."""
-        if not self._settings.multifactor:
-            return 0.0
-        part = partition.job_factor if "NO_NORMAL_PART" in self._flags else partition.job_factor / self._jobs_factor
-        assoc = self._assoc.get((job.account, job.user), 0.0)
-        assoc = assoc if "NO_NORMAL_ASSOC" in self._flags else assoc / self._most_assoc
-        return (
-            self._weight["JobSize"] * self._size(job)
-            + self._weight["Partition"] * part
-            + self._weight["QOS"] * self._qualities.get(job.qos, 0.0)
-            + self._weight["Assoc"] * assoc
-            + self._tres_part(job)
-            - job.nice
-        )
-
-    def _size(self, job: SlurmJob) -> float:
-        """The factor of a job's size, from 0 to 1."""
-        nodes, cpus = job.nodes, job.cpus
-        minutes = min(job.limit, _YEAR) / 60
-        if "SMALL_RELATIVE_TO_TIME" in self._flags:
-            share = cpus / max(1.0, minutes) / self._cpus
-        else:
-            share = (nodes / self._nodes + cpus / self._cpus) / 2
-        return min(1.0, max(0.0, 1 - share if self._small else share))
-
-    def _tres_part(self, job: SlurmJob) -> float:
-        total = 0.0
-        amounts = {"cpu": float(job.cpus), "node": float(job.nodes), "mem": _total_memory(job)}
-        amounts |= {f"gres/{name}": float(count) for name, count in job.gres.items()}
-        for name, weight in self._tres.items():
-            amount = amounts.get(name, 0.0)
-            whole = self._whole(name)
-            total += weight * (amount if "NO_NORMAL_TRES" in self._flags else amount / whole if whole else 0.0)
-        return total
-
-    def _whole(self, name: str) -> float:
-        if name == "cpu":
-            return float(self._cpus)
-        if name == "node":
-            return float(self._nodes)
-        if name == "mem":
-            return sum(node.memory for node in self._case.nodes)
-        return float(sum(node.gres.get(name.removeprefix("gres/").split(":")[0], 0) for node in self._case.nodes))
-
-
-def _total_memory(job: SlurmJob) -> float:
-    return job.memory * (job.cpus if job.memory_per_cpu else job.nodes)
-
-
-def quality_factors(case: Case, settings: Settings, size: Any) -> dict[str, float]:
-    """Each QOS's share of the largest priority; for those that are described nowhere, from priorities in the log."""
-    known = {each.name: each.priority for each in case.qualities if each.priority >= 0}
-    largest = max([1.0, *known.values()])
-    raw = "NO_NORMAL_QOS" in settings.text("PriorityFlags").upper()
-    factors = {name: value if raw else value / largest for name, value in known.items()}
-    unknown = [each.name for each in case.qualities if each.priority < 0]
-    weight = Settings(settings.conf).number("PriorityWeightQOS")
-    if unknown and weight > 0:
-        factors |= _from_log(case, unknown, weight, settings.number("PriorityWeightJobSize"), size)
-    return factors
-
-
-def _from_log(case: Case, names: Sequence[str], weight: float, size_weight: float, size: Any) -> dict[str, float]:
-    """What the lowest priorities at submission say of a QOS: there the fair share is nearly nothing."""
-    least = {}
-    for name in names:
-        rest = [job.priority - size_weight * size(job) + job.nice for job in case.jobs if job.qos == name]
-        rest = [value for value in rest if not math.isnan(value)]
-        if rest:
-            least[name] = min(rest)
-    lowest = min(least.values(), default=0.0)
-    return {name: min(1.0, (value - lowest) / weight) for name, value in least.items()}
-
-
 def _limits(case: Case, settings: Settings) -> dict[str, Any]:
-    buckets = _Buckets(case, settings)
+    buckets = Buckets(case, settings)
     begin, members = [0], []
     for job in case.jobs:
         members += buckets.of(job)
@@ -460,82 +318,6 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
         "bucket_limit": limit,
         "bucket_used": np.zeros_like(limit),
     }
-
-
-class _Buckets:
-    """Limits on what runs at a time, and which of them hold a job."""
-
-    def __init__(self, case: Case, settings: Settings) -> None:
-        self.limits: list[tuple[int, ...]] = []
-        self._known: dict[tuple[str, ...], int] = {}
-        self._enforced = settings.enforces_limits
-        self._qualities = {each.name: each for each in case.qualities}
-        self._part_quality = {p.name: p.qos for p in case.partitions}
-        self._associations = {(each.account, each.user): each for each in case.associations}
-        self._licenses = _licenses(settings)
-
-    def of(self, job: SlurmJob) -> list[int]:
-        """The buckets of a job."""
-        found: list[int | None] = []
-        if job.array and job.array_limit:
-            found.append(self._bucket(("array", job.array), Limits(jobs=job.array_limit)))
-        if job.singleton:
-            found.append(self._bucket(("singleton", job.user, job.singleton), Limits(jobs=1)))
-        for name, count in _asked_licenses(job):
-            if name in self._licenses:
-                found += [self._bucket(("license", name), Limits(jobs=self._licenses[name]))] * count
-        if self._enforced:
-            found += self._of_qualities(job) + self._of_associations(job)
-        return [bucket for bucket in found if bucket is not None]
-
-    def _of_qualities(self, job: SlurmJob) -> list[int | None]:
-        found = []
-        for name in {job.qos, self._part_quality.get(job.partition.split(",")[0], "")} - {""}:
-            quality = self._qualities.get(name)
-            if quality is not None:
-                found.append(self._bucket(("qos", name), quality.group))
-                found.append(self._bucket(("qos", name, "user", job.user), quality.user))
-                found.append(self._bucket(("qos", name, "account", job.account), quality.account))
-        return found
-
-    def _of_associations(self, job: SlurmJob) -> list[int | None]:
-        found = []
-        own = self._associations.get((job.account, job.user))
-        if own is not None:
-            found.append(self._bucket(("assoc", job.account, job.user), own.group))
-            found.append(self._bucket(("each", job.account, job.user), own.each))
-        account, seen = job.account, {""}
-        while account not in seen:
-            seen.add(account)
-            above = self._associations.get((account, ""))
-            if above is None:
-                break
-            found.append(self._bucket(("assoc", account), above.group))
-            account = above.parent
-        return found
-
-    def _bucket(self, key: tuple[str, ...], limits: Limits) -> int | None:
-        row = (limits.jobs, limits.nodes, limits.cpus, int(limits.memory), limits.gpus)
-        if max(row) < 0:
-            return None
-        if key not in self._known:
-            self._known[key] = len(self.limits)
-            self.limits.append(row)
-        return self._known[key]
-
-
-def _licenses(settings: Settings) -> dict[str, int]:
-    found = {}
-    for part in split_list(settings.conf.get("Licenses")):
-        name, _, count = part.partition(":")
-        found[name] = int(count) if count.isdigit() else 1
-    return found
-
-
-def _asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
-    for part in filter(None, job.licenses.replace(";", ",").split(",")):
-        name, _, count = part.partition(":")
-        yield name, int(count) if count.isdigit() else 1
 
 
 def _shares(tree: ShareTree) -> dict[str, Any]:
@@ -566,7 +348,7 @@ def _windows(case: Case, begin: int) -> dict[str, I8]:
 
 def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
-    words, nb_parts = _words(case), len(case.partitions)
+    words, nb_parts = nb_words(case), len(case.partitions)
     slots = 2 * (int(parts["parameters"][at.MAX_TEST]) + len(parts["window_times"])) + 8
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
@@ -577,8 +359,18 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     timers[at.NEXT_CALC] = now + int(settings.number("calc_phase")) % settings.calc_period
     timers[at.CHANGED] = 1
     names = {"eligible": FAR, "start": -1, "first_start": -1, "end": FAR, "expected_end": FAR, "part_of": 0}
-    zero = ("status", "charged", "reason", "requeues", "alloc_count", "running", "completing", "free_at", "started")
-    zero += ("killed", "by_end", "candidates")
+    zero: tuple[str, ...] = (
+        "status",
+        "charged",
+        "reason",
+        "requeues",
+        "alloc_count",
+        "running",
+        "completing",
+        "free_at",
+        "started",
+    )
+    zero = (*zero, "killed", "by_end", "candidates")
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs")}
@@ -613,8 +405,3 @@ def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any
             state["alloc_node"][begin + i] = host
             state["alloc_cores"][begin + i] = 1 if linear else cores // len(hosts) + (i < cores % len(hosts))
         state["alloc_count"][number] = len(hosts)
-
-
-def starts_of(world: World) -> F8:
-    """When each job started last, seconds from the world's zero; nan where it never did."""
-    return np.where(world.start >= 0, world.start.astype(float), np.nan)

@@ -25,7 +25,7 @@ from .jobs import SlurmJob, cluster_hosts, make_log, most_together
 from .nodes import Node, Partition, Window, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
-from .text import is_nothing, read_hosts
+from .text import DAY, is_nothing, read_hosts
 from .windows import read_events, read_reservations
 
 VERSION = 1
@@ -78,7 +78,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def begin(self) -> int:
         """Seconds since 1970 from which the simulation runs: the first submission."""
-        return min(job.submitted for job in self.jobs)
+        return min((job.submitted for job in self.jobs), default=DAY)
 
 
 def read_case(sources: Sources) -> tuple[Case, Conf]:

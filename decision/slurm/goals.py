@@ -58,7 +58,9 @@ def read_goal(text: str, case: Case, numbers: Sequence[int]) -> Goal:
     """
     group, _, figure = text.rpartition(":")
     if figure not in GOALS:
-        raise ConfigError(f"there is no goal {figure!r}{nearest(figure, GOALS)}; it is {', '.join(GOALS)}", field="goal")
+        raise ConfigError(
+            f"there is no goal {figure!r}{nearest(figure, GOALS)}; it is {', '.join(GOALS)}", field="goal"
+        )
     return Goal(text, figure, _members(group, case, numbers), -1.0 if figure == "utilization" else 1.0)
 
 

@@ -326,9 +326,7 @@ def _with_array_limits(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
         for name, tasks in arrays.items()
         if any(task.reason == "JobArrayTaskLimit" for task in tasks) and not any(task.array_limit for task in tasks)
     }
-    return [
-        msgspec.structs.replace(job, array_limit=limits[job.array]) if job.array in limits else job for job in jobs
-    ]
+    return [msgspec.structs.replace(job, array_limit=limits[job.array]) if job.array in limits else job for job in jobs]
 
 
 def most_together(jobs: Iterable[SlurmJob]) -> int:
@@ -354,9 +352,7 @@ def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
     early = sorted({_number(job.id) for job in jobs if job.submitted <= begin})
     if not early or len(early) >= _COMPLETE * (early[-1] - early[0] + 1):
         return jobs, 0
-    marked = [
-        msgspec.structs.replace(job, before=True) if job.started and job.start < begin else job for job in jobs
-    ]
+    marked = [msgspec.structs.replace(job, before=True) if job.started and job.start < begin else job for job in jobs]
     return marked, sum(job.before for job in marked)
 
 

@@ -1,4 +1,4 @@
-"""Nodes and partitions: from slurm.conf, and from ``scontrol show node`` and ``show partition`` where these are given."""
+"""Nodes and partitions: from slurm.conf, and from ``scontrol show node`` and ``show partition`` where given."""
 
 import math
 import re
@@ -73,7 +73,9 @@ def read_records(path: Path, first: str) -> list[dict[str, str]]:
         InputError: if there is none.
     """
     parts = re.split(rf"(?m)(?=^\s*{first}=)", read_text(path))
-    found = [{key.lower(): value.strip() for key, value in _FIELD.findall(part)} for part in parts if f"{first}=" in part]
+    found = [
+        {key.lower(): value.strip() for key, value in _FIELD.findall(part)} for part in parts if f"{first}=" in part
+    ]
     if not found:
         raise InputError(f"{path}, line 1: there is no {first}=; make it with: scontrol show {first.lower()[:-4]}")
     return found
@@ -207,5 +209,3 @@ def _limit(text: str) -> int:
 
 def _megabytes(text: str) -> float:
     return 0.0 if is_nothing(text) or text.upper() == "UNLIMITED" else read_memory(text)
-
-

@@ -86,9 +86,7 @@ MODEL = (
     Parameter("bf_phase", "0", "s", "from the begin to the first cycle of backfill"),
     Parameter("calc_phase", "0", "s", "from the begin to the first calculation of priorities"),
 )
-PARAMETERS: Mapping[str, Parameter] = {
-    each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)
-}
+PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
 IN_SCHEDULER_PARAMETERS = frozenset(each.name for each in _SCHEDULER)
 _MODEL_NAMES = frozenset(each.name for each in MODEL)
 
@@ -108,7 +106,15 @@ _MAY_MATTER_KEYS = {
 }
 _NO_INFLUENCE_KEYS = {
     *("clustername", "slurmctldhost", "controlmachine", "controladdr", "backupcontroller", "backupaddr"),
-    *("slurmctldport", "slurmdport", "slurmuser", "slurmduser", "statesavelocation", "slurmdspooldir", "slurmctldpidfile"),
+    *(
+        "slurmctldport",
+        "slurmdport",
+        "slurmuser",
+        "slurmduser",
+        "statesavelocation",
+        "slurmdspooldir",
+        "slurmctldpidfile",
+    ),
     *("slurmdpidfile", "slurmctldlogfile", "slurmdlogfile", "slurmctlddebug", "slurmddebug", "slurmschedlogfile"),
     *("slurmschedloglevel", "slurmctldsyslogdebug", "slurmdsyslogdebug", "logtimeformat", "debugflags", "authtype"),
     *("authinfo", "authalttypes", "authaltparameters", "cryptotype", "credtype", "mpidefault", "mpiparams"),
@@ -134,7 +140,16 @@ _NO_INFLUENCE_KEYS = {
     *("interactivestepoptions", "namespace", "parameters", "resvepilog", "resvprolog", "resvoverrun", "hashplugin"),
     *("gpufreqdef", "checkpointtype", "jobcheckpointdir", "cachegroups", "enablecontrollerbackup", "maxnodecount"),
     *("salocdefaultcommand", "sallocdefaultcommand", "schedulerport", "schedulerrootfilter", "slurmduser"),
-    *("killwait", "returntoservice", "stacksize", "switchplugin", "resumefailprogram", "bcastexclude", "bcastparameters", "serializerplugins"),
+    *(
+        "killwait",
+        "returntoservice",
+        "stacksize",
+        "switchplugin",
+        "resumefailprogram",
+        "bcastexclude",
+        "bcastparameters",
+        "serializerplugins",
+    ),
 }
 
 
@@ -288,5 +303,3 @@ def checked(changes: Mapping[str, str]) -> dict[str, str]:
 def sorted_parameters() -> Iterable[Parameter]:
     """All parameters, for a reader."""
     return PARAMETERS.values()
-
-

@@ -49,7 +49,7 @@ def simulate(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> Simu
         raise InternalError("a counter of the model of Slurm is negative")
     return Simulated(
         start=np.where(world.start >= 0, world.start + float(begin), np.nan),
-        submit=world.submit + float(begin),
+        submit=(world.submit + begin).astype(np.float64),
         reason=world.reason.copy(),
         requeues=world.requeues.copy(),
         tested=int(world.timers[NB_TESTED]),

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from statistics import NormalDist
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 
 from decision.bundle import F8
+from decision.cores import available_cores
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 
@@ -164,9 +166,9 @@ def _check(settings: Settings) -> None:
     """Read every value once, so that a mistake is found before anything runs."""
     for name in settings.changed:
         parameter = PARAMETERS[name]
-        if parameter.unit in ("s", "jobs", "us") or parameter.name.startswith("PriorityWeight"):
-            if parameter.name != "PriorityWeightTRES":
-                settings.number(parameter.name)
+        is_weight = parameter.name.startswith("PriorityWeight") and parameter.name != "PriorityWeightTRES"
+        if is_weight or parameter.unit in ("s", "jobs", "us"):
+            settings.number(parameter.name)
 
 
 def _free(phase: Phase, settings: Settings, number: int) -> Change:
@@ -205,10 +207,6 @@ class _Runner:
         return waits, tested
 
     def _run(self, change: Change) -> Iterator[tuple[F8, float]]:
-        from concurrent.futures import ThreadPoolExecutor
-
-        from decision.cores import available_cores
-
         settings = self._settings.changing(change)
         span = max(1.0, max(job.end for job in self._case.jobs) - self._case.begin)
         with ThreadPoolExecutor(available_cores()) as pool:
@@ -281,9 +279,7 @@ def _error(
     return float(np.sqrt(phases**2 + blocks**2 + repeats**2 + (_MODEL_ERROR * changes.mean()) ** 2))
 
 
-def _held_out(
-    case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, runtime: F8, area: F8
-) -> float:
+def _held_out(case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, runtime: F8, area: F8) -> float:
     """The change of the goal among the jobs of the last third of the log, signed so that less is better."""
     submit = np.array([case.jobs[n].submitted for n in numbers], float)
     late = np.flatnonzero(submit >= submit.max() - _HELD_OUT * (submit.max() - submit.min()))

@@ -1,4 +1,4 @@
-"""Times in which nodes are not there: down or drained (``sacctmgr show event -P``), or reserved (``scontrol show res``)."""
+"""Times in which nodes are not there: down (``sacctmgr show event -P``) or reserved (``scontrol show res``)."""
 
 from pathlib import Path
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""A cycle of backfill: jobs in order, planned on whole nodes in a table of time slots, started where the plan lets them.
+"""A cycle of backfill: jobs in order, planned on whole nodes in a table of slots, started where the plan lets them.
 
 A plan takes its nodes whole, also where jobs share nodes. Times are rounded down to bf_resolution. A start beyond
 bf_window is no reservation, and a job without one keeps nobody back.
@@ -162,7 +162,7 @@ def _sort_running(w):
 @kernel
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
-    job, part = w.entry_job[entry], w.entry_part[entry]
+    job = w.entry_job[entry]
     mask, least = w.masks[w.entry_mask[entry]], w.nodes_min[job]
     later, is_tested = now, False
     while True:
@@ -191,7 +191,7 @@ def _place(w, entry, now):
 
 @kernel
 def _usable_from(w, mask, begin, end):
-    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``; when more of them come free, 0: never."""
+    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``; when more come free, 0: never."""
     later, nb_slots = 0, w.timers[NB_SLOTS]
     w.usable[:] = mask
     for k in range(nb_slots):
@@ -288,11 +288,10 @@ def _end_together(w, entry, at, window):
 
 @kernel
 def _has_usable(w, job):
-    at = w.alloc_begin[job]
+    at, found = w.alloc_begin[job], False
     for i in range(at, at + w.alloc_count[job]):
-        if has_host(w.usable, w.alloc_node[i]):
-            return True
-    return False
+        found |= has_host(w.usable, w.alloc_node[i])
+    return found
 
 
 @kernel

@@ -69,12 +69,13 @@ def choose(w, job, part):
 @kernel
 def _choose_enough(w, job, part, capacity):
     """As `choose`; where it fails, the nodes with the least room are left out step by step."""
-    cores, total, nodes = w.cores[job], 0, 0
-    for room in capacity:
-        total += room
-        nodes += room > 0
+    cores, total, nodes, largest = w.cores[job], 0, 0, 0
+    for space in capacity:
+        total += space
+        nodes += space > 0
+        largest = max(largest, space)
     needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else cores
-    if total < needed or nodes < w.nodes_min[job]:
+    if min(total, largest * w.nodes_max[job]) < needed or nodes < w.nodes_min[job]:
         return 0
     room = capacity.copy()
     while True:

@@ -119,9 +119,7 @@ def _backfill(w, now):
         t[NB_TESTED] += tested
         t[NB_CYCLES] += 1
         began = max(w.next_backfill[0], now - 1.0)
-        w.next_backfill[0] = (
-            began + w.parameters[INTERVAL] + w.weights[CYCLE_COST] + tested * w.weights[TEST_COST]
-        )
+        w.next_backfill[0] = began + w.parameters[INTERVAL] + w.weights[CYCLE_COST] + tested * w.weights[TEST_COST]
 
 
 @kernel
@@ -223,4 +221,3 @@ def _begin_recorded(w, job, now):
     for i in range(count):
         w.chosen[i], w.chosen_cores[i] = w.alloc_node[at + i], w.alloc_cores[at + i]
     begin_job(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)
-

@@ -172,12 +172,24 @@ def agree_command(
     from .progress import counting
 
     loaded = load_case(case)
+    _announce_compilation()
     with counting("runs") as show:
         found = agree(loaded, loaded.settings, runs, seed, show)
     _write(json, as_document(loaded, found))
     if starts is not None:
         _write_text(starts, "\n".join(starts_lines(loaded, found.best)) + "\n")
     _print_agreement(loaded, found)
+
+
+def _announce_compilation() -> None:
+    """Say so if the model has to be compiled first."""
+    from decision.jit import cache_directory, is_warm
+    from decision.slurm.kernels.clock import simulate
+
+    from .terminal import note
+
+    if not is_warm(simulate):
+        note(f"The first run compiles for about a minute; the result is cached in {cache_directory()}")
 
 
 def _write(path: Path | None, document: object) -> None:
@@ -265,6 +277,7 @@ def sweep_command(
     from .terminal import say
 
     loaded = load_case(case)
+    _announce_compilation()
     settings = loaded.settings
     changes = read_vary(vary) if vary else default_settings(settings)
     numbers = [n for n, job in enumerate(loaded.jobs) if job.started]

@@ -138,9 +138,9 @@ def logical_lines(path: Path) -> Iterator[Line]:
         part = re.sub(r"(?<!\\)#.*", "", raw).replace("\\#", "#").rstrip()
         begun = begun or number
         if part.endswith("\\"):
-            text += part[:-1] + " "
+            text += part[:-1]
             continue
-        text = (text + part).strip()
+        text = re.sub(r",\s+", ",", text + part).strip()
         if text:
             yield Line(text, str(path), begun)
         begun, text = 0, ""

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -188,7 +189,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     )
 
 
-def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, object]:
+def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
     """Nodes, cpus, memory and generic resources that a job asks for."""
     asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
     cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")

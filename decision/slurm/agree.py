@@ -1,6 +1,5 @@
 """How well the model agrees with what happened."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -28,7 +27,8 @@ _TWO_SIDED = 1.96  # standard deviations
 _BLOCKS = 10  # of a log, at least
 _DAY = 86_400
 _CANDIDATES = 3  # phases tried for each one kept
-_PATIENCE = 60.0  # seconds of one thread that trying more phases than are kept may take
+_LARGE = 5_000  # jobs: of a larger log no more guesses are tried than are kept
+_FEWEST = 3  # guesses, of a larger log whose cycles are known
 _AGREES, _IN_THE_MEAN = 0.85, 0.15  # share of starts within 5 min; relative difference of the mean wait
 
 Progress = Callable[[int, int], None]
@@ -120,12 +120,9 @@ def calibrated(
         others = drawn_phases(case, settings, _CANDIDATES * runs - half, seed + 1, anchored=False)
         phases = [phase for pair in zip(others, shown, strict=False) for phase in pair]
         kept = runs
-    began = time.perf_counter()
-    first = run_phase(case, settings, phases[0])
-    seconds = time.perf_counter() - began
-    if seconds * len(phases) > _PATIENCE * available_cores():
-        phases = phases[: max(kept, int(_PATIENCE * available_cores() / seconds))]
-    results = [first, *run_phases(case, settings, phases[1:], show)]
+    if len(case.jobs) > _LARGE:
+        phases = phases[:: max(1, len(phases) // max(kept, _FEWEST))]
+    results = run_phases(case, settings, phases, show)
     order = sorted(range(len(phases)), key=lambda i: -score(case, results[i]))
     return [(results[i], phases[i]) for i in order[:kept]]
 
@@ -273,12 +270,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(case: Case, found: Agreement, count: int = 10) -> list[Difference]:
-    """The jobs that differ most, and in front of them the first one that differs by more than 30 s."""
+    """The jobs that differ most, by more than 30 s, and in front of them the first one that does."""
     starts = np.array([case.jobs[n].start for n in found.started], float)
     apart = found.best.start[found.started] - starts
     missing = np.isnan(apart)
     order = np.argsort(-np.where(missing, np.inf, np.abs(apart)), kind="stable")
-    rows = [int(k) for k in islice(order, count) if missing[k] or abs(apart[k]) > 1]
+    rows = [int(k) for k in islice(order, count) if missing[k] or abs(apart[k]) > CLOSE[0][1]]
     late = [k for k in np.argsort(starts, kind="stable") if missing[k] or abs(apart[k]) > CLOSE[0][1]]
     if late:
         rows = [int(late[0]), *(k for k in rows if k != late[0])]

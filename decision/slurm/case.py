@@ -154,14 +154,16 @@ def _fitting(
 def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[list[Quality], list[str]]:
     """Qualities that nobody described, with the limit that the reasons in the log speak of."""
     known = {each.name for each in qualities}
+    unknown = sorted({job.qos for job in jobs if not is_nothing(job.qos)} - known)
     notes = []
-    for name in sorted({job.qos for job in jobs if not is_nothing(job.qos)} - known):
+    for name in unknown:
         mine = [job for job in jobs if job.qos == name]
         held = {job.user for job in mine if job.reason == "QOSMaxJobsPerUserLimit"}
         limit = max((most_together(job for job in mine if job.user == user) for user in held), default=-1)
         qualities = [*qualities, Quality(name=name, priority=-1, user=Limits(jobs=limit))]
-        says = f"; its users seem to run {limit} jobs at most" if limit > 0 else ""
-        notes.append(f"QOS {name} is described nowhere: its priority is taken from the log{says} (give --qos)")
+        if len(unknown) > 1 or limit > 0:
+            says = f"; its users seem to run {limit} jobs at most" if limit > 0 else ""
+            notes.append(f"QOS {name} is described nowhere: its priority is taken from the log{says} (give --qos)")
     return qualities, notes
 
 

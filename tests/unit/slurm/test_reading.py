@@ -1,5 +1,6 @@
 """Reading a case: what is understood, what is refused in one line, and what a recommendation changes."""
 
+import difflib
 import subprocess
 from pathlib import Path
 
@@ -145,8 +146,6 @@ def test_settings_are_combined_or_change_together() -> None:
 
 
 def test_the_diff_changes_only_its_lines_and_patch_applies_it(tmp_path: Path) -> None:
-    import difflib
-
     text = "# ours\nClusterName=c\nSchedulerParameters=bf_interval=30,bf_continue # keep\n" + CONF
     path = tmp_path / "slurm.conf"
     path.write_text(text)

@@ -98,6 +98,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
     p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
     p[at.PREEMPTS] = 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0
+    p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
     p[at.YOUNGEST], p[at.RECORDED] = settings.flag("preempt_youngest_first"), recorded
     p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
     w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
@@ -109,6 +110,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     w[at.DAMPENING] = settings.number("FairShareDampeningFactor")
     w[at.TEST_COST], w[at.CYCLE_COST] = settings.number("test_cost"), settings.number("cycle_cost")
     w[at.CYCLE_LIMIT] = settings.bf_max_time
+    w[at.YIELD_SLEEP] = settings.number("bf_yield_sleep") * _MICRO
     w[at.YIELD_AFTER] = settings.number("bf_yield_interval") * _MICRO
     return {"parameters": p, "weights": w}
 

@@ -87,7 +87,10 @@ def conf_diff(folder: Path, conf: Conf, found: Sweep, command: str) -> str:
     path = folder / "slurm.conf"
     text = read_text(path)
     new = changed_text(text, conf, found.best.set, remark_of(found, found.best, command))
-    if not text.endswith("\n"):
-        text += "\n"
     before, after = text.splitlines(keepends=True), new.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(before, after, "slurm.conf", "slurm.conf"))
+    return "".join(map(_marked, difflib.unified_diff(before, after, "slurm.conf", "slurm.conf")))
+
+
+def _marked(line: str) -> str:
+    """A line of a diff; the last one of a file may have no end."""
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

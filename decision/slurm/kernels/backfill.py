@@ -14,6 +14,7 @@ from .holding import begin_job, is_eligible, within_limits
 from .main_loop import leave_out_taken, set_free, sort_queue
 from .preemption import begin_trial, end_in_trial, find_candidates, make_room, measure_trial
 from .world import (
+    BUSY_NODES,
     BY_BACKFILL,
     CONTINUE,
     CYCLE_LIMIT,
@@ -246,7 +247,7 @@ def _after_ends(w, entry, now):
             end_in_trial(w, w.candidates[i])
     needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
     if measure_trial(w, job, w.usable) >= needed:
-        count = choose(w, job, part)
+        count = _choose_planned(w, job, part)
         if count > 0:
             return now + 1, count
     at, window, length = 0, _END_WINDOW, w.timers[NB_RUNNING]
@@ -255,11 +256,26 @@ def _after_ends(w, entry, now):
         if end < 0:
             break
         if measure_trial(w, job, w.usable) >= needed:
-            count = choose(w, job, part)
+            count = _choose_planned(w, job, part)
             if count > 0:
                 return max(now + 1, end), count
         window = window + w.parameters[WINDOW_SCALE] if w.parameters[WINDOW_SCALE] > 0 else 2 * window
     return -1, 0
+
+
+@kernel
+def _choose_planned(w, job, part):
+    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first."""
+    if w.parameters[BUSY_NODES] != 0:
+        room = w.capacity.copy()
+        for node in range(len(room)):
+            if w.nb_jobs[node] == 0:
+                w.capacity[node] = 0
+        count = choose(w, job, part)
+        if count > 0:
+            return count
+        w.capacity[:] = room
+    return choose(w, job, part)
 
 
 @kernel

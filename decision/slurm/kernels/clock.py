@@ -40,6 +40,8 @@ from .world import (
     SCHED_DELAY,
     SCHED_INTERVAL,
     TEST_COST,
+    YIELD_AFTER,
+    YIELD_SLEEP,
 )
 
 
@@ -119,7 +121,14 @@ def _backfill(w, now):
         t[NB_TESTED] += tested
         t[NB_CYCLES] += 1
         began = max(w.next_backfill[0], now - 1.0)
-        w.next_backfill[0] = began + w.parameters[INTERVAL] + w.weights[CYCLE_COST] + tested * w.weights[TEST_COST]
+        w.next_backfill[0] = began + w.parameters[INTERVAL] + w.weights[CYCLE_COST] + _time_of(w, tested)
+
+
+@kernel
+def _time_of(w, tested):
+    """Seconds that a cycle takes for its tests, and for letting others in."""
+    busy = tested * w.weights[TEST_COST]
+    return busy + np.floor(busy / max(1e-3, w.weights[YIELD_AFTER])) * w.weights[YIELD_SLEEP]
 
 
 @kernel

@@ -42,7 +42,8 @@ INCREASE_ONLY = 35
 ACCRUE_ALWAYS = 36
 CONTINUE = 37
 RECORDED = 38  # whether the times of cycles are given
-NB_PARAMETERS = 39
+BUSY_NODES = 39  # whether planned jobs prefer nodes in use
+NB_PARAMETERS = 40
 
 # World.weights
 AGE_WEIGHT = 0
@@ -53,7 +54,8 @@ TEST_COST = 4  # seconds per job
 CYCLE_COST = 5  # seconds
 CYCLE_LIMIT = 6  # seconds
 YIELD_AFTER = 7  # seconds
-NB_WEIGHTS = 8
+YIELD_SLEEP = 8  # seconds
+NB_WEIGHTS = 9
 
 # World.status
 UNKNOWN = 0  # not submitted yet

@@ -158,3 +158,20 @@ def test_jobs_that_were_cancelled_while_they_waited_leave_the_queue(tmp_path: Pa
     gone = {"Start": "None", "State": "CANCELLED by 0", "NodeList": "None assigned", "End": "2026-03-02T08:05:00"}
     jobs = [line(1, 0, 3, 60, 900), line(2, 10, 4, 60, 0, **gone), line(3, 20, 1, 60, 300)]
     assert 300 <= starts(toy(tmp_path, jobs))["3"] <= 335
+
+
+def test_the_cost_of_a_test_delays_the_next_cycle_and_ends_a_long_one(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 3, 30, 600), line(2, 10, 4, 60, 600), line(3, 20, 1, 10, 300)]
+    case = toy(tmp_path, jobs)
+    assert starts(case, {"test_cost": "40"})["3"] >= starts(case)["3"]
+    assert starts(case, {"test_cost": "40", "bf_max_time": "30"})["3"] >= 600  # job 2 takes all of each cycle
+
+
+def test_plans_on_busy_nodes_leave_idle_ones_to_others(tmp_path: Path) -> None:
+    conf = SHARED.replace("n[1-4]", "n[1-3]")
+    whole = {"ReqCPUS": "4", "ReqTRES": "cpu=4,node=1"}
+    jobs = [line(k, 0, 1, 60, 600, options=f"-w n{k}", **whole) for k in (2, 3)]
+    jobs += [line(4, 10, 2, 60, 600, ReqCPUS="8", ReqTRES="cpu=8,node=2"), line(5, 20, 1, 300, 60, **whole)]
+    case = toy(tmp_path, jobs, conf)
+    assert starts(case)["5"] >= 1200  # job 4 is planned on the first two nodes
+    assert starts(case, {"bf_busy_nodes": "yes"})["5"] <= 61

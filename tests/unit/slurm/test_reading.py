@@ -5,18 +5,20 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.anonymous import hide_names
 from decision.slurm.conf import read_conf
 from decision.slurm.cycles import read_cycles
+from decision.slurm.goals import Goal
 from decision.slurm.jobs import make_log
 from decision.slurm.parameters import count_keys
-from decision.slurm.recommend import changed_text
+from decision.slurm.recommend import changed_text, conf_diff
 from decision.slurm.records import Row, read_rows
 from decision.slurm.submit_line import read_options
-from decision.slurm.sweep import read_vary
+from decision.slurm.sweep import Sweep, Tried, read_vary
 from decision.slurm.text import read_date
 from tests.helpers.slurm_cases import CONF, HEADER, line, toy
 
@@ -157,3 +159,15 @@ def test_the_diff_changes_only_its_lines_and_patch_applies_it(tmp_path: Path) ->
     diff = difflib.unified_diff(text.splitlines(True), new.splitlines(True), "slurm.conf", "slurm.conf")
     subprocess.run(["patch", path], input="".join(diff).encode(), check=True, capture_output=True)
     assert path.read_text() == new
+
+
+def test_the_diff_of_a_file_whose_last_line_does_not_end_can_be_applied(tmp_path: Path) -> None:
+    case = toy(tmp_path, [line(1, 0, 1, 30, 60)], CONF + "SchedulerParameters=bf_interval=30")
+    folder = Path(case.folder)
+    better = Tried({"bf_interval": "60", "bf_window": "60"}, -5.0, (-6.0, -4.0), -5.0, (), 0.1)
+    goal = Goal("mean-wait", "mean-wait", np.arange(1), 1.0)
+    diff = conf_diff(folder, case.conf, Sweep(goal, 10.0, (better,), {}, 2), "decision slurm sweep")
+    subprocess.run(["patch", folder / "slurm.conf"], input=diff.encode(), check=True, capture_output=True)
+    assert read_conf(folder / "slurm.conf").options == {"bf_interval": "60", "bf_window": "60"}
+    worse = better._replace(interval=(-6.0, 4.0))
+    assert conf_diff(folder, case.conf, Sweep(goal, 10.0, (worse,), {}, 2), "") == ""

@@ -173,5 +173,5 @@ def test_plans_on_busy_nodes_leave_idle_ones_to_others(tmp_path: Path) -> None:
     jobs = [line(k, 0, 1, 60, 600, options=f"-w n{k}", **whole) for k in (2, 3)]
     jobs += [line(4, 10, 2, 60, 600, ReqCPUS="8", ReqTRES="cpu=8,node=2"), line(5, 20, 1, 300, 60, **whole)]
     case = toy(tmp_path, jobs, conf)
-    assert starts(case)["5"] >= 1200  # job 4 is planned on the first two nodes
+    assert starts(case)["5"] >= 600  # job 4 is planned on the first two nodes, of which one is idle
     assert starts(case, {"bf_busy_nodes": "yes"})["5"] <= 61

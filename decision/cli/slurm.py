@@ -22,16 +22,16 @@ def _file(name: str, text: str) -> object:
 
 
 CaseArgument = Annotated[Path, _CASE]
-ConfOption = Annotated[Path, _file("--conf", "slurm.conf.")]
+ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
 JobsOption = Annotated[Path, _file("--jobs", "The log: what sacct -P or sacct --json prints.")]
-NodesOption = Annotated[Path | None, _file("--nodes", "scontrol show node, with or without -o.")]
-PartitionsOption = Annotated[Path | None, _file("--partitions", "scontrol show partition.")]
-AssocOption = Annotated[Path | None, _file("--assoc", "sacctmgr -P show assoc.")]
-QosOption = Annotated[Path | None, _file("--qos", "sacctmgr -P show qos.")]
-SharesOption = Annotated[Path | None, _file("--shares", "sshare -a -l -P, when the log begins.")]
-CyclesOption = Annotated[Path | None, _file("--cycles", "slurmctld's log, or a file with one time a line.")]
-NodeEventsOption = Annotated[Path | None, _file("--events", "sacctmgr -P show event: nodes that were down.")]
-ReservationsOption = Annotated[Path | None, _file("--reservations", "scontrol show res.")]
+NodesOption = Annotated[Path | None, _file("--nodes", "What scontrol show node prints, with or without -o.")]
+PartitionsOption = Annotated[Path | None, _file("--partitions", "What scontrol show partition prints.")]
+AssocOption = Annotated[Path | None, _file("--assoc", "What sacctmgr -P show assoc prints.")]
+QosOption = Annotated[Path | None, _file("--qos", "What sacctmgr -P show qos prints.")]
+SharesOption = Annotated[Path | None, _file("--shares", "What sshare -a -l -P prints when the log begins.")]
+CyclesOption = Annotated[Path | None, _file("--cycles", "When backfill ran: slurmctld's log, or one time a line.")]
+NodeEventsOption = Annotated[Path | None, _file("--events", "What sacctmgr -P show event prints of nodes.")]
+ReservationsOption = Annotated[Path | None, _file("--reservations", "What scontrol show res prints.")]
 ZoneOption = Annotated[
     str,
     typer.Option(
@@ -62,7 +62,10 @@ VaryOption = Annotated[
 ]
 GoalOption = Annotated[
     str,
-    typer.Option("--goal", help="mean-wait, p95-wait, slowdown or utilization; of a group: partition=debug:mean-wait."),
+    typer.Option(
+        "--goal",
+        help="What is to get better: mean-wait, p95-wait, slowdown or utilization; also partition=debug:mean-wait.",
+    ),
 ]
 GuardOption = Annotated[
     list[str] | None,

@@ -125,7 +125,7 @@ def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
     notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
     if shifted:
         notes.append(
-            f"{shifted:,} jobs ran an hour more or less than their dates say: the clock was changed; give --timezone"
+            f"{shifted:,} jobs ran an hour more or less than their dates say: the clock was changed; name the time zone"
         )
     jobs, begun = _mark_running(jobs)
     if begun:

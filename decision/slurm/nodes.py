@@ -102,7 +102,7 @@ def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Nod
     if not records:
         records = {name: {} for name in known}
     if not records:
-        raise InputError(f"{conf.path}: there is no NodeName line; add the file with them, or give --nodes")
+        raise InputError(f"{conf.path}: there is no NodeName line; add the file with them", field="nodes")
     return [_make_node(name, pairs, conf) for name, pairs in records.items()]
 
 
@@ -163,7 +163,7 @@ def make_partitions(conf: Conf, shown: Path | None, nodes: Iterable[Node]) -> li
             records[name] = {**records.get(name, {}), **{k: v for k, v in fields.items() if not is_nothing(v)}}
             places.setdefault(name, str(shown))
     if not records:
-        raise InputError(f"{conf.path}: there is no PartitionName line; add the file with them, or give --partitions")
+        raise InputError(f"{conf.path}: there is no PartitionName line; add the file with them", field="partitions")
     every = tuple(node.name for node in nodes)
     return [_make_partition(name, pairs, every, places[name]) for name, pairs in records.items()]
 

@@ -19,6 +19,7 @@ COLUMNS = (
     *("Reason", "Flags", "Constraints", "Reservation", "Suspended", "SubmitLine"),
 )
 SACCT = f"sacct -a -P -X -D -S 2026-03-02 -E now -o {','.join(COLUMNS)}"
+_SACCT_JSON = "sacct -a -X -D --json"
 _NEEDED = (
     ("JobIDRaw", "JobID"),
     ("Submit",),
@@ -93,13 +94,13 @@ def _json_rows(text: str, path: Path) -> Iterator[Row]:
     try:
         document = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not JSON: {error}; make it with: sacct -a -X -D --json") from None
+        raise InputError(f"{path}: not JSON: {error}; make it with: {_SACCT_JSON}") from None
     jobs = document.get("jobs") if isinstance(document, dict) else document
     if not isinstance(jobs, list):
-        raise InputError(f"{path}: there is no list 'jobs' in it; make it with: sacct -a -X -D --json")
+        raise InputError(f"{path}: there is no list 'jobs' in it; make it with: {_SACCT_JSON}")
     for number, job in enumerate(jobs, 1):
         if not isinstance(job, dict) or "job_id" not in job:
-            raise InputError(f"{path}: job number {number} has no job_id; make it with: sacct -a -X -D --json")
+            raise InputError(f"{path}: job number {number} has no job_id; make it with: {_SACCT_JSON}")
         yield Row(_from_json(job), f"{path}: job number {number}")
 
 

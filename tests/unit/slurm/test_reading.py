@@ -104,7 +104,7 @@ def test_requeued_jobs_are_one_job_and_steps_are_none(tmp_path: Path) -> None:
 
 def test_a_clock_that_was_changed_is_noticed(tmp_path: Path) -> None:
     row = line(1, 0, 1, 90, 60, End="2026-03-02T09:01:00")
-    assert any("--timezone" in note for note in toy(tmp_path, [row]).notes)
+    assert any("time zone" in note for note in toy(tmp_path, [row]).notes)
 
 
 def test_a_date_that_is_none_is_refused_with_its_line() -> None:

@@ -9,7 +9,7 @@ rules, so that the same policies run where nothing but Python is installed.
     import decision as d
 
     result = d.simulate("taurus", "taurus_week", "easy")
-    result.summary().mean_waiting_time  # seconds
+    print(result.summary())
     result.jobs  # a pandas DataFrame
     result.plot("schedule.png")
 
@@ -39,12 +39,16 @@ _HOMES = {
     "Policy": "policies",
     "PolicyError": "model.errors",
     "SimulationResult": "api",
+    "check_policy": "api",
     "compare": "api",
+    "evaluate": "api",
     "find_policy": "policies",
+    "gates": "api",
     "list_policies": "policies",
     "load_platform": "formats",
     "load_workload": "formats",
     "make_env": "api",
+    "read_run": "api",
     "shipped_platforms": "shipped",
     "shipped_workloads": "shipped",
     "simulate": "api",

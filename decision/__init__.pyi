@@ -1,7 +1,11 @@
 from .api import ComparisonResult as ComparisonResult
 from .api import SimulationResult as SimulationResult
+from .api import check_policy as check_policy
 from .api import compare as compare
+from .api import evaluate as evaluate
+from .api import gates as gates
 from .api import make_env as make_env
+from .api import read_run as read_run
 from .api import simulate as simulate
 from .api import train as train
 from .formats import load_platform as load_platform

@@ -8,6 +8,7 @@ words a call, and made it 85 times slower and its compilation 6 times longer; nu
 each access and made it 6 times slower. A bundle's arrays are borrowed: whoever calls a kernel keeps the bundle alive.
 """
 
+import hashlib
 import typing
 from typing import Annotated, Any, ClassVar, Self
 
@@ -22,18 +23,18 @@ from numba.extending import NativeValue, infer_getattr, intrinsic, models, regis
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-F8 = Annotated[NDArray[np.float64], 1]
-F4 = Annotated[NDArray[np.float32], 1]
-I8 = Annotated[NDArray[np.int64], 1]
-I4 = Annotated[NDArray[np.int32], 1]
-I1 = Annotated[NDArray[np.int8], 1]
-U8 = Annotated[NDArray[np.uint64], 1]
-F4x2 = Annotated[NDArray[np.float32], 2]
-F8x2 = Annotated[NDArray[np.float64], 2]
-I8x2 = Annotated[NDArray[np.int64], 2]
-I4x2 = Annotated[NDArray[np.int32], 2]
-I1x2 = Annotated[NDArray[np.int8], 2]
-U8x2 = Annotated[NDArray[np.uint64], 2]
+F8 = Annotated[NDArray[np.float64], types.float64[::1]]
+F4 = Annotated[NDArray[np.float32], types.float32[::1]]
+I8 = Annotated[NDArray[np.int64], types.int64[::1]]
+I4 = Annotated[NDArray[np.int32], types.int32[::1]]
+I1 = Annotated[NDArray[np.int8], types.int8[::1]]
+U8 = Annotated[NDArray[np.uint64], types.uint64[::1]]
+F4x2 = Annotated[NDArray[np.float32], types.float32[:, ::1]]
+F8x2 = Annotated[NDArray[np.float64], types.float64[:, ::1]]
+I8x2 = Annotated[NDArray[np.int64], types.int64[:, ::1]]
+I4x2 = Annotated[NDArray[np.int32], types.int32[:, ::1]]
+I1x2 = Annotated[NDArray[np.int8], types.int8[:, ::1]]
+U8x2 = Annotated[NDArray[np.uint64], types.uint64[:, ::1]]
 
 _WORDS = 3  # of the table, per field: data, shape[0], shape[1]
 
@@ -44,7 +45,8 @@ class BundleType(types.Type):
     def __init__(self, name: str, arrays: dict[str, types.Array]) -> None:
         self.arrays = arrays
         self.index = {field: i for i, field in enumerate(arrays)}
-        super().__init__(name=f"Bundle({name}: {', '.join(f'{f} {a}' for f, a in arrays.items())})")
+        fields = hashlib.sha256(" ".join(f"{f} {a}" for f, a in arrays.items()).encode()).hexdigest()
+        super().__init__(name=f"Bundle({name}, {fields[:12]})")  # short: it is part of each function's symbol
 
 
 class Bundle:
@@ -89,9 +91,9 @@ class Bundle:
 
 
 def array_type(hint: Any) -> types.Array:
-    """Numba's type of an annotation such as `F8`."""
-    dtype = np.dtype(typing.get_args(typing.get_args(hint.__origin__)[1])[0])
-    return types.Array(numba.from_dtype(dtype), hint.__metadata__[0], "C")
+    """Numba's type of an annotation such as `F8`: it stands there, since numpy's own part changes with its version."""
+    kind: types.Array = hint.__metadata__[0]
+    return kind
 
 
 @typeof_impl.register(Bundle)
@@ -142,7 +144,7 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     array_type = kind.arrays[field]
     words = [_load(builder, pointer, _WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
     array = make_array(array_type)(context, builder)
-    itemsize = ir.Constant(ir.IntType(64), context.get_abi_sizeof(context.get_data_type(array_type.dtype)))
+    itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
     strides = [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
     data = builder.inttoptr(words[0], array.data.type)
     populate_array(array, data=data, shape=words[1:], strides=strides, itemsize=itemsize, meminfo=None)

@@ -100,10 +100,7 @@ class Entry:
         """Where its machine code is, in this process; compiled or read from the cache on disk now."""
         compiled: Any = kernel(self._function)
         self._compiled = compiled  # owns the machine code
-        arguments, result = self._shape
-        compiled.compile(signature(result, *arguments))
-        (code,) = compiled.overloads.values()
-        return typing.cast(int, code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
+        return typing.cast(int, compiled.address(*self._shape))
 
     @functools.cached_property
     def from_python(self) -> Callable[..., Any]:

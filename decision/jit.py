@@ -2,37 +2,54 @@
 
 Design
 ------
-A kernel's machine code contains that of the kernels that it calls, but numba's own cache only watches the file of the
-outermost one, so a changed callee would meet a stale caller. Here the code of a kernel lies under
-``MODULE/STAMP``, where the stamp is a hash of the module and of all modules of this package that it imports, directly
-or not. So a warm second process compiles nothing, a change recompiles only what depends on it, and several checkouts
-share what they have in common. Folders that no process has used for a month are removed.
+A *kernel* is compiled as part of the *roots* that reach it (`whole_program` says how). A root is what is called from
+outside: an `Entry`, by its address, or a kernel that Python calls, tests included. Only roots have machine code, and
+only they are kept on disk, in a file for each combination of arguments and kind of processor.
 
-Only our own kernels use this cache: numba's settings for other code stay as they are (rejected: setting
-``numba.config.CACHE_DIR``, which moves the user's cache, too). `NUMBA_CACHE_DIR` moves it for both. Where the folder
-cannot be written, kernels are compiled in each process.
+A root contains the kernels that it reaches, in whatever module. So its file lies under ``MODULE/STAMP``, where the
+stamp is a hash of the module and of all modules of this package that it imports, directly or not: a warm second process
+compiles nothing, a change recompiles only what depends on it, and several checkouts share what they have in common. Of
+processes that start cold at once, one compiles a root, and the others wait for it. Folders that no process has used for
+a month are removed.
+
+Numba's settings for other code stay as they are (rejected: setting ``numba.config.CACHE_DIR``, which moves the user's
+cache, too). `NUMBA_CACHE_DIR` moves our cache, too. Where the folder cannot be written, each process compiles.
+
+A wheel may carry roots in ``decision/compiled`` (``scripts/wheel --with-kernels``), for processors of `BASELINE`. They
+are looked up first, under the same stamps: another numba, Python or source finds nothing there, and compiles.
 """
 
+import atexit
 import contextlib
+import fcntl
 import functools
 import hashlib
+import importlib
 import os
+import pickle
 import re
 import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+
+from .whole_program import Kernel, Machine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ROOT = os.path.join(Path(__file__).parent.parent, "")
 _IMPORT = re.compile(rb"\n[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))")
 _NAME = re.compile(rb"(\w+)(?: as \w+)?")
+_SHIPPED = Path(__file__).parent / "compiled"  # the roots that a wheel carries, as in the cache
+BASELINE = "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"  # LLVM's words for what they run on
 _UNUSED = 30 * 86400.0  # seconds after which a folder of machine code is removed
 
 
@@ -46,11 +63,55 @@ def cache_directory() -> Path:
 
 def is_warm(compiled: Callable[..., Any]) -> bool:
     """Whether a kernel has been compiled from the present sources before, on this machine."""
-    return any(_folder(compiled.__module__).glob(f"*.{compiled.__name__}-*.nbi"))
+    pattern = f"{compiled.__name__}-*-{{}}-*.root"
+    return any(any(place.glob(pattern.format(kind))) for place, kind in _places(compiled.__module__))
+
+
+def compile_ahead(*roots: Any) -> None:
+    """Let another process begin to compile what is not on disk of these entries, the last one first.
+
+    This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So entries
+    that a run needs are given in the order in which it needs them.
+    """
+    cold = [root for root in dict.fromkeys(roots) if not is_warm(root)]
+    _expected.update(cold)
+    names = [f"{root.__module__}:{root.__name__}" for root in cold[1:] if root.__module__ != "__main__"]
+    if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
+        return
+    path = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-c", "from decision.jit import compile_named; compile_named()", *reversed(names)]
+    with contextlib.suppress(OSError):
+        quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, process_group=0, **quiet)
+        atexit.register(child.kill)  # where nobody needed what it still compiles
+
+
+def compile_named() -> None:
+    """What the process of `compile_ahead` does: compile the entries that its arguments name."""
+    for name in sys.argv[1:]:
+        module, _, attribute = name.partition(":")
+        _ = getattr(importlib.import_module(module), attribute).address
+
+
+on_compiling: list[Callable[[int, int, float], None]] = []
+"""What to call when this process begins to compile a root: how many of those that are expected are compiled, how many
+they are, and about how many seconds are left."""
+
+_expected: set[Any] = set()  # entries that were cold when `compile_ahead` heard of them
+_spent: list[float] = []  # seconds of CPU for each root that this process has compiled
+_TYPICAL = 8.0  # seconds for a root, before any has been compiled
+
+
+def _tell() -> None:
+    done = sum(map(is_warm, _expected))
+    of = max(len(_expected), done + 1)
+    each = sum(_spent) / len(_spent) if _spent else _TYPICAL
+    for tell in on_compiling:
+        tell(done, of, each * (of - done))
 
 
 def kernel(function: F) -> F:
-    """Compile `function` in nopython mode, cached on disk; numpy's rules for division, so that it never raises."""
+    """Compile `function` in nopython mode with what calls it; numpy's rules for division, so that it never raises."""
     return _compiled(function)
 
 
@@ -60,53 +121,97 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    compiled = numba.njit(error_model="numpy", nogil=True, **options)(function)
-    if not numba.config.DISABLE_JIT:
-        keep_on_disk(compiled, function)
-    return compiled
+    if numba.config.DISABLE_JIT:
+        return function
+    return cast(F, Kernel(function, _Roots(function), {"error_model": "numpy", "nogil": True, **options}))
 
 
-def keep_on_disk(compiled: Any, function: Callable[..., Any]) -> None:
-    """Let numba keep the machine code of `compiled`, which it makes of `function`, in our cache."""
-    compiled._cache = _KernelCache(function)
+class _Roots:
+    """The roots of one kernel, on disk: a file for each combination of arguments' types and kind of processor."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def find(self, args: Sequence[Any], make: Callable[[], Machine]) -> Machine:
+        """What is kept for arguments of these types, or else what `make` makes; one process makes it, others wait."""
+        files = [place / self._name(args, kind) for place, kind in _places(self._function.__module__)]
+        for file in files:
+            if (kept := _read(file)) is not None:
+                return kept
+        file = files[-1]
+        with _alone(file):
+            kept = _read(file)
+            if kept is None:
+                _tell()
+                began = time.process_time()
+                kept = make()
+                _spent.append(time.process_time() - began)
+                _write(file, kept)
+            return kept
+
+    def _name(self, args: Sequence[Any], processor: str) -> str:
+        function = self._function
+        inside = [cell.cell_contents for cell in function.__closure__ or ()]
+        what = repr(args).encode() + function.__code__.co_code + (dumps(inside) if inside else b"")
+        return f"{function.__name__}-{function.__code__.co_firstlineno}-{processor}-{_short(what)}.root"
 
 
-class _Locator(_CacheLocator):
-    """Where numba looks for a kernel's machine code."""
-
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file = file  # numba's warnings name it
-        self._line, self._module = function.__code__.co_firstlineno, function.__module__
-
-    def get_cache_path(self) -> str:
-        return str(_folder(self._module))
-
-    def get_source_stamp(self) -> str:
-        return _stamp(self._module)
-
-    def get_disambiguator(self) -> str:
-        return str(self._line)
-
-    def ensure_cache_path(self) -> None:
-        if not _folder(self._module).exists():
-            _remove_unused()
-        super().ensure_cache_path()
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "_Locator":
-        return cls(py_func, py_file)
+def _places(module: str) -> list[tuple[Path, str]]:
+    """Where roots of a module may be, and for what processor: with the package, and in the user's own cache."""
+    own = _folder(module), _processor()
+    shipped = _SHIPPED / module / _stamp(module)
+    return [(shipped, _baseline()), own] if _SHIPPED.is_dir() and _runs_baseline() else [own]
 
 
-class _KernelCacheImpl(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
+@functools.cache
+def _baseline() -> str:
+    """As `_processor`, of the kind that wheels carry roots for."""
+    return _short(repr((cpu_target.target_context.codegen().magic_tuple()[0], *BASELINE)).encode())
 
 
-class _KernelCache(FunctionCache):
-    _impl_class = _KernelCacheImpl
+@functools.cache
+def _runs_baseline() -> bool:
+    has = llvm.get_host_cpu_features()
+    return all(has.get(feature.lstrip("+"), False) for feature in BASELINE[1].split(","))
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with contextlib.suppress(OSError):  # a folder that cannot be written
-            super().save_overload(sig, data)
+
+@functools.cache
+def _processor() -> str:
+    """A short name for the kind of processor that code is made for."""
+    return _short(repr(cpu_target.target_context.codegen().magic_tuple()).encode())
+
+
+def _short(what: bytes) -> str:
+    return hashlib.sha256(what).hexdigest()[:12]
+
+
+def _read(file: Path) -> Machine | None:
+    """None where there is none, or none that is whole."""
+    with contextlib.suppress(Exception):  # a torn pickle raises anything
+        machine: Machine = pickle.loads(file.read_bytes())
+        return machine
+    return None
+
+
+def _write(file: Path, machine: Machine) -> None:
+    with contextlib.suppress(OSError):  # a folder that cannot be written
+        beside = file.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(dumps(machine))
+        beside.replace(file)
+
+
+@contextlib.contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Wait until no other process makes this file."""
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            if not file.parent.exists():
+                _remove_unused()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock = file.with_suffix(".lock")
+            fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)
+            held.callback(lock.unlink, missing_ok=True)
+        yield
 
 
 @functools.cache
@@ -126,7 +231,7 @@ def _stamp(module: str) -> str:
         if file not in seen:
             seen.add(file)
             todo += _source(file).imports
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version} {numba.config.BOUNDSCHECK}".encode())
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]} {numba.config.BOUNDSCHECK}".encode())
     for file in sorted(seen):
         digest.update(_source(file).digest)
     return digest.hexdigest()[:16]
@@ -165,6 +270,12 @@ def _file_of(module: str) -> str | None:
         return None
     path = _ROOT + os.sep.join(parts)
     return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)
+
+
+def _can_be_written() -> bool:
+    with contextlib.suppress(OSError):
+        cache_directory().mkdir(parents=True, exist_ok=True)
+    return os.access(cache_directory(), os.W_OK)
 
 
 def _remove_unused() -> None:

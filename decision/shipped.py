@@ -42,12 +42,24 @@ def find_workload(source: str | os.PathLike[str]) -> Path:
 
 
 def shipped_platforms() -> list[str]:
-    """The names of the shipped platforms."""
+    """The names of the shipped platforms.
+
+    Examples:
+        >>> import decision as d
+        >>> "taurus" in d.shipped_platforms()
+        True
+    """
     return sorted(_files("platform"))
 
 
 def shipped_workloads() -> list[str]:
-    """The names of the shipped workloads."""
+    """The names of the shipped workloads.
+
+    Examples:
+        >>> import decision as d
+        >>> "taurus_week" in d.shipped_workloads()
+        True
+    """
     return sorted(_files("workload"))
 
 

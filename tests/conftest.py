@@ -1,7 +1,8 @@
 """What tests of all layers share.
 
 Marks select: ``-m "not slow"`` leaves out what takes more than some seconds, ``-m interop`` runs what needs other
-programs (SimGrid, Chromium, pybatsim, Docker's checker; each is skipped where its program is missing).
+programs (SimGrid, Chromium, pybatsim, Docker's checker; each is skipped where its program is missing). Tests marked
+``nightly``, long trainings and whole small budgets of reproductions, run with ``--nightly``.
 
 Property tests draw the same cases in each run, so that a change is judged by what it changes;
 ``--hypothesis-profile=default`` draws new ones.
@@ -33,8 +34,16 @@ def root() -> Path:
     return ROOT
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="run the tests marked nightly, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by their folder, and leave those for the night out by day."""
+    if not config.getoption("--nightly"):
+        night = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=night)
+        items[:] = [item for item in items if item not in night]
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
         if folder == "interop":

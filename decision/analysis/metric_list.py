@@ -131,7 +131,8 @@ def find_metric(name: str) -> Metric:
         ConfigError: if it is unknown.
     """
     if name not in METRICS:
-        raise ConfigError(f"unknown metric {name!r}{nearest(name, METRICS)} (known are {', '.join(METRICS)})")
+        known = ", ".join(METRICS)
+        raise ConfigError(f"unknown metric {name!r}{nearest(name, METRICS)} (known are {known})", field="metrics")
     return METRICS[name]
 
 

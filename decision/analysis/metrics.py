@@ -58,6 +58,39 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     violations: float  # jobs that did not end by their deadline; nan where no job has one
     grid: float  # host-seconds beyond the supply of power; nan without one
 
+    def __str__(self) -> str:
+        """A table of what the run has, with units."""
+        rows = []
+        for name, (label, unit, scale, digits) in _PRINTED.items():
+            value = getattr(self, name) * scale
+            if not math.isnan(value):
+                rows.append((label, f"{value:,.{digits}f}", unit))
+        words, numbers = (max(len(row[column]) for row in rows) for column in (0, 1))
+        return "\n".join(f"{label:<{words}}  {value:>{numbers}} {unit}".rstrip() for label, value, unit in rows)
+
+
+_PRINTED = {  # a field's label, unit, scale and decimals
+    "jobs": ("jobs", "", 1, 0),
+    "rejected": ("rejected", "", 1, 0),
+    "makespan": ("makespan", "s", 1, 2),
+    "mean_waiting_time": ("mean waiting time", "s", 1, 2),
+    "p95_waiting_time": ("95th percentile of waiting times", "s", 1, 2),
+    "p99_waiting_time": ("99th percentile of waiting times", "s", 1, 2),
+    "max_waiting_time": ("longest waiting time", "s", 1, 2),
+    "mean_bounded_slowdown": ("mean bounded slowdown", "", 1, 2),
+    "late_starts": ("starts after the last arrival", "", 1, 0),
+    "utilization": ("utilization", "%", 100, 1),
+    "arrival_utilization": ("utilization until the last arrival", "%", 100, 1),
+    "energy": ("energy", "MJ", 1e-6, 2),
+    "waste": ("energy waste", "MJ", 1e-6, 2),
+    "waste_bound": ("least waste with these starts", "MJ", 1e-6, 2),
+    "window_gap": ("gap of windows", "%", 100, 2),
+    "value": ("value", "", 1, 2),
+    "value_share": ("value, of submitted", "%", 100, 1),
+    "violations": ("deadlines missed", "", 1, 0),
+    "grid": ("grid power", "host-hours", 1 / HOUR, 2),
+}
+
 
 def summarise(
     jobs: JobTable,

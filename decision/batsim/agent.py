@@ -13,11 +13,13 @@ import numpy as np
 from msgspec.structs import astuple
 
 from decision.engine.constants import DECIMALS
+from decision.engine.refusals import deadlock
 from decision.entry import Entry
 from decision.formats.events import read_forecast
 from decision.formats.simgrid import WATTAGE, parse_sleep_states, parse_wattage
+from decision.jit import compile_ahead
 from decision.model.demand import read_estimate, read_worth, told
-from decision.model.errors import ConfigError, RemoteProtocolError
+from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_intervals, parse_hosts
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import FinalState, PredictionTable
@@ -175,11 +177,14 @@ class Agent:
 
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""
-        for entry in (kernels.job_arrives, kernels.job_ends, kernels.ask_now, kernels.carry_out):
-            _ = entry.from_python
+        asked = kernels.job_arrives, kernels.job_ends, kernels.carry_out, kernels.ask_now
         policy = getattr(innermost(self._policy), "entry", None)
-        if isinstance(policy, Entry):
-            _ = policy.address
+        compiled = [policy] if isinstance(policy, Entry) else []
+        compile_ahead(*compiled, *asked)
+        for entry in compiled:
+            _ = entry.address
+        for entry in asked:
+            _ = entry.from_python
 
     def handle(self, question: bytes) -> bytes:
         """The reply to one of Batsim's messages.
@@ -200,6 +205,12 @@ class Agent:
             self._decide(commands)
             self._end_registration(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
+
+    def deadlock(self) -> DecisionError:
+        """The error of a simulation that cannot go on: what waits, and whether for want of power."""
+        state = self._state
+        waiting = [self._names[job] for job in state.queue[: state.count[N_QUEUED]].tolist()]
+        return deadlock(self.now, waiting, self._registers, nb_hosts(state) - int(state.supply[0]))
 
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
@@ -226,7 +237,7 @@ class Agent:
 
     def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
         settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
-        check_config(self._policy.name, suspends, settings.expects_supply, config)
+        check_config(self._policy.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
         self._registers = self._dynamic and (
             suspends or (settings.suspends_beyond and config.forward_unknown_events) or not self._is_compiled()

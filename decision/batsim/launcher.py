@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from decision.model.errors import ConfigError, PeerError
+from decision.model.errors import ConfigError, PeerError, StuckError
 
 from .conversation import Conversation, Recorder, answer_all
 from .end import DisconnectedError
@@ -23,6 +23,7 @@ _PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
 _TAIL_LINES = 5
 _CRITICAL = re.compile(r"^\[.*?/CRITICAL\] *(.*\S)", re.MULTILINE)  # [host:actor:(1) 0.0] x.cpp:9: [root/CRITICAL] text
+_STUCK = "Deadlock detected"  # in SimGrid's critical message where nothing can happen any more
 _NOT_BEGUN = (125, 126, 127)  # exit codes of docker where it could not start what was to run
 _DOCKER_SAYS = re.compile(r"^docker: (.*\S)", re.MULTILINE)
 _GUARD = 'read -r word || kill -TERM "$1"'  # its input ends without a word when the process that writes to it dies
@@ -43,6 +44,7 @@ def run_batsim(
     Raises:
         ConfigError: if Batsim cannot be started.
         PeerError: if Batsim dies (with the end of what it printed), ends with an error, or sends nothing more.
+        StuckError: if it ends because nothing can happen any more.
         RemoteProtocolError, PolicyError, Interrupted: as `serve`; Batsim is ended then.
     """
     advice = f"its messages are in {log}"
@@ -134,7 +136,9 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) 
         said = _DOCKER_SAYS.search(log.read_text(errors="replace"))
         why = said[1] if said else f"exit code {batsim.returncode}; see {log}"
         raise PeerError(f"Docker could not start Batsim: {why}")
-    raise PeerError(f"Batsim ended during the run ({_how(batsim.returncode)}){_end_of_log(log)}")
+    end = _end_of_log(log)
+    error = StuckError if _STUCK in end else PeerError
+    raise error(f"Batsim ended during the run ({_how(batsim.returncode)}){end}")
 
 
 def _wait_for_end(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -157,8 +161,8 @@ def _end_of_log(log: Path) -> str:
     critical = _CRITICAL.search(text)
     if critical:
         return f": {critical[1]}; its messages are in {log}"
-    lines = text.splitlines()[-_TAIL_LINES:]
-    return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} is empty"
+    lines = [line for line in text.splitlines() if "/INFO]" not in line][-_TAIL_LINES:]
+    return f"; the end of {log}:\n" + "\n".join(lines) if lines else f"; {log} says no more"
 
 
 def docker_command(image: str, reads: Iterable[Path], folder: Path) -> list[str]:

@@ -16,7 +16,6 @@ from decision.state import transitions
 from decision.state.cluster import ClusterState
 
 NEEDS_DYNAMIC_JOBS = "start Batsim with --enable-dynamic-jobs"
-NEEDS_EVENTS = "start Batsim with --forward-unknown-events"
 
 
 class Suspensions:
@@ -30,7 +29,7 @@ class Suspensions:
     def __init__(self, profiles: Mapping[str, Mapping[str, Mapping[str, Any]]], restart: float) -> None:
         self._profiles, self.restart = profiles, restart
         self._profile: dict[int, str] = {}  # of each job that was submitted, by number
-        self._seconds: dict[int, float] = {}  # of each job that was left of another
+        self._task: dict[int, tuple[float, int]] = {}  # of each job that was left of another: seconds and exit code
 
     def note(self, number: int, profile: str) -> None:
         """A job of this profile was submitted."""
@@ -42,16 +41,17 @@ class Suspensions:
         Raises:
             PolicyError: naming its profile.
         """
-        self._seconds_of(number, job_id)
+        self._task_of(number, job_id)
 
-    def _seconds_of(self, number: int, job_id: str) -> float:
-        if number in self._seconds:
-            return self._seconds[number]
+    def _task_of(self, number: int, job_id: str) -> tuple[float, int]:
+        """Seconds that a job takes, and the exit code with which it ends."""
+        if number in self._task:
+            return self._task[number]
         name = self._profile.get(number, "")
         profile = self._profiles.get(job_id.partition("!")[0], {}).get(name, {})
         if profile.get("type") != "delay":
             raise PolicyError(cannot_be_cut(job_id, name))
-        return float(profile["delay"])
+        return float(profile["delay"]), int(profile.get("ret", 0))
 
     def register(
         self, state: ClusterState, names: Sequence[str], killed: int, rest: int, now: float
@@ -67,8 +67,9 @@ class Suspensions:
         """
         ran = float(state.end_time[killed] - state.start_time[killed])
         paid = self.restart if state.part[killed] else 0.0
-        seconds = float(transitions.rest_of(self._seconds_of(killed, names[killed]), ran, paid, self.restart))
-        self._seconds[rest] = seconds
+        whole, code = self._task_of(killed, names[killed])
+        seconds = float(transitions.rest_of(whole, ran, paid, self.restart))
+        self._task[rest] = seconds, code
         origin, part = names[int(state.origin[rest])], int(state.part[rest])
         workload, _, short = origin.partition("!")
         job_id, profile = rest_name(origin, part), rest_name(short, part)
@@ -76,14 +77,17 @@ class Suspensions:
         fields: dict[str, Any] = {"id": job_id, "res": int(state.size[rest]), "profile": profile}
         fields["subtime"] = float(state.submit_time[rest])
         fields["walltime"] = walltime if walltime < float("inf") else -1
+        task = {"type": "delay", "delay": seconds} | ({"ret": code} if code else {})
         return job_id, [
-            m.RegisterProfile(now, m.RegisterProfileData(workload, profile, {"type": "delay", "delay": seconds})),
+            m.RegisterProfile(now, m.RegisterProfileData(workload, profile, task)),
             m.RegisterJob(now, m.RegisterJobData(job_id, m.JobDescription(**fields))),
         ]
 
 
-def check_config(policy: str, suspends: bool, expects_supply: bool, config: m.Config) -> None:
+def check_config(policy: str, suspends: bool, config: m.Config) -> None:
     """Refuse a Batsim that lacks an option which the policy needs.
+
+    A supply of power comes by events; a Batsim that has any, and does not forward them, ends before it asks.
 
     Raises:
         ConfigError: naming the option.
@@ -92,5 +96,3 @@ def check_config(policy: str, suspends: bool, expects_supply: bool, config: m.Co
         raise ConfigError(
             f"policy {policy} suspends jobs, and what is left of them must be registered; {NEEDS_DYNAMIC_JOBS}"
         )
-    if expects_supply and not config.forward_unknown_events:
-        raise ConfigError(f"policy {policy}: option beyond waits for a supply of power; {NEEDS_EVENTS}")

@@ -1,13 +1,20 @@
-"""One end of a conversation as a ZeroMQ socket."""
+"""One end of a conversation as a ZeroMQ socket.
 
+Who listens has a socket ROUTER, not REP, because more than one Batsim may connect to it. The first that speaks is
+answered; what others say is not, so that they wait, and the first one's run goes on as if it were alone.
+"""
+
+import json
 import math
 import re
 import time
+from collections.abc import Sequence
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from decision.model.errors import ConfigError
+from decision.model.notices import warn_once
 
 from .end import SLICE, DisconnectedError, End
 from .signals import StopRequest
@@ -19,6 +26,8 @@ _COME, _GREETED, _GONE = (
     zmq.Event.DISCONNECTED,
 )
 
+
+_ONE_EACH = "for one decision process serves one Batsim; start it with a decision process of its own"
 
 _WILD = "*"  # a free port
 _LAST_PORT = 65_535
@@ -44,7 +53,7 @@ class Wire(End):
     """One end of a conversation over ZeroMQ: a socket, and the peer's connections.
 
     Args:
-        kind: zmq.REP (binds) or zmq.REQ (connects).
+        kind: zmq.ROUTER (binds) or zmq.REQ (connects).
         endpoint: where; ``tcp://127.0.0.1:*`` binds a free port.
         peer: what the other end is, for messages: "Batsim".
         timeout: seconds to wait for one message; 0 waits without limit.
@@ -67,9 +76,12 @@ class Wire(End):
         self._asks = kind == zmq.REQ
         self._engaged = False  # whether a wait would be useless once the peer has gone
         self._greeted = False  # whether a peer has spoken ZeroMQ
+        self._open: set[int] = set()  # file descriptors of the connections
+        self._own = -1  # that of the peer that is answered
+        self._route = b""  # its address on this socket
         self._left = math.inf  # when the last peer that had greeted went, on the monotonic clock
         try:
-            (self._socket.bind if kind == zmq.REP else self._socket.connect)(endpoint)
+            (self._socket.connect if self._asks else self._socket.bind)(endpoint)
         except zmq.ZMQError as error:
             self.close(linger=0)
             raise ConfigError(
@@ -87,32 +99,68 @@ class Wire(End):
 
     def send(self, data: bytes) -> None:
         """Send one message."""
-        self._socket.send(data)
+        if self._asks:
+            self._socket.send(data)
+        else:
+            self._socket.send_multipart([self._route, b"", data])
 
     def _arrived(self) -> bytes | None:
         """The socket itself waits: polling it first costs more than all else that a message needs."""
         try:
-            data = self._socket.recv()
+            frames: list[zmq.Frame] = self._socket.recv_multipart(copy=False)
         except zmq.Again:
             return None
-        if self._socket.getsockopt(zmq.RCVMORE):
+        said = frames if self._asks else self._for_us(*frames)
+        if not said:
+            return None
+        if len(said) > 1:
             raise self._parts()
         self._engaged = True
-        return data
+        return said[0].bytes
+
+    def _for_us(self, route: zmq.Frame, *envelope: zmq.Frame) -> Sequence[zmq.Frame]:
+        """The first peer's message, which comes after an empty frame; nothing where it is another's, or none."""
+        said = envelope[1:]
+        if not said or envelope[0].bytes:
+            return ()
+        if not self._route:
+            self._route, self._own = route.bytes, said[0].get(zmq.SRCFD)
+        if route.bytes == self._route:
+            return said
+        warn_once(f"another {self._peer}{_simulates(said[0].bytes)} has connected: it gets no reply, {_ONE_EACH}")
+        return ()
 
     def _check_connection(self) -> None:
         while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)["event"]
-            self._connections += bool(event & _COME) - bool(event & _GONE)
+            message = recv_monitor_message(self._monitor)
+            event, connection = message["event"], message["value"]
+            if event & _COME:
+                self._open.add(connection)
+            elif event & _GONE:
+                self._open.discard(connection)
             # a question that was under way is lost with its connection
             self._engaged |= self._asks and bool(event & _GREETED)
             self._greeted |= bool(event & _GREETED)
-            self._left = time.monotonic() if self._greeted and self._connections <= 0 else math.inf
+            self._left = time.monotonic() if self._greeted and not self._open else math.inf
+        self._connections = len(self._open)
         # what the peer sent before it went comes first
-        if self._engaged and self._connections <= 0 and not self._socket.poll(0):
+        if (
+            self._engaged
+            and (self._own not in self._open if self._route else not self._open)
+            and not self._socket.poll(0)
+        ):
             raise self._disconnected()
         if not self._spoken and time.monotonic() - self._left > _GRACE:
             raise DisconnectedError(f"{self._peer} connected and left without a message; see its own messages")
+
+
+def _simulates(question: bytes) -> str:
+    """Which workloads the first message of a Batsim names, in parentheses; empty where it is none."""
+    try:
+        files = json.loads(question)["events"][0]["data"]["workloads"].values()
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return ""
+    return f" ({', '.join(map(str, files))})" if files else ""
 
 
 def _endpoint_advice(error: zmq.ZMQError) -> str:

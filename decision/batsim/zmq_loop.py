@@ -48,7 +48,7 @@ def serve(
     with (
         stop_on_signals() as stop,
         Recorder(record) as recorder,
-        Wire(zmq.REP, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop) as wire,
+        Wire(zmq.ROUTER, endpoint, peer="Batsim", timeout=timeout, advice=_START_BATSIM, stop=stop) as wire,
     ):
         ready(wire.endpoint)
         return answer_all(agent, wire, recorder)

@@ -20,6 +20,7 @@ each command's module (four definitions of ``--output``); translating errors by 
 
 import signal
 import sys
+from types import FrameType
 
 
 def main() -> None:
@@ -33,12 +34,38 @@ def batsim() -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    interrupts = _Interrupts()
     try:
         from .app import app, report_bug
-    except KeyboardInterrupt:
+
+        try:
+            app(args=arguments, prog_name="decision")
+        except Exception as error:
+            if not interrupts.seen:
+                report_bug(error)
+                sys.exit(1)
+            raise
+    except (Exception, KeyboardInterrupt):
+        if not interrupts.seen:
+            raise
+        sys.stderr.write("interrupted\n")
         sys.exit(128 + signal.SIGINT)
-    try:
-        app(args=arguments, prog_name="decision")
-    except Exception as error:
-        report_bug(error)
-        sys.exit(1)
+    finally:
+        interrupts.ignore()
+
+
+class _Interrupts:
+    """Ctrl-C raises KeyboardInterrupt, of which imports and compilers may make another error: it is known, too."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        signal.signal(signal.SIGINT, self._raise)
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+    @staticmethod
+    def ignore() -> None:
+        """All is over, and the interpreter ends."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -39,6 +39,8 @@ class CommandLine(Group):
             return super().parse_args(ctx, args)
         except _UsageError as error:
             raise _in_one_line(error) from None
+        except KeyboardInterrupt as stop:
+            raise _interrupted(stop) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -67,12 +69,17 @@ class CommandLine(Group):
             note(f"error: {what}; take a smaller input, or less at a time", style="bold red")
             raise typer.Exit(ConfigError.exit_code) from None
         except KeyboardInterrupt as stop:
-            note(" ".join(["interrupted", *getattr(stop, "__notes__", ())]), style="bold red")
-            raise typer.Exit(128 + signal.SIGINT) from None
+            raise _interrupted(stop) from None
 
 
 _ANYWHERE = ("--debug", "--quiet")
 _UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
+
+
+def _interrupted(stop: KeyboardInterrupt) -> typer.Exit:
+    """Say so; the end of the command."""
+    note(" ".join(["interrupted", *getattr(stop, "__notes__", ())]), style="bold red")
+    return typer.Exit(128 + signal.SIGINT)
 
 
 def _in_one_line(error: Any) -> Exception:

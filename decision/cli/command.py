@@ -136,14 +136,35 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
         raise ConfigError(f"{path}: not TOML ({error}); write lines like windows = 50") from None
     known = {_long_name(option.opts).removeprefix("--"): option for option in context.command.params}
     for name, value in found.items():
-        if name not in known or name in ("config", "help"):
+        if name in ("config", "help"):
+            raise ConfigError(f"{path}: {name} is only for the command line; leave it out")
+        if name not in known:
             raise ConfigError(f"{path}: {context.info_name} has no option --{name}{nearest(name, known)}")
+        _check_values(f"{path}, {name}", known[name], value if isinstance(value, list) else [value])
         if isinstance(value, list) and not known[name].multiple:
             raise ConfigError(f"{path}, {name}: one value is needed; found a list")
         if known[name].multiple and not isinstance(value, list):
             found[name] = [value]
     context.default_map = {known[name].name: value for name, value in found.items()}
     return path
+
+
+_TOML_TYPES: dict[str, tuple[tuple[type, ...], str]] = {  # by the name of an option's type; text for all others
+    "boolean": ((bool,), "true or false"),
+    "integer": ((int,), "a whole number"),
+    "integer range": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "float range": ((int, float), "a number"),
+}
+
+
+def _check_values(where: str, option: Any, values: Sequence[Any]) -> None:
+    """Refuse values of another type than the option's. Raises ConfigError."""
+    types, wanted = _TOML_TYPES.get(option.type.name, ((str,), "a text in quotes"))
+    for value in values:
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            raise ConfigError(f"{where}: {wanted} is needed; found {shown}")
 
 
 def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str) -> None:

@@ -276,16 +276,10 @@ def compare_command(
 
 def _write_report(folder: Path, pictures: bool) -> Path | None:
     """Write the page, or say why there is none: the comparison itself needs no pictures."""
-    from decision.analysis.plots import require_matplotlib
-    from decision.model.errors import ConfigError
-
     from .progress import working
-    from .terminal import note
+    from .terminal import can_draw
 
-    try:
-        require_matplotlib()
-    except ConfigError as error:
-        note(f"no report.html: {error}")
+    if not can_draw("no report.html"):
         return None
     from decision.analysis.report import write_comparison_pictures, write_comparison_report
 

@@ -1,6 +1,5 @@
 """``decision gates``: whether a learned policy may be deployed."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -70,7 +69,7 @@ def gates_command(
 
       decision gates green -p ten.xml -w green.json --events supply.txt
     """
-    from decision.learn import SHIPPED, find_checkpoint, require_learning
+    from decision.learn import SHIPPED, existing_checkpoint, require_learning
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import Inputs, first_log, load_inputs
 
@@ -79,7 +78,7 @@ def gates_command(
     from .tables import print_dropped, print_json
 
     require_learning()
-    file = find_checkpoint(checkpoint) or Path(checkpoint)
+    file = existing_checkpoint(checkpoint)
     selection = read_selection(jobs, nodes, walltime, time_field)
     energy = lets_sleep(file)
     case = load_inputs(

@@ -211,8 +211,13 @@ def train_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
+    from decision.learn.training import STATE
     from decision.runs.training import train_to_folder
 
+    if resume and not (output / STATE).is_file():
+        raise ConfigError(
+            f"{output}: there is no training to resume; leave the option out to begin one", field="resume"
+        )
     announce_compilation()
     with stop_on_signals() as request, learning(config.steps) as show:
         checkpoint = train_to_folder(

@@ -70,11 +70,13 @@ def paced(pace: Pace) -> Iterator[None]:
         while not over.wait(_PERIOD):
             note(str(pace))
 
-    threading.Thread(target=tell, daemon=True).start()
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
     try:
         yield
     finally:
         over.set()
+        teller.join()
 
 
 @contextmanager
@@ -132,9 +134,11 @@ def has_bars() -> bool:
 
 
 def announce_compilation() -> None:
-    """Say so if the kernels have to be compiled first."""
-    from decision.engine.kernels.server import advance
-    from decision.jit import cache_directory, is_warm
+    """Say so where kernels have to be compiled first, and how much of it is done."""
+    from decision.jit import cache_directory, on_compiling
 
-    if not is_warm(advance):
-        note(f"The first run compiles for one to three minutes; the result is cached in {cache_directory()}")
+    def tell(done: int, of: int, seconds: float) -> None:
+        left = f"some {clock_time(seconds)} left" if seconds >= 1.0 else "nearly done"
+        note(f"Compiling {done + 1} of {of} ({left}); this is done once, and kept in {cache_directory()}")
+
+    on_compiling[:] = [tell]

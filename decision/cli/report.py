@@ -7,7 +7,6 @@ import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.model.errors import ConfigError
-from decision.model.names import nearest
 
 from .command import Group, add_command
 from .options import (
@@ -161,17 +160,13 @@ def show_checkpoint_command(checkpoint: Checkpoint, as_json: JsonOption = False)
 
       decision report show dbf
     """
-    from decision.learn import SHIPPED, find_checkpoint
+    from decision.learn import existing_checkpoint
     from decision.learn.checkpoint import read_manifest
 
     from .learning_tables import print_manifest
     from .tables import print_json
 
-    found = find_checkpoint(str(checkpoint)) or checkpoint
-    if not found.exists():
-        advice = nearest(str(checkpoint), SHIPPED)
-        raise ConfigError(f"{checkpoint}: there is no such file, nor a shipped policy of that name{advice}")
-    manifest = read_manifest(found)
+    manifest = read_manifest(existing_checkpoint(str(checkpoint)))
     if as_json:
         print_json(manifest)
     else:
@@ -184,18 +179,27 @@ def _watch(folder: Path, console: "Console") -> None:
 
     from rich.live import Live as Screen
 
-    from decision.formats.run_facts import RUN, is_locked
+    from decision.formats.run_facts import is_locked
     from decision.formats.run_status import read_status
 
     from .live import frame
+    from .terminal import note
 
+    if not _has_begun(folder):
+        note(f"waiting for a run in {folder}; Ctrl-C ends it")
     queue: list[int] = []
     with Screen(f"waiting for a run in {folder}", console=console, transient=True, auto_refresh=False) as screen:
-        while is_locked(folder) or not (any(folder.glob("*jobs.csv")) or (folder / RUN).exists()):
+        while is_locked(folder) or not _has_begun(folder):
             if (status := read_status(folder)) is not None:
                 queue.append(status.waiting)
                 screen.update(frame(status, queue, console.width), refresh=True)
             time.sleep(_PERIOD)
+
+
+def _has_begun(folder: Path) -> bool:
+    from decision.formats.run_facts import RUN
+
+    return any(folder.glob("*jobs.csv")) or (folder / RUN).exists()
 
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")

@@ -167,19 +167,21 @@ def showcase_command(
 
     from .progress import announce_compilation, working
     from .tables import print_dropped, print_json, print_summaries, summary_rows
-    from .terminal import say
+    from .terminal import can_draw, say
 
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), energy=True))
     print_dropped(case.workloads)
+    plot = can_draw("no pictures")
     announce_compilation()
     summaries = {}
     for policy in _SHOWN:
         with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
             choice, typed = PolicyChoice(policy=policy), typed_command(context)
-            summaries[policy] = run_to_folder(case, choice, output / policy, plot=True, show=show, command=typed)
+            summaries[policy] = run_to_folder(case, choice, output / policy, plot=plot, show=show, command=typed)
     if as_json:
         print_json({"runs": summary_rows(summaries)})
         return
     say(f"{workload.stem} on {platform.stem}")
     print_summaries(summaries)
-    say(f"Batsim's output files and schedule.{suffix} of each policy are in {output}/POLICY")
+    files = "Batsim's output files" + (f" and schedule.{suffix}" if plot else "")
+    say(f"{files} of each policy are in {output}/POLICY")

@@ -57,3 +57,16 @@ def note(text: str, style: str | None = None) -> None:
     """Print text to stderr as it is; only the terminal breaks long lines."""
     if style or not is_quiet():
         stderr().print(encodable(text), style=style, highlight=False, soft_wrap=True)
+
+
+def can_draw(lost: str) -> bool:
+    """Whether pictures can be drawn; where not, a note says what is lost, and why."""
+    from decision.analysis.plots import require_matplotlib
+    from decision.model.errors import ConfigError
+
+    try:
+        require_matplotlib()
+    except ConfigError as error:
+        note(f"{lost}: {error}")
+        return False
+    return True

@@ -64,8 +64,16 @@ def simulation_begins(platform: Platform, workloads: Iterable[Workload], options
 def _profile_object(name: str, workload: Workload) -> dict[str, Any]:
     """A profile's JSON object, as its file has it where that was kept."""
     source = workload.profile_sources.get(name)
-    fields: dict[str, Any] = msgspec.json.decode(source) if source else profile_fields(workload.profiles[name])
-    return fields
+    return _said(msgspec.json.decode(source) if source else profile_fields(workload.profiles[name]))
+
+
+def _said(value: Any) -> Any:
+    """A value of JSON with numbers as Batsim writes them into messages."""
+    if isinstance(value, float):
+        return round(value, DECIMALS)
+    if isinstance(value, dict):
+        return {name: _said(each) for name, each in value.items()}
+    return [_said(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _profiles(workload: Workload) -> dict[str, dict[str, Any]]:
@@ -106,7 +114,7 @@ def job_submitted(time: float, job: Job, workload: Workload, options: EngineOpti
 def _description(job: Job) -> JobDescription:
     """The job as its workload describes it, with its full id."""
     if job.source is not None:
-        return JobDescription(**msgspec.json.decode(job.source))
+        return JobDescription(**_said(msgspec.json.decode(job.source)))
     fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
     if job.walltime != float("inf"):
         fields["walltime"] = job.walltime
@@ -116,7 +124,7 @@ def _description(job: Job) -> JobDescription:
         fields["estimate"] = job.estimate
     if job.worth is not None:
         fields |= said_worth(job.worth)
-    return JobDescription(**fields)
+    return JobDescription(**_said(fields))
 
 
 def job_completed(time: float, job_id: str, final: FinalState, return_code: int, alloc: str) -> JobCompleted:

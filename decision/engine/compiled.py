@@ -36,12 +36,13 @@ from . import refusals
 from .kernels import arrays as a
 from .kernels import commands as c
 from .kernels import links
-from .kernels.server import advance, begin, jobs_to_come, load_reply
+from .kernels.network import flows
+from .kernels.server import ADVANCE, BEGIN, COUNT_JOBS, REPLY, ask_engine, engine
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
 from .spool import HOST_ROWS, Allocations, HostRows
-from .truth import build_truth, check_events, with_job, with_leaves
+from .truth import build_truth, with_job, with_leaves
 
 # What is as long as the jobs are many and no record needs: of `Sim`, and of `ClusterState`
 _NOT_RECORDED = ("leaf", "leaf_start", "walltime_left", "rate", "exit_code", "progress")
@@ -72,16 +73,16 @@ class CompiledEngine:
     ) -> None:
         check_inputs(platform, workloads, events, options)
         self.platform, self.options, self.events = platform, options, events_in_order(events)
-        check_events(self.events, len(platform.hosts))
+        refusals.check_events(self.events, len(platform.hosts))
         truth, self.names = build_truth(workloads, [self.events] if events else [], refusals.network_refusal(platform))
         self.world = _new_world(platform, options, truth, len(self.names))
         self._network = links.NO_NETWORK
         if options.dynamic_jobs or truth.leaf_bytes.any():
             self._network = links.new_network(platform)
-            self.world.sim.network[0] = self._network.address
+            self.world.sim.network[:] = self._network.address, flows.address
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
-        begin(self.world)
+        ask_engine(self.world, BEGIN, 0.0)
 
     @property
     def state(self) -> ClusterState:
@@ -106,9 +107,8 @@ class CompiledEngine:
         Raises:
             PolicyError: if a command of the last reply is impossible.
             DeadlockError: if nothing can happen any more.
-            ConfigError: if an external event is impossible.
         """
-        return self.resume(advance(self.world))
+        return self.resume(ask_engine(self.world, ADVANCE, 0.0))
 
     def resume(self, code: int) -> int:
         """Deal with what `advance` returned, until it is ASK or DONE."""
@@ -120,20 +120,15 @@ class CompiledEngine:
                 raise refusals.deadlock(self.now, waiting, bool(number[a.REGISTRATION_OPEN]), dark)
             if code == a.BAD_COMMAND:
                 raise self.refuse(self._why_not(int(number[a.REFUSED_COMMAND])))
-            if code == a.BAD_EVENT:
-                event = self.events[number[a.REFUSED_EVENT]]
-                states = self.state.host_state
-                host = next(host for host in sorted(event.hosts) if states[host] != HostState.UNAVAILABLE)
-                raise refusals.already_here(event, host, HostState(states[host]))
             self.grow()
             number = self.world.sim.number
-            code = advance(self.world)
+            code = ask_engine(self.world, ADVANCE, 0.0)
         self._over = code == a.DONE
         return code
 
     def reply(self, now: float) -> None:
         """Carry out the plan, as the reply of a decision process whose time is `now` seconds."""
-        while not load_reply(self.world, now):
+        while not ask_engine(self.world, REPLY, now):
             self.grow()
 
     def release(self) -> None:
@@ -163,7 +158,7 @@ class CompiledEngine:
             self._network = links.grow_network(self._network)
             sim.network[0] = self._network.address
         running = int(count[N_ENDED] + count[N_RUNNING]) + planned
-        if number[a.N_SUSPENDING] and (jobs := int(jobs_to_come(self.world))) > len(state.size):
+        if number[a.N_SUSPENDING] and (jobs := int(ask_engine(self.world, COUNT_JOBS, 0.0))) > len(state.size):
             state = with_room(state, jobs, 0)
             self.world = self.world._replace(state=state, plan=p.grown_plan(plan, state))
         self.world = self.world._replace(
@@ -301,11 +296,11 @@ def _new_world(platform: Platform, options: EngineOptions, truth: a.Truth, nb_jo
     facts, pstates = platform_facts(platform, options.energy)
     state = new_state(facts, pstates, max(nb_jobs, 64))
     sim = a.new_sim(truth, hosts, len(platform.storage), len(state.size), platform.routes)
+    sim.root[0] = engine.address
     sim.number[a.ENERGY_ON] = options.energy
     sim.number[a.TRACE_ON] = options.trace
     sim.number[a.ACKNOWLEDGE] = options.acknowledge_dynamic_jobs
     sim.number[a.REGISTRATION_OPEN] = options.dynamic_jobs
-    sim.number[a.REFUSED_EVENT] = -1
     sim.real[[a.FIRST_JOULES, a.LAST_JOULES]] = -1.0  # as Batsim has it before there are any
     if options.energy:
         for host in (*platform.hosts, *platform.storage):

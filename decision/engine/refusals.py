@@ -13,7 +13,7 @@ from decision.model.errors import ConfigError, DeadlockError, DecisionError
 from decision.model.platform import Host, Platform
 from decision.model.record import HostState
 from decision.model.topology import FatTree, Flat
-from decision.model.workload import MachineEvent
+from decision.model.workload import POWER_SUPPLY, MachineEvent
 
 ADVICE = "run this workload with Batsim"
 COMMANDS_AFTER_END = "the reply to SIMULATION_ENDS has commands; it must have none"
@@ -144,14 +144,32 @@ def _name(state: HostState) -> str:
 # --- External events, and a simulation that cannot go on -----------------------------------------------------
 
 
-def impossible_event(event: MachineEvent, reason: str) -> ConfigError:
+def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
+    """Refuse external events, in order, that name a host which is not there, or that cannot happen one after the other.
+
+    Raises:
+        ConfigError: one line that names the event and the host.
+    """
+    away: set[int] = set()
+    for event in events:
+        hosts = set(event.hosts)
+        if event.type == POWER_SUPPLY and event.hosts[0] > nb_hosts:
+            raise _impossible(event, f"it has {event.hosts[0]} hosts, and the platform has {nb_hosts}")
+        if event.type != POWER_SUPPLY and hosts and max(hosts) >= nb_hosts:
+            raise _impossible(event, f"there is no host {max(hosts)}")
+        if event.type == "machine_unavailable":
+            if hosts & away:
+                raise _impossible(event, f"host {min(hosts & away)} is unavailable already")
+            away |= hosts
+        elif event.type == "machine_available":
+            if hosts - away:
+                raise _impossible(event, f"host {min(hosts - away)} is not unavailable")
+            away -= hosts
+
+
+def _impossible(event: MachineEvent, reason: str) -> ConfigError:
     """The error of an external event that cannot happen."""
     return ConfigError(f"external event {event.type} at t={event.timestamp:.12g} s: {reason}; correct the events")
-
-
-def already_here(event: MachineEvent, host: int, state: HostState) -> ConfigError:
-    """The error of an external event that brings back a host which had not left."""
-    return impossible_event(event, f"host {host} is not unavailable but {state.name.lower()}")
 
 
 def deadlock(now: float, waiting: Sequence[str], registration_open: bool, dark: int = 0) -> DecisionError:

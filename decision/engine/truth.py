@@ -12,9 +12,9 @@ from decision.model.demand import told
 from decision.model.errors import ConfigError, InternalError
 from decision.model.workload import POWER_SUPPLY, Job, MachineEvent, Workload
 
+from .constants import DECIMALS
 from .kernels.arrays import DELAY, HOSTS_COME_BACK, HOSTS_LEAVE, SUPPLY_CHANGES, Truth
 from .profiles import LeafKind, LeafTask, check_width, flatten, is_moldable
-from .refusals import impossible_event
 
 _EVENT_KIND = {
     "machine_unavailable": HOSTS_LEAVE,
@@ -126,29 +126,6 @@ def submission_order(jobs: Sequence[Job]) -> Sequence[Job]:
     return jobs if (np.diff(order) == 1).all() else jobs.take(order)
 
 
-def check_events(events: Sequence[MachineEvent], nb_hosts: int) -> None:
-    """Refuse external events, in order, that name a host which is not there, or that cannot happen one after the other.
-
-    Raises:
-        ConfigError: one line that names the event and the host.
-    """
-    away: set[int] = set()
-    for event in events:
-        hosts = set(event.hosts)
-        if event.type == POWER_SUPPLY and event.hosts[0] > nb_hosts:
-            raise impossible_event(event, f"it has {event.hosts[0]} hosts, and the platform has {nb_hosts}")
-        if event.type != POWER_SUPPLY and hosts and max(hosts) >= nb_hosts:
-            raise impossible_event(event, f"there is no host {max(hosts)}")
-        if event.type == "machine_unavailable":
-            if hosts & away:
-                raise impossible_event(event, f"host {min(hosts & away)} is unavailable already")
-            away |= hosts
-        elif event.type == "machine_available":
-            if hosts - away:
-                raise impossible_event(event, f"host {min(hosts - away)} is not unavailable")
-            away -= hosts
-
-
 def build_truth(
     workloads: Sequence[Workload], events: Sequence[Sequence[MachineEvent]], no_network: str = ""
 ) -> tuple[Truth, Names]:
@@ -170,14 +147,14 @@ def _worths(workloads: Sequence[Workload], parts: Sequence[Mapping[str, np.ndarr
     if not any(part["worth"].size for part in parts):
         return np.zeros((0, 4))
     rows = [part["worth"] if part["worth"].size else np.zeros((len(part["size"]), 4)) for part in parts]
-    return np.nan_to_num(np.concatenate(rows))
+    return np.round(np.nan_to_num(np.concatenate(rows)), DECIMALS)
 
 
 def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
     """The same truth with one more job, which no submitter sends and no other has the id of."""
     at = names.add_job(job, leaves)
     more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
-    more["told"] = float(told(job.estimate))
+    more["told"] = round(float(told(job.estimate)), DECIMALS)
     columns = {
         name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
         for name, value in {**more, "profile": -1}.items()
@@ -230,7 +207,7 @@ def _static_jobs(names: Names, profiles: "_Profiles", workload: Workload) -> Map
         "size": columns.size,
         "walltime": columns.walltime,
         "user": numbers[columns.user.codes],
-        "told": np.zeros(len(columns)) if columns.estimate is None else told(columns.estimate),
+        "told": np.zeros(len(columns)) if columns.estimate is None else np.round(told(columns.estimate), DECIMALS),
         "worth": np.zeros((0, 4)) if columns.worth is None else columns.worth,
         "profile": profile,
     }

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.draws import first_word
-from decision.jit import kernel
+from decision.engine.kernels.server import engine
+from decision.jit import compile_ahead, kernel
 from decision.model.errors import ConfigError, PolicyError
 from decision.room import check_memory
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
@@ -84,6 +85,7 @@ class Batch:
 
     def __init__(self, setup: Setup, envs: int, threads: int) -> None:
         check_memory("environments", envs, _bytes_of_one(setup))
+        compile_ahead(*setup.scheduler.entries, engine)
         self.setup, self.kernels = setup, setup.scheduler.kernels()
         self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
         self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])

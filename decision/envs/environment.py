@@ -6,6 +6,7 @@ import numpy as np
 
 from decision.bundle import bundle_at
 from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
+from decision.engine.kernels.server import engine
 from decision.jit import kernel
 from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
 from decision.policies.plan_arrays import PlanArrays, new_plan
@@ -149,6 +150,7 @@ def _roomy_sim(truth: Truth, setup: Setup, room: int) -> Sim:
     platform, rests = setup.platform, _rests(setup)
     jobs = setup.rules.arrivals + rests
     sim = grow_sim(new_sim(truth, len(platform.hosts), 0, jobs, platform.routes), jobs, room)
+    sim.root[0] = engine.address
     if setup.supply is not None:
         sim.real[RESTART] = setup.supply.restart
     logs = {name: getattr(sim, name) for name in ("log_kind", "log_time", "log_arg", "log_value")}

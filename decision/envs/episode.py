@@ -7,9 +7,9 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 import numpy as np
 
 from decision.draws import next_word, uniform
-from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_PARTS, N_SUSPENDING
+from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_PARTS, N_SUSPENDING, UNCARRIED
 from decision.engine.kernels.energy import joules_now
-from decision.engine.kernels.server import advance, load_reply, rewind
+from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
 from decision.model.errors import InternalError
@@ -292,7 +292,9 @@ def _carry_out(env, rules):
     for at in range(plan.count[0] if rules.worth else 0):
         if plan.kind[at] == REJECT:
             leave_late(env, plan.job[at])
-    code = advance(world) if load_reply(world, state.now[0]) else GROW
+    code = ask_engine(world, CARRY_OUT, state.now[0])
+    if code == UNCARRIED:
+        code = GROW
     if code == GROW and world.sim.number[N_PARTS] + world.sim.number[N_SUSPENDING] == 0:
         raise InternalError("an environment has no room for what happens next")
     if rules.worth:

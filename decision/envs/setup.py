@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from decision.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs, events_in_order
-from decision.engine.truth import Names, build_truth, check_events
+from decision.engine.refusals import check_events
+from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
 from decision.formats.events import check_supply, load_events
+from decision.model.arguments import whole
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
 from decision.model.demand import sizes
 from decision.model.errors import ConfigError
@@ -134,9 +136,7 @@ def make_setup(
     _check_jobs(workload, platform)
     cores = len(platform.hosts)
     if jobs is not None and jobs != -1:
-        if jobs < 1:
-            raise ConfigError(f"jobs: an episode must place at least 1; found {jobs}", field="jobs")
-        options["jobs"] = jobs
+        options["jobs"] = whole("jobs", jobs, 1)
     name = encoder if isinstance(encoder, str) else encoder.name
     scheduler, fixed = find_observation(name)
     settings, rest = scheduler.read_options({**scheduler.env_options, **options, **fixed})

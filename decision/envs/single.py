@@ -14,7 +14,7 @@ from decision.state.cluster import N_QUEUED, N_RUNNING, ClusterState
 
 from .batch import RANDOM, Batch, Outputs
 from .setup import Setup, make_setup
-from .vector import Observation, observation_space
+from .vector import Observation, check_actions, observation_space
 
 _SHOWN = 10  # jobs of the queue that `render` shows
 
@@ -68,9 +68,9 @@ class SchedulerEnv(gymnasium.Env):
         return self._observation(out), {"action_mask": self._mask}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """One choice."""
+        """One choice. Raises ConfigError for what is no action."""
         out = self._batch.new_outputs()
-        self._batch.step(np.array([action], np.int64), False, out)
+        self._batch.step(check_actions(np.reshape(action, -1), 1, self.encoder.actions), False, out)
         terminated, truncated = bool(out.terminated[0]), bool(out.truncated[0])
         observation = self._observation(out)
         info: dict[str, Any] = {"action_mask": self._mask}

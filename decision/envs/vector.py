@@ -10,6 +10,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from decision.cores import available_cores
+from decision.model.arguments import whole
+from decision.model.errors import ConfigError
 from decision.state.cluster import ClusterState
 
 from .batch import GO_ON, RANDOM, Batch, Outputs, check_outputs
@@ -51,7 +53,8 @@ class SchedulerVectorEnv(VectorEnv):
         dict_observation: bool = False,
         **options: Any,
     ) -> None:
-        self.num_envs, self.setup = num_envs, setup or make_setup(**{**self.preset_options, **options})
+        self.num_envs = whole("num_envs", num_envs, 1)
+        self.setup = setup or make_setup(**{**self.preset_options, **options})
         self.encoder, self._as_dict = self.setup.encoder, dict_observation
         self.single_observation_space = observation_space(self.encoder.shape, self.encoder.actions, dict_observation)
         self.single_action_space = spaces.Discrete(self.encoder.actions)
@@ -109,9 +112,12 @@ class SchedulerVectorEnv(VectorEnv):
         Args:
             actions: (N,) numbers of actions.
             out: where everything is written; new arrays without it.
+
+        Raises:
+            ConfigError: if these are no N actions.
         """
         out = self._checked(out)
-        self._batch.step(np.ascontiguousarray(actions, np.int64), True, out)
+        self._batch.step(check_actions(actions, self.num_envs, self.encoder.actions), True, out)
         info = self._info(out)
         over = out.terminated | out.truncated
         if over.any():
@@ -163,3 +169,19 @@ def observation_space(shape: tuple[int], actions: int, as_dict: bool) -> spaces.
     """Numbers in [0, 1], with the mask next to them where observations are dicts."""
     box = spaces.Box(0.0, 1.0, shape, np.float32)
     return spaces.Dict({"observation": box, "action_mask": spaces.MultiBinary(actions)}) if as_dict else box
+
+
+def check_actions(given: Any, envs: int, actions: int) -> NDArray[np.int64]:
+    """The numbers of actions (N,), for so many environments of so many actions each.
+
+    Raises:
+        ConfigError: if they are of another shape or type, or one is outside of the action space.
+    """
+    chosen = np.asarray(given)
+    if chosen.shape != (envs,) or chosen.dtype.kind not in "iu":
+        found = f"{chosen.dtype} {chosen.shape}"
+        raise ConfigError(f"actions: must be whole numbers ({envs},), one for each environment; found {found}")
+    if chosen.min() < 0 or chosen.max() >= actions:
+        wrong = chosen[(chosen < 0) | (chosen >= actions)][0]
+        raise ConfigError(f"action: must be one of 0 to {actions - 1}; found {wrong}", field="action")
+    return np.ascontiguousarray(chosen, np.int64)

@@ -83,6 +83,11 @@ def load_platform(
 
     Raises:
         InputError: if Batsim would refuse the file; one line with file, line, element and what to do.
+
+    Examples:
+        >>> import decision as d
+        >>> [host.name for host in d.load_platform("toy").hosts]
+        ['node-000', 'node-001', 'node-002', 'node-003']
     """
     path = find_platform(path)
     root = read_xml(path)

@@ -111,7 +111,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
-    """Refuse a folder whose files are not those of one run that has finished; others that no run of ours made pass.
+    """Refuse a folder whose files are not those of one run that has finished; one without ``run.json`` passes.
 
     Args:
         folder: of the run.
@@ -122,7 +122,7 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
     """
     facts = read_facts(folder)
     if facts is None:
-        _check_text(folder / RUN)
+        _refuse_other(folder / RUN)
         return None
     if facts.state != "finished":
         what, cure = _trouble(folder, facts), "run it again"
@@ -134,17 +134,11 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
     return facts
 
 
-def _check_text(path: Path) -> None:
-    """Refuse a file that is no JSON at all: half of what was written. A JSON file of others may have the name."""
-    if not path.is_file():
-        return
-    try:
-        msgspec.json.decode(read_bytes(path))
-    except msgspec.ValidationError:
-        return
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        cure = "run it again, or delete it to read the other files as they are"
-        raise InputError(f"{path}: damaged, so that nothing says what made this folder; {cure}") from None
+def _refuse_other(path: Path) -> None:
+    """Refuse a file that is there and says nothing of a run: half of what was written, or another program's."""
+    if path.is_file():
+        cure = "run it again, or remove it to read the other files as they are"
+        raise InputError(f"{path}: damaged, or no run's, so that nothing says what made this folder; {cure}")
 
 
 def _trouble(folder: Path, facts: RunFacts) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from decision.model.reshape import Walltimes
+from decision.model.reshape import Filters, Walltimes, reshape
 from decision.model.workload import Workload
 
 from .swf import REQUESTED_TIME
@@ -34,6 +34,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             time_field=self.time_field or REQUESTED_TIME,
             speed=speed,
         )
+
+    def of(self, workload: Workload, *, speed: float | None = None) -> Workload:
+        """The selected jobs of a workload that has been read; errors as `decision.model.reshape.reshape`."""
+        jobs = None if self.jobs == (0, None) else slice(*self.jobs)
+        filters = Filters(jobs=jobs, nodes=self.nodes, walltime=self.walltime, speed=speed)
+        return workload if filters == Filters(speed=speed) else reshape(workload, filters)
 
     def texts(self) -> dict[str, str]:
         """Each option's value as a user writes it, by its name here."""

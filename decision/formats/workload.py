@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from decision.model.arguments import whole
+from decision.model.errors import ConfigError
 from decision.model.reshape import Filters, Walltimes, reshape
 from decision.model.workload import Workload
 from decision.shipped import find_workload
@@ -37,7 +39,15 @@ def load_workload(
     Raises:
         InputError: if the file cannot be used, no workload of that name is shipped, or no job is left.
         ConfigError: if an option is out of range, or a run time is needed and not known.
+
+    Examples:
+        >>> import decision as d
+        >>> [job.size for job in d.load_workload("toy", jobs=slice(0, 2)).jobs]
+        [3, 4]
     """
+    if jobs is not None and not isinstance(jobs, slice):
+        raise ConfigError(f"jobs: must be a range like slice(0, 5000); found {jobs!r}", field="jobs")
+    nodes = None if nodes is None else whole("nodes", nodes, 1)
     path = find_workload(source)
     if is_swf(path):
         return load_swf(path, jobs=jobs, nodes=nodes, walltime=walltime, time_field=time_field, name=name)

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
+from decision.model.names import nearest
 from decision.placement.repair import Repair
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.options import refuse_unknown
@@ -157,6 +158,15 @@ def find_checkpoint(policy: str) -> Path | None:
     if policy.endswith(".ckpt"):
         return Path(policy)
     return _MODELS / f"{policy}.ckpt" if policy in SHIPPED else None
+
+
+def existing_checkpoint(name: str) -> Path:
+    """The checkpoint that is called so. Raises ConfigError if there is no such file, nor a shipped policy."""
+    found = find_checkpoint(name) or Path(name)
+    if not found.exists():
+        advice = nearest(name, SHIPPED) or f" (shipped are {', '.join(SHIPPED)})"
+        raise ConfigError(f"{name}: there is no such file, nor a shipped policy of that name{advice}")
+    return found
 
 
 def shipped_policies() -> Iterator[PolicyLine]:

@@ -29,6 +29,7 @@ MOST_BYTES = 256 << 20  # of the file
 REMEDY = "the file is damaged: copy it again, or train again"
 _LIMITS = {MANIFEST: 1 << 20, WEIGHTS: MOST_BYTES}  # bytes of the unpacked members
 _MEMBER = b"PK\x01\x02"  # before each member's entry in a zip's directory
+_END, _END_BYTES = b"PK\x05\x06", 22  # how a zip without a comment ends
 _MOST_MEMBERS = 10_000
 _SHOWN = 200  # characters
 
@@ -58,6 +59,11 @@ class GateCheck(msgspec.Struct, frozen=True, kw_only=True):
     selection: Selection
     jobs: Number
     gates: tuple[Gate, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all gates are passed."""
+        return all(gate.passed for gate in self.gates)
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +172,8 @@ def _read(path: Path) -> Mapping[str, bytes]:
             f"{path}: more than {MOST_BYTES:,} bytes; a checkpoint has at most so many; is it the right file?"
         )
     try:
+        if not data[-_END_BYTES:].startswith(_END):
+            raise zipfile.BadZipFile  # bytes behind its end, which zipfile would leave out
         with open_zip(data) as zipped:
             return {name: _unpack(path, zipped, name) for name in _LIMITS}
     except InputError:

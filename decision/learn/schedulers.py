@@ -198,18 +198,19 @@ class EpisodeComparison:
         self._plain = self._setup()
         self.first, self.jobs = random_rows(self._plain, episodes, seed), len(workload.jobs)
 
-    def metrics(self, policy: str, placed: list[PlacedJobs] | None = None) -> dict[str, NDArray[np.float64]]:
+    def metrics(self, policy: str | Policy, placed: list[PlacedJobs] | None = None) -> dict[str, NDArray[np.float64]]:
         """Each of `decision.envs.EPISODE_METRICS` and of `decision.envs.TAIL_METRICS` for each episode, (E,).
 
         Args:
-            policy: a checkpoint ``*.ckpt``, or the name of a shipped policy or a heuristic.
+            policy: a checkpoint ``*.ckpt``, the name of a shipped policy or a heuristic, or the policy itself.
             placed: if given, gets the jobs that each episode placed.
 
         Raises:
             InputError: if the checkpoint cannot be used.
             ConfigError: if there is no such policy, or it is not for this platform.
         """
-        checkpoint, play = find_checkpoint(policy), partial(evaluate, seed=self._seed, first=self.first, placed=placed)
+        checkpoint = find_checkpoint(policy) if isinstance(policy, str) else None
+        play = partial(evaluate, seed=self._seed, first=self.first, placed=placed)
         learned = policy if checkpoint is None else learned_policy(checkpoint)
         if not isinstance(learned, LearnedPolicy):  # it sees the cluster itself
             return play(learned, self._plain, decide_limit=self._decide_limit)

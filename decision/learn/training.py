@@ -20,7 +20,7 @@ from .config import TrainConfig, differences
 from .logs import EVENT_FILES, CsvLog, EventLog
 from .weights import dump, load
 
-_CURVES, _STATE = "progress.csv", "resume.pt"
+_CURVES, STATE = "progress.csv", "resume.pt"
 _SAVE_EVERY = 60.0  # seconds
 
 
@@ -159,7 +159,7 @@ class _Curves:
 def training_files(checkpoint: Path) -> list[Path]:
     """All that a training has written."""
     folder = checkpoint.parent
-    return [checkpoint, folder / _CURVES, folder / _STATE, *sorted(folder.glob(EVENT_FILES))]
+    return [checkpoint, folder / _CURVES, folder / STATE, *sorted(folder.glob(EVENT_FILES))]
 
 
 def _rounds(task: Training, steps: int) -> int:
@@ -171,11 +171,11 @@ def _save(task: Training, checkpoint: Path, manifest: Manifest, learner: Algorit
     """The checkpoint, and the state to go on from."""
     write_checkpoint(checkpoint, manifest, dump(learner.weights()))
     state = {"manifest": msgspec.json.encode(manifest).decode(), "learner": learner.state()}
-    write_files({task.folder / _STATE: [dump(state)]})
+    write_files({task.folder / STATE: [dump(state)]})
 
 
 def _saved_state(task: Training, resume: bool) -> dict[str, Any] | None:
-    path = task.folder / _STATE
+    path = task.folder / STATE
     if not path.exists():
         task.folder.mkdir(parents=True, exist_ok=True)
         return None
@@ -187,7 +187,7 @@ def _saved_state(task: Training, resume: bool) -> dict[str, Any] | None:
 
 
 def _manifest(task: Training, state: Mapping[str, Any]) -> Manifest:
-    return decode_manifest(str(task.folder / _STATE), state["manifest"])
+    return decode_manifest(str(task.folder / STATE), state["manifest"])
 
 
 def _check_same(task: Training, before: Manifest) -> None:

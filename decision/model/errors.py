@@ -4,12 +4,24 @@ Each error is one clear line for a person: what, where, what to do. `exit_code` 
 ends with: 2 for a user's mistake, 3 for a peer's fault.
 """
 
+import shlex
+from pathlib import Path
+
 DISTRIBUTION = "batsim-decision"  # the package's name in an index of packages; there, `decision` is somebody else's
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs one of the package's extras: learn, analysis."""
-    return f"pip install '{DISTRIBUTION}[{extra}]'"
+    """The command that installs what one of the package's extras needs: learn, analysis.
+
+    It names the packages themselves: this one need not be on an index. A checkout that is not installed names itself.
+    """
+    from importlib.metadata import PackageNotFoundError, requires  # 20 ms of a start
+
+    try:
+        lines = [line.split(";") for line in requires(DISTRIBUTION) or ()]
+    except PackageNotFoundError:
+        return shlex.join(["pip", "install", f"{Path(__file__).parents[2]}[{extra}]"])
+    return shlex.join(["pip", "install", *(line[0].strip() for line in lines if f'"{extra}"' in line[-1])])
 
 
 class DecisionError(Exception):
@@ -19,6 +31,14 @@ class DecisionError(Exception):
         message: one line: what is wrong, what was found, what to do, in words that hold for every interface.
         field: the Python name of the argument to change (``speed``), if one can repair it. The command line adds
             which of its options that is (``--speed``); nothing below it names an option.
+
+    Examples:
+        >>> import decision as d
+        >>> try:
+        ...     d.simulate("toy", "toy", "easy", seed=-1)
+        ... except d.DecisionError as error:
+        ...     print(error)
+        seed: must be a whole number, at least 0; found -1
     """
 
     exit_code = 2
@@ -29,7 +49,16 @@ class DecisionError(Exception):
 
 
 class ConfigError(DecisionError):
-    """The user's mistake: a wrong option, an unreadable file, a workload that does not fit its platform."""
+    """The user's mistake: a wrong option, an unreadable file, a workload that does not fit its platform.
+
+    Examples:
+        >>> import decision as d
+        >>> try:
+        ...     d.simulate("toy", "toy", "easyy")
+        ... except d.ConfigError as error:
+        ...     print(str(error).partition(" (")[0])
+        there is no policy 'easyy'; did you mean easy?
+    """
 
 
 class InputError(ConfigError):
@@ -37,7 +66,21 @@ class InputError(ConfigError):
 
 
 class PolicyError(DecisionError):
-    """A policy decided something impossible: the message names the time, the job and the hosts."""
+    """A policy decided something impossible: the message names the time, the job and the hosts.
+
+    Examples:
+        >>> import decision as d
+        >>> class Greedy:
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan):
+        ...         for job in cluster.queue:
+        ...             plan.start(job, [0])
+        >>> try:
+        ...     d.simulate("toy", "toy", Greedy())
+        ... except d.PolicyError as error:
+        ...     print(error)
+        t=0 s: w0!1 needs 3 hosts, 1 given (0)
+    """
 
 
 class DeadlockError(PolicyError):
@@ -66,6 +109,10 @@ class PeerError(DecisionError):
     """The peer never connected, sent nothing more or died."""
 
     exit_code = 3
+
+
+class StuckError(PeerError):
+    """Batsim says that its simulation cannot go on."""
 
 
 class InternalError(Exception):

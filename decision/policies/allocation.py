@@ -33,14 +33,11 @@ _READER = "decision.learn:read_prices"  # of a package above this one
 
 
 @kernel
-def plan_start(plan, state, facts, config, prices, job):
-    """Plan to start `job` on some of the plan's free hosts, which must be enough; `prices` as `Memory` has them."""
+def plan_start(plan, state, facts, config, job):
+    """Plan to start `job` on some of the plan's free hosts, which must be enough; without a look at a tree."""
     action, size = add(plan, START, job), state.size[job]
     if config.allocation == Allocation.SCATTERED:
         _take_scattered(plan, action, size, first_word(config.seed, job))
-        return
-    if config.allocation == Allocation.TREE or config.allocation == Allocation.SLURM_TREE:
-        take_on_tree(plan, state, facts, action, prices, config.allocation == Allocation.TREE)
         return
     if config.allocation == Allocation.PACK:
         _take_packed(plan, facts, action, size)

@@ -13,17 +13,29 @@ from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
 
-from .allocation import check_prices, check_tree, plan_start, read_prices
+from .allocation import check_prices, check_tree, plan_start, read_prices, take_on_tree
 from .backfill import choose
 from .bound import decide_bound
 from .catalogue import SLOTS
 from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start, Suspend
 from .conservative import choose_reserved, next_call
 from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
-from .memory import Memory, config_in, grown_memory, memory_at, new_memory
+from .memory import (
+    BOUND,
+    N_SLOTS,
+    SLOT,
+    SUSPENSION,
+    TREE,
+    Memory,
+    call_slot,
+    config_in,
+    grown_memory,
+    memory_at,
+    new_memory,
+)
 from .options import read_value, refuse_unknown
 from .order import sort_queue
-from .plan_arrays import clear
+from .plan_arrays import START, add, clear
 from .power import manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 from .suspension import suspend_for_others
@@ -61,11 +73,11 @@ def decide(state, facts, memory, plan):
         queue, length = state.queue, state.count[N_QUEUED]
     else:
         queue, length = memory.sorted, sort_queue(state, config, memory)
-    if suspends and suspend_for_others(state, config, memory, plan, length):
+    if suspends and call_slot(memory.slots[SUSPENSION], (state, facts, memory, plan, length)) > 0.0:
         return
     call = np.inf
     if config.start == Start.BOUND:
-        chosen, call = 0, decide_bound(state, facts, config, memory, plan, queue, length)
+        chosen, call = 0, call_slot(memory.slots[BOUND], (state, facts, memory, plan, length))
     elif config.backfill == Backfill.CONSERVATIVE:
         chosen = choose_reserved(state, facts, config, memory, queue, length)
         call = next_call(state, memory, chosen)
@@ -76,7 +88,10 @@ def decide(state, facts, memory, plan):
     if config.guard < np.inf:
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
-        plan_start(plan, state, facts, config, memory.prices, memory.chosen[i])
+        if config.allocation == Allocation.TREE or config.allocation == Allocation.SLURM_TREE:
+            call_slot(memory.slots[TREE], (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
+        else:
+            plan_start(plan, state, facts, config, memory.chosen[i])
     if config.power != Power.NEVER and config.start == Start.AWAKE:
         call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
@@ -91,6 +106,28 @@ def _note_starts(state, memory, chosen):
         memory.reserved[memory.chosen[i]] = state.now[0]
         free -= state.size[memory.chosen[i]]
     return free
+
+
+@SLOT.entry
+def _take_on_tree(state, facts, memory, plan, action):
+    """Give an action of the plan its hosts."""
+    take_on_tree(plan, state, facts, action, memory.prices, config_in(memory).allocation == Allocation.TREE)
+    return 0.0
+
+
+@SLOT.entry
+def _decide_bound(state, facts, memory, plan, length):
+    """As `decide_bound`, for the first so many jobs."""
+    config = config_in(memory)
+    if config.order == Order.FCFS:
+        return decide_bound(state, facts, config, memory, plan, state.queue, length)
+    return decide_bound(state, facts, config, memory, plan, memory.sorted, length)
+
+
+@SLOT.entry
+def _suspend_for_others(state, facts, memory, plan, length):
+    """Whether `suspend_for_others` plans something."""
+    return 1.0 * suspend_for_others(state, config_in(memory), memory, plan, length)
 
 
 @DECIDE.entry
@@ -218,8 +255,19 @@ class ComposedPolicy(CompiledPolicy):
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            return new_memory(state, self.config)._replace(prices=self._prices)
+            return new_memory(state, self.config)._replace(prices=self._prices, slots=self._slots())
         return grown_memory(memory, state, self.config)
+
+    def _slots(self) -> NDArray[np.int64]:
+        """The addresses of what this policy does and few others do."""
+        config, slots = self.config, np.zeros(N_SLOTS, np.int64)
+        if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
+            slots[TREE] = _take_on_tree.address
+        if config.start == Start.BOUND:
+            slots[BOUND] = _decide_bound.address
+        if config.suspend != Suspend.NEVER:
+            slots[SUSPENSION] = _suspend_for_others.address
+        return slots
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

@@ -5,11 +5,21 @@ from typing import Any
 import numpy as np
 
 from decision.bundle import F8, I4, I8, F8x2, bundle_at
+from decision.entry import Interface
 from decision.jit import kernel
-from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.cluster import (
+    N_CAPACITY_CHANGES,
+    N_JOBS,
+    N_QUEUED,
+    N_RUNNING,
+    ClusterState,
+    PlatformFacts,
+    nb_hosts,
+)
 
 from .booking import Booking, new_booking
 from .config import Backfill, Order, PolicyConfig, Start
+from .plan_arrays import PlanArrays
 from .profile import Profile
 from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
 
@@ -44,6 +54,12 @@ LAST_NOW = 3  # seconds: time of the last decision
 LIMIT = 4  # seconds: a job that has waited for so long is guarded
 N_TIMES = 5
 
+# Memory.slots: what few policies do, compiled for those alone
+TREE = 0  # gives an action hosts by the tree of switches
+BOUND = 1  # binds jobs to hosts
+SUSPENSION = 2  # suspends jobs for others
+N_SLOTS = 3
+
 FREED_ROOM = 64  # bits of a word
 LEVELS = 32  # powers of two up to the largest size of a job
 
@@ -58,6 +74,7 @@ class Memory(Profile, Shadow, Booking):
     numbers: F8  # (8,) the others
     counts: I8  # (N_COUNTS,)
     times: F8  # (N_TIMES,)
+    slots: I8  # (N_SLOTS,) addresses of entries of `SLOT`, 0 where the policy does no such thing
     prices: F8x2  # (L - 1, N_FEATURES) hops: weights of `decision.placement.prices`; empty where hosts have no price
     chosen: I4  # (H,) jobs to start now
     release_time: F8  # (2H + 1,) seconds, ascending: when hosts come free besides the ends of running jobs
@@ -80,6 +97,9 @@ class Memory(Profile, Shadow, Booking):
 
 
 memory_at = bundle_at(Memory)
+
+SLOT = Interface(float, ClusterState, PlatformFacts, Memory, PlanArrays, int)  # the number: see each
+call_slot = SLOT.caller()
 
 
 @kernel
@@ -147,6 +167,7 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         numbers=np.array(config[_WHOLE:]),
         counts=counts,
         times=times,
+        slots=np.zeros(N_SLOTS, np.int64),
         prices=np.zeros((0, 0)),
         chosen=np.zeros(hosts, np.int32),
         release_time=np.zeros(2 * hosts + 1),

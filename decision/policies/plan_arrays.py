@@ -67,7 +67,8 @@ def clear(plan, state):
     """Empty the plan; its free hosts are the state's."""
     plan.count[0] = 0
     plan.count[1] = 0
-    plan.free[:] = state.free
+    for word in range(len(plan.free)):
+        plan.free[word] = state.free[word]
 
 
 @kernel
@@ -91,15 +92,16 @@ def put_first(plan, kind, jobs):
     count, more = plan.count[0], len(jobs)
     for _ in range(more):
         add(plan, kind, 0)
-    for column in (plan.job, plan.value, plan.begin, plan.end):
-        column[more : count + more] = column[:count].copy()
-    plan.kind[more : count + more] = plan.kind[:count].copy()
-    plan.time[more : count + more] = plan.time[:count].copy()
-    plan.kind[:more] = kind
-    plan.job[:more] = jobs
-    plan.value[:more] = 0
-    plan.begin[:more] = 0
-    plan.end[:more] = 0
+    for at in range(count - 1, -1, -1):
+        for column in (plan.job, plan.value, plan.begin, plan.end):
+            column[at + more] = column[at]
+        plan.kind[at + more] = plan.kind[at]
+        plan.time[at + more] = plan.time[at]
+    for at in range(more):
+        plan.kind[at] = kind
+        plan.job[at] = jobs[at]
+        for column in (plan.value, plan.begin, plan.end):
+            column[at] = 0
 
 
 @kernel

@@ -20,17 +20,20 @@ from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, Plan
 class Policy(Protocol):
     """Decides what happens to waiting jobs and idle hosts.
 
-    Any class with these two methods will do; nothing need be inherited::
+    Any class with these two methods will do; nothing need be inherited.
 
-        class Widest:  # the job on the most hosts first; nothing starts before it
-            def reset(self, platform, seed):
-                pass
-
-            def decide(self, cluster, plan):
-                for job in sorted(cluster.queue, key=lambda job: -job.size):
-                    if job.size > plan.nb_free:
-                        break
-                    plan.start(job)
+    Examples:
+        >>> class Widest:  # the job on the most hosts first; nothing starts before it
+        ...     def reset(self, platform, seed):
+        ...         pass
+        ...     def decide(self, cluster, plan):
+        ...         for job in sorted(cluster.queue, key=lambda job: -job.size):
+        ...             if job.size > plan.nb_free:
+        ...                 break
+        ...             plan.start(job)
+        >>> import decision as d
+        >>> d.simulate("toy", "toy", Widest()).summary().makespan
+        12.0
     """
 
     def reset(self, platform: Platform, seed: int) -> None:
@@ -50,6 +53,19 @@ class Plan:
         arrays: the plan, empty.
         state: the cluster as it is.
         facts: what never changes of it.
+
+    Examples:
+        >>> import decision as d
+        >>> class Spread:  # one job at a time, on the last hosts, a second after it came
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan):
+        ...         for job in cluster.queue[:1]:
+        ...             if cluster.running or cluster.now < job.submit_time + 1:
+        ...                 plan.call_at(cluster.now + 1)
+        ...             else:
+        ...                 plan.start(job, plan.free_hosts[-job.size:])
+        >>> d.simulate("toy", "toy", Spread()).jobs.allocation[0]
+        '1-3'
     """
 
     def __init__(self, arrays: PlanArrays, state: ClusterState, facts: PlatformFacts) -> None:

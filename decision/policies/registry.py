@@ -25,6 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
+from decision.model.arguments import mapping, text
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
@@ -149,8 +150,13 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
 
     Raises:
         ConfigError: if there is no such policy or it refuses the options.
+
+    Examples:
+        >>> import decision as d
+        >>> d.simulate("toy", "toy", d.find_policy("sjf+easy", {"allocation": "contiguous"})).summary().jobs
+        5
     """
-    name, settings = _split(spec, options or {})
+    name, settings = _split(text("spec", spec), mapping("options", options, '{"guard": "auto"}'))
     source, slots = _source_of(name), split_name(name)
     if source is not None and source.answers_messages:
         raise ConfigError(f"policy {name} answers Batsim's messages only: it works in whole runs, not here")
@@ -177,7 +183,7 @@ def _find_plain(
         refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART))
         _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
-    return _instance(name, _class_of(name), settings)
+    return make_policy(name, _class_of(name), settings)
 
 
 def _with_outlook(policy: Policy, outlook: OutlookSettings | None, name: str) -> Policy:
@@ -222,7 +228,13 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
 
 
 def list_policies() -> list[PolicyLine]:
-    """One line for each policy, and for each part that policies are composed of."""
+    """One line for each policy, and for each part that policies are composed of.
+
+    Examples:
+        >>> import decision as d
+        >>> "easy" in [line.name for line in d.list_policies()]
+        True
+    """
     lines = [line for source in (*_REGISTERED, *_shipped()) for line in source.lines()]
     return [*PRESETS, *_CLASS_LINES, *lines, *PARTS]
 
@@ -342,7 +354,7 @@ def _class_of(name: str) -> Any:
     return installed[name].load()
 
 
-def _instance(name: str, make: Any, settings: Mapping[str, Any]) -> Policy:
+def make_policy(name: str, make: Any, settings: Mapping[str, Any]) -> Policy:
     """Make the policy, and check that it has what a policy must have."""
     if not callable(make):
         raise ConfigError(f"policy {name}: that is not a class but {make!r}")

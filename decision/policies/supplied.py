@@ -41,7 +41,6 @@ class SupplySettings(NamedTuple):
     rejects_late: bool = True  # whether jobs leave that cannot end in time any more
     suspends_beyond: bool = True  # whether jobs beyond the supply are suspended; else they run on, on power of the grid
     restart: float = 0.0  # seconds that what is left of a suspended job takes before it goes on
-    expects_supply: bool = False  # whether the options say what happens beyond a supply
 
 
 def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
@@ -52,12 +51,11 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     """
     if not options.keys() & {LATE, BEYOND, RESTART}:
         return None
-    expects = BEYOND in options
     late, beyond = (_chosen(policy, name, options) for name in (LATE, BEYOND))
     restart = read_value(policy, RESTART, options.pop(RESTART, 0.0), float)
     if not 0 <= restart < math.inf:
         raise ConfigError(f"policy {policy}: option {RESTART}={restart:g} must be finite and not negative")
-    return SupplySettings(late == "reject", beyond == "suspend", restart, expects)
+    return SupplySettings(late == "reject", beyond == "suspend", restart)
 
 
 def _chosen(policy: str, option: str, options: dict[str, Any]) -> str:

@@ -54,6 +54,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     platform: Path
     workloads: tuple[Path, ...]  # one after the other, not together
     policies: tuple[str, ...]
+    own: dict[str, Any] = {}  # those of them that are objects, by name
     settings: dict[str, str] = {}  # options of every policy
     engines: tuple[Engine, ...] = (Engine.EMBEDDED,)  # not DOCKER: an image has no content to hash
     batsim: str = "batsim"  # the command
@@ -127,6 +128,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "perfect": self.perfect,
             "digests": self.digests,
             **({} if self.midnight is None else {"midnight": self.midnight}),
+            **({} if self.choice.own is None else {"own": id(self.choice.own)}),  # nothing knows it in another process
         }
 
 
@@ -241,15 +243,18 @@ def _run(
     digest_of: Callable[[Path], str],
 ) -> ComparedRun:
     files = [plan.platform, workload, *plan.events]
-    own = policy_file(each.policy)
-    if own is not None:
-        files.append(own)
+    own = plan.own.get(each.policy)
+    code = policy_file(each.policy) if own is None else None
+    if code is not None:
+        files.append(code)
     batsim = find_batsim(plan.batsim) if engine is Engine.BATSIM else ""
     if batsim:
         files.append(Path(batsim))
     return ComparedRun(
         inputs=_inputs(plan, workload),
-        choice=PolicyChoice(policy=each.policy, settings=each.settings, seed=seed, decide_limit=plan.decide_limit),
+        choice=PolicyChoice(
+            policy=each.policy, settings=each.settings, seed=seed, decide_limit=plan.decide_limit, own=own
+        ),
         engine=engine,
         batsim=batsim,
         window=window,
@@ -344,6 +349,7 @@ def run_comparison(
     kernels = {
         (each.name, engine): compiled_kernels(engine, each.policy, each.settings)
         for each in contenders(plan)
+        if each.policy not in plan.own
         for engine in plan.engines
     }
     runs, results_folder = runs_of(plan), writable_folder(folder / _RUNS)
@@ -429,7 +435,7 @@ def _compiling(
     """The runs that compile what has not been compiled yet on this machine."""
     compiling, cold = [], {kernel for some in kernels.values() for kernel in some if not is_warm(kernel)}
     for run in runs:
-        compiled = cold.intersection(kernels[run.name, run.engine])
+        compiled = cold.intersection(kernels.get((run.name, run.engine), ()))
         if compiled:
             compiling.append(run)
             cold -= compiled

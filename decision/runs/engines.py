@@ -1,14 +1,15 @@
 """Engines by name: which class simulates, which kernel a run compiles, and the conversation in one process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from decision.batsim.roles import Responder, Simulator
 from decision.engine.embedded import EmbeddedEngine
-from decision.engine.kernels.server import advance
+from decision.engine.kernels import server
 from decision.engine.options import EngineOptions
 from decision.jit import is_warm
-from decision.model.errors import PolicyError, RemoteProtocolError
+from decision.model.errors import DeadlockError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
@@ -51,9 +52,26 @@ def make_engine(
     return ReferenceEngine(*made)
 
 
+@contextmanager
+def explained(agent: Responder) -> Iterator[None]:
+    """Where a simulation cannot go on, say what waits and why, which only the decision process knows.
+
+    Raises:
+        DeadlockError: in the words of the embedded engine, where the agent has a policy of ours.
+    """
+    try:
+        yield
+    except (DeadlockError, StuckError):
+        from decision.batsim.agent import Agent
+
+        if not isinstance(agent, Agent):
+            raise
+        raise agent.deadlock() from None
+
+
 def engine_that_starts_at_once() -> Engine:
     """The compiled engine if it is compiled on this machine, and else its equal in plain Python."""
-    return Engine.EMBEDDED if is_warm(advance) else Engine.REFERENCE
+    return Engine.EMBEDDED if is_warm(server.engine) else Engine.REFERENCE
 
 
 def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> list[Callable[..., Any]]:
@@ -63,9 +81,10 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
         ConfigError: if the policy is unknown.
     """
     if find_agent(policy, settings) is not None:
-        return [advance]
+        return [server.engine]
     entry = getattr(innermost(find_policy(policy, settings)), "entry", None)
-    return [run_episode if engine is Engine.EMBEDDED else ask_and_check, *([entry] if entry else [])]
+    loop = [run_episode, server.engine] if engine is Engine.EMBEDDED else [ask_and_check]
+    return [*loop, *([entry] if entry else [])]
 
 
 def simulate_by_messages(engine: Simulator, agent: Responder) -> RunRecord:

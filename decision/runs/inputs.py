@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -54,13 +54,14 @@ class PolicyChoice(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, str] = {}
     seed: int = 0
     decide_limit: float = 0.0  # seconds that a policy in Python may take for a decision; 0 means no limit
+    own: Any = None  # the policy itself, where the user gave an object
 
 
 def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
     check_time_field(inputs.workloads, inputs.selection.time_field)
     platform = load_platform(inputs.platform, energy=inputs.energy)
-    workloads = [_read(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
+    workloads = [read_workload(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
@@ -96,7 +97,7 @@ def workload_files(case: LoadedInputs, folder: Path) -> list[Path]:
 def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
     """Refuse a field of a log where no file is a log. Raises ConfigError."""
     if time_field is not None and not any(map(is_swf, paths)):
-        names = ", ".join(map(str, paths))
+        names = ", ".join(map(str, paths)) or "the workload"
         raise ConfigError(
             f"{names}: not a log in the Standard Workload Format (.swf), so it has no field with the requested time; "
             "leave out the number of the field",
@@ -104,16 +105,25 @@ def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
         )
 
 
-def _read(path: Path, name: str, selection: Selection, platform: Platform) -> Workload:
+def read_workload(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:
+    """The selected jobs of a file, or of a workload that keeps its name.
+
+    Raises:
+        InputError: if the file cannot be used, or no job is left.
+        ConfigError: if run times are needed and not known.
+    """
     speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
     speed = speeds.pop() if len(speeds) == 1 else None
     try:
-        return selection.read(path, name, keep_source=True, speed=speed)
+        if isinstance(source, Workload):
+            return selection.of(source, speed=speed)
+        return selection.read(source, name, keep_source=True, speed=speed)
     except ConfigError as error:
         if error.field != "speed":
             raise
         reason = f"run times are not known before: jobs compute, and the hosts of {platform.path} differ in speed"
-        raise ConfigError(f"{path}: {reason}; take the requested walltimes", field="walltime") from None
+        where = source.path or "the workload" if isinstance(source, Workload) else source
+        raise ConfigError(f"{where}: {reason}; take the requested walltimes", field="walltime") from None
 
 
 def policy_file(policy: str) -> Path | None:
@@ -128,6 +138,8 @@ def writable_folder(path: Path) -> Path:
     Raises:
         ConfigError: if they cannot be written.
     """
+    if path.resolve() == Path(path.anchor or "/"):
+        raise ConfigError(f"{path}: the root of all folders is none for results; choose another folder", field="output")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path) as probe:  # without a name that another process could use, too

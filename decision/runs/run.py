@@ -24,11 +24,11 @@ from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.policies.registry import find_agent, find_policy
 from decision.policies.supplied import check_suspensions, has_supply, may_suspend, supplied
 from decision.simulation import simulate_workloads
-from decision.simulation.simulate import Progress, check_sleep
+from decision.simulation.simulate import Progress, check_jobs, check_sleep
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
 from . import Engine, Verbosity
-from .engines import make_engine, simulate_by_messages
+from .engines import explained, make_engine, simulate_by_messages
 from .folder import describe_run, run_folder
 from .inputs import LoadedInputs, PolicyChoice, workload_files
 from .status import ReportingResponder, live_status
@@ -85,6 +85,8 @@ def run_to_folder(
         require_matplotlib()
     green = worth_table(case.workloads), supply_table(case.events)
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
+        for left in output.glob(f"{_FRESH}*"):  # by a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
         if engine in (Engine.BATSIM, Engine.DOCKER):
             files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
@@ -103,7 +105,10 @@ def simulate_inputs(
     case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
-    agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
+    if choice.own is not None:
+        agent = None
+    else:
+        agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
     options = EngineOptions(energy=case.inputs.energy)
     if agent is not None:
         options = _options_by_messages(case, choice)
@@ -111,7 +116,7 @@ def simulate_inputs(
         return simulate_workloads(
             case.platform,
             case.workloads,
-            choice.policy,
+            choice.policy if choice.own is None else choice.own,
             choice.settings,
             events=case.events,
             engine_options=options,
@@ -120,7 +125,8 @@ def simulate_inputs(
             progress=progress,
         )
     simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
-    record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
+    with explained(agent):
+        record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
     record.predictions = _predictions(agent, record.jobs)
     record.window_gap = _window_gap(agent)
     record.worth, record.supply = worth_table(case.workloads), supply_table(case.events)
@@ -136,6 +142,7 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
     dynamic = False
     if find_agent(choice.policy, choice.settings) is None:
         policy = supplied(find_policy(choice.policy, choice.settings))
+        check_jobs(case.platform, case.workloads, policy.policy)
         check_suspensions(policy, case.workloads, case.events)
         check_sleep(policy, case.platform, case.inputs.energy)
         dynamic = may_suspend(policy, case.events)
@@ -187,8 +194,6 @@ def _run_batsim(
     from decision.batsim.launcher import docker_command, run_batsim  # with ZeroMQ: 15 ms of a start
 
     agent, log = _agent(case, choice), folder / "batsim.log"
-    for left in folder.glob(f"{_FRESH}*"):  # by a run that was killed
-        shutil.rmtree(left, ignore_errors=True)
     with (
         _watched(folder, case, choice, show) as progress,
         TemporaryDirectory(prefix=_FRESH, dir=folder) as fresh,
@@ -200,13 +205,14 @@ def _run_batsim(
             start = [find_batsim(batsim.command)]
         command = [*start, *(str(word) for pair in inputs for word in pair), *_output_options(batsim, fresh)]
         command += _simulation_options(_options_by_messages(case, choice))
-        run_batsim(
-            ReportingResponder(agent, progress),
-            command,
-            log=log,
-            timeout=batsim.timeout,
-            contained=engine is Engine.DOCKER,
-        )
+        with explained(agent):
+            run_batsim(
+                ReportingResponder(agent, progress),
+                command,
+                log=log,
+                timeout=batsim.timeout,
+                contained=engine is Engine.DOCKER,
+            )
         jobs, joules = _read(Path(fresh))
         files = _publish(Path(fresh), folder)
         files += _write_predictions(folder, jobs, _predictions(agent, jobs))

@@ -29,8 +29,11 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
+        children = set(multiprocessing.active_children()) - before
+        for child in children:
             child.kill()
+        for child in children:  # what the system still does for it, such as to write, is done then
+            child.join()
 
 
 def _begin() -> None:

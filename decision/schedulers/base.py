@@ -321,9 +321,14 @@ class ChoosingScheduler(Scheduler):
     measure: ClassVar[Entry] = measure_nothing
     follow: ClassVar[Entry | None] = None  # how schedules become choices to learn from; None: they cannot
 
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """As `kernels`, to be compiled."""
+        return tuple(getattr(self, name) for name in SchedulerKernels._fields)
+
     def kernels(self) -> SchedulerKernels:
         """Addresses of the entries, compiled now unless they were before."""
-        return SchedulerKernels(*(getattr(self, name).address for name in SchedulerKernels._fields))
+        return SchedulerKernels(*(entry.address for entry in self.entries))
 
     def encoder_fields(self, settings: Any, cores: int) -> dict[str, Any]:
         """Fields of the encoder that follow from the settings and the number of hosts."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.bundle import Bundle, bundle_at
-from decision.jit import kernel
+from decision.jit import compile_ahead, kernel
 from decision.model.platform import Platform
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.policy import Plan
@@ -74,10 +74,10 @@ class ChoosingPolicy:
                 cycles.call[0] = -np.inf
         else:
             cycles, memory = grow_cycles(kept[2], state), self.encoder.with_room(kept[3], state)
-        kernels = self.scheduler.kernels()
         self._kept = (state, facts, cycles, memory, plan)
-        addresses = (*(bundle.address for bundle in self._kept), kernels.open, kernels.act, kernels.observe)
-        self._addresses[:] = addresses
+        entries = self.scheduler.open, self.scheduler.act, self.scheduler.observe
+        compile_ahead(*entries)
+        self._addresses[:] = [each.address for each in (*self._kept, *entries)]
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

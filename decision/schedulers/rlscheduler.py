@@ -6,7 +6,6 @@ import numpy as np
 
 from decision.bundle import F8, I4, I8, Bundle
 from decision.jit import kernel
-from decision.model.errors import InternalError
 from decision.state.cluster import ClusterState
 
 from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
@@ -79,8 +78,8 @@ def open_committed(state, cycles, plan, committed):
         while at < cycles.number[LENGTH] and cycles.queue[at] != committed[0]:
             at += 1
         if at == cycles.number[LENGTH]:
-            raise InternalError("the job that is to start next does not wait any more")
-        if not start_or_commit(state, cycles, plan, committed, at):
+            committed[0] = -1  # it left the queue, too late to end in time
+        elif not start_or_commit(state, cycles, plan, committed, at):
             return False
     return cycles.number[LENGTH] > 0
 

@@ -13,6 +13,13 @@ from decision.engine.kernels.arrays import (
     ASK,
     DONE,
     GROW,
+    N_EVENT_LISTS,
+    N_FINISHED,
+    N_KILLERS,
+    N_KILLS,
+    N_SUBMITTERS,
+    N_SWITCHES,
+    N_SWITCHING,
     PAUSED,
     POLICY_WATCHES,
     REGISTRATION_OPEN,
@@ -21,14 +28,17 @@ from decision.engine.kernels.arrays import (
     TIMED_COMMANDS,
     UNCARRIED,
 )
-from decision.engine.kernels.server import advance, load_reply
+from decision.engine.kernels.server import CARRY_OUT, ask_engine
+from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
-from decision.jit import kernel
+from decision.jit import compile_ahead, kernel
 from decision.model.demand import has_deadlines, has_users, sizes, supply_table, walltimes, worth_table
+from decision.model.errors import DeadlockError
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimates, check_walltime, check_worths
@@ -37,12 +47,15 @@ from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
 from decision.policies.supplied import SuppliedPolicy, check_suspensions, has_supply, supplied
 from decision.policies.window import window_gap
-from decision.state.cluster import N_JOBS, ClusterState
+from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
 from .misfits import Misfits, ask_about_others
 
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
+_PATIENCE = 100_000  # decisions while nothing happens but calls of the policy, which wait for a time: a day by seconds
+_OTHERS = (N_SUBMITTERS, N_EVENT_LISTS, N_SWITCHING, N_KILLERS)  # what can change something, but the policy and jobs
+_DEEDS = (N_FINISHED, N_SWITCHES, N_KILLS)  # what has been done so far
 _STRETCH = 16  # decisions before the first sign of progress
 _INTERVAL = 0.05  # seconds between two signs, about
 
@@ -79,9 +92,11 @@ def simulate_workloads(
     began = time.perf_counter()
     if has_supply(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    engine = EmbeddedEngine(platform, workloads, events, engine_options)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
-    misfits = _check_jobs(platform, workloads, chosen)
+    entry = getattr(innermost(chosen), "entry", None)
+    compile_ahead(compiled_engine, *([entry] if entry else []))
+    engine = EmbeddedEngine(platform, workloads, events, engine_options)
+    misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)
     check_suspensions(chosen, workloads, events)
@@ -109,7 +124,7 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
 
     Raises:
         PolicyError: if the policy fails or decides something impossible.
-        DeadlockError: if nothing can happen any more.
+        DeadlockError: if nothing can happen any more, or nothing but calls that the policy asks for.
     """
     engine.world.sim.number[REGISTRATION_OPEN] = 0  # what is left of suspended jobs is registered by the engine itself
     if isinstance(policy, SuppliedPolicy):
@@ -117,7 +132,8 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())
-    memory, stretch = None, _STRETCH if progress else 2**62
+    memory, stretch = None, _STRETCH if progress else _PATIENCE
+    watch = _Watch(engine)
     while True:
         memory = prepared.memory_for(engine.state, engine.plan, memory)
         began = time.perf_counter()
@@ -135,9 +151,31 @@ def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None
             code = GROW
         if code != PAUSED and engine.resume(code) == DONE:
             return prepared.seconds
+        if code == PAUSED:
+            watch.look(stretch)
         if progress:
             progress(float(engine.state.now[0]), engine.state)
-            stretch = 2 * stretch if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
+            stretch = min(2 * stretch, _PATIENCE) if time.perf_counter() - began < _INTERVAL else max(stretch // 2, 1)
+
+
+class _Watch:
+    """Ends a run in which jobs wait, and a policy that alone could go on only asks to be called again."""
+
+    def __init__(self, engine: EmbeddedEngine) -> None:
+        self._engine, self._decisions = engine, 0
+        self._done: tuple[int, ...] = ()
+
+    def look(self, decisions: int) -> None:
+        """The policy has been asked so many times since the last look. Raises DeadlockError."""
+        state, number = self._engine.state, self._engine.world.sim.number
+        others = sum(int(number[each]) for each in _OTHERS) + int(state.count[N_RUNNING])
+        done = tuple(int(number[each]) for each in _DEEDS)
+        idle = others == 0 and state.count[N_QUEUED] > 0 and done == self._done
+        self._done, self._decisions = done, self._decisions + decisions if idle else 0
+        if self._decisions >= _PATIENCE:
+            waiting = JobNames(self._engine)[int(state.queue[0])]
+            asked = f"t={state.now[0]:.12g} s: asked {self._decisions:,} times, and jobs still wait"
+            raise DeadlockError(f"{asked}: nothing else can happen any more; start or reject {waiting}")
 
 
 @kernel
@@ -159,9 +197,7 @@ def run_episode(world, policy, memory, decisions, misfits):
             planned = ask(policy, world.state, world.facts, memory, world.plan)
         if not planned:
             return STOPPED
-        if not load_reply(world, world.state.now[0]):
-            return UNCARRIED
-        code = advance(world)
+        code = ask_engine(world, CARRY_OUT, world.state.now[0])
         if code != ASK:
             return code
         decisions -= 1
@@ -213,8 +249,12 @@ def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
         warn_once(f"policy {name} puts hosts to sleep, and none can: {advice}")
 
 
-def _check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
-    """Refuse jobs that the policy cannot deal with, and count those that will be rejected."""
+def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
+    """Refuse jobs that the policy cannot deal with, and count those that will be rejected.
+
+    Raises:
+        ConfigError: naming the workload, the job, what it lacks and the policy.
+    """
     misfits = Misfits()
     for workload in workloads:
         where = workload.path or f"workload {workload.name}"

@@ -108,6 +108,7 @@ class ClusterState(Bundle):
     ended: I4  # (R,) numbers of the jobs that ended since the last decision
     # hosts
     host_state: I1  # (H,) HostState
+    host_return: I1  # (H,) HostState that a host will have once it is back; of hosts that are unavailable only
     host_job: I4  # (H,) number of the job that runs there, -1
     host_since: F8  # (H,) seconds: when host_state last changed
     pstate: I4  # (H,) present pstate
@@ -158,6 +159,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         revisions=np.zeros(1, np.int64),
         ended=np.zeros(hosts, np.int32),
         host_state=np.full(hosts, IDLE, np.int8),
+        host_return=np.full(hosts, IDLE, np.int8),
         host_job=np.full(hosts, -1, np.int32),
         host_since=np.zeros(hosts),
         pstate=initial_pstate.copy(),

@@ -60,12 +60,12 @@ def _hosts(state: ClusterState, facts: PlatformFacts) -> list[str]:
     computes = facts.pstate_kind[hosts, state.pstate] == PSTATE_COMPUTING
     has_job = state.host_job >= 0
     free = (state.host_state == IDLE) & ~has_job & computes
-    states = np.isin(state.host_state, (COMPUTING, UNAVAILABLE))
+    back = np.where(state.host_state == UNAVAILABLE, state.host_return, state.host_state)
     wrong = {
         "free bitmap does not match": [] if (pack_hosts(free) == state.free | state.unpowered).all() else hosts[free],
         "are free without power": [] if _power_is_kept(state, int(free.sum())) else hosts[free],
-        "have a job but are neither computing nor unavailable": hosts[has_job & ~states],
-        "are computing without a job": hosts[~has_job & (state.host_state == COMPUTING)],
+        "have a job but do not compute, or will not once they are back": hosts[has_job & (back != COMPUTING)],
+        "compute without a job, or will once they are back": hosts[~has_job & (back == COMPUTING)],
         "have been as they are since a time to come": hosts[state.host_since > state.now[0]],
     }
     return [f"hosts {list(which)}: {what}" for what, which in wrong.items() if len(which)]

@@ -198,6 +198,8 @@ def end(state, facts, job, final_state):
                 if facts.pstate_kind[host, state.pstate[host]] == PSTATE_COMPUTING:
                     state.free[host >> 6] |= np.uint64(1) << np.uint64(host & 63)
                     free += 1
+            else:
+                state.host_return[host] = IDLE
     state.count[N_COMPUTING] -= here
     state.count[N_IDLE] += here
     state.count[N_FREE] += free
@@ -213,7 +215,8 @@ def set_supply(state, hosts, forecast):
     """
     state.supply[0] = hosts
     steps = min(len(forecast), FORECAST)
-    state.forecast[:steps] = forecast[:steps]
+    for step in range(steps):
+        state.forecast[step] = forecast[step]
     state.count[N_FORECAST] = steps
     state.count[N_CAPACITY_CHANGES] += 1
     _share_power(state)
@@ -312,14 +315,17 @@ def bring_back(state, nb_hidden):
 
 @kernel
 def leave(state, facts, host):
-    """A host becomes unavailable; a job that runs there goes on."""
-    _move(state, facts, host, UNAVAILABLE)
+    """A host becomes unavailable; a job that runs there goes on, and so does a switch to or from sleep."""
+    if state.host_state[host] != UNAVAILABLE:
+        state.host_return[host] = state.host_state[host]
+        _move(state, facts, host, UNAVAILABLE)
 
 
 @kernel
 def come_back(state, facts, host):
-    """An unavailable host is available again."""
-    _move(state, facts, host, COMPUTING if state.host_job[host] >= 0 else IDLE)
+    """An unavailable host is available again: it still sleeps, computes or switches, or is idle."""
+    if state.host_state[host] == UNAVAILABLE:
+        _move(state, facts, host, state.host_return[host])
 
 
 @kernel
@@ -327,14 +333,14 @@ def begin_switch(state, facts, host, virtual_pstate, wakes):
     """A host begins to fall asleep or to wake; it is in `virtual_pstate` (-1 where unknown) meanwhile."""
     if virtual_pstate >= 0:
         state.pstate[host] = virtual_pstate
-    _move(state, facts, host, SWITCHING_ON if wakes else SWITCHING_OFF)
+    _switch(state, facts, host, SWITCHING_ON if wakes else SWITCHING_OFF)
 
 
 @kernel
 def end_switch(state, facts, host, pstate, wakes):
     """A host has fallen asleep or woken up, and is in `pstate`."""
     state.pstate[host] = pstate
-    _move(state, facts, host, IDLE if wakes else SLEEPING)
+    _switch(state, facts, host, IDLE if wakes else SLEEPING)
 
 
 @kernel
@@ -342,6 +348,15 @@ def set_pstate(state, facts, host, pstate):
     """A host goes from one computing pstate to another, at once."""
     state.pstate[host] = pstate
     _refresh_free(state, facts, host)
+
+
+@kernel
+def _switch(state, facts, host, new):
+    """Change a host's state on its way to or from sleep; one that is away shows it once it is back."""
+    if state.host_state[host] == UNAVAILABLE:
+        state.host_return[host] = new
+    else:
+        _move(state, facts, host, new)
 
 
 @kernel

@@ -24,7 +24,19 @@ from .cluster import (
 
 
 class JobView:
-    """A job as a scheduler may know it. Equal to another view of the same job."""
+    """A job as a scheduler may know it. Equal to another view of the same job.
+
+    Examples:
+        >>> import decision as d
+        >>> class Shortest:
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan):
+        ...         for job in sorted(cluster.queue, key=lambda job: job.walltime):
+        ...             if job.size <= plan.nb_free:
+        ...                 plan.start(job)
+        >>> d.simulate("toy", "toy", Shortest()).summary().jobs
+        5
+    """
 
     __slots__ = ("_names", "_state", "number")
 
@@ -139,6 +151,19 @@ class ClusterView:
         state: the arrays; `arrays` gives them to those who want numpy, to be read only.
         facts: what never changes.
         names: ids of the jobs by number.
+
+    Examples:
+        >>> import decision as d
+        >>> class Watcher:
+        ...     def reset(self, platform, seed):
+        ...         self.longest = 0
+        ...     def decide(self, cluster, plan):
+        ...         self.longest = max(self.longest, len(cluster.queue))
+        ...         if cluster.queue and cluster.queue[0].size <= cluster.nb_free:
+        ...             plan.start(cluster.queue[0])
+        >>> watcher = Watcher()
+        >>> d.simulate("toy", "toy", watcher).summary().jobs, watcher.longest
+        (5, 4)
     """
 
     def __init__(self, state: ClusterState, facts: PlatformFacts, names: Sequence[str]) -> None:

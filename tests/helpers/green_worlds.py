@@ -77,9 +77,8 @@ def workload(seed: int, jobs: int = 30) -> Workload:
                 worth=worth,
             )
         )
-    return Workload(
-        name="w0", jobs=made, profiles={f"d{run}": Delay(float(run)) for run in range(20, 180, 20)}, nb_res=8
-    )
+    profiles = {f"d{run}": Delay(float(run), run // 20 % 3) for run in range(20, 180, 20)}
+    return Workload(name="w0", jobs=made, profiles=profiles, nb_res=8)
 
 
 def supply(seed: int, jobs: int = 30) -> tuple[MachineEvent, ...]:

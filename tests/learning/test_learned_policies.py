@@ -86,6 +86,7 @@ def in_environment(checkpoint: Path, jobs: Workload) -> dict[str, float]:
     return starts
 
 
+@pytest.mark.nightly
 def test_where_the_shortest_job_first_is_best_that_is_what_is_learned(tmp_path):
     jobs = workload(400, [4], seed=3, load=0.9)  # one at a time: the shortest first has the least mean waiting time
     weights = ("env.idle_weight=0", "env.queue_weight=0.5", "env.waiting_weight=0.5", "env.tail=0", "env.head=8")
@@ -97,6 +98,7 @@ def test_where_the_shortest_job_first_is_best_that_is_what_is_learned(tmp_path):
     assert wait[str(learned)] < 1.05 * wait["sjf"] < 0.7 * wait["fcfs"]
 
 
+@pytest.mark.nightly
 def test_priorities_are_learned_that_are_as_good_as_those_of_the_shortest_first(tmp_path):
     jobs = workload(400, [4], seed=3, load=0.9)
     fast = ("learn.steps=40000", "learn.rollout=128", "learn.minibatch=512", "learn.lr=1e-2", "learn.target_kl=0")

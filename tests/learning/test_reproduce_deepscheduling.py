@@ -1,10 +1,13 @@
 """DeepScheduling's claims, with the smoke budget as it is."""
 
+import pytest
+
 from decision.reproduce import Parts
 from decision.reproduce.deepscheduling import BUDGETS, Task, reproduce_deepscheduling
 from decision.reproduce.findings import BudgetName
 
 
+@pytest.mark.nightly
 def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_nothing(tmp_path):
     told = []
     found = reproduce_deepscheduling(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))

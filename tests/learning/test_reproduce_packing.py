@@ -1,10 +1,13 @@
 """Packing against chance, with the smoke budget as it is."""
 
+import pytest
+
 from decision.reproduce import Parts
 from decision.reproduce.findings import BudgetName
 from decision.reproduce.packing import BUDGETS, Task, reproduce_packing
 
 
+@pytest.mark.nightly
 def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_path):
     told = []
     found = reproduce_packing(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))

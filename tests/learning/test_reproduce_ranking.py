@@ -24,6 +24,7 @@ def script(monkeypatch):
     return ranking
 
 
+@pytest.mark.nightly
 def test_rankings_are_compared_with_every_ordering_and_learned_once(script, tmp_path):
     write_log(tmp_path / "log.swf")
     folder, progress = tmp_path / "out", []

@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 
 from decision.placement.exact import place_exactly
-from decision.reproduce import Parts
+from decision.reproduce import Parts, topology
 from decision.reproduce.hpcschedule_windows import EXACT, IN_TURN, PROGRAM, TEXT, annealing, solve_epoch
 from decision.reproduce.topology import LOOKS, reproduce_topology
 from decision.reproduce.topology_models import _by_rows
 from decision.reproduce.topology_parts import list_of_jobs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_batsim():
+    """Whatever else is installed: with a Batsim on the path there are more claims."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topology.shutil, "which", lambda *_, **__: None)
+        yield
 
 
 @pytest.fixture(scope="module")

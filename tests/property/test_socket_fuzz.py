@@ -117,7 +117,7 @@ def test_the_decision_process_blames_batsim(asked, tmp_path):
         bad = mutant(questions[turn], rng, others)
         batsim = context.socket(zmq.DEALER)
         batsim.linger = 0
-        with Wire(zmq.REP, f"ipc://{tmp_path}/ask", peer="Batsim", timeout=10, advice="") as wire:
+        with Wire(zmq.ROUTER, f"ipc://{tmp_path}/ask", peer="Batsim", timeout=10, advice="") as wire:
             batsim.connect(wire.endpoint)
             for data in questions[:turn]:
                 batsim.send_multipart([b"", data])

@@ -4,12 +4,16 @@ import ast
 import math
 import subprocess
 import sys
+from math import nan
 from pathlib import Path
 
+import pandas
 import pytest
+from msgspec.structs import replace
 
 import decision as d
-from decision import api
+from decision.api import results
+from decision.learn.checkpoint import read_manifest
 from decision.model.record import JobTable
 
 LIMIT = 50  # milliseconds for `import decision`
@@ -106,7 +110,7 @@ def test_energy_is_in_the_summary_where_it_was_simulated():
 
 
 def test_without_pandas_jobs_are_columns(monkeypatch):
-    monkeypatch.setattr(api, "find_spec", lambda name: None)
+    monkeypatch.setattr(results, "find_spec", lambda name: None)
     result = d.simulate("toy", "toy", "easy")
     assert isinstance(result.jobs, JobTable)
     assert len(result.jobs.start_time) == 5
@@ -135,9 +139,142 @@ def test_a_comparison_has_a_table_of_scores_and_one_of_runs(tmp_path):
     assert {"comparison.csv", "comparison.json", "report.html"} <= {file.name for file in tmp_path.iterdir()}
 
 
-def test_a_comparison_reads_files_only():
-    with pytest.raises(d.ConfigError, match="give a file or a shipped platform's name, not an object of type Platform"):
-        d.compare(d.load_platform("toy"), "toy", ["fcfs"])
+def test_objects_and_tables_of_jobs_are_compared():
+    jobs = d.simulate("toy", "toy", "fcfs").jobs
+    own, twin = ShortestFirst(), ShortestFirst()
+    result = d.compare(
+        d.load_platform("toy"), [d.load_workload("toy"), jobs], ["easy", own, twin], metrics=["makespan"], baseline=own
+    )
+    found = result.table.pivot(index="policy", columns="workload", values="score")
+    alike = {"jobs": 8, "toy": 8, "all": 1}
+    assert found.to_dict("index") == {"easy": alike, "ShortestFirst": alike, "ShortestFirst 2": alike}
+    assert result.comparison.baseline == "ShortestFirst"
+    assert "jobs.json (5 jobs" in result.comparison.setup["workloads"]
+
+
+def test_a_platform_that_is_no_files_is_compared_as_it_is():
+    wide = replace(d.load_platform("toy"), hosts=d.load_platform("cluster256").hosts[:8])
+    assert list(d.compare(wide, "toy", "fcfs").runs.makespan) == [d.simulate(wide, "toy", "fcfs").summary().makespan]
+    assert d.simulate(wide, "toy", "fcfs").summary().makespan < 10
+
+
+def test_a_table_of_jobs_is_a_workload():
+    table = pandas.DataFrame({"submit_time": [5.0, 0.0], "size": [4, 1], "runtime": [60, 5.5], "walltime": [nan, 5.0]})
+    jobs = d.simulate("toy", table, "fcfs").jobs.set_index("id")
+    assert jobs.loc["w0!1", ["walltime", "finish_time"]].tolist() == [math.inf, 65.0]
+    assert jobs.loc["w0!2", ["final_state", "runtime"]].tolist() == ["COMPLETED_WALLTIME_REACHED", 5.0]
+    assert d.simulate("toy", d.simulate("toy", "toy", "easy").jobs, "easy").summary().makespan == 8
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"submit_time": [0], "size": [1]}, r"needs the column runtime \(it has submit_time, size\)"),
+        ({"submit_time": [], "size": [], "runtime": []}, "the table has no jobs"),
+        (
+            {"submit_time": [0, nan], "size": [1, 1], "runtime": [1, 1]},
+            "row 1 .*submit_time: must be at least 0",
+        ),
+        (
+            {"submit_time": [0], "size": [1.5], "runtime": [1]},
+            "column size: must be a whole number, at least 1",
+        ),
+        ({"submit_time": [0], "size": [1], "runtime": [0]}, "column runtime: must be above 0; found 0"),
+        ({"submit_time": [0], "size": [1], "runtime": ["x"]}, "column runtime must have numbers only"),
+        ({"submit_time": [0, 0], "size": [1, 1], "runtime": [1, 1], "id": ["a", "a"]}, "two jobs have the same id"),
+    ],
+)
+def test_a_table_that_says_no_jobs_is_refused(table, says):
+    with pytest.raises(d.ConfigError, match=says):
+        d.simulate("toy", pandas.DataFrame(table), "fcfs")
+
+
+def test_jobs_have_their_times_and_slowdowns():
+    jobs = d.simulate("toy", "toy", "fcfs").jobs
+    assert (jobs.waiting_time == jobs.start_time - jobs.submit_time).all()
+    assert (jobs.finish_time == jobs.start_time + jobs.runtime).all()
+    assert (jobs.turnaround_time == jobs.finish_time - jobs.submit_time).all()
+    assert (jobs.stretch == jobs.turnaround_time / jobs.runtime).all()
+    assert (jobs.bounded_slowdown == (jobs.turnaround_time / jobs.runtime.clip(10)).clip(1)).all()
+
+
+def test_a_printed_summary_is_a_table_of_what_the_run_has():
+    printed = str(d.simulate("toy", "toy", "easy").summary()).splitlines()
+    assert printed[2].split() == ["makespan", "8.00", "s"]
+    assert not any("nan" in line or "energy" in line for line in printed)
+    assert len({line.rindex(".") for line in printed if line.endswith(" s")}) == 1  # aligned
+    assert "energy" in str(d.simulate("toy", "toy", "easy", energy=True).summary())
+
+
+def test_simulations_take_the_jobs_that_are_asked_for():
+    assert d.simulate("toy", "toy", "easy", jobs=slice(0, 3)).summary().jobs == 3
+    assert d.simulate("toy", d.load_workload("toy"), "easy", nodes=2).jobs["size"].max() == 2
+    perfect = d.simulate("toy", "toy", "easy", walltime="runtime").jobs
+    assert (perfect.walltime == perfect.runtime).all()
+    with pytest.raises(d.ConfigError, match="not a log"):
+        d.simulate("toy", "toy", "easy", time_field=9)
+
+
+def test_a_run_is_read_back(tmp_path):
+    result = d.simulate("taurus", "toy", "easy", energy=True)
+    result.write(tmp_path)
+    again = d.read_run(tmp_path, "taurus")
+    assert list(again.jobs.id) == list(result.jobs.id)
+    assert again.summary().makespan == result.summary().makespan
+    assert again.summary().waste == pytest.approx(result.summary().waste)
+    assert math.isnan(d.read_run(tmp_path).summary().waste)
+    with pytest.raises(d.ConfigError, match="the run had 16 hosts, and this platform has 4"):
+        d.read_run(tmp_path, "toy")
+
+
+class CallsForever:
+    """Nothing but calls, every second."""
+
+    def reset(self, platform, seed):
+        pass
+
+    def decide(self, cluster, plan):
+        plan.call_at(cluster.now + 1)
+
+
+class WaitsForNight(ShortestFirst):
+    """Nothing before the day is over, by looking at the clock each minute."""
+
+    def decide(self, cluster, plan):
+        if cluster.now < 86400:
+            plan.call_at(cluster.now + 60)
+        else:
+            super().decide(cluster, plan)
+
+
+def test_calls_without_end_end_in_a_line():
+    with pytest.raises(d.PolicyError, match=r"asked 100,000 times, and jobs still wait: nothing else can happen"):
+        d.simulate("toy", "toy", CallsForever())
+    assert d.simulate("toy", "toy", WaitsForNight()).summary().jobs == 5
+
+
+def test_policies_are_checked_by_name_by_class_and_as_objects():
+    assert d.check_policy("easy") == []
+    assert d.check_policy(ShortestFirst) == d.check_policy(ShortestFirst()) == []
+    assert any("asked 2000 times, and jobs still wait" in line for line in d.check_policy(CallsForever))
+
+
+def test_evaluations_have_a_row_per_policy_and_episode():
+    pytest.importorskip("torch")
+    table = d.evaluate("cluster256", "lublin_256", ["easy", ShortestFirst()], episodes=3, placed=50)
+    assert table.groupby("policy").episode.max().to_dict() == {"ShortestFirst": 2, "easy": 2}
+    (row,) = d.evaluate("toy", "toy", "easy", whole=True).to_dict("records")
+    assert (row["policy"], row["makespan"]) == ("easy", 8)
+
+
+def test_gates_say_what_they_found_and_keep_it(tmp_path):
+    pytest.importorskip("torch")
+    checkpoint = tmp_path / "packing.ckpt"
+    checkpoint.write_bytes((Path(d.__file__).parent / "learn/models/packing.ckpt").read_bytes())
+    found = d.gates(checkpoint, "cluster256", "lublin_256", jobs=slice(0, 50))
+    assert found.passed == all(gate.passed for gate in found.gates)
+    assert found.jobs == 50
+    assert found in read_manifest(checkpoint).gates
 
 
 @pytest.mark.parametrize(

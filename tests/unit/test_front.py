@@ -1,7 +1,9 @@
 """The texts at the front say what the package says."""
 
 import re
+import shlex
 import tomllib
+from importlib import metadata
 
 import decision
 from decision.model.errors import DISTRIBUTION, how_to_install
@@ -11,7 +13,16 @@ def test_the_distribution_is_named_alike_everywhere(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     assert project["name"] == DISTRIBUTION
     assert {"analysis", "learn"} <= set(project["optional-dependencies"])
-    assert how_to_install("learn") == "pip install 'batsim-decision[learn]'"
+
+
+def test_what_an_extra_needs_is_named_since_the_package_need_not_be_on_an_index(root, monkeypatch):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    named = shlex.split(how_to_install("analysis"))
+    assert named[:2] == ["pip", "install"]
+    assert {re.split("[<>=]", each)[0] for each in named[2:]} == {"evalys", "matplotlib", "pandas", "seaborn"}
+    assert len(named[2:]) == len(project["optional-dependencies"]["analysis"])
+    monkeypatch.setattr(metadata, "requires", lambda name: metadata.distribution("not-there"))
+    assert shlex.split(how_to_install("learn")) == ["pip", "install", f"{root}[learn]"]
 
 
 def test_the_citation_has_the_packages_version(root):

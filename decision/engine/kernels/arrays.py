@@ -77,10 +77,10 @@ CANCELLED = -1  # in place of the code of an activity that must wake nobody
 HOSTS_LEAVE, HOSTS_COME_BACK, SUPPLY_CHANGES = 1, 2, 3
 
 # What `advance` returns; and, after them, why a loop of decisions stops that calls it
-ASK, DONE, DEADLOCK, GROW, BAD_COMMAND, BAD_EVENT = range(6)
-PAUSED = 6  # it has made as many decisions as it was to make
-UNCARRIED = 7  # there is no room for the plan: let arrays grow, then carry it out
-STOPPED = 8  # the policy failed, or its plan cannot be carried out
+ASK, DONE, DEADLOCK, GROW, BAD_COMMAND = range(5)
+PAUSED = 5  # it has made as many decisions as it was to make
+UNCARRIED = 6  # there is no room for the plan: let arrays grow, then carry it out
+STOPPED = 7  # the policy failed, or its plan cannot be carried out
 
 # Sim.kill_state of a job
 NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
@@ -123,14 +123,13 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     POLICY_WATCHES,  # 1 where a policy reads the state: ends of jobs and switches show when the server tells of them
     FIRST_SUBMITTED,  # 1 once a job was submitted
     REFUSED_COMMAND,  # the command that is impossible
-    REFUSED_EVENT,  # the external event that brings a host back which is here, -1 while there is none
     RATES_CHANGED,  # 1 where flows began or ended, or a host changed its speed, since rates were last set
     N_LATE_MAIL,  # messages at the mailbox's end that were put there after the reply, were it not still to come
     N_SUSPENDING,  # jobs that the policy suspends and that have not ended yet
     N_RESTS,  # what was left of suspended jobs and is in the state, but not registered yet
     N_PARTS,  # what was left of suspended jobs so far
     N_SIM_NUMBERS,
-) = range(43)
+) = range(42)
 
 # Sim.real: the clock and totals of the energy model
 (
@@ -171,8 +170,10 @@ class Truth(Bundle):
     size: I4  # (T,) requested hosts
     walltime: F8  # (T,) seconds, inf where there is none
     user: I4  # (T,)
-    told: F8  # (T,) seconds that the job itself says it will run, 0 where it does not
-    worth: F8x2  # (T, 4) value, qos, deadline and expected as in the state; (0, 4) where no job says any
+    told: F8  # (T,) seconds that the job itself says it will run, to the microsecond; 0 where it does not
+    worth: (
+        F8x2  # (T, 4) value, qos, deadline and expected as in the state, to six decimals; (0, 4) where no job says any
+    )
     profile: I4  # (T,) the job's profile
     moldable: I1  # (P,) 1 where a job of it may run on another number of hosts than it asked for
     leaf_first: I8  # (P,) the profile's first leaf
@@ -197,7 +198,9 @@ class Sim(Bundle):
     """The simulation's moving parts. C activities, J jobs, H hosts; R = H + 1, or 0 where messages take no time."""
 
     number: I8  # (N_SIM_NUMBERS,)
-    network: I8  # (1,) address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %
+    network: I8  # (2,) address of the `links.Network`: a seventh pointer in `World` would slow every run by 3 %; and of
+    # `network.flows`, 0 where no job communicates
+    root: I8  # (1,) address of `server.engine`, for loops that are compiled apart from it
     real: F8  # (N_SIM_REALS,)
     left: F8  # (C,) what is left of an activity: seconds of a sleep, share of a task
     pace: F8  # (C,) 1 for a sleep, share per second for a task
@@ -283,6 +286,9 @@ class World(NamedTuple):
     plan: PlanArrays
 
 
+WORLD = (ClusterState, PlatformFacts, Truth, Sim, Rows, PlanArrays)  # as arguments of an interface
+
+
 def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: Sequence[Route] = ()) -> Sim:
     """A simulation at time 0 of which nothing has happened; `routes` are the platform's."""
     workloads, lists = len(truth.workload_end), len(truth.list_end)
@@ -291,7 +297,8 @@ def new_sim(truth: Truth, nb_hosts: int, nb_storage: int, nb_jobs: int, routes: 
     f8, i8, i4, i1 = np.float64, np.int64, np.int32, np.int8
     return Sim(
         number=np.zeros(N_SIM_NUMBERS, i8),
-        network=np.array([NO_NETWORK.address]),
+        network=np.array([NO_NETWORK.address, 0]),
+        root=np.zeros(1, i8),
         real=np.zeros(N_SIM_REALS),
         **{name: np.zeros(room, f8) for name in ("left", "pace", "instant_left")},
         **{name: np.zeros(room, i8) for name in ("code", "instant")},

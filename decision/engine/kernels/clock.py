@@ -18,6 +18,8 @@ from decision.state import transitions
 from . import arrays as a
 from .network import begin_flow
 
+_SPLIT = 2.0**27 + 1.0  # cuts a number of 53 bits into two halves, whose products with 1e6 are exact (Veltkamp)
+
 
 @kernel
 def put(world, code):
@@ -60,8 +62,17 @@ def log(world, kind, arg, value):
 
 @kernel
 def six_decimals(seconds):
-    """A time as Batsim writes it into messages, and as the state has it."""
-    return np.rint(seconds * 1e6) / 1e6  # not round: it goes through an integer, which overflows after 292,000 years
+    """A time as Batsim writes it into messages, as it does all numbers, and as the state has it."""
+    scaled = seconds * 1e6
+    whole = np.rint(scaled)  # not round: it goes through an integer, which overflows after 292,000 years
+    if abs(scaled - whole) == 0.5:  # what the product was rounded by says to which side
+        high = seconds * _SPLIT - (seconds * _SPLIT - seconds)
+        lost = (high * 1e6 - scaled) + (seconds - high) * 1e6
+        if lost > 0.0:
+            whole = np.ceil(scaled)
+        elif lost < 0.0:
+            whole = np.floor(scaled)
+    return whole / 1e6
 
 
 @kernel

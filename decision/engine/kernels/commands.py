@@ -199,7 +199,7 @@ def queue_rests(world, request):
             rest = transitions.resubmit(state, job, sim.real[a.RESTART])
             sim.truth_of[rest] = sim.truth_of[job]
             ran, paid = state.end_time[job] - state.start_time[job], sim.real[a.RESTART] if state.part[job] else 0.0
-            sim.rest[rest] = transitions.rest_of(delay_of(world, job), ran, paid, sim.real[a.RESTART])
+            sim.rest[rest] = transitions.rest_of(six_decimals(delay_of(world, job)), ran, paid, sim.real[a.RESTART])
             number[a.N_RESTS] += 1
             number[a.N_PARTS] += 1
 

@@ -13,16 +13,17 @@ from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
 from .links import N_FLOWS
 from .network import (
+    LATENCY,
+    NOTE_PARTS,
+    NOTE_SPEEDS,
+    SET_RATES,
+    ask_flows,
     begin_flow,
     end_flow,
     flops_of,
     is_flow,
-    latency_of,
     network_of,
-    note_parts,
-    note_speeds,
     sends,
-    set_rates,
 )
 
 _SUCCESS = int(FinalState.COMPLETED_SUCCESSFULLY)
@@ -45,7 +46,8 @@ def begin_job(world, job, at):
     host_row(world)
     sim.start_time[job] = sim.real[a.SIM_NOW]
     sim.leaf[job] = 0
-    sim.walltime_left[job] = state.walltime[job] if state.walltime[job] < np.inf else -1.0
+    walltime = state.walltime[job] if state.part[job] else world.truth.walltime[sim.truth_of[job]]
+    sim.walltime_left[job] = walltime if walltime < np.inf else -1.0
     if world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
         begin_delay(world, job)
     else:
@@ -125,7 +127,7 @@ def begin_computing(world, job):
         sim.number[a.N_LOADING] += 1
     if sends(world, leaf, _nb_allocated(world, job)):
         sim.rate[job] = 0.0
-        latency = latency_of(world, job, leaf)
+        latency = ask_flows(world, LATENCY, job, leaf)
         if latency > 0.0:
             begin_sleep(world, latency, a.pack(a.FLOW_BEGINS, job))
             return
@@ -142,9 +144,9 @@ def share_network(world):
     sim, network = world.sim, network_of(world)
     for flow in range(network.number[N_FLOWS]):
         known = network.flow_first[flow] >= 0
-        if not known and not note_parts(world, flow, present_leaf(world, network.flow_job[flow])):
+        if not known and not ask_flows(world, NOTE_PARTS, flow, present_leaf(world, network.flow_job[flow])):
             return False
-    set_rates(world)
+    ask_flows(world, SET_RATES, 0, 0)
     for flow in range(network.number[N_FLOWS]):
         job = network.flow_job[flow]
         sim.rate[job] = network.flow_rate[flow]
@@ -253,7 +255,7 @@ def speed_changed(world, job):
     if at < 0:
         return
     if is_flow(world, job):
-        note_speeds(world, job, leaf)
+        ask_flows(world, NOTE_SPEEDS, job, leaf)
         joules_of(world, job)
         return
     sim.rate[job] = _task_rate(world, job, leaf)

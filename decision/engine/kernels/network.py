@@ -14,6 +14,7 @@ each: they are one slot.
 
 from decision.bundle import bundle_at
 from decision.engine.constants import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
+from decision.entry import Interface
 from decision.jit import kernel
 from decision.model.errors import InternalError
 
@@ -25,6 +26,12 @@ _LOOK_BACK = 32  # slots of a flow that are compared with a new one
 _RISES, _STOPS, _FROZEN = range(3)
 
 _network_at = bundle_at(Network)
+
+# Operations of `flows`
+LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
+
+_FLOWS = Interface(float, *a.WORLD, int, int, int)
+_call_flows = _FLOWS.caller()
 
 
 @kernel
@@ -73,7 +80,7 @@ def _list_hosts(world, job):
 
 
 @kernel
-def latency_of(world, job, leaf):
+def _latency_of(world, job, leaf):
     """Seconds before the job's bytes flow: the longest latency of a way that any take; 0 if too short to wait for."""
     network, truth = network_of(world), world.truth
     count, top = _list_hosts(world, job), 0
@@ -145,7 +152,7 @@ def is_flow(world, job):
 
 
 @kernel
-def note_speeds(world, job, leaf):
+def _note_speeds(world, job, leaf):
     """A host of a flow has changed its speed."""
     network, flow = network_of(world), _find_flow(world, job)
     world.sim.number[a.RATES_CHANGED] = 1
@@ -191,7 +198,7 @@ def _bound(world, leaf, hosts):
 
 
 @kernel
-def note_parts(world, flow, leaf):
+def _note_parts(world, flow, leaf):
     """List what a flow needs of hosts and links. False where arrays must grow first."""
     network, truth, number = network_of(world), world.truth, network_of(world).number
     hosts = _list_hosts(world, network.flow_job[flow])
@@ -240,7 +247,7 @@ def _count_bytes(world, leaf, hosts):
 
 
 @kernel
-def set_rates(world):
+def _set_rates(world):
     """The rates of all flows, from links and hosts."""
     network = network_of(world)
     flows, slots = network.number[N_FLOWS], _fill_slots(network)
@@ -348,3 +355,28 @@ def _freeze(network):
             for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
                 network.slot_users[network.slot_of[entry]] -= 1
     return count
+
+
+# --- As a root, for runs in which jobs communicate -----------------------------------------------------------------
+
+
+@_FLOWS.entry
+def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
+    """An operation on flow or job `which`."""
+    world = a.World(state, facts, truth, sim, rows, plan)
+    if operation == LATENCY:
+        return _latency_of(world, which, leaf)
+    if operation == NOTE_SPEEDS:
+        _note_speeds(world, which, leaf)
+    if operation == NOTE_PARTS:
+        return 1.0 * _note_parts(world, which, leaf)
+    if operation == SET_RATES:
+        _set_rates(world)
+    return 0.0
+
+
+@kernel
+def ask_flows(world, operation, which, leaf):
+    """As `flows`, which must be there: `Sim.network` has its address where jobs communicate."""
+    given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, which, leaf)
+    return _call_flows(world.sim.network[1], given)

@@ -9,6 +9,7 @@ logged becomes one question.
 
 import numpy as np
 
+from decision.entry import Interface
 from decision.jit import inlined, kernel
 from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
@@ -41,7 +42,42 @@ from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over
+# Operations of `engine`
+BEGIN, REPLY, ADVANCE, CARRY_OUT, COUNT_JOBS = range(5)
+
+_ENGINE = Interface(int, *a.WORLD, int, float)
+_call_engine = _ENGINE.caller()
+
 ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in which the reply's first message comes
+
+
+# --- As a root -----------------------------------------------------------------------------------------------------
+
+
+@_ENGINE.entry
+def engine(state, facts, truth, sim, rows, plan, operation, now):
+    """What is asked of the engine from outside: BEGIN, REPLY (`load_reply`), ADVANCE, CARRY_OUT, which is both, or
+    COUNT_JOBS (`jobs_to_come`)."""
+    world = a.World(state, facts, truth, sim, rows, plan)
+    if operation == BEGIN:
+        begin(world)
+        return 0
+    if operation == COUNT_JOBS:
+        return jobs_to_come(world)
+    if operation != ADVANCE:
+        loaded = load_reply(world, now)
+        if operation == REPLY:
+            return 1 if loaded else 0
+        if not loaded:
+            return a.UNCARRIED
+    return advance(world)
+
+
+@kernel
+def ask_engine(world, operation, now):
+    """As `engine`, whose address is in `Sim.root`."""
+    given = (world.state, world.facts, world.truth, world.sim, world.rows, world.plan, operation, now)
+    return _call_engine(world.sim.root[0], given)
 
 
 @kernel
@@ -74,7 +110,6 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.number[:] = 0
     sim.number[a.ENERGY_ON] = energy
     sim.number[a.POLICY_WATCHES] = 1
-    sim.number[a.REFUSED_EVENT] = -1
     sim.host_state[:] = IDLE
     sim.host_since[:] = clock
     sim.in_state[:] = 0
@@ -131,8 +166,8 @@ def load_reply(world, now):
 @kernel
 def advance(world):
     """Go on until the decision process must be asked (ASK), all is over (DONE), nothing can happen any more
-    (DEADLOCK), arrays must grow first (GROW), a command is impossible (BAD_COMMAND; number REFUSED_COMMAND says which)
-    or an external event is (BAD_EVENT; number REFUSED_EVENT).
+    (DEADLOCK), arrays must grow first (GROW), or a command is impossible (BAD_COMMAND; which,
+    number REFUSED_COMMAND says).
 
     The plan holds the commands of the reply that is being carried out.
     """
@@ -310,8 +345,6 @@ def _handle(world, kind, arg):
         number[a.N_EVENT_LISTS] -= 1
         if number[a.N_EVENT_LISTS] == 0:
             log(world, a.LOG_NO_MORE_EVENTS, 0, 0.0)
-    if kind == a.MSG_EVENTS and number[a.REFUSED_EVENT] >= 0:
-        return a.BAD_EVENT
     return a.DONE if kind == a.MSG_READY and number[a.ENDS_SENT] else NOT_OVER
 
 
@@ -343,7 +376,8 @@ def _is_finished(world):
 def _report_submissions(world, w):
     state, sim, truth = world.state, world.sim, world.truth
     for t in range(sim.workload_sent[w], sim.workload_at[w]):
-        job = transitions.submit(state, truth.size[t], truth.walltime[t], truth.user[t], truth.told[t])
+        walltime = six_decimals(truth.walltime[t])
+        job = transitions.submit(state, truth.size[t], walltime, truth.user[t], truth.told[t])
         sim.truth_of[job] = t
         if len(truth.worth):
             worth = truth.worth[t]
@@ -363,9 +397,6 @@ def _report_events(world, m):
                 enter(world, host, UNAVAILABLE)
                 transitions.leave(state, world.facts, host)
         elif truth.event_kind[event] == a.HOSTS_COME_BACK:
-            if (sim.host_state[hosts] != UNAVAILABLE).any():
-                sim.number[a.REFUSED_EVENT] = event
-                return
             for host in hosts:
                 job = state.host_job[host]
                 enter(world, host, COMPUTING if job >= 0 and sim.over[job] == 0 else IDLE)

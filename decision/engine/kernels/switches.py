@@ -113,7 +113,7 @@ def report_switched(world, host):
 def _end_switches(world, request):
     """The policy hears that all hosts of a request have switched."""
     for host in range(len(world.sim.switch)):
-        if world.sim.switch[host] == request:  # also one that has left meanwhile: Batsim takes it to be back
+        if world.sim.switch[host] == request:  # also one that has left meanwhile
             _end_switch(world, host)
 
 

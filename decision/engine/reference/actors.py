@@ -166,8 +166,9 @@ def _end_job(sim: Simulation, job: SimJob, state: FinalState) -> Steps[None]:
     job.end(state, sim.now)
     for machine in job.machines:
         machine.job = ""
-        if machine.state is not HostState.UNAVAILABLE:
-            sim.enter(machine, HostState.IDLE)
+        machine.doing = HostState.IDLE
+        if machine.traced is not HostState.UNAVAILABLE:
+            sim.trace(machine, HostState.IDLE)
     sim.host_row()
     if sim.options.energy:
         job.joules = (yield from sim.joules(job.machines)) - job.joules

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 from decision.engine.batsim_words import simulation_begins
 from decision.engine.options import EngineOptions, check_inputs, events_in_order
-from decision.engine.refusals import COMMANDS_AFTER_END, deadlock
+from decision.engine.refusals import COMMANDS_AFTER_END, check_events, deadlock
 from decision.model.errors import DecisionError, LocalProtocolError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
@@ -65,6 +65,8 @@ class ReferenceEngine:
         options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
     ) -> None:
         check_inputs(platform, workloads, events, options)
+        events = events_in_order(events)
+        check_events(events, len(platform.hosts))
         self._sim = Simulation(platform, workloads, options)
         self._server = Server(self._sim, len(workloads), 1 if events else 0)
         self._start_actors(platform, workloads, events)
@@ -81,7 +83,7 @@ class ReferenceEngine:
         for workload in workloads:
             kernel.start(submit_jobs(self._sim, workload))
         if events:
-            kernel.start(submit_events(self._sim, events_in_order(events)))
+            kernel.start(submit_events(self._sim, events))
         kernel.start(self._server.serve(simulation_begins(platform, workloads, self._sim.options)))
 
     def ask(self) -> Message | None:

@@ -12,15 +12,21 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Machine:
-    """One host: Batsim's view of it (state, job) and SimGrid's (pstate, task, joules)."""
+    """One host: Batsim's view of it (traced, job) and SimGrid's (pstate, task, joules).
+
+    Batsim has one state, `traced`: a host that is away is back in it when a switch ends, and idle once it is back,
+    though it sleeps. What may be done to a host goes by `state`.
+    """
 
     facts: Host
     metered: bool  # whether energy is simulated
     route: Route = Route()  # noqa: RUF009 - of its messages to the master; immutable
     pstate: int = field(init=False)
-    state: HostState = HostState.IDLE
-    state_since: float = 0.0  # seconds
-    time_in_state: list[float] = field(default_factory=lambda: [0.0] * len(HostState))  # seconds, up to `state_since`
+    doing: HostState = HostState.IDLE  # whether or not it is away
+    away: bool = False  # from the event that takes it away to the one that brings it back
+    traced: HostState = HostState.IDLE
+    traced_since: float = 0.0  # seconds
+    time_in_state: list[float] = field(default_factory=lambda: [0.0] * len(HostState))  # seconds, up to `traced_since`
     job: str = ""  # id of the job that is being computed here
     task: "ParallelTask | None" = None  # what puts load on it
     metered_pstate: int = 0  # which SimGrid takes it to be in: 0 until it first looks
@@ -34,6 +40,11 @@ class Machine:
     def id(self) -> int:
         """Batsim's number of the host."""
         return self.facts.id
+
+    @property
+    def state(self) -> HostState:
+        """What it does, as far as it is here."""
+        return HostState.UNAVAILABLE if self.away else self.doing
 
     @property
     def power(self) -> PowerState:
@@ -50,10 +61,10 @@ class Machine:
         """Whether the present pstate is one in which jobs can run."""
         return self.facts.is_computing_pstate(self.pstate)
 
-    def enter(self, state: HostState, now: float) -> None:
-        """Change the state; the time in the old one is added up only now, as Batsim does."""
-        self.time_in_state[self.state] += now - self.state_since
-        self.state, self.state_since = state, now
+    def trace(self, state: HostState, now: float) -> None:
+        """Change the traced state; the time in the old one is added up only now, as Batsim does."""
+        self.time_in_state[self.traced] += now - self.traced_since
+        self.traced, self.traced_since = state, now
 
     def watts(self) -> float:
         """What the host draws now, as SimGrid has it; a pstate of speed 0 counts as fully used."""

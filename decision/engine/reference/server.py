@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from decision.engine import batsim_words as words
-from decision.engine.refusals import COMMANDS_AFTER_END, already_here, impossible_event
+from decision.engine.refusals import COMMANDS_AFTER_END
 from decision.model.record import FinalState, HostState
 from decision.model.workload import MachineEvent
 from decision.protocol import Message
@@ -123,20 +123,15 @@ class Server:
 
     def _leave(self, event: MachineEvent) -> None:
         for machine in self._machines(event):
-            if machine.state is HostState.UNAVAILABLE:
-                raise impossible_event(event, f"host {machine.id} is unavailable already")
-            self.sim.enter(machine, HostState.UNAVAILABLE)
+            machine.away = True
+            self.sim.trace(machine, HostState.UNAVAILABLE)
 
     def _return(self, event: MachineEvent) -> None:
         for machine in self._machines(event):
-            if machine.state is not HostState.UNAVAILABLE:
-                raise already_here(event, machine.id, machine.state)
-            self.sim.enter(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
+            machine.away = False
+            self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
 
     def _machines(self, event: MachineEvent) -> list[Machine]:
-        for host in event.hosts:
-            if host >= len(self.sim.machines):
-                raise impossible_event(event, f"there is no host {host}")
         return [self.sim.machines[host] for host in sorted(set(event.hosts))]
 
     def _notify(self, kind: str) -> None:

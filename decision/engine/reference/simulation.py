@@ -247,10 +247,15 @@ class Simulation:
     # --- Hosts and energy ---------------------------------------------------------------------------------
 
     def enter(self, machine: Machine, state: HostState) -> None:
-        """Change the state of a host."""
-        self.in_state[machine.state] -= 1
+        """Change what a host does."""
+        machine.doing = state
+        self.trace(machine, state)
+
+    def trace(self, machine: Machine, state: HostState) -> None:
+        """Change the state that Batsim takes a host to be in."""
+        self.in_state[machine.traced] -= 1
         self.in_state[state] += 1
-        machine.enter(state, self.now)
+        machine.trace(state, self.now)
 
     def host_row(self) -> None:
         """Write down how many hosts are in each state."""

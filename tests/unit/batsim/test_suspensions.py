@@ -60,15 +60,14 @@ def test_a_policy_that_never_suspends_ends_the_registration_at_once() -> None:
     assert [event.data.type for event in said[0][1].events] == ["registration_finished"]
 
 
+def test_what_happens_beyond_a_supply_may_be_said_where_there_is_none() -> None:
+    assert converse("fcfs,beyond=grid", two_jobs(), (), EngineOptions())[-1][0].now == 150
+
+
 @pytest.mark.parametrize(
     ("policy", "options", "message"),
     [
         ("hvf,suspend=value", EngineOptions(), "suspends jobs, .* start Batsim with --enable-dynamic-jobs"),
-        (
-            "fcfs,beyond=grid",
-            EngineOptions(),
-            "a supply of power; start Batsim with --forward-unknown-events",
-        ),
         (
             "fcfs",
             EngineOptions(forward_unknown_events=True),

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 
 import pytest
@@ -98,6 +99,51 @@ def test_a_message_in_parts_is_the_peers_fault(endpoint):
 
     with peer(endpoint, send), pytest.raises(RemoteProtocolError, match="in several parts"):
         serve(Agent(), endpoint, timeout=5)
+
+
+def test_a_second_batsim_gets_nothing_and_one_line_and_the_first_run_ends_as_if_alone(endpoint, caplog):
+    replies, begun = {"first": [], "second": []}, threading.Event()
+    second = b'{"now": 0, "events": [{"data": {"workloads": {"w0": "other.json"}}}]}'
+
+    def first(other):
+        for question in (BEGINS, CALL, ENDS):
+            other.send(question)
+            replies["first"].append(other.recv())
+            begun.set()
+            time.sleep(0.3)
+
+    def come_second(other):
+        begun.wait()
+        other.send(second)
+        replies["second"] += [other.recv()] if other.end.poll(1000) else []
+
+    agent = Agent()
+    with peer(endpoint, first), peer(endpoint, come_second):
+        conversation = serve(agent, endpoint, timeout=5)
+    assert agent.questions == [BEGINS, CALL, ENDS] and conversation.messages == 3
+    assert [len(answers) for answers in replies.values()] == [3, 0]
+    assert [record.message[:42] for record in caplog.records] == ["another Batsim (other.json) has connected:"]
+
+
+def test_a_second_batsim_does_not_hide_that_the_first_one_died(endpoint):
+    begun = threading.Event()
+
+    def die(other):
+        other.send(BEGINS)
+        other.recv()
+        begun.set()
+        other.leave()
+
+    def come_second(other):
+        begun.wait()
+        other.wait()
+
+    with (
+        peer(endpoint, die),
+        peer(endpoint, come_second),
+        pytest.raises(PeerError, match="Batsim disconnected before the simulation ended"),
+    ):
+        serve(Agent(), endpoint, timeout=30)
 
 
 def test_a_visitor_that_says_nothing_and_leaves_does_no_harm(endpoint):

@@ -197,3 +197,23 @@ def test_a_checkpoint_says_what_it_was_learned_from_and_who_judges_it_on_that_is
     policies = ("--policy", "easy", "--policy", checkpoint, "-o", tmp_path / "compared", "-j", 1)
     assert "was learned from 4 of the 5 jobs" in " ".join(cli("compare", *TOY, *policies).stderr.split())
     assert "warning" not in cli("compare", *TOY, *policies, "--select", "4:").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("train", "dbf", *TOY, *SHORT, "--resume", "-o", "{}"), "{}: there is no training to resume"),
+        (("train", "dbf", *TOY, *SHORT, "-o", "/"), "/: the root of all folders is none for results"),
+        (("gates", "easy", *TOY), "easy: there is no such file, nor a shipped policy of that name"),
+        (("report", "show", "{}/longer.ckpt"), "{}/longer.ckpt: the file is damaged"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(arguments, says, tmp_path):
+    shipped = Path("decision/learn/models/packing.ckpt").read_bytes()
+    (tmp_path / "longer.ckpt").write_bytes(shipped + bytes(100))
+    before = set(Path("/").iterdir())
+    result = cli(*(str(word).format(tmp_path) for word in arguments))
+    assert result.exit_code == 2
+    (line,) = (line for line in result.stderr.splitlines() if not line.startswith("The first run compiles"))
+    assert line.startswith(f"error: {says.format(tmp_path)}")
+    assert set(Path("/").iterdir()) == before

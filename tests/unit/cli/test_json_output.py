@@ -56,6 +56,15 @@ def test_the_showcase(tmp_path):
     assert [run["makespan"] for run in runs[:2]] == [10.0, 8.0]
 
 
+def test_the_showcase_without_matplotlib_has_no_pictures_and_says_so_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    result = CliRunner().invoke(app, ["showcase", *TOY, "-o", str(tmp_path)], env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("no pictures: pictures need matplotlib") == 1
+    assert "schedule.png" not in result.stdout
+    assert (tmp_path / "easy/out_jobs.csv").is_file() and not (tmp_path / "easy/schedule.png").exists()
+
+
 def test_a_comparison_is_what_its_file_says(tmp_path):
     options = ("--policy", "easy", "--policy", "fcfs", "--windows", "3", "--length", "4", "-j", "1", "-o", tmp_path)
     found = document("compare", *TOY, *options)

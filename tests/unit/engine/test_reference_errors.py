@@ -168,7 +168,7 @@ def test_a_command_after_its_replys_now_is_refused():
 @pytest.mark.parametrize(
     ("event", "says"),
     [
-        (("machine_available", (0,)), "host 0 is not unavailable but idle; correct the events"),
+        (("machine_available", (0,)), "host 0 is not unavailable; correct the events"),
         (("machine_unavailable", (5,)), "there is no host 5; correct the events"),
     ],
 )

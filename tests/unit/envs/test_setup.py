@@ -13,7 +13,7 @@ from decision.model.workload import Workload
     [
         ({"weights": (1, 2, 3)}, "three numbers between 0 and 1"),
         ({"weights": (1, 0)}, "three numbers between 0 and 1"),
-        ({"jobs": 0}, "must place at least 1; found 0"),
+        ({"jobs": 0}, "jobs: must be a whole number, at least 1; found 0"),
         ({"encoder": "dfb"}, "there is no encoder 'dfb'"),
         ({"encoder": "inspector", "base": "f9"}, "no order 'f9' to inspect"),
         ({"head": 0, "tail": 0}, "at least one slot"),

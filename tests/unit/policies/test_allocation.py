@@ -13,9 +13,9 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import FatTree, Flat, Link
 from decision.policies import find_policy
-from decision.policies.allocation import plan_start
+from decision.policies.allocation import plan_start, take_on_tree
 from decision.policies.config import Allocation, PolicyConfig
-from decision.policies.plan_arrays import clear
+from decision.policies.plan_arrays import START, add, clear
 from decision.state.cluster import N_FREE, pack_hosts, platform_facts
 
 
@@ -36,7 +36,11 @@ def allocate(
     toy.state.free[:] = pack_hosts(np.isin(np.arange(hosts), free))
     toy.state.count[N_FREE] = len(free)
     clear(toy.plan, toy.state)
-    plan_start(toy.plan, toy.state, toy.facts, toy.config, toy.memory.prices, job)
+    if allocation in (Allocation.TREE, Allocation.SLURM_TREE):
+        action, exact = add(toy.plan, START, job), allocation == Allocation.TREE
+        take_on_tree(toy.plan, toy.state, toy.facts, action, toy.memory.prices, exact)
+    else:
+        plan_start(toy.plan, toy.state, toy.facts, toy.config, job)
     chosen = toy.starts()[0][1]
     left = np.unpackbits(toy.plan.free.view(np.uint8), bitorder="little").nonzero()[0].tolist()
     assert sorted(chosen + left) == sorted(free), "the plan's free hosts are those not given"

@@ -12,7 +12,7 @@ from decision.analysis.runs import load_runs
 from decision.cli.app import app
 from decision.formats.outputs_read import read_jobs, read_run
 from decision.formats.run_facts import read_facts
-from decision.model.errors import ConfigError, InputError, PeerError
+from decision.model.errors import ConfigError, DecisionError, InputError, PeerError
 from decision.runs import Engine, Verbosity, run
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import RealBatsim, run_to_folder
@@ -40,6 +40,11 @@ from pathlib import Path
 prefix = sys.argv[sys.argv.index("-e") + 1]
 Path(prefix + "_jobs.csv").write_text("job_id,workload_name\\n1,w0\\n")
 sys.exit("[0.000000] [workload/CRITICAL] no such profile")
+"""
+CANNOT_GO_ON = f"""#!{sys.executable}
+import subprocess, sys
+subprocess.run(["{STANDIN}", *sys.argv[1:]], stderr=subprocess.DEVNULL)
+print("[50.000000] x.cpp:7: [ker_engine/CRITICAL] Oops! Deadlock detected", flush=True)
 """
 
 
@@ -151,3 +156,51 @@ def test_half_a_file_on_a_full_disk_is_named_for_what_it_is(case, tmp_path, monk
     with pytest.raises(ConfigError, match="cannot be written \\(the disk is full\\); free space"):
         start(case, tmp_path / "out", executable(tmp_path / "batsim", WRITES_HALF))
     assert not list((tmp_path / "out").glob("out_*"))
+
+
+def test_a_folder_that_batsim_wrote_into_goes_with_the_next_run_whichever_engine(case, tmp_path):
+    for engine in (Engine.EMBEDDED, Engine.BATSIM):
+        (tmp_path / ".batsim-killed").mkdir()
+        (tmp_path / ".batsim-killed" / "out_jobs.csv").write_text("half")
+        batsim = RealBatsim(command=str(STANDIN), timeout=60)
+        run_to_folder(case, PolicyChoice(policy="fcfs"), tmp_path, engine=engine, batsim=batsim)
+        assert not list(tmp_path.glob(".batsim-*"))
+
+
+def test_beyond_needs_no_supply(case, tmp_path):
+    run_to_folder(
+        case,
+        PolicyChoice(policy="fcfs", settings={"beyond": "grid"}),
+        tmp_path,
+        engine=Engine.BATSIM,
+        batsim=RealBatsim(command=str(STANDIN), timeout=60),
+    )
+    assert len(read_jobs(tmp_path / "out").id) == len(case.workloads[0].jobs)
+
+
+def words(inputs: Inputs, policy: str, folder: Path, batsim: RealBatsim) -> set[str]:
+    """What each engine says of a run that cannot be."""
+    said = set()
+    for engine in (Engine.EMBEDDED, Engine.REFERENCE, Engine.BATSIM):
+        with pytest.raises(DecisionError) as caught:
+            run_to_folder(load_inputs(inputs), PolicyChoice(policy=policy), folder, engine=engine, batsim=batsim)
+        said.add(str(caught.value))
+        assert caught.value.exit_code == 2
+    return said
+
+
+def test_a_job_without_a_value_is_refused_in_the_same_words_by_every_engine(root, tmp_path):
+    toy = Inputs(platform=root / "platforms" / "toy.xml", workloads=(root / "workloads" / "toy.json",))
+    said = words(toy, "density", tmp_path, RealBatsim(command=str(STANDIN), timeout=60))
+    assert len(said) == 1 and "toy.json: job " in said.pop()
+
+
+def test_a_supply_that_ends_too_low_is_explained_alike_by_every_engine(root, tmp_path):
+    jobs = [{"id": str(size), "subtime": 0, "res": size, "walltime": 90, "profile": "p"} for size in (1, 4)]
+    work = {"nb_res": 4, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 50}}}
+    (tmp_path / "w.json").write_text(json.dumps(work))
+    (tmp_path / "low.txt").write_text('{"type": "power_supply", "timestamp": 0, "hosts": 2}')
+    files = {"workloads": (tmp_path / "w.json",), "events": (tmp_path / "low.txt",)}
+    low = Inputs(platform=root / "platforms" / "toy.xml", **files)
+    said = words(low, "fcfs", tmp_path / "out", executable(tmp_path / "batsim", CANNOT_GO_ON))
+    assert len(said) == 1 and "w0!4 wait while 2 hosts without power stay so" in said.pop()

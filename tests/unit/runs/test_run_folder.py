@@ -179,15 +179,12 @@ def test_what_no_run_of_ours_made_is_read_as_it_is(case, tmp_path):
     run_to_folder(case, PolicyChoice(policy="easy"), tmp_path)
     (tmp_path / "out_machine_states.csv").unlink()  # a large one, which may be spared
     read_run(tmp_path)
-    for text in (None, '{"state": "of another program"}'):
-        (tmp_path / RUN).unlink()
-        if text is not None:
-            (tmp_path / RUN).write_text(text)
-        read_run(tmp_path)
-        (tmp_path / RUN).touch()
-    (tmp_path / RUN).write_text("")
-    with pytest.raises(InputError, match=r"run.json: damaged"):
-        read_run(tmp_path)
+    (tmp_path / RUN).unlink()
+    read_run(tmp_path)
+    for text in ("", "[]", "{}", '{"state": "of another program"}'):
+        (tmp_path / RUN).write_text(text)
+        with pytest.raises(InputError, match=r"run.json: damaged, or no run's"):
+            read_run(tmp_path)
 
 
 def test_runs_are_called_by_their_policies(case, tmp_path):

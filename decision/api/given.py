@@ -1,0 +1,173 @@
+"""What callers give, names and paths and objects, as what runs take."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from decision.model.arguments import mapping, several, some, text, whole
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import MachineEvent, Workload
+
+if TYPE_CHECKING:
+    from decision.formats.selection import Selection
+    from decision.policies import Policy
+    from decision.runs.inputs import PolicyChoice
+
+Source = str | os.PathLike[str]  # a file's path, or the name of a shipped platform or workload
+_WALLTIMES = ("requested", "runtime", "none")
+OPTIONS = '{"guard": "auto"}'
+
+
+def read_selection(jobs: slice | None, nodes: int | None, walltime: str, time_field: int | None) -> "Selection":
+    """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
+    from decision.formats.selection import Selection
+
+    if walltime not in _WALLTIMES:
+        raise ConfigError(f"walltime: must be requested, runtime or none; found {walltime!r}", field="walltime")
+    return Selection(
+        jobs=(0, None) if jobs is None else _bounds(jobs),
+        nodes=None if nodes is None else whole("nodes", nodes, 1),
+        walltime=walltime,  # type: ignore[arg-type]  # one of them
+        time_field=None if time_field is None else whole("time_field", time_field, 1),
+    )
+
+
+def _bounds(jobs: Any) -> tuple[int, int | None]:
+    """The first job of a range, and the one after its last."""
+    try:
+        if isinstance(jobs, slice) and jobs.step in (None, 1):
+            first = 0 if jobs.start is None else whole("jobs", jobs.start)
+            return first, None if jobs.stop is None else whole("jobs", jobs.stop)
+    except ConfigError:
+        pass
+    wanted = "a range like slice(0, 5000), counted from the first job"
+    raise ConfigError(f"jobs: must be {wanted}; found {jobs}", field="jobs")
+
+
+def read_platform(given: Platform | Source, energy: bool) -> Platform:
+    """The hosts."""
+    from decision.formats import load_platform
+
+    return given if isinstance(given, Platform) else load_platform(given, energy=energy)
+
+
+def read_workloads(given: Any, selection: "Selection", platform: Platform) -> list[Workload]:
+    """One workload or several, named w0, w1, ... where they are not objects that have a name."""
+    from decision.formats.job_frame import frame_workload, is_frame
+    from decision.runs.inputs import check_time_field, read_workload
+    from decision.shipped import find_workload
+
+    every = some("workload", given, "workload")
+    sources = [
+        each if isinstance(each, Workload) else frame_workload(each, f"w{n}") if is_frame(each) else find_workload(each)
+        for n, each in enumerate(every)
+    ]
+    check_time_field([each for each in sources if isinstance(each, Path)], selection.time_field)
+    return [read_workload(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
+
+
+def read_events(given: Iterable[MachineEvent] | Source) -> list[MachineEvent]:
+    """What happens to the platform from outside."""
+    from decision.formats import load_events
+
+    if isinstance(given, str | os.PathLike):
+        return load_events(given, supply=True)
+    events = several(given)
+    if not all(isinstance(event, MachineEvent) for event in events):
+        raise ConfigError(f"events: must be a file, or MachineEvents; found {given!r}", field="events")
+    return events
+
+
+def is_policy(given: Any) -> bool:
+    """Whether it is a policy itself, and not its name. Raises ConfigError if it is neither."""
+    if isinstance(given, str):
+        return False
+    if isinstance(given, type):
+        raise ConfigError(f"the policy is a class, not an object: give {given.__name__}() instead", field="policy")
+    if not (hasattr(given, "reset") and hasattr(given, "decide")):
+        wanted = "a policy's name, or an object with the methods reset and decide"
+        raise ConfigError(f"policy: give {wanted}, not an object of type {type(given).__name__}", field="policy")
+    return True
+
+
+def read_options(options: Mapping[str, Any] | None, policies: Sequence[Any]) -> dict[str, str]:
+    """The options of policies, as texts. Raises ConfigError where one of these has its own already."""
+    settings = {name: str(value) for name, value in mapping("options", options, OPTIONS).items()}
+    own = [policy for policy in policies if is_policy(policy)]
+    if settings and own:
+        name = type(own[0]).__name__
+        raise ConfigError(f"options: are those of named policies; make {name}(...) with its own", field="options")
+    return settings
+
+
+def read_choice(policy: "str | Policy", options: Mapping[str, Any] | None, seed: int) -> "PolicyChoice":
+    """The policy of a run."""
+    from decision.runs.inputs import PolicyChoice
+
+    settings = read_options(options, [policy])
+    if isinstance(policy, str):
+        return PolicyChoice(policy=policy, settings=settings, seed=whole("seed", seed))
+    return PolicyChoice(policy=type(policy).__name__, own=policy, seed=whole("seed", seed))
+
+
+def name_policies(given: Any) -> dict[str, Any]:
+    """Policies by name, each once: of an object the name of its class, with a number where several have it."""
+    named: dict[str, Any] = {}
+    for each in some("policies", given, "policy"):
+        if not is_policy(each):
+            named[each] = each
+        elif not any(each is other for other in named.values()):
+            name = type(each).__name__
+            number = 1 + sum(type(other).__name__ == name for other in named.values() if not isinstance(other, str))
+            named[name if number == 1 else f"{name} {number}"] = each
+    return named
+
+
+def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:
+    """The file of a platform; one that is an object, and not as its file says, is written into the folder.
+
+    Raises:
+        ConfigError: if the object has what no file of ours can say.
+    """
+    from msgspec.structs import replace
+
+    from decision.formats import load_platform, write_platform
+    from decision.shipped import find_platform
+
+    if not isinstance(given, Platform):
+        return find_platform(given)
+    path = Path(given.path)
+    if path.is_file() and load_platform(path, energy=energy) == given:
+        return path
+    path = folder / f"{path.stem or 'platform'}.xml"
+    write_platform(path, given)
+    read = load_platform(path, energy=energy)
+    if [replace(host, zone_properties={}) for host in given.hosts] != list(read.hosts):
+        raise ConfigError("platform: no file can say all that this object does; give a file", field="platform")
+    return path
+
+
+def workload_files(given: Any, folder: Path) -> tuple[Path, ...]:
+    """The files of workloads, each once; those that are objects are written into the folder."""
+    from decision.formats import write_workload
+    from decision.formats.job_frame import frame_workload, is_frame
+    from decision.shipped import find_workload
+
+    every = some("workload", given, "workload")
+    objects = [is_frame(each) or isinstance(each, Workload) for each in every]
+    files = [folder if is_object else find_workload(each) for each, is_object in zip(every, objects, strict=True)]
+    for at in (at for at, is_object in enumerate(objects) if is_object):
+        workload = frame_workload(every[at]) if is_frame(every[at]) else every[at]
+        stem = Path(workload.path).stem or "jobs"
+        while any(file.stem == stem for file in files):
+            stem += "+"
+        files[at] = folder / f"{stem}.json"
+        write_workload(files[at], workload)
+    return tuple(dict.fromkeys(files))
+
+
+def read_metrics(given: Sequence[str] | str) -> list[str]:
+    """Names of metrics, each once."""
+    return [text("metrics", name) for name in dict.fromkeys(several(given))]

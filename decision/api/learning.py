@@ -1,0 +1,294 @@
+"""Learned schedulers: environments, trainings, and what judges them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from decision.model import arguments
+from decision.model.arguments import a_path, flag, mapping, several, text
+from decision.model.errors import ConfigError, how_to_install
+from decision.model.platform import Platform
+from decision.model.workload import Workload
+
+from . import given
+from .given import Source
+from .results import as_table
+
+if TYPE_CHECKING:
+    from gymnasium import Env
+    from gymnasium.vector import VectorEnv
+    from pandas import DataFrame
+
+    from decision.learn.checkpoint import GateCheck
+    from decision.learn.training import Report
+    from decision.model.reshape import Walltimes
+    from decision.policies import Policy
+    from decision.runs.inputs import LoadedInputs
+
+_CHANGES = '{"learn.lr": 1e-4}'
+
+
+def train(
+    scheduler: str,
+    platform: Source,
+    workload: Source,
+    folder: Source,
+    *,
+    preset: Source | None = None,
+    changes: Mapping[str, Any] | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
+    resume: bool = False,
+    report: "Callable[[Report], None]" = lambda _: None,
+) -> Path:
+    """Train a learned scheduler in the embedded engine.
+
+    Args:
+        scheduler: ``dbf``, ``rlscheduler``, ``inspector`` or ``ranking``.
+        platform: a SimGrid XML file, or a shipped platform's name; a checkpoint says what file it was learned on.
+        workload: a file or a shipped workload's name; all jobs need a walltime.
+        folder: gets the checkpoint, the curves, and the state from which a stopped training resumes.
+        preset: a preset's name or a TOML file; by default the scheduler's.
+        changes: values of the preset to change, ``{"learn.lr": 1e-4}``.
+        steps: environment steps; for ``ranking``, jobs that are placed. By default the preset's.
+        seed: of weights, episodes and draws.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        resume: go on from the state in the folder.
+        report: called after each iteration.
+
+    Returns:
+        The checkpoint, whose path is a policy's name.
+
+    Raises:
+        ConfigError: if PyTorch is not installed, an input does not fit, or the folder holds another run.
+
+    Examples:
+        >>> import decision as d
+        >>> small = {"learn.envs": 4, "learn.rollout": 8, "learn.minibatch": 16, "env.jobs": 20}
+        >>> d.train("dbf", "cluster256", "lublin_256", "learned", changes=small, steps=32).name
+        'dbf.ckpt'
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.learn.config import load_config
+    from decision.runs.inputs import first_log
+    from decision.runs.training import train_to_folder
+    from decision.schedulers import find_scheduler
+
+    record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
+    wanted = mapping("changes", changes, _CHANGES) | (
+        {} if steps is None else {"learn.steps": arguments.whole("steps", steps, 1)}
+    )
+    if not callable(report):
+        raise ConfigError(f"report: must be a function that takes one report; found {report!r}", field="report")
+    name = record.default_preset if preset is None else str(a_path("preset", preset))
+    config = load_config(name, [f"{key}={value}" for key, value in wanted.items()], seed=arguments.whole("seed", seed))
+    if config.scheduler != scheduler:
+        raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
+    case = _read_files(platform, workload, (), False, given.read_selection(jobs, nodes, walltime, time_field))
+    return train_to_folder(first_log(case), config, output, resume=flag("resume", resume), report=report)
+
+
+def evaluate(
+    platform: Platform | Source,
+    workload: "Workload | DataFrame | Source",
+    policies: "str | Policy | Sequence[str | Policy]",
+    *,
+    episodes: int = 100,
+    placed: int = 1000,
+    offline: bool = False,
+    whole: bool = False,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
+    seed: int = 0,
+) -> "DataFrame | list[dict[str, Any]]":
+    """Compare learned policies with heuristics over the same episodes, as ``decision evaluate`` does.
+
+    An episode begins at a random job of the workload and ends when `placed` jobs have been placed; the last job is
+    followed by the first again.
+
+    Args:
+        platform: as of `decision.simulate`.
+        workload: as of `decision.simulate`; all jobs need a walltime.
+        policies: checkpoints, names of policies, or policies themselves.
+        episodes: how many.
+        placed: jobs whose placement ends an episode.
+        offline: no other jobs arrive than those that are placed.
+        whole: run the workload as it is, once, in place of episodes.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        seed: of the episodes' first jobs, and of policies that draw at random.
+
+    Returns:
+        A row per policy and episode with the columns ``policy``, ``episode`` and those of
+        `decision.envs.EPISODE_METRICS`; of a whole workload, a row per policy with the fields of `Summary`. A pandas
+        DataFrame, or a list of dicts without pandas.
+
+    Raises:
+        ConfigError: if PyTorch is not installed, or the inputs do not fit together.
+        PolicyError: if a policy decides something impossible.
+
+    Examples:
+        >>> import decision as d
+        >>> table = d.evaluate("cluster256", "lublin_256", ["easy", "fcfs"], episodes=2, placed=50)
+        >>> table.groupby("policy").episode.count().to_dict()
+        {'easy': 2, 'fcfs': 2}
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.learn.schedulers import EpisodeComparison
+
+    named = given.name_policies(policies)
+    selection, seed = given.read_selection(jobs, nodes, walltime, time_field), arguments.whole("seed", seed)
+    offline, whole = flag("offline", offline), flag("whole", whole)
+    episodes, placed = arguments.whole("episodes", episodes, 1), arguments.whole("placed", placed, 1)
+    hosts = given.read_platform(platform, False)
+    logs = given.read_workloads(workload, selection, hosts)
+    if len(logs) > 1:
+        raise ConfigError("workload: give one; several are evaluated one after the other", field="workload")
+    if whole:
+        return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
+    episodic = EpisodeComparison(hosts, logs[0], placed, episodes, seed, online=not offline)
+    rows = []
+    for name, policy in named.items():
+        columns = {metric: values.tolist() for metric, values in episodic.metrics(policy).items()}
+        rows += [
+            {"policy": name, "episode": k, **{metric: values[k] for metric, values in columns.items()}}
+            for k in range(episodes)
+        ]
+    return as_table(rows)
+
+
+def _whole_run(
+    name: str, policy: "str | Policy", hosts: Platform, workloads: list[Workload], seed: int
+) -> dict[str, Any]:
+    from .simulations import simulate
+
+    return {"policy": name, **msgspec.structs.asdict(simulate(hosts, workloads, policy, seed=seed).summary())}
+
+
+def gates(
+    checkpoint: Source,
+    platform: Source,
+    workload: Source,
+    *,
+    events: "Iterable[Source] | Source" = (),
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
+) -> "GateCheck":
+    """Check whether a checkpoint may be deployed, on a whole log, and keep what is found in it.
+
+    As ``decision gates``: ``decision run`` and ``serve`` refuse a checkpoint that was not checked or that fails on one
+    of its logs. A shipped checkpoint stays as it is.
+
+    Args:
+        checkpoint: the file, or the name of a learned policy that is shipped.
+        platform: a SimGrid XML file, or a shipped platform's name.
+        workload: a file or a shipped workload's name; all jobs need a walltime.
+        events: files with a supply of power.
+        jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+
+    Returns:
+        What was found: ``passed``, and ``gates``, each with ``name``, ``found``, ``most`` and ``passed``.
+
+    Raises:
+        InputError: if the checkpoint cannot be used.
+        ConfigError: if the inputs do not fit together, or PyTorch is not installed.
+
+    Examples:
+        >>> import decision as d
+        >>> d.gates("packing", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
+        'idle room'
+    """
+    from decision.learn import SHIPPED, existing_checkpoint, require_learning
+
+    require_learning()
+    from decision.runs.gates import check_gates, keep_check, lets_sleep
+    from decision.runs.inputs import first_log
+
+    name = str(a_path("checkpoint", checkpoint))
+    file = existing_checkpoint(name)
+    selection = given.read_selection(jobs, nodes, walltime, time_field)
+    found = check_gates(file, first_log(_read_files(platform, workload, events, lets_sleep(file), selection)))
+    if name not in SHIPPED:
+        keep_check(file, found)
+    return found
+
+
+def _read_files(
+    platform: Source, workload: Source, events: "Iterable[Source] | Source", energy: bool, selection: Any
+) -> "LoadedInputs":
+    """One workload on a platform, from files: what was learned from them says which they were."""
+    from decision.runs.inputs import Inputs, load_inputs
+    from decision.shipped import find_platform, find_workload
+
+    files = tuple(a_path("events", each) for each in several(events))
+    hosts, log = find_platform(platform), find_workload(workload)
+    return load_inputs(Inputs(platform=hosts, workloads=(log,), events=files, energy=energy, selection=selection))
+
+
+def make_env(
+    scheduler: str,
+    platform: Platform | Source | None,
+    workload: "Workload | DataFrame | Source",
+    *,
+    num_envs: int | None = None,
+    **options: Any,
+) -> "Env[Any, Any] | VectorEnv[Any, Any, Any]":
+    """Make a Gymnasium environment of a learned scheduler.
+
+    Args:
+        scheduler: ``dbf``, ``rlscheduler`` or ``inspector``: the environment ``decision/DBF-v0`` and so on.
+        platform: the hosts, a file or a shipped platform's name; None: equal hosts, as many as the workload asks for.
+        workload: the jobs, a file or a shipped workload's name, or a DataFrame; all jobs need a walltime.
+        num_envs: so many side by side, as one vector environment; a single environment if None.
+        options: of `decision.envs.make_setup`: ``head``, ``tail``, ``jobs``, ``online``, ...
+
+    Raises:
+        ConfigError: if Gymnasium is not installed, there is no such environment, or an option makes no sense.
+
+    Examples:
+        >>> import decision as d
+        >>> env = d.make_env("dbf", "cluster256", "lublin_256", head=4, jobs=10)
+        >>> observation, info = env.reset(seed=1)
+        >>> observation.shape == env.observation_space.shape
+        True
+    """
+    if find_spec("gymnasium") is None:
+        raise ConfigError(f"environments need gymnasium: {how_to_install('learn')}")
+    import gymnasium
+
+    from decision.formats.job_frame import frame_workload, is_frame
+
+    import_module("decision.envs")  # registers the environments
+    ids = {spec.name.lower(): name for name, spec in gymnasium.registry.items() if spec.namespace == "decision"}
+    if text("scheduler", scheduler).lower() not in ids:
+        raise ConfigError(f"there is no environment {scheduler!r} (there are {', '.join(ids)})", field="scheduler")
+    jobs = frame_workload(workload) if is_frame(workload) else workload
+    wanted = {"platform": platform, "workload": jobs, **options}
+    if num_envs is None:
+        return gymnasium.make(ids[scheduler.lower()], **wanted)
+    number = arguments.whole("num_envs", num_envs, 1)
+    return gymnasium.make_vec(ids[scheduler.lower()], number, "vector_entry_point", **wanted)

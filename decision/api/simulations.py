@@ -1,0 +1,274 @@
+"""Runs and comparisons."""
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from decision.model.arguments import a_path, amount, flag, mapping, whole
+from decision.model.errors import ConfigError
+from decision.model.platform import Platform
+from decision.model.workload import MachineEvent, Workload
+
+from . import given
+from .given import Source
+from .results import ComparisonResult, SimulationResult
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from decision.model.reshape import Walltimes
+    from decision.policies import Policy
+
+_LONGEST_DECISION = 1e9  # seconds
+
+
+def simulate(
+    platform: Platform | Source,
+    workload: "Workload | DataFrame | Source | Sequence[Workload | DataFrame | Source]",
+    policy: "str | Policy",
+    options: Mapping[str, Any] | None = None,
+    *,
+    energy: bool = False,
+    events: Iterable[MachineEvent] | Source = (),
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
+    seed: int = 0,
+) -> SimulationResult:
+    """Run a policy over a workload on the embedded engine.
+
+    Args:
+        platform: the hosts, a SimGrid XML file, or a shipped platform's name (``"taurus"``).
+        workload: the jobs, a file of Batsim's (``.json``) or a log (``.swf``), a shipped workload's name, or a
+            DataFrame with columns ``submit_time``, ``size``, ``runtime`` and, if they are known, ``walltime``, ``id``
+            and ``user``; or several of these.
+        policy: a name that ``decision policies`` lists, ``"module:Class"``, ``"./file.py:Class"``, a checkpoint's file;
+            ``"pybatsim:module:Class"``; or the policy itself, any object with `Policy`'s two methods.
+        options: options of a named policy.
+        energy: simulate power states and energy; a platform that is given as an object must have been loaded with it.
+        events: what happens to the platform from outside, or the file of it.
+        jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        seed: of a policy that draws at random.
+
+    Raises:
+        ConfigError: if something cannot be read, does not fit together or makes no sense.
+        PolicyError: if the policy decides something impossible, or nothing while jobs wait.
+
+    Examples:
+        >>> import decision as d
+        >>> d.simulate("toy", "toy", "easy").summary().makespan
+        8.0
+        >>> import pandas
+        >>> table = pandas.DataFrame({"submit_time": [0, 1], "size": [4, 1], "runtime": [60, 5]})
+        >>> d.simulate("toy", table, "fcfs").jobs.waiting_time.tolist()
+        [0.0, 59.0]
+    """
+    from decision.runs.inputs import Inputs, LoadedInputs
+    from decision.runs.run import simulate_inputs
+
+    energy = flag("energy", energy)
+    choice = given.read_choice(policy, options, seed)
+    selection = given.read_selection(jobs, nodes, walltime, time_field)
+    hosts = given.read_platform(platform, energy)
+    case = LoadedInputs(
+        inputs=Inputs(platform=Path(hosts.path), workloads=(), energy=energy),
+        platform=hosts,
+        workloads=given.read_workloads(workload, selection, hosts),
+        events=given.read_events(events),
+    )
+    title = f"{choice.policy} on {Path(hosts.path).stem}" if hosts.path else choice.policy
+    return SimulationResult(simulate_inputs(case, choice), hosts, title)
+
+
+def read_run(folder: Source, platform: Platform | Source | None = None) -> SimulationResult:
+    """Read what a run has written: ``decision run``, `SimulationResult.write` or Batsim itself.
+
+    Args:
+        folder: of the run, or the prefix of its files (``out/out``).
+        platform: the hosts that it ran on; with them and their energy the summary has what idle hosts wasted.
+
+    Raises:
+        InputError: if there is no run, it has not finished, or a file is damaged.
+
+    Examples:
+        >>> import decision as d
+        >>> d.simulate("toy", "toy", "easy").write("out")
+        >>> d.read_run("out").summary().makespan
+        8.0
+    """
+    from decision.formats.outputs_read import read_run as read
+    from decision.formats.run_facts import read_facts
+
+    place = a_path("folder", folder)
+    record, facts = read(place), read_facts(place if place.is_dir() else place.parent)
+    if facts is not None and facts.window_gap is not None:
+        record.window_gap = facts.window_gap
+    hosts = None if platform is None else given.read_platform(platform, record.energy is not None)
+    if hosts is not None and len(hosts.hosts) != record.nb_hosts:
+        there = f"the run had {record.nb_hosts:,} hosts, and this platform has {len(hosts.hosts):,}"
+        raise ConfigError(f"platform: {there}", field="platform")
+    title = str(place) if facts is None else f"{facts.name} on {Path(facts.platform.name).stem}"
+    return SimulationResult(record, hosts, title)
+
+
+def compare(
+    platform: Platform | Source,
+    workload: "Workload | DataFrame | Source | Sequence[Workload | DataFrame | Source]",
+    policies: "str | Policy | Sequence[str | Policy]",
+    *,
+    baseline: "str | Policy | None" = None,
+    metrics: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    energy: bool = False,
+    jobs: slice | None = None,
+    nodes: int | None = None,
+    walltime: "Walltimes" = "requested",
+    time_field: int | None = None,
+    windows: int = 0,
+    length: int = 1024,
+    draw: int = 0,
+    seeds: int = 1,
+    processes: int = 1,
+    folder: Source | None = None,
+) -> ComparisonResult:
+    """Run policies over the same jobs and compare them with a baseline, metric by metric.
+
+    Args:
+        platform: as of `simulate`.
+        workload: as of `simulate`; of several, each is compared by itself.
+        policies: what is compared, each a name as ``decision run --policy`` takes it, or the policy itself.
+        baseline: the policy that the others are compared with; the first if None.
+        metrics: names; `decision.analysis` says how each is computed, and has the default in `DEFAULT_METRICS`.
+        options: options of every policy.
+        energy: simulate power states and energy.
+        jobs: which jobs of each workload are used, ``slice(0, 5000)``, in order of submission; all if None.
+        nodes: larger jobs are left out.
+        walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
+        time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
+        windows: random sequences of jobs of each workload; 0 takes all jobs once.
+        length: jobs in a window.
+        draw: seed of the windows and of the bootstrap.
+        seeds: runs of each policy on each window, for policies that draw at random.
+        processes: runs at a time, of named policies. With more than 1, protect a script's entry:
+            ``if __name__ == "__main__":``.
+        folder: keeps finished runs of named policies, so that a later call with more of them runs only what is new.
+
+    Raises:
+        ConfigError: if something cannot be read, does not fit together or makes no sense.
+        PolicyError: if a policy decides something impossible.
+
+    Examples:
+        >>> import decision as d
+        >>> class Widest:
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan):
+        ...         for job in sorted(cluster.queue, key=lambda job: -job.size):
+        ...             if job.size > plan.nb_free:
+        ...                 break
+        ...             plan.start(job)
+        >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"])
+        >>> result.table[["policy", "score"]].values.tolist()
+        [['easy', 8.0], ['Widest', 12.0]]
+    """
+    from decision.analysis.comparison import compare_runs, default_metrics
+    from decision.analysis.metric_list import find_metric
+    from decision.runs.compare import (
+        ComparisonPlan,
+        describe_setup,
+        find_baseline,
+        read_workloads,
+        run_comparison,
+        windows_of,
+    )
+
+    named = given.name_policies(policies)
+    own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
+    energy, processes = flag("energy", energy), whole("processes", processes, 1)
+    kept = None if folder is None else a_path("folder", folder)
+    _refuse_own(own, processes, kept)
+    chosen = [find_metric(name) for name in given.read_metrics(metrics)]
+    with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
+        written = Path(temporary)
+        plan = ComparisonPlan(
+            platform=given.platform_file(platform, energy, written),
+            workloads=given.workload_files(workload, written),
+            policies=tuple(named),
+            own=own,
+            settings=given.read_options(options, list(named.values())),
+            energy=energy,
+            selection=given.read_selection(jobs, nodes, walltime, time_field),
+            windows=whole("windows", windows),
+            length=whole("length", length, 1),
+            draw=whole("draw", draw),
+            seeds=whole("seeds", seeds, 1),
+        )
+        against = find_baseline(plan, _baseline_name(own, baseline))
+        logs = read_workloads(plan)
+        setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
+        outcomes = run_comparison(plan, kept or written, processes=processes)
+        chosen, where = chosen or default_metrics(outcomes), windows_of(plan, logs)
+        return ComparisonResult(compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where))
+
+
+def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:
+    """The name of a baseline that may be one of the objects. Raises ConfigError if it is another."""
+    found = next((name for name, policy in own.items() if policy is baseline), baseline)
+    if found is not None and not isinstance(found, str):
+        raise ConfigError(f"baseline: must be one of the policies; found {baseline!r}", field="baseline")
+    return found
+
+
+def _refuse_own(own: Mapping[str, Any], processes: int, folder: Path | None) -> None:
+    """Refuse objects where only a policy's name will do. Raises ConfigError."""
+    advice = "name the policy (module:Class or ./file.py:Class)"
+    for name in own:
+        if processes > 1:
+            raise ConfigError(f"processes: {name} is an object of this process; take 1, or {advice}", field="processes")
+        if folder is not None:
+            what = f"runs of {name}, an object, would not be known again"
+            raise ConfigError(f"folder: {what}; leave it out, or {advice}", field="folder")
+
+
+def check_policy(
+    policy: "str | type[Policy] | Policy", options: Mapping[str, Any] | None = None, *, decide_limit: float = 5.0
+) -> list[str]:
+    """Test whether a policy follows the rules of every policy, on small workloads.
+
+    Args:
+        policy: its name as of `simulate`, its class, or an object, of which copies are tried.
+        options: options of a named policy.
+        decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
+
+    Returns:
+        One line for each rule that it breaks, with the first trial that found it; none if it keeps them all.
+
+    Raises:
+        ConfigError: if there is no such policy, or it cannot be made.
+
+    Examples:
+        >>> import decision as d
+        >>> class Idle:
+        ...     def reset(self, platform, seed): pass
+        ...     def decide(self, cluster, plan): pass
+        >>> d.check_policy(Idle)[0]
+        'one job: t=1 s: nothing can happen any more: w0!0 wait; start or reject them, or ask to be called later'
+    """
+    from decision.policies import find_policy
+    from decision.policies.registry import make_policy
+    from decision.simulation import check_policy as check
+
+    decide_limit = amount("decide_limit", decide_limit, 0, _LONGEST_DECISION)
+    if isinstance(policy, str):
+        settings = mapping("options", options, given.OPTIONS)
+        return check(lambda: find_policy(policy, settings), decide_limit)
+    if isinstance(policy, type):
+        settings = mapping("options", options, given.OPTIONS)
+        return check(lambda: make_policy(policy.__name__, policy, settings), decide_limit)
+    given.read_options(options, [policy])
+    return check(lambda: deepcopy(policy), decide_limit)

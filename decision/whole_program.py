@@ -1,0 +1,385 @@
+"""Whole programs: kernels keep their typed IR until a root asks for it, and are compiled with it, once.
+
+Numba compiles each function by itself, for each combination of types: wrappers for Python and for C, a link of all that
+it calls, two rounds of LLVM's passes, machine code. Of hundreds of kernels, Python calls only a few. Here a kernel that
+another one calls is typed and lowered, no more. What Python calls, or has the address of, is a root: all the IR that it
+reaches is linked, optimised and turned into machine code once, with everything but the root internal to it, so that
+LLVM sees a whole program.
+
+Integers are int64 at every call between kernels: a kernel is typed once, and not again for an int32 and for a literal.
+Numba's own functions, which kernels call, are compiled in the same way, while a kernel is.
+
+This is the one module that knows numba's private parts: `_parts_only` lists what it changes while it types. It was
+tried with numba 0.68.
+"""
+
+import contextlib
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any, NamedTuple, Protocol
+
+import llvmlite.binding as llvm
+from numba import _dynfunc
+from numba.core import typed_passes as typed
+from numba.core import types, typing
+from numba.core import untyped_passes as untyped
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompilerBase, CompileResult, Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.environment import lookup_environment
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.runtime import rtsys
+from numba.core.sigutils import normalize_signature
+from numba.extending import overload
+from numba.np import arrayobj
+
+_ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
+
+
+class Machine(NamedTuple):
+    """The machine code of a root as it is kept on disk."""
+
+    name: str  # of the function, for people
+    module: str
+    symbol: str  # of the function, where kernels call it
+    wrapper: str  # of the function, where Python calls it; "" where only kernels do
+    code: bytes  # an object file
+    defined: tuple[str, ...]  # symbols in it
+    environment: Any
+    environments: tuple[Any, ...]  # of the functions in it
+
+
+class Root(NamedTuple):
+    """Machine code that can be called."""
+
+    library: Any  # owns it
+    address: int  # for kernels
+    entry_point: Any  # for Python; None where only kernels call it
+
+
+class Store(Protocol):
+    """Keeps the machine code of the roots of one kernel."""
+
+    def find(self, args: tuple[types.Type, ...], make: Callable[[], Machine]) -> Machine:
+        """What is kept for arguments of these types, or else what `make` makes."""
+
+
+class Kernel:
+    """A function that is compiled as part of the roots that reach it, and as a root itself where Python calls it.
+
+    What numba knows of it is made when it is first needed: a process makes hundreds of kernels, and calls a few.
+
+    Args:
+        function: to be compiled.
+        store: keeps its roots.
+        options: numba's.
+    """
+
+    def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self._given = function, (store, options)
+
+    @functools.cached_property
+    def _dispatcher(self) -> "_Dispatcher":
+        return _Dispatcher(self.py_func, *self._given)
+
+    @property
+    def _numba_type_(self) -> types.Type:
+        return types.Dispatcher(self._dispatcher)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._dispatcher(*args)
+
+    @property
+    def signatures(self) -> list[tuple[types.Type, ...]]:
+        """The types of arguments of each root that it has in this process."""
+        return [args for _, args in self._dispatcher.roots]
+
+    def address(self, args: tuple[types.Type, ...], result: types.Type) -> int:
+        """Where kernels call the function; the code lives as long as the kernel."""
+        return self._dispatcher.root(args, result, for_python=False).address
+
+
+class _Dispatcher(CPUDispatcher):
+    """Numba's part of a kernel."""
+
+    def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
+        plain = not any(isinstance(constant, CodeType) for constant in function.__code__.co_consts)
+        pipeline = _Plain if plain else Compiler
+        super().__init__(function, None, {"nopython": True, "boundscheck": None, **options}, pipeline)
+        self._store = store
+        self._parts: dict[tuple[types.Type, ...], CompileResult] = {}
+        self.roots: dict[tuple[bool, tuple[types.Type, ...]], Root] = {}
+
+    # --- As a part of others ------------------------------------------------------------------------------------
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """How another kernel calls this one (numba asks)."""
+        signature, given = self._compiler.fold_argument_types(args, kws)
+        given = tuple(map(_unified, given))
+        self._part(given)
+        name = self.py_func.__name__
+        signatures = [part.signature for part in self._parts.values()]
+        template = typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=signatures)
+        return template, signature, given, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        """What stands for the function in another kernel's IR (numba asks)."""
+        return self._parts[tuple(normalize_signature(sig)[0])].entry_point
+
+    def _part(self, args: tuple[types.Type, ...], result: types.Type | None = None) -> CompileResult:
+        """Typed IR for arguments of these types."""
+        with global_compiler_lock, self._compiling_counter:
+            if args not in self._parts:
+                with _parts_only(self.targetctx):
+                    self._parts[args] = self._compiler.compile(args, result)
+                self.overloads[args] = self._parts[args]
+            return self._parts[args]
+
+    # --- As a root ----------------------------------------------------------------------------------------------
+
+    def compile(self, sig: Any) -> Any:
+        """The function for Python, for arguments of these types (numba asks)."""
+        args = tuple(normalize_signature(sig)[0])
+        known = (True, args) in self.roots
+        root = self.root(args, None, for_python=True)
+        if not known:
+            self._insert([each._code for each in args], root.entry_point, False)
+        return root.entry_point
+
+    def root(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Root:
+        """The machine code for these types, from the store or compiled now."""
+        with global_compiler_lock:
+            if (for_python, args) not in self.roots:
+                rtsys.initialize(self.targetctx)  # all that machine code from disk needs
+                machine = self._store.find(args, lambda: self._compiled(args, result, for_python))
+                self.roots[for_python, args] = self._loaded(machine)
+            return self.roots[for_python, args]
+
+    def _compiled(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Machine:
+        with _no_garbage():
+            context = self.targetctx
+            context.refresh()
+            part = self._part(args, result)
+            fndesc, codegen = part.fndesc, context.codegen()
+            library = _Library(codegen, fndesc.qualname)
+            if for_python:
+                wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper
+                wrap(library, fndesc, part.environment, part.call_helper, release_gil=True)
+            library.add_linking_library(part.library)
+            library.link(fndesc.llvm_func_name)
+            return Machine(
+                name=fndesc.qualname,
+                module=self.py_func.__module__,
+                symbol=fndesc.llvm_func_name,
+                wrapper=fndesc.llvm_cpython_wrapper_name if for_python else "",
+                code=codegen._tm.emit_object(library._final_module),
+                defined=library.visible(),
+                environment=part.environment,
+                environments=library.environments(),
+            )
+
+    def _loaded(self, machine: Machine) -> Root:
+        codegen = self.targetctx.codegen()
+        library = _Library(codegen, machine.name)
+        library.enable_object_caching()
+        library._set_compiled_object(machine.code)
+        library._finalize_final_module()
+        codegen._engine._defined_symbols.update(machine.defined)
+        for environment in machine.environments:
+            codegen.set_env(environment.env_name, environment)
+        entry_point = None
+        if machine.wrapper:
+            wrapper = library.get_pointer_to_function(machine.wrapper)
+            module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
+            codegen.set_env(machine.environment.env_name, machine.environment)
+            entry_point = _dynfunc.make_function(module, name, "", wrapper, machine.environment, (library,))
+        return Root(library, library.get_pointer_to_function(machine.symbol), entry_point)
+
+
+class _Plain(CompilerBase):
+    """Numba's passes without those for closures, `with`, literal tuples, parallel loops and annotations, which take a
+    tenth of the time, for functions that have none of it."""
+
+    def define_pipelines(self) -> list[Any]:
+        manager = PassManager("plain")
+        for each in (
+            untyped.TranslateByteCode,
+            untyped.FixupArgs,
+            untyped.IRProcessing,
+            untyped.RewriteSemanticConstants,
+            untyped.DeadBranchPrune,
+            untyped.GenericRewrites,
+            untyped.RewriteDynamicRaises,
+            untyped.ReconstructSSA,
+            typed.NopythonTypeInference,
+            typed.PreLowerStripPhis,
+            typed.InlineOverloads,
+            typed.NopythonRewrites,
+            typed.NoPythonSupportedFeatureValidation,
+            typed.IRLegalization,
+            typed.NativeLowering,
+            typed.NoPythonBackend,
+        ):
+            manager.add_pass(each, each.__name__)
+        manager.finalize()
+        return [manager]
+
+
+def _unified(kind: types.Type) -> types.Type:
+    """The type that a value has as an argument of a kernel that is called by another."""
+    if isinstance(kind, types.BooleanLiteral):
+        return types.boolean
+    if isinstance(kind, types.IntegerLiteral):
+        return types.int64
+    if kind in (types.int8, types.int16, types.int32):
+        return types.int64
+    return kind
+
+
+class _Library(JITCodeLibrary):
+    """The IR of one function until somebody needs machine code; then that of all that it reaches, too."""
+
+    _alone: Any = None  # the module of the function alone, once it was linked into others
+
+    def add_linking_library(self, library: Any) -> None:
+        self._linking_libraries.append(library)  # as it is: numba would compile it now
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        self._final_module.link_in(ll_module)  # not optimised: the root is
+
+    def finalize(self) -> None:
+        """For somebody else's compiled code that calls a kernel, or a function of numba's that a kernel called, too."""
+        self._alone = self.part().clone()
+        self.link()
+        self._finalize_final_module()
+
+    def link(self, *exported: str) -> None:
+        """Link all that is reached, and optimise; only `exported` and what is in here stay visible from outside."""
+        self._codegen._check_llvm_bugs()
+        self._raise_if_finalized()
+        module, seen, todo = self._final_module, {id(self)}, list(self._linking_libraries)
+        visible = {*exported, *self.visible()}
+        while todo:
+            library = todo.pop()
+            if id(library) in seen:
+                continue
+            seen.add(id(library))
+            if isinstance(library, _Library):
+                module.link_in(library.part(), preserve=True)
+                todo += library._linking_libraries
+            else:
+                module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in module.functions:
+            if not function.is_declaration:
+                function.linkage = "external" if function.name in visible else "internal"
+        self._optimize_final_module()
+        module.verify()
+
+    def part(self) -> Any:
+        """The IR of the function alone, in which what several parts bring with them may be merged."""
+        if self._alone is None:
+            self._alone = self._final_module
+            for function in self._alone.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = "weak_odr"
+        return self._alone
+
+    def visible(self) -> tuple[str, ...]:
+        """What others may call."""
+        functions = self._final_module.functions
+        return tuple(f.name for f in functions if not f.is_declaration and f.linkage != llvm.Linkage.internal)
+
+    def environments(self) -> tuple[Any, ...]:
+        """What functions in here find by the addresses of global variables: constants in Python."""
+        names = (variable.name for variable in self._final_module.global_variables)
+        found = (lookup_environment(name) for name in names if name.startswith(_ENVIRONMENT))
+        return tuple(each for each in found if each is not None and each.can_cache())
+
+
+@contextlib.contextmanager
+def _parts_only(context: Any) -> Iterator[None]:
+    """Let numba type and lower, its own functions included, and make neither wrappers nor machine code."""
+    codegen, typing_context = context.codegen(), cpu_target.typing_context
+    if "_library_class" in vars(codegen):  # inside of another
+        yield
+        return
+    resolve = functools.partial(_resolve, typing_context.resolve_function_type)
+    changed: tuple[tuple[Any, str, Any], ...] = (
+        (codegen, "_library_class", _Library),
+        (context, "get_executable", lambda *_: [].append),  # a builtin of its own stands for the function
+        (context, "create_cpython_wrapper", _nothing),
+        (context, "create_cfunc_wrapper", _nothing),
+        (typing_context, "resolve_function_type", resolve),
+        (Flags, "__eq__", _are_same_flags),  # numba's way, as dictionaries of all options, takes a tenth of the time
+        (Flags, "__hash__", _hash_of_flags),
+        (arrayobj, "raise_with_shape_context", _refuse_shape),  # its text with both shapes compiles for a second
+    )
+    before = [vars(owner).get(name) for owner, name, _ in changed]
+    for owner, name, value in changed:
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for (owner, name, _), value in zip(changed, before, strict=True):
+            if value is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """In place of what makes wrappers."""
+
+
+def _refuse_shape(src_shapes: Any, index_shape: Any) -> None:
+    """What kernels raise where an array is assigned to a slice of another shape."""
+
+
+@overload(_refuse_shape)
+def _refuse_shape_compiled(src_shapes: Any, index_shape: Any) -> Callable[..., None]:
+    def refuse(src_shapes: Any, index_shape: Any) -> None:
+        raise ValueError("cannot assign slice from input of different size")
+
+    return refuse
+
+
+def _are_same_flags(some: Flags, other: object) -> bool:
+    return isinstance(other, Flags) and some._values == other._values
+
+
+def _hash_of_flags(flags: Flags) -> int:
+    return hash(frozenset(name for name, value in flags._values.items() if value))
+
+
+_resolved: dict[Any, Any] = {}  # signatures of numba's own functions and operators, by function and types
+
+
+def _resolve(numbas_own: Callable[..., Any], function: Any, args: Any, kws: Any) -> Any:
+    """As numba's method, which tries all definitions of `+` for each `a + b`: here once for each pair of types."""
+    own = isinstance(function, types.BaseFunction) or not isinstance(function, types.Type)
+    if kws or not own or not all(isinstance(each, types.Type) for each in args):
+        return numbas_own(function, args, kws)
+    key = function, args
+    if key not in _resolved:
+        found = numbas_own(function, args, kws)
+        if found is None:
+            return None
+        _resolved[key] = found
+    return _resolved[key]
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Do not look for garbage: compiling makes millions of objects that stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

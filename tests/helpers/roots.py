@@ -1,0 +1,12 @@
+"""Compile, on all cores, the roots that most tests need: run as a program, before several workers begin at once."""
+
+from decision.batsim.kernels import ask_now
+from decision.engine.kernels.server import engine
+from decision.jit import compile_ahead
+from decision.policies.composed import _decide_composed
+
+if __name__ == "__main__":
+    roots = engine, ask_now, _decide_composed
+    compile_ahead(*roots)
+    for root in roots:
+        _ = root.address

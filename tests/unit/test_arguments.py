@@ -1,0 +1,182 @@
+"""Arguments that make no sense: each is refused in a line that names it, before anything is run."""
+
+import re
+
+import pandas
+import pytest
+
+import decision as d
+
+
+class Own:
+    def reset(self, platform, seed):
+        pass
+
+    def decide(self, cluster, plan):
+        for job in cluster.queue:
+            if job.size <= plan.nb_free:
+                plan.start(job)
+
+
+def refused(field, call, *given, **named):
+    """That a call is refused for this argument."""
+    with pytest.raises(d.DecisionError) as caught:
+        call(*given, **named)
+    assert "\n" not in str(caught.value)
+    assert re.search(rf"\b{field}\b", f"{caught.value.field} {caught.value}"), caught.value
+
+
+WHOLE = ["a", 1.5, -1, None, True, [1]]
+FLAG = ["yes", 2, None, "false"]
+RANGE = [(0, 3), 5, "0:3", slice(-2, None), slice(0, 4, 2), slice(0.5, 2), slice("a", None)]
+SELECTION = [("jobs", each) for each in RANGE]
+SELECTION += [("nodes", each) for each in ("a", 0, -1, 2.5)] + [("time_field", each) for each in ("a", 0, 1.5)]
+SELECTION += [("walltime", each) for each in ("perfect", None, 5)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("seed", each) for each in WHOLE),
+        *(("energy", each) for each in FLAG),
+        *(("events", each) for each in (5, [5], ["x"], None)),
+        *(("options", each) for each in (["guard"], "guard", 5, {5: 6})),
+        *SELECTION,
+    ],
+)
+def test_of_simulate(field, value):
+    refused(field, d.simulate, "toy", "toy", "easy", **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("platform", (5, "toy", "easy")),
+        ("platform", (None, "toy", "easy")),
+        ("workload", ("toy", 5, "easy")),
+        ("workload", ("toy", [], "easy")),
+        ("workload", ("toy", [5], "easy")),
+        ("workload", ("toy", pandas.DataFrame({"a": [1]}), "easy")),
+        ("policy", ("toy", "toy", 5)),
+        ("policy", ("toy", "toy", None)),
+        ("policy", ("toy", "toy", Own)),
+        ("options", ("toy", "toy", Own(), {"a": 1})),
+    ],
+)
+def test_of_simulate_by_position(field, given):
+    refused(field, d.simulate, *given)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("windows", each) for each in (2.5, -1, "3", None)),
+        *(("length", each) for each in (0, -1, "a", 1.5)),
+        *(("draw", each) for each in ("a", -1, 1.5)),
+        *(("seeds", each) for each in (0, -1, 1.5, "a")),
+        *(("processes", each) for each in (0, -1, 1.5, "a", None)),
+        *(("metrics", each) for each in (5, ["waiting"], [5], "waiting")),
+        *(("baseline", each) for each in ("sjf", 5, Own())),
+        *(("energy", each) for each in FLAG),
+        *(("options", each) for each in (["guard"], 5)),
+        *(("folder", each) for each in (5, ["x"])),
+        *SELECTION,
+    ],
+)
+def test_of_compare(field, value):
+    refused(field, d.compare, "toy", "toy", ["easy"], **{field: value})
+
+
+def test_of_compare_with_objects(tmp_path):
+    refused("policies", d.compare, "toy", "toy", [])
+    refused("policy", d.compare, "toy", "toy", [5])
+    refused("workload", d.compare, "toy", [], ["easy"])
+    refused("workload", d.compare, "toy", pandas.DataFrame({"a": [1]}), ["easy"])
+    refused("platform", d.compare, 5, "toy", ["easy"])
+    refused("options", d.compare, "toy", "toy", [Own()], options={"a": 1})
+    refused("processes", d.compare, "toy", "toy", [Own()], processes=2)
+    refused("folder", d.compare, "toy", "toy", [Own()], folder=tmp_path)
+    assert d.compare("toy", "toy", "easy", metrics="makespan").runs.makespan.tolist() == [8]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("seed", each) for each in ("a", -1, 1.5)),
+        *(("steps", each) for each in (0, -1, 1.5, "a")),
+        *(("changes", each) for each in (["learn.lr=1"], 5, "learn.lr")),
+        *(("folder", each) for each in (None, 5)),
+        *(("preset", each) for each in (5, ["x"])),
+        *(("resume", each) for each in FLAG),
+        ("report", 5),
+        *(("scheduler", each) for each in (5, None, "dfb")),
+        *SELECTION,
+    ],
+)
+def test_of_train(field, value, tmp_path):
+    pytest.importorskip("torch")
+    given = {"scheduler": "dbf", "folder": tmp_path / "new", field: value}
+    refused(field, d.train, platform="cluster256", workload="lublin_256", **given)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("num_envs", each) for each in (0, -1, 1.5, "a")),
+        *(("scheduler", each) for each in (5, "dfb")),
+        *(("jobs", each) for each in (0, "a", 1.5)),
+        ("nonsense", 1),
+    ],
+)
+def test_of_make_env(field, value):
+    pytest.importorskip("gymnasium")
+    refused(field, d.make_env, **{"scheduler": "dbf", "platform": None, "workload": "lublin_256", field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("episodes", each) for each in (0, -1, 1.5, "a")),
+        *(("placed", each) for each in (0, 1.5)),
+        *(("offline", each) for each in FLAG),
+        *(("whole", each) for each in FLAG),
+        *(("seed", each) for each in ("a", -1)),
+        ("policies", []),
+        ("workload", ["toy", "toy"]),
+    ],
+)
+def test_of_evaluate(field, value):
+    pytest.importorskip("torch")
+    refused(field, d.evaluate, **{"platform": "toy", "workload": "toy", "policies": "easy", field: value})
+
+
+def test_of_the_others(tmp_path):
+    refused("spec", d.find_policy, 5)
+    refused("options", d.find_policy, "easy", ["guard"])
+    refused("options", d.check_policy, Own(), {"a": 1})
+    refused("decide_limit", d.check_policy, "easy", decide_limit="a")
+    refused("policy", d.check_policy, 5)
+    refused("folder", d.read_run, 5)
+    refused("platform", d.load_platform, 5)
+    refused("workload", d.load_workload, 5)
+    refused("jobs", d.load_workload, "toy", jobs=(0, 3))
+    refused("nodes", d.load_workload, "toy", nodes="a")
+    refused("walltime", d.load_workload, "toy", walltime="x")
+    result = d.simulate("toy", "toy", "easy")
+    refused("folder", result.write, 5)
+    refused("path", result.plot, 5)
+    refused("width", result.plot, width=-1)
+    refused("dpi", result.plot, dpi="a")
+
+
+@pytest.mark.parametrize("action", [999, -1, 21, 1.5, "a", None])
+def test_an_action_outside_of_the_action_space_is_refused(action):
+    pytest.importorskip("gymnasium")
+    env = d.make_env("dbf", "cluster256", "lublin_256", head=10, tail=10, jobs=10)
+    env.reset(seed=1)
+    refused("action", env.step, action) if isinstance(action, int) else refused("actions", env.step, action)
+    side_by_side = d.make_env("dbf", "cluster256", "lublin_256", num_envs=2, head=10, tail=10, jobs=10)
+    side_by_side.reset(seed=1)
+    refused("actions?", side_by_side.step, [0, action])
+    refused("actions", side_by_side.step, [0])

@@ -64,7 +64,7 @@ GoalOption = Annotated[
     str,
     typer.Option(
         "--goal",
-        help="What is to get better: mean-wait, p95-wait, slowdown or utilization; also partition=debug:mean-wait.",
+        help="What is to get better: mean-wait, p95-wait, slowdown or utilization, of all or of a group.",
     ),
 ]
 GuardOption = Annotated[
@@ -172,27 +172,16 @@ def agree_command(
     from decision.slurm.agree import agree, as_document, starts_lines
     from decision.slurm.case import load_case
 
-    from .progress import counting
+    from .progress import announce_compilation, counting
 
     loaded = load_case(case)
-    _announce_compilation()
+    announce_compilation()
     with counting("runs") as show:
         found = agree(loaded, loaded.settings, runs, seed, show)
     _write(json, as_document(loaded, found))
     if starts is not None:
         _write_text(starts, "\n".join(starts_lines(loaded, found.best)) + "\n")
     _print_agreement(loaded, found)
-
-
-def _announce_compilation() -> None:
-    """Say so if the model has to be compiled first."""
-    from decision.jit import cache_directory, is_warm
-    from decision.slurm.kernels.clock import simulate
-
-    from .terminal import note
-
-    if not is_warm(simulate):
-        note(f"The first run compiles for about a minute; the result is cached in {cache_directory()}")
 
 
 def _write(path: Path | None, document: object) -> None:
@@ -276,11 +265,11 @@ def sweep_command(
     from decision.slurm.recommend import conf_diff
     from decision.slurm.sweep import as_document, default_settings, read_vary, sweep
 
-    from .progress import counting
+    from .progress import announce_compilation, counting
     from .terminal import say
 
     loaded = load_case(case)
-    _announce_compilation()
+    announce_compilation()
     settings = loaded.settings
     changes = read_vary(vary) if vary else default_settings(settings)
     numbers = [n for n, job in enumerate(loaded.jobs) if job.started]

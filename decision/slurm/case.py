@@ -163,9 +163,7 @@ def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[l
         qualities = [*qualities, Quality(name=name, priority=-1, user=Limits(jobs=limit))]
         if len(unknown) > 1 or limit > 0:
             says = f"; its users seem to run {limit} jobs at most" if limit > 0 else ""
-            notes.append(
-                f"QOS {name} is described nowhere: its priority is taken from the log{says} (sacctmgr show qos describes it)"
-            )
+            notes.append(f"QOS {name} is described nowhere: its priority is taken from the log{says}")
     return qualities, notes
 
 

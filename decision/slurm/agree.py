@@ -301,11 +301,9 @@ def _difference(case: Case, found: Agreement, place: int, apart: float) -> Diffe
 
 
 def starts_lines(case: Case, run: Simulated) -> list[str]:
-    """The starts of a run as CSV: job and start, empty where it never started."""
-    rows = ["job,start"]
-    for job, start in zip(case.jobs, run.start, strict=True):
-        rows.append(f"{job.id},{'' if np.isnan(start) else write_date(start)}")
-    return rows
+    """The starts of a run as CSV: job and start; jobs that never started have no line."""
+    started = ((job, start) for job, start in zip(case.jobs, run.start, strict=True) if not np.isnan(start))
+    return ["job,start", *(f"{job.id},{write_date(start)}" for job, start in started)]
 
 
 def as_document(case: Case, found: Agreement) -> dict[str, Any]:

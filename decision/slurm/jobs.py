@@ -16,6 +16,7 @@ from .submit_line import read_options
 from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
 
 _DEPENDENCY = re.compile(r"(afterany|afterok|afternotok|aftercorr|after)((?::[\d_]+(?:\+\d+)?)+)")
+_LARGEST = 1e9  # number of anything that a job asks for
 _ARRAY_LIMIT = re.compile(r"%(\d+)")
 _COMPLETE = 0.8  # share of the job ids before the first end that a log from the very beginning has
 
@@ -151,6 +152,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     if never_ran or state == "PENDING":
         start = NEVER
     eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
+    _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
     needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
     shown = row.text("JobID")
     array, _, task = shown.partition("_")
@@ -187,6 +189,15 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         by_backfill="SchedBackfill" in row.text("Flags"),
         **_sizes(row, options),
     )
+
+
+def _check_hosts(row: Row, *lists: str) -> None:
+    """Refuse what is no list of hosts."""
+    for text in lists:
+        try:
+            read_hosts(text)
+        except ValueError:
+            raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
 
 
 def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
@@ -275,7 +286,10 @@ def _limit(row: Row) -> float:
 
 def _whole(text: str, row: Row, name: str) -> int:
     try:
-        return round(read_memory(text)) if text[-1:] in "KMG" and text else int(float(text or 0))
+        number = read_memory(text) if text[-1:] in "KMG" and text else float(text or 0)
+        if abs(number) > _LARGEST:
+            raise ValueError(text)
+        return int(number)
     except ValueError:
         raise InputError(f"{row.place}: {name} is {text!r}, not a whole number") from None
 

@@ -170,6 +170,7 @@ class KeyCount(msgspec.Struct, frozen=True):
         return lines
 
 
+_LARGEST = 1e12  # of a parameter
 _QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
 _QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
 
@@ -217,9 +218,12 @@ class Settings(msgspec.Struct, frozen=True):
         """The value of a parameter that is a number. Raises ConfigError."""
         text = self.text(name)
         try:
-            return float(text)
+            value = float(text)
         except ValueError:
             raise ConfigError(f"{self.place(name)}: {name}={text} is not a number") from None
+        if not abs(value) <= _LARGEST:
+            raise ConfigError(f"{self.place(name)}: {name}={text} is beyond {_LARGEST:g}; check it")
+        return value
 
     def whole(self, name: str) -> int:
         """The value of a parameter that is a whole number. Raises ConfigError."""
@@ -257,7 +261,7 @@ class Settings(msgspec.Struct, frozen=True):
     @property
     def calc_period(self) -> int:
         """Seconds between calculations of priorities."""
-        return max(1, int(self.seconds("PriorityCalcPeriod")))
+        return max(1, int(min(self.seconds("PriorityCalcPeriod"), _LARGEST)))
 
     @property
     def has_database(self) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from zoneinfo import ZoneInfo
 
+from decision.model.dates import LAST_DATE
+
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 NEVER = -1  # a time that has not come
 _NOTHING = {"", "unknown", "none", "n/a", "(null)", "invalid", "none assigned"}
@@ -32,7 +34,10 @@ def read_minutes(text: str) -> float:
 
 def read_duration(text: str) -> float:
     """Seconds of a time that passed: ``90`` (seconds), ``01:30``, ``1-02:03:04``, ``00:01.500``. Raises ValueError."""
-    return _duration(text, 1)
+    seconds = _duration(text, 1)
+    if seconds > LAST_DATE:
+        raise ValueError(text)
+    return seconds
 
 
 def _duration(text: str, unit: int) -> float:
@@ -63,6 +68,8 @@ def read_date(text: str, zone: ZoneInfo | None = None) -> int:
     if is_nothing(text):
         return NEVER
     if text.isdigit():
+        if int(text) > LAST_DATE:
+            raise ValueError(text)
         return int(text) or NEVER
     date = _parsed(text)
     if date.tzinfo is None:

@@ -3,7 +3,7 @@
 Defaults are those of Slurm 22.05's own documentation (slurm.conf(5), sched_config).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -302,8 +302,3 @@ def checked(changes: Mapping[str, str]) -> dict[str, str]:
             hint = nearest(name, known)
             raise ConfigError(f"slurm has no parameter {name!r}{hint} (decision policies slurm lists them)")
     return {name.lower(): str(value) for name, value in changes.items()}
-
-
-def sorted_parameters() -> Iterable[Parameter]:
-    """All parameters, for a reader."""
-    return PARAMETERS.values()

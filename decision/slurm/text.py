@@ -3,7 +3,7 @@
 import datetime
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
 from decision.model.dates import LAST_DATE
@@ -156,26 +156,3 @@ def _numbers(text: str) -> Iterator[str]:
         if dash and int(last) - int(first) >= _MOST_HOSTS:
             raise ValueError(text)
         yield from (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)) if dash else (first,)
-
-
-def write_hosts(names: Iterable[str]) -> str:
-    """A list of hosts with ranges, for a reader: ``n[1-3,7]``."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        number = re.search(r"\d+$", name)
-        prefix = name[: number.start()] if number else name
-        groups.setdefault(prefix, []).append(number[0] if number else "")
-    return ",".join(_ranges(prefix, numbers) for prefix, numbers in groups.items())
-
-
-def _ranges(prefix: str, numbers: list[str]) -> str:
-    if numbers == [""]:
-        return prefix
-    runs: list[list[str]] = []
-    for number in numbers:
-        if runs and int(number) == int(runs[-1][-1]) + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number])
-    text = ",".join("-".join(run) for run in runs)
-    return f"{prefix}{text}" if len(runs) == 1 and len(runs[0]) == 1 else f"{prefix}[{text}]"

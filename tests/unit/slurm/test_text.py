@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from decision.slurm.text import NEVER, read_date, read_hosts, read_memory, read_minutes, write_date, write_hosts
+from decision.slurm.text import NEVER, read_date, read_hosts, read_memory, read_minutes, write_date
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,6 @@ def test_limits_are_minutes_or_clock_times(text: str, seconds: float) -> None:
 )
 def test_lists_of_hosts_are_expanded(text: str, names: list[str]) -> None:
     assert read_hosts(text) == names
-
-
-def test_lists_of_hosts_are_folded() -> None:
-    assert write_hosts(["n1", "n2", "n3", "n7", "login"]) == "n[1-3,7],login"
 
 
 @pytest.mark.parametrize("text", ["n[1-", "n[a-b]", "n[1-9999999]"])

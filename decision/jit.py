@@ -71,11 +71,11 @@ def compile_ahead(*roots: Any) -> None:
     """Let another process begin to compile what is not on disk of these entries, the last one first.
 
     This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So entries
-    that a run needs are given in the order in which it needs them.
+    that a run needs are given in the order in which it needs them. The first may be a kernel that Python calls.
     """
-    cold = [root for root in dict.fromkeys(roots) if not is_warm(root)]
+    cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)
-    names = [f"{root.__module__}:{root.__name__}" for root in cold[1:] if root.__module__ != "__main__"]
+    names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
     if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
         return
     path = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -87,7 +87,7 @@ def compile_ahead(*roots: Any) -> None:
 
 
 def compile_named() -> None:
-    """What the process of `compile_ahead` does: compile the entries that its arguments name."""
+    """What the process of `compile_ahead` does: compile the entries that its arguments name, ``module:entry``."""
     for name in sys.argv[1:]:
         module, _, attribute = name.partition(":")
         _ = getattr(importlib.import_module(module), attribute).address
@@ -97,13 +97,16 @@ on_compiling: list[Callable[[int, int, float], None]] = []
 """What to call when this process begins to compile a root: how many of those that are expected are compiled, how many
 they are, and about how many seconds are left."""
 
-_expected: set[Any] = set()  # entries that were cold when `compile_ahead` heard of them
+_expected: dict[str, Any] = {}  # what was cold when `compile_ahead` heard of it
 _spent: list[float] = []  # seconds of CPU for each root that this process has compiled
 _TYPICAL = 8.0  # seconds for a root, before any has been compiled
 
 
-def _tell() -> None:
-    done = sum(map(is_warm, _expected))
+def _tell(function: Callable[..., Any]) -> None:
+    """Say how far it is, before a root is compiled; small ones that nobody announced are not worth a line."""
+    if _expected and f"{function.__module__}:{function.__name__}" not in _expected:
+        return
+    done = sum(map(is_warm, _expected.values()))
     of = max(len(_expected), done + 1)
     each = sum(_spent) / len(_spent) if _spent else _TYPICAL
     for tell in on_compiling:
@@ -142,7 +145,7 @@ class _Roots:
         with _alone(file):
             kept = _read(file)
             if kept is None:
-                _tell()
+                _tell(self._function)
                 began = time.process_time()
                 kept = make()
                 _spent.append(time.process_time() - began)

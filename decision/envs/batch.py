@@ -85,7 +85,7 @@ class Batch:
 
     def __init__(self, setup: Setup, envs: int, threads: int) -> None:
         check_memory("environments", envs, _bytes_of_one(setup))
-        compile_ahead(*setup.scheduler.entries, engine)
+        compile_ahead(_play_part, *setup.scheduler.entries, engine)
         self.setup, self.kernels = setup, setup.scheduler.kernels()
         self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
         self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])

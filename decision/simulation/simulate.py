@@ -94,7 +94,7 @@ def simulate_workloads(
         engine_options = replace(engine_options, forward_unknown_events=True)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     entry = getattr(innermost(chosen), "entry", None)
-    compile_ahead(compiled_engine, *([entry] if entry else []))
+    compile_ahead(run_episode, compiled_engine, *([entry] if entry else []))
     engine = EmbeddedEngine(platform, workloads, events, engine_options)
     misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):

@@ -12,7 +12,7 @@ from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError
 
-from . import platform, policies, report, reproduce, workload
+from . import platform, policies, report, reproduce, slurm, workload
 from .batsim import batsim_command
 from .batsim5 import PairCommand, batsim5_command
 from .bound import bound_command
@@ -174,6 +174,7 @@ app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(policies.app, name="policies")
 app.add_typer(workload.app, name="workload")
 app.add_typer(platform.app, name="platform")
+app.add_typer(slurm.app, name="slurm")
 add_command(app, "serve", serve_command)
 add_command(app, "replay", replay_command)
 # Batsim has more options than this command declares; it says itself what it makes of them

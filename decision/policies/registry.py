@@ -96,7 +96,8 @@ class MessageAgent(Protocol):
         """The reply to one of Batsim's messages."""
 
 
-_SHIPPED = ("decision.learn:LEARNED", "decision.batsim.pybatsim:SCHEDULERS")  # module: its PolicySource
+# module: its PolicySource
+_SHIPPED = ("decision.learn:LEARNED", "decision.batsim.pybatsim:SCHEDULERS", "decision.slurm.policy:SLURM")
 _REGISTERED: list[PolicySource] = []
 _CLASSES: dict[str, type] = {"kamelot": Kamelot, "window": Window}
 _CLASS_LINES = [

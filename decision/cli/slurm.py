@@ -1,0 +1,320 @@
+"""``decision slurm``: what if, for an operator's own Slurm."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .command import Group, add_command, typed_command
+from .options import SeedOption
+
+if TYPE_CHECKING:
+    from decision.slurm.agree import Agreement
+    from decision.slurm.case import Case
+    from decision.slurm.sweep import Sweep
+
+_FILES = "Files of the cluster"
+_CASE = typer.Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
+
+
+def _file(name: str, text: str) -> object:
+    return typer.Option(name, help=text, metavar="FILE", dir_okay=False, rich_help_panel=_FILES)
+
+
+CaseArgument = Annotated[Path, _CASE]
+ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
+JobsOption = Annotated[Path, _file("--jobs", "The log: what sacct -P or sacct --json prints.")]
+NodesOption = Annotated[Path | None, _file("--nodes", "What scontrol show node prints, with or without -o.")]
+PartitionsOption = Annotated[Path | None, _file("--partitions", "What scontrol show partition prints.")]
+AssocOption = Annotated[Path | None, _file("--assoc", "What sacctmgr -P show assoc prints.")]
+QosOption = Annotated[Path | None, _file("--qos", "What sacctmgr -P show qos prints.")]
+SharesOption = Annotated[Path | None, _file("--shares", "What sshare -a -l -P prints when the log begins.")]
+CyclesOption = Annotated[Path | None, _file("--cycles", "When backfill ran: slurmctld's log, or one time a line.")]
+NodeEventsOption = Annotated[Path | None, _file("--events", "What sacctmgr -P show event prints of nodes.")]
+ReservationsOption = Annotated[Path | None, _file("--reservations", "What scontrol show res prints.")]
+ZoneOption = Annotated[
+    str,
+    typer.Option(
+        "--timezone", help="Of the dates, if the clock was changed in the log: Europe/Berlin.", metavar="ZONE"
+    ),
+]
+AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
+CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
+RunsOption = Annotated[
+    int, typer.Option("--runs", help="Guesses at what the log does not say.", min=2, max=1000, metavar="N")
+]
+StartsFile = Annotated[
+    Path | None,
+    typer.Option("--starts", help="Write the simulated starts as CSV.", metavar="FILE", dir_okay=False),
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write the result as JSON.", metavar="FILE", dir_okay=False)
+]
+VaryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--vary",
+        help="Parameters and values: ; between those of which all combinations are tried, & between those that "
+        "change together.",
+        metavar="'A=1,2;B=3,4'",
+        show_default="a set for this configuration",
+    ),
+]
+GoalOption = Annotated[
+    str,
+    typer.Option(
+        "--goal",
+        help="What is to get better: mean-wait, p95-wait, slowdown or utilization, of all or of a group.",
+    ),
+]
+GuardOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--not-worse", help="What must not get worse, and by how much: partition=debug:mean-wait:5%. May be repeated."
+    ),
+]
+SweepFolder = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Folder for slurm.conf.diff and finished runs.", metavar="FOLDER"),
+]
+
+
+def read_command(
+    conf: ConfOption,
+    jobs: JobsOption,
+    output: CaseFolder,
+    nodes: NodesOption = None,
+    partitions: PartitionsOption = None,
+    assoc: AssocOption = None,
+    qos: QosOption = None,
+    shares: SharesOption = None,
+    cycles: CyclesOption = None,
+    events: NodeEventsOption = None,
+    reservations: ReservationsOption = None,
+    timezone: ZoneOption = "",
+    anonymous: AnonymousOption = False,
+) -> None:
+    """Make a case of a slurm.conf and a job log: platform, workload and case.json.
+
+    The log is what this prints, with the dates of your own weeks:
+
+      sacct -a -P -X -D -S 2026-03-02 -E 2026-03-09 -o JobIDRaw,JobID,User,\\
+      Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,\\
+      TimelimitRaw,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,\\
+      NodeList,Priority,Reason,Flags,Constraints,Reservation,Suspended,\\
+      SubmitLine > sacct.txt
+
+    Columns may be in any order; SubmitLine stands last. What the other files
+    are is said at their options; without them slurm.conf and the log speak.
+
+    Example:
+
+      decision slurm read --conf slurm.conf --jobs sacct.txt \\
+          --qos qos.txt --shares sshare.txt -o CASE
+    """
+    from decision.slurm.anonymous import hide_names
+    from decision.slurm.case import Sources, read_case, write_case
+
+    from .tables import count
+    from .terminal import note, say
+
+    case, found = read_case(
+        Sources(
+            conf=conf,
+            jobs=jobs,
+            nodes=nodes,
+            partitions=partitions,
+            assoc=assoc,
+            qos=qos,
+            shares=shares,
+            cycles=cycles,
+            events=events,
+            reservations=reservations,
+            timezone=timezone,
+        )
+    )
+    if anonymous:
+        case = hide_names(case)
+    write_case(case, found, output)
+    for line in (*case.notes, *case.keys.words()):
+        note(line)
+    parts = (count(len(case.jobs), "job"), count(len(case.nodes), "node"), count(len(case.partitions), "partition"))
+    say(f"{output}: {', '.join(parts)}")
+
+
+def agree_command(
+    case: CaseArgument,
+    runs: RunsOption = 20,
+    starts: StartsFile = None,
+    json: JsonFile = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Say how well the model of Slurm agrees with what happened.
+
+    Simulates the log with its recorded run times. What a log does not say is
+    guessed: when cycles of backfill and calculations of priorities began, and
+    how long nodes completed. Three times as many guesses as --runs says are
+    tried, and those that agree best with the recorded starts are kept. If the
+    case was made with --cycles, the best guess alone is kept.
+
+    The interval of the mean wait covers the guesses, blocks of the log, and
+    that a real Slurm that repeats the same jobs differs from itself by 2.5 %.
+
+    The verdict is "agrees" if the interval holds the recorded mean and 85 % of
+    the starts are within 5 minutes; "agrees in the mean, not per job" if the
+    interval holds it and it is at most 15 % off; or "does not agree: do not use
+    the sweep".
+
+    Example:
+
+      decision slurm agree CASE --json agree.json --starts starts.csv
+    """
+    from decision.slurm.agree import agree, as_document, starts_lines
+    from decision.slurm.case import load_case
+
+    from .progress import announce_compilation, counting
+
+    loaded = load_case(case)
+    announce_compilation()
+    with counting("runs") as show:
+        found = agree(loaded, loaded.settings, runs, seed, show)
+    _write(json, as_document(loaded, found))
+    if starts is not None:
+        _write_text(starts, "\n".join(starts_lines(loaded, found.best)) + "\n")
+    _print_agreement(loaded, found)
+
+
+def _write(path: Path | None, document: object) -> None:
+    import msgspec
+
+    if path is not None:
+        _write_text(path, msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
+    from decision.formats.files import write_files
+
+    write_files({path: [text.encode()]})
+
+
+def _print_agreement(case: "Case", found: "Agreement") -> None:
+    import numpy as np
+
+    from decision.slurm.agree import differences, figures, groups_of
+
+    from .tables import number, simple_table
+    from .terminal import say, stdout
+
+    runtime = np.array([case.jobs[n].runtime for n in found.started])
+    columns = ("jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
+    table = simple_table("group", *columns, title="Recorded and simulated")
+    simulated = found.simulated.mean(0)
+    for name, places in groups_of(case, found.started).items():
+        for who, waits in (("recorded", found.recorded), ("simulated", simulated)):
+            row = figures(waits[places], runtime[places])
+            table.add_row(name, f"{row.jobs:,}", who, *(number(value) for value in row[1:]))
+    stdout().print(table)
+    means, (low, high) = found.means, found.interval
+    table = simple_table("", "mean wait, s", "off", title="What the model is worth")
+    for name, mean in means.items():
+        off = "" if name == "recorded" else f"{100 * (mean / max(means['recorded'], 1e-9) - 1):+.1f} %"
+        table.add_row(name, number(mean), off)
+    stdout().print(table)
+    say(f"simulated mean wait {number(means['simulated'])} s, interval {number(low)} to {number(high)} s")
+    say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
+    recorded, model = found.utilization
+    say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
+    for each in differences(case, found):
+        say(f"job {each.job}: recorded {each.recorded}, simulated {each.simulated} ({each.reason})")
+    for line in case.keys.words():
+        say(line)
+    say(f"verdict: {found.verdict}")
+
+
+def sweep_command(
+    context: typer.Context,
+    case: CaseArgument,
+    vary: VaryOption = None,
+    goal: GoalOption = "mean-wait",
+    not_worse: GuardOption = None,
+    runs: RunsOption = 20,
+    output: SweepFolder = None,
+    json: JsonFile = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Try other parameters of slurm.conf on the same jobs, and say which are better.
+
+    Differences are paired: the same jobs and the same guesses, as decision
+    slurm agree makes them. Intervals hold for all settings together, and cover
+    guesses, blocks of the log, the spread of a real Slurm and the model's
+    error. The last third of the log decides: a setting that is not better
+    there is not recommended.
+
+    With -o, slurm.conf.diff changes your file to the best setting that is
+    surely better, and finished runs are kept for the next time.
+
+    Examples:
+
+      decision slurm sweep CASE --vary 'bf_interval=30,60,120' -o out/sweep
+
+      decision slurm sweep CASE --goal partition=debug:mean-wait \\
+          --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
+    """
+    from decision.slurm.case import load_case
+    from decision.slurm.goals import read_goal, read_guard
+    from decision.slurm.recommend import conf_diff
+    from decision.slurm.sweep import as_document, default_settings, read_vary, sweep
+
+    from .progress import announce_compilation, counting
+    from .terminal import say
+
+    loaded = load_case(case)
+    announce_compilation()
+    settings = loaded.settings
+    changes = read_vary(vary) if vary else default_settings(settings)
+    numbers = [n for n, job in enumerate(loaded.jobs) if job.started]
+    chosen = read_goal(goal, loaded, numbers)
+    guards = [read_guard(text, loaded, numbers) for text in not_worse or ()]
+    say(f"{len(changes)} settings, {runs} runs each: {'; '.join(_named(change) for change in changes)}")
+    with counting("settings") as show:
+        found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
+    command = typed_command(context)
+    _write(json, as_document(found, command))
+    if output is not None:
+        _write_text(output / "slurm.conf.diff", conf_diff(case, loaded.conf, found, command))
+    _print_sweep(found, output)
+
+
+def _named(change: "dict[str, str]") -> str:
+    return ", ".join(f"{name}={value}" for name, value in change.items())
+
+
+_COSTLY = ("bf_interval", "bf_max_job_test")
+
+
+def _print_sweep(found: "Sweep", output: Path | None) -> None:
+    from .tables import number, simple_table
+    from .terminal import say, stdout
+
+    title = f"{found.goal.text}, {number(found.base)} as configured"
+    table = simple_table("setting", "change", "from", "to", "last third", "tested/s", "", title=title)
+    for each in found.tried:
+        low, high = each.interval
+        said = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
+        shown = (number(each.mean), number(low), number(high), number(each.held_out))
+        table.add_row(_named(each.set), *shown, f"{each.tested:.2f}", said)
+    for name, value in found.policies.items():
+        table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
+    stdout().print(table)
+    if any(name in each.set for each in found.tried for name in _COSTLY):
+        say("bf_interval and bf_max_job_test load the controller: tested/s is how many jobs backfill tests a second")
+    if found.best is None:
+        say("no setting is better than yours")
+    else:
+        say(f"best: {_named(found.best.set)}" + (f"; see {output}/slurm.conf.diff" if output else ""))
+
+
+app = typer.Typer(cls=Group, no_args_is_help=True, help="What if, for your own Slurm.")
+add_command(app, "read", read_command)
+add_command(app, "agree", agree_command)
+add_command(app, "sweep", sweep_command)

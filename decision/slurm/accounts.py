@@ -1,0 +1,190 @@
+"""Associations, qualities of service and shares: who may run how much, and whose turn it is."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from decision.model.errors import InputError
+
+from .conf import read_text
+from .text import is_nothing, read_memory, read_minutes, read_tres
+
+ROOT = "root"
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Limits on what runs at a time; -1 where there is none."""
+
+    jobs: int = -1
+    nodes: int = -1
+    cpus: int = -1
+    memory: float = -1.0  # megabytes
+    gpus: int = -1
+
+
+NO_LIMITS = Limits()
+
+
+class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A user in an account, or an account."""
+
+    account: str
+    user: str = ""
+    parent: str = ROOT  # the account above that of an account
+    shares: float = 1.0
+    usage: float = 0.0  # billing x seconds, when the log begins
+    priority: float = 0.0
+    group: Limits = NO_LIMITS  # of it and all below it
+    each: Limits = NO_LIMITS  # of a user's jobs, and of one job
+    job_nodes: int = -1  # of one job
+    job_cpus: int = -1
+    max_wall: float = math.inf  # seconds
+
+
+class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A quality of service."""
+
+    name: str
+    priority: float = 0.0
+    preempts: tuple[str, ...] = ()
+    preempt_mode: str = ""
+    usage_factor: float = 1.0
+    group: Limits = NO_LIMITS
+    user: Limits = NO_LIMITS
+    account: Limits = NO_LIMITS
+    job_nodes: int = -1
+    job_cpus: int = -1
+    max_wall: float = math.inf
+
+
+def read_table(path: Path, needed: str) -> list[dict[str, str]]:
+    """A table of ``sacctmgr -P`` or ``sshare -P``, by the columns' names in lower case; none of an empty file.
+
+    Raises:
+        InputError: if it has no column of this name, or a line does not fit.
+    """
+    if path.is_file() and path.stat().st_size == 0:
+        return []
+    header, *lines = read_text(path).splitlines()
+    columns = [name.strip().lower() for name in header.split("|")]
+    if needed.lower() not in columns:
+        raise InputError(f"{path}, line 1: the column {needed} is missing; make the file with -P, and with its header")
+    rows = []
+    for number, line in enumerate(lines, 2):
+        values = line.split("|")
+        if len(values) != len(columns):
+            raise InputError(f"{path}, line {number}: {len(values)} values for {len(columns)} columns; is it complete?")
+        rows.append(dict(zip(columns, values, strict=True)))
+    return rows
+
+
+def read_associations(path: Path) -> list[Association]:
+    """What ``sacctmgr -P show assoc`` prints. Raises InputError."""
+    return [_association(row, path, number) for number, row in enumerate(read_table(path, "Account"), 2)]
+
+
+def _association(row: Mapping[str, str], path: Path, number: int) -> Association:
+    try:
+        job = read_tres(row.get("maxtres", ""))
+        return Association(
+            account=row["account"],
+            user=row.get("user", ""),
+            parent=row.get("par name", row.get("parentname", "")) or ROOT,
+            shares=_shares(row.get("share", row.get("fairshare", "1"))),
+            priority=float(row.get("priority") or 0),
+            group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
+            each=Limits(jobs=_count(row.get("maxjobs", ""))),
+            job_nodes=_count(job.get("node", "")),
+            job_cpus=_count(job.get("cpu", "")),
+            max_wall=_wall(row.get("maxwall", "")),
+        )
+    except ValueError as error:
+        raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show assoc prints?") from None
+
+
+def read_qualities(path: Path) -> list[Quality]:
+    """What ``sacctmgr -P show qos`` prints. Raises InputError."""
+    return [_quality(row, path, number) for number, row in enumerate(read_table(path, "Name"), 2)]
+
+
+def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
+    try:
+        job = read_tres(row.get("maxtres", ""))
+        return Quality(
+            name=row["name"],
+            priority=float(row.get("priority") or 0),
+            preempts=tuple(filter(None, row.get("preempt", "").split(","))),
+            preempt_mode=row.get("preemptmode", ""),
+            usage_factor=float(row.get("usagefactor") or 1),
+            group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
+            user=_limits(row.get("maxjobspu", ""), row.get("maxtrespu", "")),
+            account=_limits(row.get("maxjobspa", ""), row.get("maxtrespa", "")),
+            job_nodes=_count(job.get("node", "")),
+            job_cpus=_count(job.get("cpu", "")),
+            max_wall=_wall(row.get("maxwall", "")),
+        )
+    except ValueError as error:
+        raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show qos prints?") from None
+
+
+def _limits(jobs: str, tres: str) -> Limits:
+    parts = read_tres(tres)
+    memory = parts.get("mem", "")
+    return Limits(
+        jobs=_count(jobs),
+        nodes=_count(parts.get("node", "")),
+        cpus=_count(parts.get("cpu", "")),
+        memory=read_memory(memory) if memory else -1.0,
+        gpus=_count(parts.get("gres/gpu", "")),
+    )
+
+
+def _count(text: str) -> int:
+    return -1 if is_nothing(text) else int(float(text))
+
+
+def _wall(text: str) -> float:
+    return math.inf if is_nothing(text) else read_minutes(text)
+
+
+def _shares(text: str) -> float:
+    return float(text) if text.replace(".", "", 1).isdigit() else 1.0  # "parent" shares with its account
+
+
+def read_shares(path: Path) -> list[Association]:
+    """What ``sshare -a -l -P`` prints: shares and usage; accounts stand below their parents, further to the right.
+
+    Raises:
+        InputError: as `read_table`.
+    """
+    found, above = [], [ROOT]
+    for number, row in enumerate(read_table(path, "RawUsage"), 2):
+        text, user = row["account"], row.get("user", "")
+        name, depth = text.strip(), len(text) - len(text.lstrip())
+        if not user:
+            above = [*above[:depth], name] if depth else [name]
+        try:
+            usage = float(row["rawusage"] or 0)
+            shares = _shares(row.get("rawshares", "1"))
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}; is it what sshare -a -l -P prints?") from None
+        parent = above[depth - 1] if depth and not user else ROOT
+        found.append(Association(account=name, user=user, parent=parent, shares=shares, usage=usage))
+    return found
+
+
+def merge_shares(associations: list[Association], shares: list[Association]) -> list[Association]:
+    """Associations with the shares, the usage and the tree of sshare."""
+    by_key = {(each.account, each.user): each for each in associations}
+    for each in shares:
+        known = by_key.get((each.account, each.user))
+        if known is None:
+            by_key[each.account, each.user] = each
+            continue
+        parent = each.parent if known.parent == ROOT else known.parent
+        by_key[each.account, each.user] = msgspec.structs.replace(
+            known, usage=each.usage, shares=each.shares, parent=parent
+        )
+    return list(by_key.values())

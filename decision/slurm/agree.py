@@ -1,0 +1,330 @@
+"""How well the model agrees with what happened."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from decision.bundle import F8
+from decision.cores import available_cores
+from decision.simulation.simulate import simulate_workloads
+
+from .case import Case, engine_hosts, engine_size, platform_of, workload_of
+from .jobs import SlurmJob
+from .kernels.world import BY_BACKFILL, BY_MAIN
+from .parameters import Settings
+from .phases import Phase, drawn_phases, tried_phases
+from .simulate import Simulated, simulate
+from .text import write_date
+
+CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
+SHORTEST = 10.0  # seconds: a shorter job counts as so long in its slowdown
+REPEAT = 0.025  # relative standard deviation of the mean wait of a real Slurm that repeats the same jobs (measured)
+_TWO_SIDED = 1.96  # standard deviations
+_BLOCKS = 10  # of a log, at least
+_DAY = 86_400
+_CANDIDATES = 3  # phases tried for each one kept
+_LARGE = 5_000  # jobs: of a larger log no more guesses are tried than are kept
+_FEWEST = 3  # guesses, of a larger log whose cycles are known
+_AGREES, _IN_THE_MEAN = 0.85, 0.15  # share of starts within 5 min; relative difference of the mean wait
+
+Progress = Callable[[int, int], None]
+
+
+class Figures(NamedTuple):
+    """Of a group of jobs, seconds."""
+
+    jobs: int
+    mean: float
+    median: float
+    p90: float
+    slowdown: float
+
+
+class Agreement(NamedTuple):
+    """What was recorded, what the model makes of it, and how far they are apart."""
+
+    started: list[int]  # numbers of the jobs that are compared
+    recorded: F8  # (K,) seconds waited
+    simulated: F8  # (R, K) in each run
+    best: Simulated  # the run that comes closest
+    phase: Phase
+    close: Mapping[str, float]  # share of starts within so much, of the best run
+    interval: tuple[float, float]  # of the mean wait, seconds
+    easy: F8  # (K,)
+    conservative: F8
+    utilization: tuple[float, float]  # recorded and simulated
+    verdict: str
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean waits, seconds."""
+        return {
+            "recorded": float(self.recorded.mean()),
+            "simulated": float(self.simulated.mean()),
+            "easy": float(np.nanmean(self.easy)),
+            "conservative": float(np.nanmean(self.conservative)),
+        }
+
+
+def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progress | None = None) -> Agreement:
+    """Simulate the log and compare.
+
+    Args:
+        case: the cluster and its log.
+        settings: its parameters.
+        runs: how many guesses at the phases are kept, where the times of cycles are not known.
+        seed: of the guesses.
+        show: is called with how many of how many runs are done.
+    """
+    numbers = [n for n, job in enumerate(case.jobs) if job.started]
+    recorded_start = np.array([case.jobs[n].start for n in numbers], float)
+    recorded = np.array([case.jobs[n].wait for n in numbers])
+    scored = calibrated(case, settings, runs, seed, show)
+    best, phase = scored[0]
+    simulated = np.stack([waits_of(run, numbers) for run, _ in scored])
+    apart = np.abs(best.start[numbers] - recorded_start)
+    close = {name: float(np.mean(np.where(np.isnan(apart), False, apart <= seconds))) for name, seconds in CLOSE}
+    low, high = mean_interval(case, numbers, recorded, simulated, seed)
+    return Agreement(
+        started=numbers,
+        recorded=recorded,
+        simulated=simulated,
+        best=best,
+        phase=phase,
+        close=close,
+        interval=(low, high),
+        easy=policy_waits(case, numbers, "easy"),
+        conservative=policy_waits(case, numbers, "conservative"),
+        utilization=_utilization(case, numbers, recorded_start, best),
+        verdict=_verdict(close, float(recorded.mean()), float(simulated.mean()), (low, high)),
+    )
+
+
+def calibrated(
+    case: Case, settings: Settings, runs: int, seed: int = 0, show: Progress | None = None
+) -> list[tuple[Simulated, Phase]]:
+    """Runs with the guesses at the phases that agree best with the log, the best one first.
+
+    Where the times of cycles were recorded, only the best one: the log says the rest.
+    """
+    if case.cycles or settings.builtin:
+        phases = list(tried_phases(case, settings))
+        kept = 1 if case.cycles else min(runs, len(phases))
+    else:
+        half = _CANDIDATES * runs // 2
+        shown = drawn_phases(case, settings, half, seed, anchored=True)
+        others = drawn_phases(case, settings, _CANDIDATES * runs - half, seed + 1, anchored=False)
+        phases = [phase for pair in zip(others, shown, strict=False) for phase in pair]
+        kept = runs
+    if len(case.jobs) > _LARGE:
+        phases = phases[:: max(1, len(phases) // max(kept, _FEWEST))]
+    results = run_phases(case, settings, phases, show)
+    order = sorted(range(len(phases)), key=lambda i: -score(case, results[i]))
+    return [(results[i], phases[i]) for i in order[:kept]]
+
+
+def run_phase(case: Case, settings: Settings, phase: Phase) -> Simulated:
+    """One run."""
+    return simulate(case, settings.changing(phase.changes), phase.cycles)
+
+
+def run_phases(
+    case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None = None
+) -> list[Simulated]:
+    """Runs on all cores: the model runs outside of Python's lock."""
+    results = []
+    with ThreadPoolExecutor(available_cores()) as pool:
+        for done, result in enumerate(pool.map(lambda phase: run_phase(case, settings, phase), phases), 1):
+            results.append(result)
+            if show is not None:
+                show(done, len(phases))
+    return results
+
+
+def score(case: Case, run: Simulated) -> float:
+    """How well a run agrees: the share of starts within 30 s, and of two equal ones the smaller mean difference."""
+    starts = np.array([job.start if job.started else np.nan for job in case.jobs], float)
+    known = ~np.isnan(starts)
+    apart = np.nan_to_num(np.abs(run.start - starts)[known], nan=1e6)
+    return float(np.mean(apart <= CLOSE[0][1]) - 1e-8 * apart.mean())
+
+
+def waits_of(run: Simulated, numbers: Iterable[int]) -> F8:
+    """Seconds waited; a job that never started in a run waited until its end."""
+    wait = run.wait[list(numbers)]
+    last = np.nanmax(run.start) if not np.isnan(run.start).all() else 0.0
+    never = last - run.submit[list(numbers)]
+    return np.where(np.isnan(wait), np.maximum(never, 0), wait)
+
+
+def blocks_of(case: Case, numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The block of the log that each job is in: days, or tenths of a log of less than ten days, by submission."""
+    submit = np.array([case.jobs[n].submitted for n in numbers], float)
+    length = min(_DAY, (submit.max() - submit.min() + 1) / _BLOCKS)
+    return ((submit - submit.min()) // length).astype(np.int64)
+
+
+def block_error(values: F8, blocks: np.ndarray[Any, np.dtype[np.int64]], seed: int = 0, draws: int = 1000) -> float:
+    """Standard error of a mean over jobs, from draws of whole blocks."""
+    count = int(blocks.max()) + 1
+    sums = np.bincount(blocks, values, count)
+    sizes = np.bincount(blocks, minlength=count)
+    sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+    chosen = np.random.default_rng(seed).integers(0, len(sums), (draws, len(sums)))
+    return float(np.std(sums[chosen].sum(1) / sizes[chosen].sum(1)))
+
+
+def mean_interval(
+    case: Case, numbers: Sequence[int], recorded: F8, simulated: F8, seed: int = 0
+) -> tuple[float, float]:
+    """Interval of 95 % of the recorded mean wait that the model expects.
+
+    It covers phases, blocks of the log (of how far each job is off), and that a real Slurm that repeats the same jobs
+    differs from itself.
+    """
+    mean = float(simulated.mean())
+    runs = float(simulated.mean(1).std(ddof=1)) if len(simulated) > 1 else 0.0
+    blocks = block_error(simulated.mean(0) - recorded, blocks_of(case, numbers), seed)
+    half = _TWO_SIDED * float(np.sqrt(runs**2 + blocks**2 + (REPEAT * mean) ** 2))
+    return max(0.0, mean - half), mean + half
+
+
+def policy_waits(case: Case, numbers: Sequence[int], policy: str) -> F8:
+    """Seconds that the jobs wait under one of decision's own policies; nan for those that it cannot run."""
+    record = simulate_workloads(platform_of(case), [workload_of(case)], policy)
+    jobs = record.jobs
+    waits = dict(zip(jobs.id, jobs.start_time - jobs.submit_time, strict=True))
+    return np.array([waits.get(f"slurm!{case.jobs[n].id}", np.nan) for n in numbers])
+
+
+def _utilization(case: Case, numbers: Sequence[int], recorded: F8, run: Simulated) -> tuple[float, float]:
+    """Share of the hosts' time that jobs take, from the first submission to the last recorded end."""
+    jobs = [case.jobs[n] for n in numbers]
+    begin, end = case.begin, max(job.start + job.runtime for job in jobs)
+    size = np.array([engine_size(case, job) for job in jobs], float)
+    runtime = np.array([job.runtime for job in jobs])
+    whole = len(engine_hosts(case)) * max(1.0, end - begin)
+
+    def share(starts: F8) -> float:
+        inside = np.clip(np.minimum(starts + runtime, end) - np.maximum(starts, begin), 0, None)
+        return float(np.nansum(size * inside) / whole)
+
+    return share(recorded), share(run.start[list(numbers)])
+
+
+def _verdict(close: Mapping[str, float], recorded: float, simulated: float, interval: tuple[float, float]) -> str:
+    inside = interval[0] <= recorded <= interval[1]
+    off = abs(simulated - recorded) / max(recorded, 1.0)
+    if inside and close["5 min"] >= _AGREES:
+        return "agrees"
+    if inside and off <= _IN_THE_MEAN:
+        return "agrees in the mean, not per job"
+    return "does not agree: do not use the sweep"
+
+
+def figures(wait: F8, runtime: F8) -> Figures:
+    """Mean, median and p90 of waits, and the mean bounded slowdown."""
+    slowdown = np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST))
+    return Figures(
+        len(wait),
+        float(wait.mean()),
+        float(np.median(wait)),
+        float(np.quantile(wait, 0.9)),
+        float(slowdown.mean()),
+    )
+
+
+def groups_of(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Places of the compared jobs by group: all, and by partition, QOS, account and size where there are several."""
+    labels = {
+        "partition": [case.jobs[n].partition for n in numbers],
+        "qos": [case.jobs[n].qos for n in numbers],
+        "account": [case.jobs[n].account for n in numbers],
+        "size": [_size_class(case, case.jobs[n]) for n in numbers],
+    }
+    groups = {"all": np.arange(len(numbers))}
+    for kind, names in labels.items():
+        if len(set(names)) > 1:
+            column = np.array(names)
+            groups |= {f"{kind}={name}": np.flatnonzero(column == name) for name in sorted(set(names))}
+    return groups
+
+
+def _size_class(case: Case, job: SlurmJob) -> str:
+    share = engine_size(case, job) / len(engine_hosts(case))
+    return "small" if share <= 1 / 16 else "middle" if share <= 1 / 4 else "large"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A job whose start differs."""
+
+    job: str
+    recorded: str
+    simulated: str
+    seconds: float
+    reason: str
+
+
+def differences(case: Case, found: Agreement, count: int = 10) -> list[Difference]:
+    """The jobs that differ most, by more than 30 s, and in front of them the first one that does."""
+    starts = np.array([case.jobs[n].start for n in found.started], float)
+    apart = found.best.start[found.started] - starts
+    missing = np.isnan(apart)
+    order = np.argsort(-np.where(missing, np.inf, np.abs(apart)), kind="stable")
+    rows = [int(k) for k in islice(order, count) if missing[k] or abs(apart[k]) > CLOSE[0][1]]
+    late = [k for k in np.argsort(starts, kind="stable") if missing[k] or abs(apart[k]) > CLOSE[0][1]]
+    if late:
+        rows = [int(late[0]), *(k for k in rows if k != late[0])]
+    return [_difference(case, found, k, float(apart[k])) for k in rows]
+
+
+_WHO = {BY_MAIN: "by the main loop", BY_BACKFILL: "by backfill"}
+
+
+def _difference(case: Case, found: Agreement, place: int, apart: float) -> Difference:
+    number = int(found.started[place])
+    job = case.jobs[number]
+    recorded = "by backfill" if job.by_backfill else "by the main loop"
+    waited = "" if job.reason in ("", "None") else f", waited for {job.reason}"
+    simulated = found.best.start[number]
+    return Difference(
+        job=job.id,
+        recorded=write_date(job.start),
+        simulated="never" if np.isnan(simulated) else write_date(simulated),
+        seconds=apart,
+        reason=f"recorded {recorded}{waited}; simulated {_WHO.get(int(found.best.reason[number]), 'not started')}",
+    )
+
+
+def starts_lines(case: Case, run: Simulated) -> list[str]:
+    """The starts of a run as CSV: job and start; jobs that never started have no line."""
+    started = ((job, start) for job, start in zip(case.jobs, run.start, strict=True) if not np.isnan(start))
+    return ["job,start", *(f"{job.id},{write_date(start)}" for job, start in started)]
+
+
+def as_document(case: Case, found: Agreement) -> dict[str, Any]:
+    """What ``--json`` writes; seconds."""
+    runtime = np.array([case.jobs[n].runtime for n in found.started])
+    groups = {}
+    for name, places in groups_of(case, found.started).items():
+        shown = figures(found.recorded[places], runtime[places])
+        model = figures(found.simulated.mean(0)[places], runtime[places])
+        groups[name] = {"recorded": shown._asdict(), "simulated": model._asdict()}
+    means = found.means
+    return {
+        "jobs": len(found.started),
+        "runs": len(found.simulated),
+        "cycles": "given" if case.cycles else "unknown",
+        "mean_wait": {**means, "interval": list(found.interval)},
+        "starts_within": dict(found.close),
+        "utilization": dict(zip(("recorded", "simulated"), found.utilization, strict=True)),
+        "groups": groups,
+        "differences": [msgspec.structs.asdict(each) for each in differences(case, found)],
+        "verdict": found.verdict,
+        "not_simulated": list(case.keys.may_matter),
+        "notes": list(case.notes),
+    }

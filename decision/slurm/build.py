@@ -1,0 +1,409 @@
+"""From a case and its parameters to the arrays of the model."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from decision.bundle import I8
+
+from .case import Case
+from .factors import YEAR, Factors
+from .jobs import Need, SlurmJob
+from .kernels import world as at
+from .kernels.world import FAR, World
+from .limits import Buckets
+from .masks import Masks, bitmap, nb_words
+from .nodes import Partition
+from .parameters import Settings
+from .shares import ShareTree, make_tree
+from .text import DAY, is_nothing, read_hosts
+
+_KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
+_MICRO = 1e-6  # seconds
+_LEAD = 100  # seconds before the first submission in which the simulation begins
+
+
+class _Index:
+    """Numbers of names, in order of their first use."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.numbers: dict[str, int] = {}
+        for name in names:
+            self.of(name)
+
+    def of(self, name: str) -> int:
+        """The number of a name, a new one where it has none."""
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> World:
+    """A world in which nothing has happened yet.
+
+    Args:
+        case: the cluster and its jobs.
+        settings: the parameters.
+        cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
+
+    Raises:
+        ConfigError: for a value that cannot be read.
+    """
+    tree = make_tree(case, settings)
+    begin = zero_of(case)
+    parts = {
+        **_parameters(case, settings, bool(cycles)),
+        **_nodes(case),
+        **_partitions(case, settings),
+        **_jobs(case, settings, tree, begin),
+        **_entries(case, settings),
+        **_limits(case, settings),
+        **_shares(tree),
+        **_windows(case, begin),
+    }
+    parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
+    return World(**parts, **_state(case, settings, parts))
+
+
+def zero_of(case: Case) -> int:
+    """The world's zero, seconds since 1970: a midnight, because times are rounded to whole steps since 1970."""
+    return (case.begin - _LEAD) // DAY * DAY
+
+
+def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
+    p, w = np.zeros(at.NB_PARAMETERS, np.int64), np.zeros(at.NB_WEIGHTS)
+    whole, flags = settings.whole, settings.text("PriorityFlags").upper()
+    tiers = {partition.tier for partition in case.partitions}
+    select = settings.text("SelectTypeParameters").upper()
+    preempt = settings.text("PreemptType").lower()
+    p[at.LINEAR], p[at.BUILTIN], p[at.MULTIFACTOR] = settings.linear, settings.builtin, settings.multifactor
+    p[at.FIFO] = settings.builtin and not settings.multifactor and len(tiers) == 1
+    p[at.HAS_MEMORY], p[at.LLN] = "MEMORY" in select and not settings.linear, "CR_LLN" in select
+    p[at.SCHED_INTERVAL] = max(1, whole("sched_interval"))
+    p[at.SCHED_DELAY], p[at.DEPTH] = max(0, whole("batch_sched_delay")), whole("default_queue_depth")
+    p[at.PART_DEPTH], p[at.SCHED_START] = whole("partition_job_depth"), whole("sched_max_job_start")
+    p[at.DEFER], p[at.LIMIT_STOP] = settings.flag("defer"), settings.flag("assoc_limit_stop")
+    p[at.INTERVAL], p[at.WINDOW] = max(1, whole("bf_interval")), whole("bf_window") * 60
+    p[at.RESOLUTION], p[at.MAX_TEST] = max(1, whole("bf_resolution")), whole("bf_max_job_test")
+    p[at.MAX_USER], p[at.MAX_PART] = whole("bf_max_job_user"), whole("bf_max_job_part")
+    p[at.MAX_ASSOC], p[at.MAX_USER_PART] = whole("bf_max_job_assoc"), whole("bf_max_job_user_part")
+    p[at.MAX_START], p[at.MAX_ARRAY] = whole("bf_max_job_start"), whole("bf_max_job_array_resv")
+    p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
+    p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
+    p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
+    p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_scale"), max(1, whole("completing"))
+    p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
+    p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
+    p[at.PREEMPTS] = 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0
+    p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
+    p[at.YOUNGEST], p[at.RECORDED] = settings.flag("preempt_youngest_first"), recorded
+    p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
+    w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
+        settings.number("PriorityWeightAge"),
+        settings.number("PriorityWeightFairshare"),
+    )
+    half = settings.seconds("PriorityDecayHalfLife")
+    w[at.DECAY] = 0.5 ** (1 / half) if 0 < half < math.inf else 1.0
+    w[at.DAMPENING] = settings.number("FairShareDampeningFactor")
+    w[at.TEST_COST], w[at.CYCLE_COST] = settings.number("test_cost"), settings.number("cycle_cost")
+    w[at.CYCLE_LIMIT] = settings.bf_max_time
+    w[at.YIELD_SLEEP] = settings.number("bf_yield_sleep") * _MICRO
+    w[at.YIELD_AFTER] = settings.number("bf_yield_interval") * _MICRO
+    return {"parameters": p, "weights": w}
+
+
+def _seconds(value: float) -> int:
+    return int(min(value, FAR))
+
+
+def gres_names(case: Case) -> list[str]:
+    """Kinds of generic resources, GPUs first."""
+    names = {name for node in case.nodes for name in node.gres}
+    return sorted(names, key=lambda name: (name != "gpu", name))
+
+
+def _nodes(case: Case) -> dict[str, Any]:
+    kinds, nodes = gres_names(case), case.nodes
+    gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
+    weight = np.array([node.weight for node in nodes], np.int64)
+    return {
+        "node_cores": np.array([node.cores for node in nodes], np.int64),
+        "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
+        "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
+        "node_weight": weight,
+        "weight_steps": np.unique(weight),
+    }
+
+
+def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
+    numbers = {node.name: number for number, node in enumerate(case.nodes)}
+    words, names = nb_words(case), [each.name for each in case.qualities]
+    by_quality = "qos" in settings.text("PreemptType").lower()
+    preempts = [[other in each.preempts for other in names] for each in case.qualities]
+    return {
+        "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
+        "part_tier": np.array([p.tier for p in case.partitions], np.int64),
+        "part_lln": np.array([p.lln for p in case.partitions], np.int64),
+        "part_gives_way": np.array([_gives_way(p, settings, by_quality) for p in case.partitions], np.int64),
+        "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
+        "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
+    }
+
+
+def _gives_way(partition: Partition, settings: Settings, by_quality: bool) -> int:
+    mode = (
+        settings.text("PreemptMode") if by_quality or not partition.preempt_mode else partition.preempt_mode
+    ).upper()
+    return 1 if "REQUEUE" in mode else 2 if "CANCEL" in mode else 0
+
+
+def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
+    jobs, kinds = case.jobs, gres_names(case)
+    users, arrays = _Index(), _Index()
+    partitions = {p.name: p for p in case.partitions}
+    qualities = {each.name: number for number, each in enumerate(case.qualities)}
+    needs = _Cores(case, settings)
+    columns: dict[str, list[int]] = {name: [] for name in _JOB_COLUMNS}
+    gres, billing = [], []
+    for job in jobs:
+        partition = partitions[job.partition.split(",")[0]]
+        row = needs.of(job, partition)
+        waits = not job.started and job.state == "CANCELLED" and job.end > 0
+        limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
+        limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
+        row |= {
+            "submit": job.submitted - begin,
+            "begin": job.begin - begin if job.begin > 0 else 0,
+            "runtime": max(1, round(job.runtime)) if _ended(job) else int(limit),
+            "limit": max(1, int(limit)),
+            "cancel": job.end - begin if waits else FAR,
+            "recorded": job.start - begin if job.before else -1,
+            "held": job.held and not job.started,
+            "user": users.of(job.user),
+            "association": tree.leaf_of(job.account, job.user),
+            "quality": qualities.get(job.qos, -1),
+            "array": arrays.of(job.array) if job.array else -1,
+            "succeeded": job.state == "COMPLETED",
+            "reservation": 0 if not is_nothing(job.reservation) else -1,
+            "need_any": job.any_need,
+        }
+        for name, values in columns.items():
+            values.append(int(row[name]))
+        gres.append([_gres(job, kind, row["nodes_min"]) for kind in kinds])
+        billing.append(float(max(job.cpus_had, job.cpus)))
+    arrays_of = {name: np.array(values, np.int64) for name, values in columns.items()}
+    return {
+        **arrays_of,
+        "gres": np.array(gres, np.int64).reshape(len(jobs), len(kinds)),
+        "billing": np.array(billing),
+        "seen_user": np.zeros(max(1, len(users)), np.int64),
+        "seen_array": np.zeros(max(1, len(arrays)), np.int64),
+        "seen_user_part": np.zeros((max(1, len(users)), len(case.partitions)), np.int64),
+        **_needs(jobs),
+    }
+
+
+_JOB_COLUMNS = (
+    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "nodes_min", "nodes_max", "cores", "per_task"),
+    *("per_node", "memory", "memory_per_core", "exclusive", "held", "user", "association", "quality", "array"),
+    *("succeeded", "reservation", "need_any"),
+)
+
+
+def _ended(job: SlurmJob) -> bool:
+    return job.started and job.state not in ("RUNNING", "SUSPENDED", "PENDING")
+
+
+def _gres(job: SlurmJob, kind: str, nodes: int) -> int:
+    count = sum(number for name, number in job.gres.items() if name.split(":")[0] == kind)
+    return -(-count // nodes) if job.gres_in_all else count
+
+
+class _Cores:
+    """What jobs need of nodes, in cores."""
+
+    def __init__(self, case: Case, settings: Settings) -> None:
+        self._linear, self._conf = settings.linear, settings.conf
+        self._threads = max(node.threads for node in case.nodes)
+        self._largest = max(node.cores for node in case.nodes)
+        self._nb_nodes = len(case.nodes)
+
+    def of(self, job: SlurmJob, partition: Partition) -> dict[str, Any]:
+        """The columns of a job."""
+        most = job.nodes_max or self._nb_nodes
+        if partition.max_nodes and not job.started:
+            most = min(most, partition.max_nodes)
+        if self._linear:
+            nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
+            had = len(read_hosts(job.hosts)) if job.started else 0
+            nodes = had or nodes
+            return self._row(nodes, nodes, nodes, 1, 1, 0, False, False)
+        per_task = -(-job.cpus_per_task // self._threads)
+        cores = max(-(-job.cpus // self._threads), job.nodes)
+        per_node = job.tasks_per_node * per_task or self._largest
+        memory, per_core = self._memory(job, partition)
+        exclusive = job.exclusive or partition.exclusive
+        return self._row(job.nodes, max(most, job.nodes), cores, per_task, per_node, memory, per_core, exclusive)
+
+    def _row(self, *values: Any) -> dict[str, Any]:
+        names = ("nodes_min", "nodes_max", "cores", "per_task", "per_node", "memory", "memory_per_core", "exclusive")
+        return dict(zip(names, values, strict=True))
+
+    def _memory(self, job: SlurmJob, partition: Partition) -> tuple[int, bool]:
+        """Megabytes, and whether they are per core."""
+        if job.memory > 0:
+            return math.ceil(job.memory * (self._threads if job.memory_per_cpu else 1)), job.memory_per_cpu
+        per_cpu = partition.memory_per_cpu or float(self._conf.get("DefMemPerCPU") or 0)
+        if per_cpu:
+            return math.ceil(per_cpu * self._threads), True
+        return int(partition.memory_per_node or float(self._conf.get("DefMemPerNode") or 0)), False
+
+
+def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
+    """The jobs that each job waits for: an array stands for all of its tasks, one that is not in the log for none."""
+    numbers: dict[str, list[int]] = {}
+    for number, job in enumerate(jobs):
+        for name in {job.id, job.array} - {""}:
+            numbers.setdefault(name, []).append(number)
+    begin, rows = [0], []
+    for job in jobs:
+        rows += [row for need in job.needs for row in _need_rows(need, numbers)]
+        begin.append(len(rows))
+    table = np.array(rows, np.int64).reshape(len(rows), 3)
+    columns = [np.ascontiguousarray(table[:, column]) for column in range(3)]
+    return {"need_begin": np.array(begin, np.int64)} | dict(
+        zip(("need_job", "need_kind", "need_delay"), columns, strict=True)
+    )
+
+
+def _need_rows(need: Need, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
+    kind = _KINDS.get(need.kind, at.AFTER_OK)
+    return [(number, kind, int(need.delay)) for number in numbers.get(need.job, ())]
+
+
+def _entries(case: Case, settings: Settings) -> dict[str, Any]:
+    numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
+    masks = Masks(case)
+    prices = Factors(case, settings)
+    begin, job_of, part_of, mask_of, base = [0], [], [], [], []
+    for number, job in enumerate(case.jobs):
+        for name in job.partition.split(","):
+            part = numbers[name]
+            job_of.append(number)
+            part_of.append(part)
+            mask_of.append(masks.of(job, case.partitions[part]))
+            base.append(prices.of(job, case.partitions[part]))
+        begin.append(len(job_of))
+    return {
+        "entry_begin": np.array(begin, np.int64),
+        "entry_job": np.array(job_of, np.int64),
+        "entry_part": np.array(part_of, np.int64),
+        "entry_mask": np.array(mask_of, np.int64),
+        "masks": np.stack(masks.rows),
+        "entry_base": np.array(base),
+    }
+
+
+def _limits(case: Case, settings: Settings) -> dict[str, Any]:
+    buckets = Buckets(case, settings)
+    begin, members = [0], []
+    for job in case.jobs:
+        members += buckets.of(job)
+        begin.append(len(members))
+    limit = np.array(buckets.limits, np.int64).reshape(len(buckets.limits), 5)
+    return {
+        "bucket_begin": np.array(begin, np.int64),
+        "job_bucket": np.array(members, np.int64),
+        "bucket_limit": limit,
+        "bucket_used": np.zeros_like(limit),
+    }
+
+
+def _shares(tree: ShareTree) -> dict[str, Any]:
+    return {
+        "share_parent": tree.parent,
+        "share_norm": tree.norm,
+        "share_path": tree.path,
+        "leaf": tree.leaf,
+        "usage": tree.usage.copy(),
+        "level_share": np.zeros(len(tree.usage)),
+        "factor": np.zeros(len(tree.usage)),
+        "seen_assoc": np.zeros(max(1, len(tree.usage)), np.int64),
+    }
+
+
+def _windows(case: Case, begin: int) -> dict[str, I8]:
+    numbers = {node.name: number for number, node in enumerate(case.nodes)}
+    rows = []
+    for window in case.windows:
+        for name in window.nodes:
+            if name in numbers and window.end > begin:
+                rows.append((max(0, window.begin - begin), numbers[name], 1, -1))
+                rows.append((min(FAR, window.end - begin), numbers[name], -1, -1))
+    table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
+    names = ("window_times", "window_node", "window_step", "window_reservation")
+    return {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}
+
+
+def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
+    nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
+    words, nb_parts = nb_words(case), len(case.partitions)
+    slots = 2 * (int(parts["parameters"][at.MAX_TEST]) + len(parts["window_times"])) + 8
+    room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
+    begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
+    job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
+    timers = np.zeros(at.NB_TIMERS, np.int64)
+    now = case.begin - _LEAD - zero_of(case)
+    timers[[at.NOW, at.LAST_MAIN, at.LAST_FULL]] = now
+    timers[at.NEXT_CALC] = now + int(settings.number("calc_phase")) % settings.calc_period
+    timers[at.CHANGED] = 1
+    names = {"eligible": FAR, "start": -1, "first_start": -1, "end": FAR, "expected_end": FAR, "part_of": 0}
+    zero: tuple[str, ...] = (
+        "status",
+        "charged",
+        "reason",
+        "requeues",
+        "alloc_count",
+        "running",
+        "completing",
+        "free_at",
+        "started",
+    )
+    zero = (*zero, "killed", "by_end", "candidates")
+    state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
+    state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
+    state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs")}
+    state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
+    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
+    state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
+    state |= {"slot_mask": np.zeros((slots, words), np.uint64), "timers": timers}
+    state["next_backfill"] = np.array([now + settings.number("bf_phase")])
+    state |= {"priority": np.zeros(nb_entries, np.int64), "pending": np.zeros(nb_entries, np.int64)}
+    state["queue"] = np.full(nb_entries, -1, np.int64)
+    state |= {"free_cores": parts["node_cores"].copy(), "free_memory": parts["node_memory"].copy()}
+    state |= {"free_gres": parts["node_gres"].copy(), "trial_gres": parts["node_gres"].copy()}
+    state["alloc_begin"] = begin.astype(np.int64)
+    size = int(room.sum()) + 1
+    state |= {"alloc_node": np.zeros(size, np.int64), "alloc_cores": np.zeros(size, np.int64)}
+    _place_running(case, state, parts, settings.linear)
+    return state
+
+
+def _place_running(case: Case, state: Mapping[str, Any], parts: Mapping[str, Any], linear: bool) -> None:
+    """The nodes that jobs had which ran when the log began."""
+    numbers = {node.name: number for number, node in enumerate(case.nodes)}
+    for number, job in enumerate(case.jobs):
+        if not job.before:
+            continue
+        hosts = [numbers[name] for name in read_hosts(job.hosts) if name in numbers]
+        begin = state["alloc_begin"][number]
+        room = min(parts["nodes_max"][number], parts["cores"][number], len(case.nodes))
+        hosts = hosts[:room]
+        cores = int(parts["cores"][number])
+        for i, host in enumerate(hosts):
+            state["alloc_node"][begin + i] = host
+            state["alloc_cores"][begin + i] = 1 if linear else cores // len(hosts) + (i < cores % len(hosts))
+        state["alloc_count"][number] = len(hosts)

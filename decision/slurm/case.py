@@ -1,0 +1,265 @@
+"""A case: a cluster's configuration and log, read once and kept in a folder.
+
+``CASE`` has ``case.json``, the ``slurm.conf`` as it was given (with what it includes), and ``platform.xml`` and
+``workload.json`` for all other commands.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from decision.formats.files import read_bytes, write_files
+from decision.formats.platform_write import write_platform
+from decision.formats.workload_write import workload_lines
+from decision.model.errors import ConfigError, InputError
+from decision.model.platform import Host, Platform, PowerState
+from decision.model.workload import Delay, Job, Workload
+
+from .accounts import Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
+from .conf import Conf, read_conf
+from .cycles import read_cycles
+from .jobs import SlurmJob, cluster_hosts, make_log, most_together
+from .nodes import Node, Partition, Window, make_nodes, make_partitions
+from .parameters import KeyCount, Settings, count_keys
+from .records import read_rows
+from .text import DAY, is_nothing, read_hosts
+from .windows import read_events, read_reservations
+
+VERSION = 1
+CASE_FILE = "case.json"
+_HOST_SPEED = 1e9  # flop/s; jobs take seconds, so it decides nothing
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that make a case."""
+
+    conf: Path
+    jobs: Path
+    nodes: Path | None = None
+    partitions: Path | None = None
+    assoc: Path | None = None
+    qos: Path | None = None
+    shares: Path | None = None
+    cycles: Path | None = None
+    events: Path | None = None
+    reservations: Path | None = None
+    timezone: str = ""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a cluster and its log."""
+
+    version: int
+    nodes: tuple[Node, ...]
+    partitions: tuple[Partition, ...]
+    jobs: tuple[SlurmJob, ...]
+    associations: tuple[Association, ...] = ()
+    qualities: tuple[Quality, ...] = ()
+    cycles: tuple[int, ...] = ()  # seconds since 1970: when backfill began
+    windows: tuple[Window, ...] = ()
+    notes: tuple[str, ...] = ()
+    keys: KeyCount
+    linear: bool  # whether jobs get whole nodes
+    folder: str = ""
+
+    @property
+    def conf(self) -> Conf:
+        """The slurm.conf of the case."""
+        return read_conf(Path(self.folder) / "slurm.conf")
+
+    @property
+    def settings(self) -> Settings:
+        """The parameters as configured."""
+        return Settings(self.conf)
+
+    @property
+    def begin(self) -> int:
+        """Seconds since 1970 from which the simulation runs: the first submission."""
+        return min((job.submitted for job in self.jobs), default=DAY)
+
+
+def read_case(sources: Sources) -> tuple[Case, Conf]:
+    """Make a case of the files of an operator.
+
+    Raises:
+        InputError: naming the file and the line that cannot be read.
+    """
+    zone = _zone(sources.timezone)
+    conf = read_conf(sources.conf)
+    log = make_log(read_rows(sources.jobs), zone)
+    nodes = make_nodes(conf, sources.nodes, cluster_hosts(log.jobs))
+    partitions = make_partitions(conf, sources.partitions, nodes)
+    associations = read_associations(sources.assoc) if sources.assoc else []
+    qualities = read_qualities(sources.qos) if sources.qos else []
+    notes = list(log.notes)
+    if sources.shares:
+        associations = merge_shares(associations, read_shares(sources.shares))
+    jobs, more = _fitting(log.jobs, partitions, nodes)
+    qualities, guessed = _with_guesses(qualities, jobs)
+    windows = [*(read_events(sources.events, zone) if sources.events else ())]
+    windows += read_reservations(sources.reservations, zone) if sources.reservations else []
+    case = Case(
+        version=VERSION,
+        nodes=tuple(nodes),
+        partitions=tuple(partitions),
+        jobs=tuple(jobs),
+        associations=tuple(associations),
+        qualities=tuple(qualities),
+        cycles=_cycles(sources, conf, zone),
+        windows=tuple(windows),
+        notes=(*notes, *more, *guessed),
+        keys=count_keys(conf),
+        linear=Settings(conf).linear,
+    )
+    return case, conf
+
+
+def _cycles(sources: Sources, conf: Conf, zone: ZoneInfo | None) -> tuple[int, ...]:
+    """When backfill began; a scheduler without backfill has no cycles."""
+    if sources.cycles is None or Settings(conf).builtin:
+        return ()
+    return tuple(read_cycles(sources.cycles, zone))
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    if not name:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigError(f"there is no time zone {name!r}; write it like Europe/Berlin", field="timezone") from None
+
+
+def _fitting(
+    jobs: Iterable[SlurmJob], partitions: Sequence[Partition], nodes: Sequence[Node]
+) -> tuple[list[SlurmJob], list[str]]:
+    """The jobs whose partition there is, and notes on the others."""
+    known = {partition.name for partition in partitions}
+    default = next((p.name for p in partitions if p.default), partitions[0].name)
+    kept, skipped = [], Counter[str]()
+    for job in jobs:
+        names = [name for name in (job.partition or default).split(",") if name in known]
+        if not names:
+            skipped[job.partition] += 1
+            continue
+        kept.append(msgspec.structs.replace(job, partition=",".join(names)))
+    if not kept:
+        raise InputError(f"no job of the log is in a partition of slurm.conf ({', '.join(sorted(known))})")
+    return kept, [f"{count:,} jobs of the unknown partition {name} were skipped" for name, count in skipped.items()]
+
+
+def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[list[Quality], list[str]]:
+    """Qualities that nobody described, with the limit that the reasons in the log speak of."""
+    known = {each.name for each in qualities}
+    unknown = sorted({job.qos for job in jobs if not is_nothing(job.qos)} - known)
+    notes = []
+    for name in unknown:
+        mine = [job for job in jobs if job.qos == name]
+        held = {job.user for job in mine if job.reason == "QOSMaxJobsPerUserLimit"}
+        limit = max((most_together(job for job in mine if job.user == user) for user in held), default=-1)
+        qualities = [*qualities, Quality(name=name, priority=-1, user=Limits(jobs=limit))]
+        if len(unknown) > 1 or limit > 0:
+            says = f"; its users seem to run {limit} jobs at most" if limit > 0 else ""
+            notes.append(f"QOS {name} is described nowhere: its priority is taken from the log{says}")
+    return qualities, notes
+
+
+def write_case(case: Case, conf: Conf, folder: Path) -> None:
+    """Write a case to a folder, all of its files or none.
+
+    Raises:
+        ConfigError: if the folder cannot be written.
+    """
+    contents = {folder / CASE_FILE: [msgspec.json.format(msgspec.json.encode(case), indent=1)]}
+    contents[folder / "workload.json"] = list(workload_lines(workload_of(case)))
+    contents |= _conf_copies(conf, folder)
+    write_files(contents)
+    write_platform(folder / "platform.xml", platform_of(case))
+
+
+def _conf_copies(conf: Conf, folder: Path) -> dict[Path, list[bytes]]:
+    first, *others = conf.files
+    copies = {folder / "slurm.conf": [Path(first).read_bytes()]}
+    for name in others:
+        copies[folder / Path(name).name] = [Path(name).read_bytes()]
+    return copies
+
+
+def load_case(folder: Path) -> Case:
+    """A case from its folder.
+
+    Raises:
+        InputError: if it is none, or made by another version.
+    """
+    path = folder / CASE_FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: there is no {CASE_FILE} in it; make it with decision slurm read")
+    try:
+        case = msgspec.json.decode(read_bytes(path), type=Case)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not a case of this version ({error}); make it again: decision slurm read") from None
+    if case.version != VERSION:
+        raise InputError(f"{path}: version {case.version}, not {VERSION}; make it again: decision slurm read")
+    return msgspec.structs.replace(case, folder=str(folder))
+
+
+def engine_hosts(case: Case) -> list[str]:
+    """The node of each host of the engine: hosts are the nodes themselves, or their cores where jobs share nodes."""
+    return [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
+
+
+def platform_of(case: Case) -> Platform:
+    """The platform: a host for each node, or for each core of it where jobs share nodes.
+
+    Names sort as their numbers, because Batsim numbers hosts by name.
+    """
+    nodes = engine_hosts(case)
+    width = len(str(len(nodes)))
+    hosts = (
+        Host(
+            id=number,
+            name=f"h{number:0{width}d}-{node}",
+            pstates=(PowerState(speed=_HOST_SPEED),),
+            properties={"server": node},
+        )
+        for number, node in enumerate(nodes)
+    )
+    return Platform(hosts=tuple(hosts))
+
+
+def engine_size(case: Case, job: SlurmJob) -> int:
+    """The hosts of the engine that a job takes: its nodes, or its cores where jobs share nodes."""
+    if case.linear:
+        return max(job.nodes, len(read_hosts(job.hosts)))
+    threads = max(node.threads for node in case.nodes)
+    return max(1, -(-max(job.cpus, job.cpus_had) // threads))
+
+
+def workload_of(case: Case) -> Workload:
+    """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has.
+
+    Jobs that were cancelled while they waited are left out.
+    """
+    begin, most = case.begin, len(engine_hosts(case))
+    profiles: dict[str, Delay] = {}
+    jobs = []
+    for job in case.jobs:
+        if not job.started and job.state not in ("PENDING", "RUNNING"):
+            continue
+        seconds = max(1.0, job.runtime if job.started else min(job.limit, 1e7))
+        name = f"{seconds:g}s"
+        profiles[name] = Delay(seconds)
+        jobs.append(
+            Job(
+                id=f"slurm!{job.id}",
+                submit_time=float(job.submitted - begin),
+                size=min(engine_size(case, job), most),
+                walltime=max(job.limit, seconds),
+                profile=name,
+                user=job.user,
+            )
+        )
+    return Workload(name="slurm", jobs=jobs, profiles=profiles, nb_res=most, unix_start=float(begin))

@@ -1,0 +1,379 @@
+"""Jobs of a log as the model takes them: what they asked for, when, and what became of them."""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from decision.model.errors import InputError
+
+from .records import Row
+from .submit_line import read_options
+from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
+
+_DEPENDENCY = re.compile(r"(afterany|afterok|afternotok|aftercorr|after)((?::[\d_]+(?:\+\d+)?)+)")
+_LARGEST = 1e9  # number of anything that a job asks for
+_ARRAY_LIMIT = re.compile(r"%(\d+)")
+_COMPLETE = 0.8  # share of the job ids before the first end that a log from the very beginning has
+
+
+class Need(msgspec.Struct, frozen=True):
+    """A job that another waits for."""
+
+    kind: str  # after, afterany, afterok, afternotok, aftercorr
+    job: str  # its id, or that of its array
+    delay: float = 0.0  # seconds
+
+
+class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job of the log. Times are seconds since 1970 on the log's clock, `NEVER` where something did not happen."""
+
+    id: str  # JobIDRaw
+    submit: int
+    start: int = NEVER  # of its last run
+    end: int = NEVER
+    begin: int = NEVER  # not before, from --begin
+    runtime: float = 0.0  # seconds of its last run
+    limit: float = math.inf  # seconds
+    state: str = "COMPLETED"
+    first_submit: int = NEVER  # where it was requeued: of its first run
+    requeues: int = 0
+    user: str = ""
+    account: str = ""
+    partition: str = ""  # one, or some with commas
+    qos: str = ""
+    nodes: int = 1  # at least
+    nodes_max: int = 0  # 0: as many as it takes
+    cpus: int = 1
+    cpus_per_task: int = 1
+    tasks_per_node: int = 0  # 0: any number
+    memory: float = 0.0  # megabytes per node or, if `memory_per_cpu`, per cpu; 0: as configured
+    memory_per_cpu: bool = False
+    gres: Mapping[str, int] = {}  # per node, or all in all if `gres_in_all`
+    gres_in_all: bool = False
+    exclusive: bool = False
+    held: bool = False
+    nice: int = 0
+    features: str = ""
+    nodelist: str = ""  # that it must have
+    exclude: str = ""
+    licenses: str = ""
+    reservation: str = ""
+    array: str = ""  # id of its array
+    task: int = 0  # its number in the array
+    array_limit: int = 0  # tasks at a time; 0: all
+    needs: tuple[Need, ...] = ()
+    any_need: bool = False  # whether one of `needs` is enough
+    singleton: str = ""  # its name
+    hosts: str = ""  # that it had
+    cpus_had: int = 0
+    priority: float = math.nan  # at its submission
+    reason: str = ""
+    by_backfill: bool = False  # whether the backfill started it
+    before: bool = False  # whether it ran when the log began
+
+    @property
+    def started(self) -> bool:
+        """Whether it ever ran."""
+        return self.start != NEVER
+
+    @property
+    def submitted(self) -> int:
+        """When it was submitted first."""
+        return self.submit if self.first_submit == NEVER else self.first_submit
+
+    @property
+    def wait(self) -> float:
+        """Seconds from submission to start."""
+        return float(self.start - self.submit)
+
+
+class Log(msgspec.Struct, frozen=True):
+    """The jobs of a log, by submission."""
+
+    jobs: tuple[SlurmJob, ...]
+    notes: tuple[str, ...] = ()  # what was skipped or assumed
+
+
+def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
+    """The jobs of sacct's lines.
+
+    Raises:
+        InputError: naming the line.
+    """
+    skipped: Counter[str] = Counter()
+    runs: defaultdict[str, list[SlurmJob]] = defaultdict(list)
+    shifted = 0
+    for row in rows:
+        job_id = row.text("JobIDRaw", "JobID")
+        if "." in job_id:
+            skipped["steps of jobs"] += 1
+            continue
+        job = _read_job(row, job_id, zone)
+        if job.submit == NEVER:
+            skipped["lines without submission"] += 1
+            continue
+        shifted += _is_shifted(job)
+        runs[job_id].append(job)
+    jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
+    if not jobs:
+        raise InputError(f"{rows[0].place if rows else 'the log'}: there is no job in it")
+    jobs = _with_array_limits(sorted(jobs, key=_place))
+    notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
+    if shifted:
+        notes.append(
+            f"{shifted:,} jobs ran an hour more or less than their dates say: the clock was changed; name the time zone"
+        )
+    jobs, begun = _mark_running(jobs)
+    if begun:
+        notes.append(f"{begun:,} jobs ran already when the log began: they keep their recorded start")
+    return Log(tuple(jobs), tuple(notes))
+
+
+def _place(job: SlurmJob) -> tuple[int, int, int, str]:
+    """Jobs stand in order of their first submission; tasks of an array, at its place, by their numbers."""
+    return job.submitted, _number(job.array or job.id), job.task, job.id
+
+
+def _number(job_id: str) -> int:
+    return int(re.match(r"\d*", job_id)[0] or 0)  # type: ignore[index]
+
+
+def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
+    options = read_options(row.text("SubmitLine"))
+    submit, start, end = (row.date(name, zone) for name in ("Submit", "Start", "End"))
+    hosts = row.text("NodeList")
+    never_ran = is_nothing(hosts) and "nodelist" in row.fields
+    state = row.text("State").split(" ")[0].rstrip("+").upper()
+    if never_ran or state == "PENDING":
+        start = NEVER
+    eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
+    _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
+    needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
+    shown = row.text("JobID")
+    array, _, task = shown.partition("_")
+    waits = needs or singleton or row.text("Reason") in ("JobArrayTaskLimit", "Dependency")
+    return SlurmJob(
+        id=job_id,
+        submit=submit,
+        start=start,
+        end=end,
+        begin=eligible if eligible > submit + 1 and not waits and not task else NEVER,
+        runtime=_runtime(row, start, end),
+        limit=_limit(row),
+        state=state,
+        user=row.text("User"),
+        account=row.text("Account"),
+        partition=row.text("Partition"),
+        qos=row.text("QOS"),
+        held="hold" in options or row.text("Reason").startswith("JobHeld"),
+        nice=_whole(options.get("nice", "0").replace("yes", "100"), row, "--nice"),
+        features=options.get("constraint") or row.text("Constraints"),
+        nodelist=options.get("nodelist", ""),
+        exclude=options.get("exclude", ""),
+        licenses=options.get("licenses", ""),
+        reservation=row.text("Reservation") or options.get("reservation", ""),
+        array=array if task else "",
+        task=int(task) if task.isdigit() else 0,
+        array_limit=_array_limit(options.get("array", "")) if task else 0,
+        needs=needs,
+        any_need=any_need,
+        singleton=singleton,
+        hosts="" if never_ran else hosts,
+        priority=_priority(row),
+        reason=row.text("Reason"),
+        by_backfill="SchedBackfill" in row.text("Flags"),
+        **_sizes(row, options),
+    )
+
+
+def _check_hosts(row: Row, *lists: str) -> None:
+    """Refuse what is no list of hosts."""
+    for text in lists:
+        try:
+            read_hosts(text)
+        except ValueError:
+            raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
+
+
+def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
+    """Nodes, cpus, memory and generic resources that a job asks for."""
+    asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
+    cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")
+    least, most = _nodes(row, options, asked)
+    per_task = _whole(options.get("cpus-per-task", "1"), row, "--cpus-per-task")
+    cpus_had = _whole(row.text("NCPUS", "AllocCPUS") or had.get("cpu") or "0", row, "NCPUS")
+    memory, per_cpu = _memory(row, options, asked, cpus, least)
+    gres = {name.removeprefix("gres/"): int(float(number)) for name, number in asked.items() if "gres/" in name}
+    gres = {name: count for name, count in gres.items() if ":" not in name} or gres
+    return {
+        "nodes": least,
+        "nodes_max": most,
+        "cpus": max(1, cpus),
+        "cpus_per_task": max(1, per_task),
+        "tasks_per_node": _whole(options.get("ntasks-per-node", "0"), row, "--ntasks-per-node"),
+        "memory": memory,
+        "memory_per_cpu": per_cpu,
+        "gres": gres,
+        "gres_in_all": True,
+        "exclusive": options.get("exclusive", "no") in ("yes", "node", ""),
+        "cpus_had": cpus_had,
+    }
+
+
+def _nodes(row: Row, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[int, int]:
+    """The fewest and the most nodes that a job takes; 0 where there is no most."""
+    had = _whole(row.text("NNodes", "AllocNodes", "ReqNodes") or "1", row, "NNodes")
+    if "nodes" in options:
+        first, dash, last = options["nodes"].partition("-")
+        if first.isdigit() and (not dash or last.isdigit()):
+            return max(1, int(first)), int(last) if dash else int(first)
+    if "node" in asked:
+        least = max(1, int(float(asked["node"])))
+        given = least > 1 and not options  # without its command line nobody knows whether it asked for them
+        return least, least if given else 0
+    return max(1, had), 0 if options else max(1, had)
+
+
+def _memory(
+    row: Row, options: Mapping[str, str], asked: Mapping[str, str], cpus: int, nodes: int
+) -> tuple[float, bool]:
+    """Megabytes, and whether they are per cpu."""
+    try:
+        if "mem-per-cpu" in options:
+            return read_memory(options["mem-per-cpu"]), True
+        if "mem" in options:
+            return read_memory(options["mem"]), False
+        if options or "mem" not in asked:
+            return _old_memory(row.text("ReqMem"))
+        return read_memory(asked["mem"]) / max(1, cpus), True
+    except ValueError:
+        raise InputError(f"{row.place}: an amount of memory that is no number; write it as 4000M or 4G") from None
+
+
+def _old_memory(text: str) -> tuple[float, bool]:
+    """ReqMem before Slurm 21.08: ``4000Mc`` per cpu, ``4000Mn`` per node; nothing of newer ones, which is a total."""
+    if text.endswith(("c", "n")) and text[:-1]:
+        return read_memory(text), text.endswith("c")
+    return 0.0, False
+
+
+def _runtime(row: Row, start: int, end: int) -> float:
+    if "elapsedraw" in row.fields or "elapsed" in row.fields:
+        text = row.text("ElapsedRaw", "Elapsed")
+        try:
+            suspended = "" if is_nothing(row.text("Suspended")) else row.text("Suspended")
+            return read_duration(text or "0") + read_duration(suspended or "0")
+        except ValueError:
+            raise InputError(f"{row.place}: Elapsed is {text!r}, not seconds or 1-02:03:04") from None
+    return float(max(0, end - start)) if NEVER not in (start, end) else 0.0
+
+
+def _limit(row: Row) -> float:
+    name = "TimelimitRaw" if "timelimitraw" in row.fields else "Timelimit"
+    text = row.text(name)
+    if is_nothing(text):
+        return math.inf
+    try:
+        return read_minutes(text)
+    except ValueError:
+        raise InputError(f"{row.place}: {name} is {text!r}, not minutes or 1-02:03:04") from None
+
+
+def _whole(text: str, row: Row, name: str) -> int:
+    try:
+        number = read_memory(text) if text[-1:] in "KMG" and text else float(text or 0)
+        if abs(number) > _LARGEST:
+            raise ValueError(text)
+        return int(number)
+    except ValueError:
+        raise InputError(f"{row.place}: {name} is {text!r}, not a whole number") from None
+
+
+def _priority(row: Row) -> float:
+    text = row.text("Priority")
+    return float(text) if text.replace(".", "", 1).isdigit() else math.nan
+
+
+def _needs(text: str, name: str) -> tuple[tuple[Need, ...], bool, str]:
+    """What ``--dependency`` says: the jobs, whether one is enough, and the name if it is a singleton."""
+    needs = []
+    for kind, jobs in _DEPENDENCY.findall(text):
+        for job in filter(None, jobs.split(":")):
+            number, _, minutes = job.partition("+")
+            needs.append(Need(kind, number, float(minutes or 0) * MINUTE))
+    return tuple(needs), "?" in text, name if "singleton" in text else ""
+
+
+def _array_limit(text: str) -> int:
+    found = _ARRAY_LIMIT.search(text)
+    return int(found[1]) if found else 0
+
+
+def _is_shifted(job: SlurmJob) -> bool:
+    """Whether the dates of a job differ from its time by the hour of a change of the clock."""
+    known = job.started and job.end != NEVER and job.runtime > 0
+    return known and abs(abs(job.end - job.start - job.runtime) - 60 * MINUTE) < 2
+
+
+def _last_run(runs: Sequence[SlurmJob]) -> SlurmJob:
+    """A job that was requeued, as its last line has it; it may begin where its first one does."""
+    last = runs[-1]
+    if len(runs) == 1:
+        return last
+    first = runs[0]
+    return msgspec.structs.replace(last, first_submit=first.submit, requeues=len(runs) - 1, begin=first.begin)
+
+
+def _with_array_limits(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+    """Where the limit of an array is unknown and its tasks waited for one: as many as ever ran together."""
+    jobs = list(jobs)
+    arrays: defaultdict[str, list[SlurmJob]] = defaultdict(list)
+    for job in jobs:
+        if job.array:
+            arrays[job.array].append(job)
+    limits = {
+        name: most_together(tasks)
+        for name, tasks in arrays.items()
+        if any(task.reason == "JobArrayTaskLimit" for task in tasks) and not any(task.array_limit for task in tasks)
+    }
+    return [msgspec.structs.replace(job, array_limit=limits[job.array]) if job.array in limits else job for job in jobs]
+
+
+def most_together(jobs: Iterable[SlurmJob]) -> int:
+    """How many of these jobs ran at the same time at most, at least 1."""
+    ran = [job for job in jobs if job.started]
+    steps = sorted([(job.start, 1) for job in ran] + [(job.start + max(1, job.runtime), -1) for job in ran])
+    most = now = 1 if not ran else 0
+    for _, step in steps:
+        now += step
+        most = max(most, now)
+    return max(1, most)
+
+
+def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
+    """Mark the jobs that ran when the log began, and count them.
+
+    A log that was cut has only those of the earlier jobs that were still there: their ids have gaps.
+    """
+    ends = [job.start + job.runtime for job in jobs if job.started]
+    if not ends:
+        return jobs, 0
+    begin = min(ends)
+    early = sorted({_number(job.id) for job in jobs if job.submitted <= begin})
+    if not early or len(early) >= _COMPLETE * (early[-1] - early[0] + 1):
+        return jobs, 0
+    marked = [msgspec.structs.replace(job, before=True) if job.started and job.start < begin else job for job in jobs]
+    return marked, sum(job.before for job in marked)
+
+
+def cluster_hosts(jobs: Iterable[SlurmJob]) -> list[str]:
+    """All hosts that jobs of the log had."""
+    names: dict[str, None] = {}
+    for job in jobs:
+        names.update(dict.fromkeys(read_hosts(job.hosts)))
+    return sorted(names)

@@ -1,0 +1,154 @@
+"""The main loop: the queue in order, and what a job that does not fit closes to those behind it."""
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.bitmap import count_hosts, insert_interval, remove_interval
+
+from .choice import choose, measure
+from .holding import begin_job, is_eligible, within_limits
+from .preemption import make_room
+from .world import (
+    BY_MAIN,
+    DEPTH,
+    FIFO,
+    LIMIT_STOP,
+    LINEAR,
+    MIN_AGE,
+    MIN_PRIO,
+    NB_PENDING,
+    PART_DEPTH,
+    PENDING,
+    PREEMPTS,
+    SCHED_START,
+    UNSORTED,
+)
+
+
+@kernel
+def sort_queue(w):
+    """Put waiting jobs in order: tier of their partition, priority, submission; returns how many there are."""
+    t = w.timers
+    count = t[NB_PENDING]
+    if t[UNSORTED] == 0:
+        kept = 0
+        for i in range(len(w.queue)):
+            entry = w.queue[i]
+            if entry < 0:
+                break
+            if w.status[w.entry_job[entry]] == PENDING:
+                w.queue[kept] = entry
+                kept += 1
+        if kept < len(w.queue):
+            w.queue[kept] = -1
+        return kept
+    t[UNSORTED] = 0
+    keys = np.empty(count, np.int64)
+    for i in range(count):
+        entry = w.pending[i]
+        tier = 0 if w.parameters[FIFO] != 0 else w.part_tier[w.entry_part[entry]]
+        keys[i] = -((tier << 40) + w.priority[entry])
+    order = np.argsort(keys, kind="mergesort")
+    for i in range(count):
+        w.queue[i] = w.pending[order[i]]
+    if count < len(w.queue):
+        w.queue[count] = -1
+    return count
+
+
+@kernel
+def set_free(w):
+    """The nodes on which a job could start now: in service, and with no part that still completes (whole nodes)."""
+    linear = w.parameters[LINEAR] != 0
+    w.free_now[:] = 0
+    for node in range(len(w.node_cores)):
+        taken = w.nb_jobs[node] != 0 if linear else w.free_cores[node] <= 0
+        if not taken and w.away[node] == 0:
+            insert_interval(w.free_now, node, node)
+
+
+@kernel
+def leave_out_taken(w, count):
+    """Nodes just chosen that have nothing left are no longer free."""
+    linear = w.parameters[LINEAR] != 0
+    for i in range(count):
+        node = w.chosen[i]
+        if linear or w.free_cores[node] <= 0:
+            remove_interval(w.free_now, node, node)
+
+
+@kernel
+def main_loop(w, now, full):
+    """Look at the queue once: all of it, or as deep as default_queue_depth says."""
+    p, length = w.parameters, sort_queue(w)
+    if length == 0:
+        return
+    set_free(w)
+    w.open[:] = ~np.uint64(0)
+    w.failed[:] = 0
+    w.seen_part[:] = 0
+    looked, started = 0, 0
+    for i in range(length):
+        entry = w.queue[i]
+        job, part = w.entry_job[entry], w.entry_part[entry]
+        if w.status[job] != PENDING or not is_eligible(w, job, now):
+            continue
+        if p[PART_DEPTH] > 0:
+            w.seen_part[part] += 1
+            if w.seen_part[part] > p[PART_DEPTH]:
+                continue
+        if not full and looked > p[DEPTH]:
+            break
+        looked += 1
+        if w.failed[part] != 0:
+            continue
+        if not within_limits(w, job):
+            if p[LIMIT_STOP] != 0:
+                _close(w, part)
+            continue
+        count = _try(w, entry, now)
+        if count > 0:
+            begin_job(w, job, part, count, now, BY_MAIN)
+            leave_out_taken(w, count)
+            started += 1
+            if started == p[SCHED_START]:
+                break
+        elif count == 0 and _keeps_others_back(w, entry, now):
+            _close(w, part)
+
+
+@kernel
+def _try(w, entry, now):
+    """Choose nodes for an entry; how many, 0 where it must wait, -1 where it can never have enough of them."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    mask = w.masks[w.entry_mask[entry]]
+    for word in range(len(mask)):
+        w.usable[word] = mask[word] & w.open[word]
+    if count_hosts(w.usable) < w.nodes_min[job]:
+        return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
+    w.usable[:] = w.usable & w.free_now
+    if count_hosts(w.usable) >= w.nodes_min[job]:
+        measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
+        count = choose(w, job, part)
+        if count > 0:
+            return count
+    if w.parameters[PREEMPTS] != 0:
+        for word in range(len(mask)):
+            w.usable[word] = mask[word] & w.open[word]
+        make_room(w, entry, now)
+    return 0
+
+
+@kernel
+def _keeps_others_back(w, entry, now):
+    """Whether a job that does not fit closes its partition: not if it is young or of low priority."""
+    job = w.entry_job[entry]
+    young = w.parameters[MIN_AGE] > 0 and now - w.eligible[job] < w.parameters[MIN_AGE]
+    return not young and not (w.parameters[MIN_PRIO] > 0 and w.priority[entry] < w.parameters[MIN_PRIO])
+
+
+@kernel
+def _close(w, part):
+    """Close a partition, and its nodes to all jobs that follow."""
+    w.failed[part] = 1
+    w.open[:] = w.open & ~w.part_mask[part]

@@ -1,0 +1,124 @@
+"""Priorities: age and fair share, computed each PriorityCalcPeriod and cut to integers."""
+
+import numpy as np
+
+from decision.jit import kernel
+
+from .holding import charge, is_eligible
+from .world import (
+    ACCRUE_ALWAYS,
+    AGE_WEIGHT,
+    AGES,
+    CALC_PERIOD,
+    CHANGED,
+    DAMPENING,
+    DECAY,
+    FAIR_TREE,
+    FAR,
+    INCREASE_ONLY,
+    MAX_AGE,
+    MULTIFACTOR,
+    NB_PENDING,
+    NB_RUNNING,
+    SHARE_WEIGHT,
+    UNSORTED,
+)
+
+
+@kernel
+def set_priority(w, entry, now, aged):
+    """The priority of an entry; at its submission a job has no age."""
+    p = w.parameters
+    if p[MULTIFACTOR] == 0:
+        w.priority[entry] = 0
+        return
+    job, total = w.entry_job[entry], w.entry_base[entry]
+    if p[AGES] != 0:
+        since = w.submit[job] if p[ACCRUE_ALWAYS] != 0 else w.eligible[job]
+        if aged and since < FAR and p[MAX_AGE] > 0:
+            total += w.weights[AGE_WEIGHT] * min(1.0, max(0, now - since) / p[MAX_AGE])
+        if w.association[job] >= 0:
+            total += w.weights[SHARE_WEIGHT] * w.factor[w.association[job]]
+    found = max(1, np.int64(total))
+    w.priority[entry] = max(found, w.priority[entry]) if p[INCREASE_ONLY] != 0 else found
+
+
+@kernel
+def calculate(w, now):
+    """The periodic calculation: usage decays and grows, then shares, then all waiting jobs."""
+    if w.parameters[MULTIFACTOR] == 0:
+        return
+    if w.parameters[AGES] != 0 and w.weights[SHARE_WEIGHT] > 0 and len(w.leaf):
+        factor = w.weights[DECAY] ** w.parameters[CALC_PERIOD]
+        for account in range(len(w.usage)):
+            w.usage[account] *= factor
+        for i in range(w.timers[NB_RUNNING]):
+            charge(w, w.running[i], now)
+        set_factors(w)
+    for i in range(w.timers[NB_PENDING]):
+        entry = w.pending[i]
+        is_eligible(w, w.entry_job[entry], now)
+        set_priority(w, entry, now, True)
+    if w.timers[NB_PENDING]:
+        w.timers[UNSORTED] = 1
+        w.timers[CHANGED] = 1
+
+
+@kernel
+def set_factors(w):
+    """The fair-share factor of each leaf, from usage."""
+    if w.parameters[FAIR_TREE] != 0:
+        _fair_tree(w)
+    else:
+        _classic(w)
+
+
+@kernel
+def _fair_tree(w):
+    """Rank of the leaves, of which those with larger shares than usage among their siblings come first.
+
+    Ranks compare level by level from the root. Equal ones share the best of their ranks.
+    """
+    for account in range(len(w.usage)):
+        above = w.share_parent[account]
+        used = w.usage[account] / w.usage[above] if above >= 0 and w.usage[above] > 0 else 0.0
+        w.level_share[account] = w.share_norm[account] / used if used > 0 else np.inf
+    nb_leaves, depth = w.share_path.shape
+    order = np.arange(nb_leaves)
+    keys = np.empty(nb_leaves)
+    for level in range(depth - 1, -1, -1):
+        for i in range(nb_leaves):
+            account = w.share_path[order[i], level]
+            keys[i] = -w.level_share[account] if account >= 0 else -np.inf
+        order = order[np.argsort(keys, kind="mergesort")]
+    rank = nb_leaves
+    for i in range(nb_leaves):
+        if i and not _same(w, order[i - 1], order[i], depth):
+            rank = nb_leaves - i
+        w.factor[w.leaf[order[i]]] = rank / nb_leaves
+
+
+@kernel
+def _same(w, one, other, depth):
+    for level in range(depth):
+        first, second = w.share_path[one, level], w.share_path[other, level]
+        if (w.level_share[first] if first >= 0 else np.inf) != (w.level_share[second] if second >= 0 else np.inf):
+            return False
+    return True
+
+
+@kernel
+def _classic(w):
+    """Two to the power of minus usage over shares; a leaf's usage is partly that of its account."""
+    nb_leaves, depth = w.share_path.shape
+    total = w.usage[0]
+    for i in range(nb_leaves):
+        effective, shares = 1.0, 1.0
+        for level in range(depth):
+            account = w.share_path[i, level]
+            if account >= 0:
+                own = w.usage[account] / total if total > 0 else 0.0
+                above = effective if level else own
+                effective = own + (above - own) * w.share_norm[account]
+                shares *= w.share_norm[account]
+        w.factor[w.leaf[i]] = 2.0 ** (-effective / (shares * w.weights[DAMPENING])) if shares > 0 else 0.0

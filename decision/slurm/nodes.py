@@ -1,0 +1,211 @@
+"""Nodes and partitions: from slurm.conf, and from ``scontrol show node`` and ``show partition`` where given."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from decision.model.errors import InputError
+
+from .conf import Conf, read_text
+from .text import is_nothing, read_hosts, read_memory, read_minutes, split_list
+
+_FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/]*)=(.*?)(?=\s+[A-Za-z][\w/]*=|\s*$)", re.MULTILINE)
+_GPU_KINDS = re.compile(r"\(S:[^)]*\)")
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node."""
+
+    name: str
+    cores: int = 1
+    threads: int = 1  # per core
+    memory: float = 1.0  # megabytes
+    gres: Mapping[str, int] = {}  # by name: gpu
+    gres_types: tuple[str, ...] = ()  # gpu:v100
+    features: tuple[str, ...] = ()
+    weight: int = 1
+    down: bool = False
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A partition. What is 0 or inf is not limited."""
+
+    name: str
+    nodes: tuple[str, ...]
+    default: bool = False
+    tier: int = 1
+    job_factor: int = 1
+    max_time: float = math.inf  # seconds
+    default_time: float = math.inf  # seconds
+    max_nodes: int = 0
+    min_nodes: int = 0
+    max_cpus_per_node: int = 0
+    up: bool = True
+    exclusive: bool = False  # OverSubscribe=EXCLUSIVE
+    preempt_mode: str = ""  # "": the cluster's
+    memory_per_cpu: float = 0.0  # megabytes, by default
+    memory_per_node: float = 0.0
+    qos: str = ""
+    lln: bool = False  # the least loaded nodes first
+    grace: float = 0.0  # seconds
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A time in which nodes are not there for jobs, but for those of a reservation."""
+
+    nodes: tuple[str, ...]
+    begin: int  # seconds since 1970
+    end: int
+    reservation: str = ""
+
+
+def read_records(path: Path, first: str) -> list[dict[str, str]]:
+    """What ``scontrol show`` prints, with or without ``-o``: one mapping for each thing, keys in lower case.
+
+    Args:
+        path: the file.
+        first: the key that begins a thing: NodeName.
+
+    Raises:
+        InputError: if there is none.
+    """
+    parts = re.split(rf"(?m)(?=^\s*{first}=)", read_text(path))
+    found = [
+        {key.lower(): value.strip() for key, value in _FIELD.findall(part)} for part in parts if f"{first}=" in part
+    ]
+    if not found:
+        raise InputError(f"{path}, line 1: there is no {first}=; make it with: scontrol show {first.lower()[:-4]}")
+    return found
+
+
+def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Node]:
+    """All nodes, in the order of slurm.conf.
+
+    Args:
+        conf: whose NodeName lines are read.
+        shown: what ``scontrol show node`` prints, which counts where both say something.
+        known: hosts that jobs of the log had.
+
+    Raises:
+        InputError: if there are none, or a number cannot be read.
+    """
+    records: dict[str, dict[str, str]] = {}
+    for entry in conf.nodes:
+        for name in read_hosts(entry.name):
+            records.setdefault(name, {}).update(entry.pairs)
+    if shown is not None:
+        for fields in read_records(shown, "NodeName"):
+            records.setdefault(fields["nodename"], {}).update(_as_configured(fields))
+    if not records:
+        records = {name: {} for name in known}
+    if not records:
+        raise InputError(f"{conf.path}: there is no NodeName line; add the file with them", field="nodes")
+    return [_make_node(name, pairs, conf) for name, pairs in records.items()]
+
+
+def _as_configured(fields: Mapping[str, str]) -> dict[str, str]:
+    """What scontrol shows, by the keys of slurm.conf."""
+    kept = {k: v for k, v in fields.items() if k in ("sockets", "corespersocket", "threadspercore", "realmemory")}
+    pairs = {**kept, "cpus": fields.get("cputot", fields.get("cpuefctv", "1")), "state": fields.get("state", "")}
+    for key, source in (("feature", "activefeatures"), ("gres", "gres"), ("weight", "weight")):
+        if source in fields:
+            pairs[key] = "" if is_nothing(fields[source]) else fields[source]
+    return pairs
+
+
+def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
+    try:
+        sockets = int(pairs.get("boards", "1")) * int(pairs.get("sockets", pairs.get("socketsperboard", "1")))
+        cores = sockets * int(pairs.get("corespersocket", "1"))
+        cpus = int(pairs.get("cpus", pairs.get("procs", "0"))) or cores * int(pairs.get("threadspercore", "1"))
+        if cores > cpus or not {"sockets", "socketsperboard", "corespersocket", "boards"} & pairs.keys():
+            cores = cpus
+        gres = [part for part in split_list(_GPU_KINDS.sub("", pairs.get("gres", ""))) if part]
+        return Node(
+            name=name,
+            cores=cores,
+            threads=max(1, cpus // cores),
+            memory=read_memory(pairs.get("realmemory", "1")),
+            gres=_count_gres(gres),
+            gres_types=tuple(part.rpartition(":")[0] for part in gres if part.count(":") == 2),
+            features=tuple(split_list(pairs.get("feature", pairs.get("features", "")))),
+            weight=int(pairs.get("weight", "1")),
+            down=bool(re.search("DOWN|DRAIN|FAIL|FUTURE", pairs.get("state", "").upper())),
+        )
+    except ValueError as error:
+        place = next((entry.line.place for entry in conf.nodes if name in read_hosts(entry.name)), conf.path)
+        raise InputError(f"{place}: node {name}: {error}; check its numbers") from None
+
+
+def _count_gres(parts: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for part in parts:
+        name, *rest = part.split(":")
+        number = rest[-1] if rest and rest[-1].isdigit() else "1"
+        counts[name] = counts.get(name, 0) + int(number)
+    return counts
+
+
+def make_partitions(conf: Conf, shown: Path | None, nodes: Iterable[Node]) -> list[Partition]:
+    """All partitions, in the order of slurm.conf; as `make_nodes`."""
+    records: dict[str, dict[str, str]] = {}
+    places: dict[str, str] = {}
+    for entry in conf.partitions:
+        for name in read_hosts(entry.name):
+            records.setdefault(name, {}).update(entry.pairs)
+            places[name] = entry.line.place
+    if shown is not None:
+        for fields in read_records(shown, "PartitionName"):
+            name = fields["partitionname"]
+            records[name] = {**records.get(name, {}), **{k: v for k, v in fields.items() if not is_nothing(v)}}
+            places.setdefault(name, str(shown))
+    if not records:
+        raise InputError(f"{conf.path}: there is no PartitionName line; add the file with them", field="partitions")
+    every = tuple(node.name for node in nodes)
+    return [_make_partition(name, pairs, every, places[name]) for name, pairs in records.items()]
+
+
+def _make_partition(name: str, pairs: Mapping[str, str], every: tuple[str, ...], place: str) -> Partition:
+    try:
+        listed = pairs.get("nodes", "ALL")
+        members = set(every) if listed.upper() == "ALL" else set(read_hosts(listed))
+        if missing := members - set(every):
+            raise InputError(f"{place}: partition {name} has the node {min(missing)}, which no NodeName line has")
+        priority = pairs.get("priority", "1")
+        return Partition(
+            name=name,
+            nodes=tuple(node for node in every if node in members),
+            default=pairs.get("default", "NO").upper() == "YES",
+            tier=int(pairs.get("prioritytier", priority)),
+            job_factor=int(pairs.get("priorityjobfactor", priority)),
+            max_time=read_minutes(pairs.get("maxtime", "UNLIMITED")),
+            default_time=read_minutes(_known(pairs.get("defaulttime", ""), "UNLIMITED")),
+            max_nodes=_limit(pairs.get("maxnodes", "")),
+            min_nodes=_limit(pairs.get("minnodes", "")),
+            max_cpus_per_node=_limit(pairs.get("maxcpuspernode", "")),
+            up=pairs.get("state", "UP").upper() in ("UP", "DRAIN"),
+            exclusive=pairs.get("oversubscribe", pairs.get("shared", "NO")).upper() == "EXCLUSIVE",
+            preempt_mode=_known(pairs.get("preemptmode", ""), ""),
+            memory_per_cpu=_megabytes(pairs.get("defmempercpu", "")),
+            memory_per_node=_megabytes(pairs.get("defmempernode", "")),
+            qos=_known(pairs.get("qos", ""), ""),
+            lln=pairs.get("lln", "NO").upper() == "YES",
+            grace=float(_limit(pairs.get("gracetime", ""))),
+        )
+    except ValueError as error:
+        raise InputError(f"{place}: partition {name}: {error}; check its values") from None
+
+
+def _known(text: str, default: str) -> str:
+    return default if is_nothing(text) else text
+
+
+def _limit(text: str) -> int:
+    return 0 if is_nothing(text) or text.upper() in ("UNLIMITED", "INFINITE") else int(float(text))
+
+
+def _megabytes(text: str) -> float:
+    return 0.0 if is_nothing(text) or text.upper() == "UNLIMITED" else read_memory(text)

@@ -1,0 +1,88 @@
+"""What a log does not say: when cycles of backfill began, when priorities were calculated, how long nodes completed.
+
+Cycles that started a job show in the log, where sacct's Flags say SchedBackfill: others lie between them, bf_interval
+apart. The rest is drawn at random, or, where the times of cycles were recorded, tried.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from .case import Case
+from .parameters import Settings
+
+_OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, where nobody knows
+_FEWEST = 5  # starts by backfill that show when its cycles were
+COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back
+_TRIED_PHASES = 12
+
+
+class Phase(NamedTuple):
+    """One guess at what the log does not say."""
+
+    changes: dict[str, str]
+    cycles: Sequence[int]  # seconds since 1970; empty: as bf_interval says
+
+
+def drawn_phases(case: Case, settings: Settings, runs: int, seed: int, *, anchored: bool) -> list[Phase]:
+    """Guesses at random, the same ones for the same seed.
+
+    Args:
+        case: the log.
+        settings: the parameters as configured.
+        runs: how many.
+        seed: of the draws.
+        anchored: whether cycles are put where the log shows them; not if parameters are to change them.
+    """
+    rng = np.random.default_rng(seed)
+    interval = settings.number("bf_interval")
+    phases = []
+    for _ in range(runs):
+        completing, calc = rng.choice(COMPLETING), rng.uniform(0, settings.calc_period)
+        begin, overhead = rng.uniform(0, interval), rng.uniform(0, 2 * _OVERHEAD)
+        changes = {"completing": str(completing), "calc_phase": str(int(calc))}
+        cycles = shown_cycles(case, settings, overhead) if anchored else ()
+        if not cycles:
+            changes |= {"bf_phase": f"{begin:.3f}", "cycle_cost": f"{overhead:.3f}"}
+        phases.append(Phase(_kept(changes, settings), cycles))
+    return phases
+
+
+def _kept(changes: dict[str, str], settings: Settings) -> dict[str, str]:
+    """The changes but those that the user made himself."""
+    return {name: value for name, value in changes.items() if name not in settings.changed}
+
+
+def tried_phases(case: Case, settings: Settings) -> Iterator[Phase]:
+    """All guesses worth a try where the times of cycles were recorded."""
+    period = settings.calc_period
+    steps = _TRIED_PHASES if settings.multifactor else 1
+    for completing in COMPLETING:
+        for step in range(steps):
+            calc = round(period * step / steps)
+            changes = {"completing": str(completing), "calc_phase": str(calc)}
+            yield Phase(_kept(changes, settings), case.cycles)
+
+
+def shown_cycles(case: Case, settings: Settings, overhead: float = _OVERHEAD) -> list[int]:
+    """Cycles as starts by backfill show them, seconds since 1970; none where too few do."""
+    anchors = sorted({job.start for job in case.jobs if job.started and job.by_backfill})
+    if len(anchors) < _FEWEST or settings.builtin:
+        return []
+    period = settings.number("bf_interval") + overhead
+    end = max(job.start for job in case.jobs if job.started) + 1
+    times = [anchors[0] - k * period for k in range(1, int((anchors[0] - case.begin) / period) + 1)]
+    for first, last in pairwise([*anchors, end + int(period)]):
+        times += _between(first, last, period)
+    return sorted({round(time) for time in times})
+
+
+def _between(first: int, last: int, period: float) -> list[float]:
+    """The cycles from one that is known up to the next one: evenly, or until a pause before it."""
+    count = max(1, round((last - first) / period))
+    step = (last - first) / count
+    if abs(step - period) > period / 60 + 1:
+        step = period
+    return [first + k * step for k in range(count) if first + k * step <= last - period / 2 or k == 0]

@@ -1,0 +1,226 @@
+"""The policy ``slurm``: the model decides in a run of ``decision run``, ``compare`` or ``serve``.
+
+``slurm,conf=CASE/slurm.conf,bf_interval=120`` knows of each job of the case what the log says of it: partition, QOS,
+memory, dependencies. Any other job asks for its hosts in the default partition. A host of the platform is a node, or a
+core of one where jobs share nodes: ``decision slurm read`` writes such a platform.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from decision.model.errors import ConfigError, PolicyError
+from decision.model.notices import warn_once
+from decision.model.platform import Platform
+from decision.policies.catalogue import OptionLine, PolicyLine
+from decision.policies.policy import Plan
+from decision.policies.registry import PolicySource
+from decision.state.cluster import N_JOBS
+from decision.state.view import ClusterView, JobView
+
+from .build import build_world, zero_of
+from .case import CASE_FILE, VERSION, Case, load_case
+from .conf import read_conf
+from .jobs import SlurmJob
+from .kernels import clock
+from .kernels.holding import end_job
+from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, World
+from .nodes import Node, make_nodes, make_partitions
+from .parameters import PARAMETERS, Settings, count_keys
+from .text import DAY
+
+_ROOM = 1024  # jobs that no case knows, at first
+_STRANGER = "-"  # id of a place for such a job
+
+
+class SlurmPolicy:
+    """Slurm's main loop and backfill, as its configuration says.
+
+    Args:
+        conf: a slurm.conf, best that of a case.
+        changes: parameters in place of its own.
+
+    Raises:
+        ConfigError: for a parameter that there is not, or a file that cannot be read.
+    """
+
+    def __init__(self, conf: Path, changes: Mapping[str, str]) -> None:
+        self._case = _case_of(conf)
+        self._settings = Settings(read_conf(conf)).changing(changes)
+        self._known = {job.id: number for number, job in enumerate(self._case.jobs)}
+        self._strangers = 0
+        self._world: World
+        self._hosts: dict[int, list[int]] = {}  # engine's hosts of each node
+        self._numbers: dict[int, int] = {}  # engine's number of each of the world's jobs
+        self._seen = 0
+        self._zero = 0
+
+    def reset(self, platform: Platform, seed: int) -> None:
+        """A run begins: nothing has been submitted."""
+        del seed  # nothing is drawn
+        self._hosts = _hosts_of_nodes(self._case, platform)
+        self._numbers, self._seen, self._strangers = {}, 0, _ROOM
+        self._zero = self._case.begin - zero_of(self._with_strangers())
+        self._world = self._new_world()
+
+    def _with_strangers(self) -> Case:
+        """The case, and places for jobs that it does not know."""
+        begin = self._case.begin
+        default = next((p for p in self._case.partitions if p.default), self._case.partitions[0])
+        place = SlurmJob(id=_STRANGER, submit=begin, state="PENDING", partition=default.name)
+        most = len(self._case.nodes)
+        place = msgspec.structs.replace(place, cpus=sum(node.cores * node.threads for node in self._case.nodes))
+        place = msgspec.structs.replace(place, nodes=most if self._case.linear else 1)
+        return msgspec.structs.replace(self._case, jobs=(*self._case.jobs, *[place] * self._strangers))
+
+    def _new_world(self) -> World:
+        world = build_world(self._with_strangers(), self._settings)
+        world.runtime[:] = world.cancel[:] = FAR
+        world.recorded[:] = -1
+        if world.parameters[PREEMPTS]:
+            warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
+            world.parameters[PREEMPTS] = 0
+        return world
+
+    def decide(self, cluster: ClusterView, plan: Plan) -> None:
+        """Tell the model what happened, let it act, and do what it decided."""
+        now = self._zero + int(cluster.now)
+        self._end(cluster, now)
+        for number in range(self._seen, int(cluster.arrays.count[N_JOBS])):
+            self._submit(cluster.job(number), now)
+        self._seen = int(cluster.arrays.count[N_JOBS])
+        world = self._world
+        clock.step(world, now)
+        for job in world.started[: world.timers[NB_STARTED]].tolist():
+            self._start(job, cluster, plan)
+        due = int(clock.due(world))
+        if due < FAR:
+            plan.call_at(due - self._zero)
+
+    def _end(self, cluster: ClusterView, now: int) -> None:
+        """End the jobs that run no more, in the order in which they started."""
+        still = {job.number for job in cluster.running}
+        world = self._world
+        for job in world.running[: world.timers[NB_RUNNING]].tolist():
+            if self._numbers[job] not in still:
+                end_job(world, job, now)
+
+    def _submit(self, job: JobView, now: int) -> None:
+        number = self._known.get(job.id.rpartition("!")[2])
+        if number is None or number in self._numbers:
+            number = self._place_for(job)
+        self._numbers[number] = job.number
+        self._world.submit[number] = now
+        clock.submit(self._world, number, now)
+
+    def _place_for(self, job: JobView) -> int:
+        """A place in the world for a job that the case does not know."""
+        used = sum(number >= len(self._case.jobs) for number in self._numbers)
+        if used == self._strangers:
+            self._grow()
+        number, world = len(self._case.jobs) + used, self._world
+        linear = self._case.linear
+        world.nodes_min[number] = job.size if linear else 1
+        world.nodes_max[number] = job.size if linear else len(self._case.nodes)
+        world.cores[number] = job.size
+        world.limit[number] = int(min(job.walltime, 365 * DAY))
+        world.user[number] = max(0, job.user) % len(world.seen_user)
+        return number
+
+    def _grow(self) -> None:
+        """A world with twice as many places; what was known stays."""
+        old = self._world
+        self._strangers *= 2
+        self._world = new = self._new_world()
+        for name in World._fields:
+            before, after = getattr(old, name), getattr(new, name)
+            after[tuple(slice(length) for length in before.shape)] = before
+
+    def _start(self, job: int, cluster: ClusterView, plan: Plan) -> None:
+        world, free = self._world, set(plan.free_hosts)
+        view = cluster.job(self._numbers[job])
+        begin = world.alloc_begin[job]
+        hosts: list[int] = []
+        for i in range(begin, begin + world.alloc_count[job]):
+            node, cores = int(world.alloc_node[i]), int(world.alloc_cores[i])
+            hosts += [host for host in self._hosts[node] if host in free][:cores]
+        if len(hosts) < view.size:
+            raise PolicyError(
+                f"t={cluster.now:.12g} s: {view.id} asks for {view.size} hosts, and Slurm gives it {len(hosts)}; "
+                "take the workload that decision slurm read wrote"
+            )
+        plan.start(view, hosts[: view.size])
+
+
+def _case_of(conf: Path) -> Case:
+    """The case beside a slurm.conf, or one without jobs."""
+    if (conf.parent / CASE_FILE).is_file():
+        return load_case(conf.parent)
+    found = read_conf(conf)
+    nodes = make_nodes(found, None, ())
+    partitions = make_partitions(found, None, nodes)
+    return Case(
+        version=VERSION,
+        nodes=tuple(nodes),
+        partitions=tuple(partitions),
+        jobs=(),
+        keys=count_keys(found),
+        linear=Settings(found).linear,
+    )
+
+
+def _hosts_of_nodes(case: Case, platform: Platform) -> dict[int, list[int]]:
+    """The platform's hosts of each node: by the property ``server``, else in order.
+
+    Raises:
+        ConfigError: if there are other hosts than nodes or cores.
+    """
+    numbers = {node.name: number for number, node in enumerate(case.nodes)}
+    hosts: dict[int, list[int]] = {number: [] for number in numbers.values()}
+    named = [host.properties.get("server", host.name) for host in platform.hosts]
+    if not all(name in numbers for name in named):
+        named = list(_in_order(case.nodes, case.linear))
+    if len(named) != len(platform.hosts):
+        what = f"{len(case.nodes)} nodes" if case.linear else f"{len(named)} cores"
+        raise ConfigError(
+            f"policy slurm: slurm.conf has {what}, and the platform {len(platform.hosts)} hosts; "
+            "take the platform that decision slurm read wrote"
+        )
+    for host, name in enumerate(named):
+        hosts[numbers[name]].append(host)
+    return hosts
+
+
+def _in_order(nodes: tuple[Node, ...], linear: bool) -> Iterator[str]:
+    for node in nodes:
+        yield from [node.name] * (1 if linear else node.cores)
+
+
+def load_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:
+    """The policy of ``slurm,conf=FILE,...``.
+
+    Raises:
+        ConfigError: if there is no conf, or a parameter that there is not.
+    """
+    given = dict(options)
+    conf = given.pop("conf", None)
+    if conf is None:
+        raise ConfigError(f"policy {name} needs the option conf: slurm,conf=CASE/slurm.conf")
+    return SlurmPolicy(Path(str(conf)), {key: str(value) for key, value in given.items()})
+
+
+def _options(_name: str) -> list[OptionLine]:
+    lines = [OptionLine("conf", "", "", "slurm.conf of a case, or any other")]
+    return lines + [
+        OptionLine(each.name, each.default, each.unit, each.summary, "slurm.conf(5)") for each in PARAMETERS.values()
+    ]
+
+
+SLURM = PolicySource(
+    names=("slurm",),
+    load=load_policy,
+    lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm 22.05")],
+    options=_options,
+)

@@ -1,0 +1,159 @@
+"""Lines of sacct, as text with columns in any order or as JSON, as fields by sacct's names."""
+
+import datetime
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from decision.model.errors import InputError
+
+from .conf import read_text
+from .text import read_date
+
+COLUMNS = (
+    *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End", "ElapsedRaw"),
+    *("TimelimitRaw", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "NodeList", "Priority"),
+    *("Reason", "Flags", "Constraints", "Reservation", "Suspended", "SubmitLine"),
+)
+SACCT = f"sacct -a -P -X -D -S 2026-03-02 -E now -o {','.join(COLUMNS)}"
+_SACCT_JSON = "sacct -a -X -D --json"
+_NEEDED = (
+    ("JobIDRaw", "JobID"),
+    ("Submit",),
+    ("Start",),
+    ("End",),
+    ("State",),
+    ("TimelimitRaw", "Timelimit"),
+    ("NNodes", "AllocNodes", "ReqNodes", "ReqTRES"),
+    ("ReqCPUS", "NCPUS", "AllocCPUS", "ReqTRES"),
+)
+
+Fields = Mapping[str, str]  # by sacct's names in lower case
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A line, and where it stands."""
+
+    fields: Fields
+    place: str
+
+    def text(self, *names: str) -> str:
+        """The first of these columns that is there."""
+        return next((self.fields[name.lower()] for name in names if name.lower() in self.fields), "")
+
+    def date(self, name: str, zone: ZoneInfo | None) -> int:
+        """Seconds since 1970, `NEVER` where there is no date. Raises InputError."""
+        text = self.text(name)
+        try:
+            return read_date(text, zone)
+        except ValueError:
+            raise InputError(f"{self.place}: {name} is {text!r}, not a date like 2026-03-02T08:05:47") from None
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All lines of ``sacct -P`` or ``sacct --json``.
+
+    Raises:
+        InputError: naming the line, and the columns that are missing.
+    """
+    text = read_text(path)
+    return list(_json_rows(text, path) if text.lstrip()[0] in "{[" else _text_rows(text, path))
+
+
+def _text_rows(text: str, path: Path) -> Iterator[Row]:
+    header, *lines = text.splitlines()
+    columns = [name.strip().lower() for name in header.split("|")]
+    if columns[-1] == "":  # sacct -p ends lines with |
+        columns.pop()
+    _check(columns, path)
+    for number, line in enumerate(lines, 2):
+        if not line.strip():
+            continue
+        values = line.split("|")
+        if columns[-1] == "submitline" and len(values) > len(columns):
+            values = [*values[: len(columns) - 1], "|".join(values[len(columns) - 1 :])]
+        if len(values) == len(columns) + 1 and values[-1] == "":
+            values.pop()
+        if len(values) != len(columns):
+            found = f"{len(values)} values for {len(columns)} columns"
+            raise InputError(f"{path}, line {number}: {found}; is the file complete, and SubmitLine the last column?")
+        yield Row(dict(zip(columns, values, strict=True)), f"{path}, line {number}")
+
+
+def _check(columns: list[str], path: Path) -> None:
+    missing = [names[0] for names in _NEEDED if not any(name.lower() in columns for name in names)]
+    if missing:
+        what = "is no table of sacct -P" if len(columns) < 2 else f"the columns {', '.join(missing)} are missing"
+        raise InputError(f"{path}, line 1: {what}; make it with: {SACCT}")
+
+
+def _json_rows(text: str, path: Path) -> Iterator[Row]:
+    try:
+        document = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: not JSON: {error}; make it with: {_SACCT_JSON}") from None
+    jobs = document.get("jobs") if isinstance(document, dict) else document
+    if not isinstance(jobs, list):
+        raise InputError(f"{path}: there is no list 'jobs' in it; make it with: {_SACCT_JSON}")
+    for number, job in enumerate(jobs, 1):
+        if not isinstance(job, dict) or "job_id" not in job:
+            raise InputError(f"{path}: job number {number} has no job_id; make it with: {_SACCT_JSON}")
+        yield Row(_from_json(job), f"{path}: job number {number}")
+
+
+def _from_json(job: Mapping[str, Any]) -> Fields:
+    times, required, array = job.get("time") or {}, job.get("required") or {}, job.get("array") or {}
+    tres = job.get("tres") or {}
+    state = _first((job.get("state") or {}).get("current", ""))
+    limit, task = _value(times.get("limit")), _value(array.get("task_id"))
+    base = array.get("job_id") or 0
+    fields = {
+        "jobidraw": str(job["job_id"]),
+        "jobid": f"{base}_{task}" if base and task is not None else str(job["job_id"]),
+        "state": state,
+        "timelimitraw": "UNLIMITED" if limit is None else str(limit),
+        "elapsedraw": str(times.get("elapsed") or 0),
+        "nnodes": str(job.get("allocation_nodes") or 1),
+        "reqcpus": str(required.get("CPUs") or required.get("cpus") or 1),
+        "nodelist": job.get("nodes") or "",
+        "flags": ",".join(job.get("flags") or ()),
+        "reqtres": _tres(tres.get("requested")),
+        "alloctres": _tres(tres.get("allocated")),
+        "submitline": job.get("submit_line") or "",
+        "priority": str(_value(job.get("priority")) or ""),
+        "suspended": str(_value(times.get("suspended")) or 0),
+        "reservation": str((job.get("reservation") or {}).get("name") or ""),
+        "reason": str((job.get("state") or {}).get("reason") or ""),
+    }
+    for name, key in (("submit", "submission"), ("eligible", "eligible"), ("start", "start"), ("end", "end")):
+        fields[name] = _seconds(_value(times.get(key)))
+    for name in ("user", "account", "partition", "qos", "constraints"):
+        fields[name] = str(job.get(name) or "")
+    return fields
+
+
+def _value(found: Any) -> Any:
+    """A number of Slurm's JSON: plain, or ``{"set": true, "infinite": false, "number": 5}``; None where not set."""
+    if not isinstance(found, dict):
+        return found
+    return found.get("number") if found.get("set") and not found.get("infinite") else None
+
+
+def _seconds(number: Any) -> str:
+    """Seconds since 1970 as a date: the text keeps what JSON's zero means."""
+    if not number:
+        return "Unknown"
+    return datetime.datetime.fromtimestamp(int(number), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _first(found: Any) -> str:
+    return str(found[0]) if isinstance(found, list) and found else str(found or "")
+
+
+def _tres(found: Any) -> str:
+    rows = found if isinstance(found, list) else []
+    names = ((f"{row['type']}/{row['name']}" if row.get("name") else str(row.get("type")), row) for row in rows)
+    return ",".join(f"{name}={row.get('count')}{'M' if name == 'mem' else ''}" for name, row in names)

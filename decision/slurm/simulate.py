@@ -1,0 +1,57 @@
+"""One run of the model over a log."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from decision.bundle import F8, I8
+from decision.model.errors import InternalError
+
+from .build import build_world, zero_of
+from .case import Case
+from .kernels import clock
+from .kernels.world import NB_CYCLES, NB_TESTED
+from .parameters import Settings
+
+_AFTER = 400 * 86_400  # seconds after the last submission at which a run ends in any case
+
+
+class Simulated(NamedTuple):
+    """What became of the jobs, in the order of the case."""
+
+    start: F8  # (J,) seconds since 1970 of the last run, nan where a job never ran
+    submit: F8  # (J,) seconds since 1970, of the last run
+    reason: I8  # (J,) who started it
+    requeues: I8  # (J,)
+    tested: int  # jobs tested by backfill
+    cycles: int
+
+    @property
+    def wait(self) -> F8:
+        """(J,) seconds."""
+        return self.start - self.submit
+
+
+def simulate(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> Simulated:
+    """Run the log with its recorded run times.
+
+    Args:
+        case: the cluster and its jobs.
+        settings: the parameters.
+        cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
+    """
+    world = build_world(case, settings, cycles)
+    begin = zero_of(case)
+    last = max(job.submitted for job in case.jobs) - begin
+    clock.simulate(world, last + _AFTER)
+    if world.timers.min() < 0:
+        raise InternalError("a counter of the model of Slurm is negative")
+    return Simulated(
+        start=np.where(world.start >= 0, world.start + float(begin), np.nan),
+        submit=(world.submit + begin).astype(np.float64),
+        reason=world.reason.copy(),
+        requeues=world.requeues.copy(),
+        tested=int(world.timers[NB_TESTED]),
+        cycles=int(world.timers[NB_CYCLES]),
+    )

@@ -1,0 +1,173 @@
+"""Reading a case: what is understood, what is refused in one line, and what a recommendation changes."""
+
+import difflib
+import subprocess
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from decision.model.errors import ConfigError, InputError
+from decision.slurm.anonymous import hide_names
+from decision.slurm.conf import read_conf
+from decision.slurm.cycles import read_cycles
+from decision.slurm.goals import Goal
+from decision.slurm.jobs import make_log
+from decision.slurm.parameters import count_keys
+from decision.slurm.recommend import changed_text, conf_diff
+from decision.slurm.records import Row, read_rows
+from decision.slurm.submit_line import read_options
+from decision.slurm.sweep import Sweep, Tried, read_vary
+from decision.slurm.text import read_date
+from tests.helpers.slurm_cases import CONF, HEADER, line, toy
+
+
+def test_slurm_conf_is_read_with_includes_comments_and_continued_lines(tmp_path: Path) -> None:
+    (tmp_path / "nodes.conf").write_text("NodeName=DEFAULT CPUs=8 Weight=5\nNodeName=n[1-2] Feature=a,b\n")
+    path = tmp_path / "slurm.conf"
+    path.write_text("# of our site\nSchedulerParameters=bf_interval=60,\\\nbf_continue # fast\nInclude nodes.conf\n")
+    conf = read_conf(path)
+    assert conf.options == {"bf_interval": "60", "bf_continue": "yes"}
+    assert conf.nodes[0].pairs == {"cpus": "8", "weight": "5", "feature": "a,b"}
+    assert [Path(name).name for name in conf.files] == ["slurm.conf", "nodes.conf"]
+
+
+def test_every_key_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(
+        "ClusterName=c\nPriorityWeightAge=5\nCompleteWait=30\nEpilog=/bin/true\nSchedulerParameters=bf_x=1\n"
+    )
+    keys = count_keys(read_conf(path))
+    assert (keys.used, keys.no_influence) == (("PriorityWeightAge", "SchedulerParameters"), ("ClusterName",))
+    assert set(keys.may_matter) == {"CompleteWait", "Epilog", "bf_x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NodeName=n[1- CPUs=1\n", "line 1"),
+        ("ClusterName=c\nthis is not a key\n", "line 2"),
+        ("Include nowhere.conf\n", "missing"),
+        ("", "empty"),
+    ],
+)
+def test_what_is_no_slurm_conf_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_conf(path)
+
+
+def test_columns_may_stand_in_any_order_and_missing_ones_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    names, values = HEADER.split("|"), line(1, 0, 2, 30, 60).split("|")
+    path.write_text("|".join(reversed(names)) + "\n" + "|".join(reversed(values)) + "\n")
+    assert make_log(read_rows(path)).jobs[0].nodes == 2
+    path.write_text("JobIDRaw|Submit\n1|2026-03-02T08:00:00\n")
+    with pytest.raises(InputError, match=r"columns Start, End, State, .*make it with: sacct -a"):
+        read_rows(path)
+
+
+def test_json_of_newer_slurm_is_read(tmp_path: Path) -> None:
+    job = {
+        "job_id": 7,
+        "user": "u",
+        "partition": "p",
+        "state": {"current": ["COMPLETED"], "reason": "None"},
+        "time": {
+            "submission": 1_772_438_400,
+            "start": 1_772_438_460,
+            "end": 1_772_438_520,
+            "elapsed": 60,
+            "limit": {"set": True, "infinite": False, "number": 30},
+        },
+        "required": {"CPUs": 2},
+        "allocation_nodes": 1,
+        "nodes": "n1",
+        "tres": {"requested": [{"type": "cpu", "name": "", "count": 2}, {"type": "node", "name": "", "count": 1}]},
+    }
+    path = tmp_path / "sacct.json"
+    path.write_bytes(msgspec.json.encode({"jobs": [job]}))
+    (found,) = make_log(read_rows(path)).jobs
+    assert (found.id, found.wait, found.limit, found.cpus) == ("7", 60, 1800, 2)
+
+
+def test_requeued_jobs_are_one_job_and_steps_are_none(tmp_path: Path) -> None:
+    again = line(1, 900, 1, 30, 60)
+    rows = [line(1, 0, 1, 30, 300, State="PREEMPTED"), again, line(2, 0, 1, 30, 60, JobIDRaw="2.batch")]
+    case = toy(tmp_path, rows)
+    (job,) = case.jobs
+    assert (job.requeues, job.submit - job.submitted) == (1, 900)
+    assert "1 steps of jobs were skipped" in case.notes
+
+
+def test_a_clock_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    row = line(1, 0, 1, 90, 60, End="2026-03-02T09:01:00")
+    assert any("time zone" in note for note in toy(tmp_path, [row]).notes)
+
+
+def test_a_date_that_is_none_is_refused_with_its_line() -> None:
+    row = Row({"submit": "yesterday"}, "sacct.txt, line 7")
+    with pytest.raises(InputError, match="line 7: Submit is 'yesterday'"):
+        row.date("Submit", None)
+
+
+def test_options_of_sbatch_are_read() -> None:
+    options = read_options("sbatch -N2 -n 8 --mem=4G -C 'a&b' --exclusive -d afterok:3 job.sh -x other")
+    assert options == {
+        **{"nodes": "2", "ntasks": "8", "mem": "4G", "constraint": "a&b", "exclusive": "yes"},
+        "dependency": "afterok:3",
+    }
+
+
+def test_cycles_are_read_from_slurmctlds_log_and_from_plain_times(tmp_path: Path) -> None:
+    log = tmp_path / "slurmctld.log"
+    log.write_text(
+        "[2026-03-02T08:00:30.123] sched/backfill: _attempt_backfill: beginning\n[2026-03-02T08:00:30.200] other\n"
+    )
+    plain = tmp_path / "cycles.txt"
+    plain.write_text("2026-03-02T08:00:30\n")
+    assert read_cycles(log) == read_cycles(plain) == [read_date("2026-03-02T08:00:30")]
+    plain.write_text("nonsense\n")
+    with pytest.raises(InputError, match="line 1"):
+        read_cycles(plain)
+
+
+def test_names_can_be_hidden(tmp_path: Path) -> None:
+    case = hide_names(toy(tmp_path, [line(1, 0, 1, 30, 60), line(2, 5, 1, 30, 60, User="v")]))
+    assert [(job.user, job.account) for job in case.jobs] == [("user1", "account1"), ("user2", "account1")]
+
+
+def test_settings_are_combined_or_change_together() -> None:
+    assert len(read_vary("bf_interval=30,60;PriorityWeightAge=0,1,2")) == 6
+    assert read_vary("bf_interval=30,60&bf_window=10,20")[1] == {"bf_interval": "60", "bf_window": "20"}
+    for wrong in ("bf_intervall=1", "bf_interval", "bf_interval=1,2&bf_window=1"):
+        with pytest.raises(ConfigError):
+            read_vary(wrong)
+
+
+def test_the_diff_changes_only_its_lines_and_patch_applies_it(tmp_path: Path) -> None:
+    text = "# ours\nClusterName=c\nSchedulerParameters=bf_interval=30,bf_continue # keep\n" + CONF
+    path = tmp_path / "slurm.conf"
+    path.write_text(text)
+    changes = {"bf_interval": "60", "PriorityWeightAge": "5", "SelectType": "select/cons_tres"}
+    new = changed_text(text, read_conf(path), changes, "why")
+    assert "SchedulerParameters=bf_interval=60,bf_continue # keep\n" in new
+    assert "# why; needs a restart of slurmctld\nSelectType=select/cons_tres\n" in new
+    assert new.endswith("# why\nPriorityWeightAge=5\n")
+    diff = difflib.unified_diff(text.splitlines(True), new.splitlines(True), "slurm.conf", "slurm.conf")
+    subprocess.run(["patch", path], input="".join(diff).encode(), check=True, capture_output=True)
+    assert path.read_text() == new
+
+
+def test_the_diff_of_a_file_whose_last_line_does_not_end_can_be_applied(tmp_path: Path) -> None:
+    case = toy(tmp_path, [line(1, 0, 1, 30, 60)], CONF + "SchedulerParameters=bf_interval=30")
+    folder = Path(case.folder)
+    better = Tried({"bf_interval": "60", "bf_window": "60"}, -5.0, (-6.0, -4.0), -5.0, (), 0.1)
+    goal = Goal("mean-wait", "mean-wait", np.arange(1), 1.0)
+    diff = conf_diff(folder, case.conf, Sweep(goal, 10.0, (better,), {}, 2), "decision slurm sweep")
+    subprocess.run(["patch", folder / "slurm.conf"], input=diff.encode(), check=True, capture_output=True)
+    assert read_conf(folder / "slurm.conf").options == {"bf_interval": "60", "bf_window": "60"}
+    worse = better._replace(interval=(-6.0, 4.0))
+    assert conf_diff(folder, case.conf, Sweep(goal, 10.0, (worse,), {}, 2), "") == ""

@@ -1,0 +1,63 @@
+"""The model against recordings of a real Slurm: starts, with the times of its cycles, and mean waits, without."""
+
+import numpy as np
+import pytest
+
+from decision.slurm.agree import agree, as_document
+from decision.slurm.goals import read_goal
+from decision.slurm.sweep import read_vary, sweep
+from tests.helpers.slurm_cases import recording, share_close
+
+# measured: the share of starts within 30 s of the record
+_CLOSE = {
+    "fcfs": ({}, 1.0),
+    "basic_backfill": ({}, 0.96),
+    "coarse_backfill": ({}, 0.94),
+    "partitions": ({"calc_phase": "55"}, 0.99),
+    "age_size": ({"calc_phase": "50"}, 0.99),
+    "mixed_requests": ({"calc_phase": "55"}, 0.95),
+    "preempt_requeue": ({}, 0.7),
+    "fair_share_qos_again2": ({"calc_phase": "55"}, 0.7),
+    "shared_nodes": ({"calc_phase": "55"}, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", sorted(_CLOSE))
+def test_jobs_start_when_slurm_started_them(name: str) -> None:
+    changes, least = _CLOSE[name]
+    completing = "2" if name == "preempt_requeue" else "1"
+    assert share_close(recording(name), {"completing": completing, **changes}) >= least
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("coarse_backfill", 0.04), ("partitions", 0.04), ("preempt_requeue", 0.06), ("shared_nodes", 0.12)],
+)
+def test_the_mean_wait_is_that_of_the_log_and_the_interval_holds_it(name: str, most: float) -> None:
+    case = recording(name, cycles=False)
+    found = agree(case, case.settings, runs=10)
+    means, (low, high) = found.means, found.interval
+    assert abs(means["simulated"] / means["recorded"] - 1) <= most
+    assert low <= means["recorded"] <= high
+    assert (high - low) / 2 <= 0.2 * means["simulated"]
+    assert abs(means["easy"] / means["recorded"] - 1) > 0.1  # what today's policies make of it
+    assert as_document(case, found)["jobs"] == len(found.started)
+
+
+def test_a_change_of_backfill_is_predicted_from_one_log_both_ways() -> None:
+    fine, coarse = recording("basic_backfill", cycles=False), recording("coarse_backfill", cycles=False)
+    recorded = np.mean([j.wait for j in coarse.jobs if j.started]) - np.mean([j.wait for j in fine.jobs if j.started])
+    there = read_vary("bf_interval=300&bf_window=60&bf_resolution=600&bf_max_job_test=6")
+    back = read_vary("bf_interval=30&bf_window=1440&bf_resolution=60&bf_max_job_test=500")
+    for case, changes, change in ((fine, there, recorded), (coarse, back, -recorded)):
+        numbers = [n for n, job in enumerate(case.jobs) if job.started]
+        found = sweep(case, case.settings, changes, read_goal("mean-wait", case, numbers), runs=10)
+        low, high = found.tried[0].interval
+        assert low <= change <= high
+        assert np.sign(found.tried[0].mean) == np.sign(change)
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    case = recording("coarse_backfill", cycles=False)
+    once, again = (agree(case, case.settings, runs=3) for _ in range(2))
+    assert once.simulated.tolist() == again.simulated.tolist()

@@ -6,6 +6,11 @@ A *kernel* is compiled as part of the *roots* that reach it (`whole_program` say
 outside: an `Entry`, by its address, or a kernel that Python calls, tests included. Only roots have machine code, and
 only they are kept on disk, in a file for each combination of arguments and kind of processor.
 
+The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
+(`simulation.simulate.run_episode`, `envs.batch._play_part`, `envs.evaluation.play_episode`,
+`schedulers.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`), of schedulers
+(BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address alone.
+
 A root contains the kernels that it reaches, in whatever module. So its file lies under ``MODULE/STAMP``, where the
 stamp is a hash of the module and of all modules of this package that it imports, directly or not: a warm second process
 compiles nothing, a change recompiles only what depends on it, and several checkouts share what they have in common. Of

@@ -6,39 +6,72 @@ import subprocess
 import sys
 
 import pytest
-from helpers.batsim5 import build_engine5, converse5
+from helpers import green_worlds
+from helpers.batsim5 import converse5
 from helpers.golden import ROOT, SESSIONS_5
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from decision.batsim.agent import make_agent
 from decision.cli.app import app
+from decision.engine.embedded import EmbeddedEngine
+from decision.engine.embedded5 import Batsim5Engine
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload
+from decision.model.workload import Delay
+from decision.protocol import messages as m
+from decision.protocol.versions import V5
+from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 FOLDER = SESSIONS_5 / "walltime_reached"
-PRESETS = ["fcfs", "easy", "conservative", "easy,order=sjf", "filler"]
+PRESETS = ("fcfs", "easy", "conservative", "filler", "sjf+easy", "saf+easy", "first-fit")
 
 
 def jobs_of(record):
-    rows = zip(record.jobs.id, record.jobs.start_time, record.jobs.runtime, record.jobs.final_state, strict=True)
-    return sorted((job, round(start, 6), round(run, 6), int(state)) for job, start, run, state in rows)
+    names = ("id", "start_time", "runtime", "final_state", "allocation")
+    rows = zip(*(getattr(record.jobs, name) for name in names), strict=True)
+    return sorted(f"{job} {start:.6f} {run:.6f} {state:d} {hosts}" for job, start, run, state, hosts in rows)
 
 
-@pytest.mark.parametrize("policy", PRESETS)
-def test_a_preset_decides_alike_in_the_embedded_engine_and_for_batsim_5(policy):
-    name, _, options = policy.partition(",")
-    settings = dict(pair.split("=") for pair in options.split(",") if pair)
-    agent = make_agent(name, settings)
-    workload = load_workload(FOLDER / "workload0.json", keep_source=True)
-    here = simulate_workloads(
-        load_platform(FOLDER / "platform.xml"),
-        [workload],
-        name,
-        settings,
-        engine_options=EngineOptions(calls="ms"),
-    )
-    assert jobs_of(converse5(build_engine5(FOLDER), agent)) == jobs_of(here)
+def three_ends(platform, work, policy, energy=False, suspends=False):
+    """The jobs in the embedded engine, and of an agent that decides for our end for Batsim 4, and 5, through bytes."""
+    ms = EngineOptions(energy=energy, calls="ms")
+    four = EmbeddedEngine(platform, [work], [], replace(ms, dynamic_jobs=suspends))
+    five = Batsim5Engine(platform, [work], [], replace(ms, rules=V5), lists={}, facts=m.BatsimFacts("v5.0.0-rc2"))
+    yield jobs_of(simulate_workloads(platform, [work], policy, engine_options=ms))
+    yield jobs_of(simulate_by_messages(four, make_agent(policy, {}, platform=platform)))
+    yield jobs_of(converse5(five, make_agent(policy, {}, platform=platform)))
+
+
+@pytest.mark.parametrize("policy", [*PRESETS, "dbf"])
+def test_a_policy_decides_alike_in_the_embedded_engine_and_for_batsim_4_and_5(policy):
+    if policy == "dbf":
+        pytest.importorskip("torch", reason="a learned policy needs torch")
+    platform, work = load_platform(FOLDER / "platform.xml"), load_workload(FOLDER / "workload0.json", keep_source=True)
+    embedded, four, five = three_ends(platform, work, policy)
+    assert len(embedded) == 60
+    assert four == embedded
+    assert five == embedded
+
+
+def test_hosts_are_put_to_sleep_alike():
+    folder = SESSIONS_5 / "energy_switch"
+    platform = load_platform(folder / "platform.xml", energy=True, by_numbers=True)
+    work = load_workload(folder / "workload0.json", keep_source=True)
+    embedded, four, five = three_ends(platform, work, "easy,power=idle-timeout,idle_timeout=40.0005", energy=True)
+    assert embedded != jobs_of(simulate_workloads(platform, [work], "easy", engine_options=EngineOptions(energy=True)))
+    assert four == embedded
+    assert five == embedded
+
+
+def test_jobs_are_suspended_alike():
+    work = green_worlds.workload(1)
+    work = replace(work, profiles={name: Delay(profile.duration) for name, profile in work.profiles.items()})
+    embedded, four, five = three_ends(green_worlds.platform(), work, "density+first-fit,suspend=density", suspends=True)
+    assert any("#" in row for row in embedded)
+    assert four == embedded
+    assert five == embedded
 
 
 def test_the_example_of_the_guide_decides(tmp_path):

@@ -49,10 +49,19 @@ def _reordered(platform: Platform, order: Sequence[int]) -> Platform:
     return replace(platform, hosts=hosts, places=places, routes=routes)
 
 
+def _as_given(speed: float) -> float:
+    """A speed as the platform has it: of a switch's, which takes 1 / speed, Batsim prints too few digits.
+
+    With 12 decimals the time of a minute is known to a nanosecond only, and calls are rounded up: it is one of whole
+    microseconds, as all of Batsim 4's are.
+    """
+    return 1.0 / round(1.0 / speed, 6) if 0.0 < speed < 1.0 else speed
+
+
 def _host(resource: Resource) -> Host:
     properties = dict(resource.properties)
     wattage = next((properties[name] for name in WATTAGE if name in properties), None)
-    speeds = (math.nan,) if resource.speeds is UNSET else resource.speeds
+    speeds = (math.nan,) if resource.speeds is UNSET else tuple(map(_as_given, resource.speeds))
     watts = parse_wattage(wattage) if wattage else ((0.0, 0.0, 0.0),) * len(speeds)
     speeds = speeds if len(speeds) == len(watts) else (math.nan,) * len(watts)
     triplets = properties.get("sleep_pstates")

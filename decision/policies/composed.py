@@ -136,6 +136,18 @@ def _decide_composed(state, facts, memory, plan):
     return DECIDED
 
 
+def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
+    """`Memory.slots` of a policy: the addresses of what it does and few others do; `decide` calls no others."""
+    slots = np.zeros(N_SLOTS, np.int64)
+    if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
+        slots[TREE] = _take_on_tree.address
+    if config.start == Start.BOUND:
+        slots[BOUND] = _decide_bound.address
+    if config.suspend != Suspend.NEVER:
+        slots[SUSPENSION] = _suspend_for_others.address
+    return slots
+
+
 class ComposedPolicy(CompiledPolicy):
     """A policy made of slots.
 
@@ -255,19 +267,8 @@ class ComposedPolicy(CompiledPolicy):
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            return new_memory(state, self.config)._replace(prices=self._prices, slots=self._slots())
+            return new_memory(state, self.config)._replace(prices=self._prices, slots=slots_of(self.config))
         return grown_memory(memory, state, self.config)
-
-    def _slots(self) -> NDArray[np.int64]:
-        """The addresses of what this policy does and few others do."""
-        config, slots = self.config, np.zeros(N_SLOTS, np.int64)
-        if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
-            slots[TREE] = _take_on_tree.address
-        if config.start == Start.BOUND:
-            slots[BOUND] = _decide_bound.address
-        if config.suspend != Suspend.NEVER:
-            slots[SUSPENSION] = _suspend_for_others.address
-        return slots
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"

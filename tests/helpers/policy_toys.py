@@ -8,7 +8,7 @@ import numpy as np
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.policies import plan_arrays as p
-from decision.policies.composed import decide
+from decision.policies.composed import decide, slots_of
 from decision.policies.config import PolicyConfig
 from decision.policies.memory import grown_memory, new_memory
 from decision.state import transitions
@@ -58,7 +58,7 @@ class Toy:
         self.facts, pstates = platform_facts(platform(hosts, sleeps, cores=cores), sleeps)
         self.state = with_room(new_state(self.facts, pstates, jobs), jobs, 64 * jobs + hosts)
         self.config = PolicyConfig(*(type(d)(value) for d, value in zip(PolicyConfig(), config, strict=True)))
-        self.memory = new_memory(self.state, self.config)
+        self.memory = new_memory(self.state, self.config)._replace(slots=slots_of(self.config))
         self.plan = p.new_plan(self.state)
 
     def grow(self, jobs: int) -> None:

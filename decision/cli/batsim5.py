@@ -115,7 +115,11 @@ SocketFile = Annotated[list[str] | None, _pair("--edc-socket-file", "The same, w
 LibraryText = Annotated[list[str] | None, _pair("--edc-library-str", "Decide by a library; INIT is a text for it.")]
 LibraryFile = Annotated[list[str] | None, _pair("--edc-library-file", "The same, with the text of a file.")]
 Method = Annotated[
-    str, typer.Option("--edc-library-load-method", help="dlopen or dlmopen; a library has a process of its own here.")
+    str,
+    typer.Option(
+        "--edc-library-load-method",
+        help="How it is loaded, dlopen or dlmopen; a library has a process of its own here.",
+    ),
 ]
 Schema = Annotated[
     Path | None,

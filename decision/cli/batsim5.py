@@ -132,7 +132,7 @@ MMaxWorkload = Annotated[
     bool, typer.Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")
 ]
 Energy = Annotated[bool, typer.Option("--energy-host", help="Simulate the energy of hosts.")]
-Level = Annotated[str, typer.Option("-v", "--verbosity", help="quiet, info or debug; quiet prints nothing at the end.")]
+Level = Annotated[str, typer.Option("-v", "--verbosity", help="How much is said: quiet, info or debug.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Same as --verbosity quiet.")]
 Config = Annotated[
     Path | None,

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.formats import load_workload
+from decision.shipped import find_workload
 
 MAKERS = [
     "lublin --nb-jobs 50 --classes both --set batch.serial=0.5 --seed 3 --estimates tsafrir",
@@ -76,6 +77,7 @@ def test_sizes_without_bounds_are_refused(option: str, tmp_path: Path) -> None:
 
 
 def test_the_field_of_a_log_says_nothing_about_other_files(tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_bytes(find_workload("toy").read_bytes())
     result = workload("predict", str(tmp_path / "w.json"), "--time-field", "6")
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {tmp_path / 'w.json'}: not a log")

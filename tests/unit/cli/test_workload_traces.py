@@ -102,7 +102,7 @@ def test_what_was_recorded_reaches_no_file_of_batsims_and_no_source(log: Path, t
     case = load_inputs(Inputs(platform=platform, workloads=(tmp_path / "a.json",)))
     assert all(b"record" not in (job.source or b"") and job.extra is None for job in case.workloads[0].jobs)
     (tmp_path / "given").mkdir()
-    for file in workload_files(case, tmp_path / "given"):
+    for file in workload_files(case, tmp_path / "given", "4"):
         text = file.read_text()
         assert "recorded" not in text
         assert "request" not in text

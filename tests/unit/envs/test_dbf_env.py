@@ -146,7 +146,7 @@ def test_arrays_that_do_not_fit_are_refused():
     for name, wrong in (("mask", out.mask[:2]), ("reward", out.reward.astype(float)), ("observation", out.mask)):
         with pytest.raises(ConfigError, match=f"out.{name}: must be C-contiguous"):
             envs.step(np.zeros(3, int), out=out._replace(**{name: wrong}))
-    with pytest.raises(ValueError, match="reshape"):
+    with pytest.raises(ConfigError, match="one for each environment"):
         envs.step(np.zeros(2, int))
     with pytest.raises(ConfigError, match="must be a job from 0 to 299, or -1; found"):
         envs.reset(options={"first": 300})

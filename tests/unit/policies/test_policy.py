@@ -1,7 +1,7 @@
 """What a policy in Python sees, and how it writes its plan."""
 
 import math
-import textwrap
+from doctest import DocTestParser
 
 import pytest
 from helpers.policy_toys import Toy
@@ -146,7 +146,6 @@ def test_a_plan_without_end_is_refused(plan):
 
 
 def test_the_example_of_the_documentation_is_a_policy():
-    source = textwrap.dedent((Policy.__doc__ or "").partition("::\n")[2])
     namespace: dict = {}
-    exec(source, namespace)
+    exec(DocTestParser().get_examples(Policy.__doc__ or "")[0].source, namespace)
     assert check_policy(namespace["Widest"]) == []

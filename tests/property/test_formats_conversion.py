@@ -124,7 +124,7 @@ def test_a_load_that_is_asked_for_is_had(workload: Workload, load: float) -> Non
 def test_profiles_of_any_kind_take_as_long_as_recorded(workload: Workload, kind: str, tmp_path: Path) -> None:
     write_workload(tmp_path / "a.json", workload)
     tasks = Tasks(kind=kind, speed=1e9, comm_ratio=0.5 if kind == "parallel" else None)
-    asked = Conversion(source=tmp_path / "a.json", format="json", target=tmp_path / "b.json", tasks=tasks)
+    asked = Conversion(sources=(tmp_path / "a.json",), target=tmp_path / "b.json", tasks=tasks)
     convert(asked)
     assert runtimes(load_workload(tmp_path / "b.json"), 1e9).tolist() == pytest.approx(runtimes(workload).tolist())
 

@@ -1,5 +1,6 @@
 """Every line of a log becomes a job or is counted as left out, whatever it says."""
 
+import math
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -47,7 +48,7 @@ def test_good_lines_become_jobs_that_a_workload_file_keeps(table: list[tuple[int
         job.name: (job.submit_time, job.size, job.walltime, workload.profiles[job.profile].duration)
         for job in workload.jobs
     }
-    assert found == {str(i): (at, size, limit if limit > 0 else run, run) for i, at, run, size, limit in table}
+    assert found == {str(i): (at, size, limit if limit > 0 else math.inf, run) for i, at, run, size, limit in table}
     write_workload(tmp_path / "w.json", workload)
     again = load_workload(tmp_path / "w.json")
     assert (again.jobs, again.profiles, again.nb_res) == (workload.jobs, workload.profiles, workload.nb_res)

@@ -37,7 +37,7 @@ Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
 Header = Mapping[str, str]
 
 _FIELDS = 18
-_GRID_FIELDS = 29  # of the Grid Workload Format
+GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
 REQUESTED_TIME = 9  # field of the standard, counted from 1
 _ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
@@ -254,7 +254,7 @@ class _Log:
         if len(fields) < _FIELDS or ";" in text:
             parted = [field.strip() for field in text.split(";")]
             fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
-        if len(fields) < (_GRID_FIELDS if self._grid else _FIELDS):
+        if len(fields) < (GRID_FIELDS if self._grid else _FIELDS):
             return None
         shared = _GRID_SHARED if self._grid else _FIELDS
         try:

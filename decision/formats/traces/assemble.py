@@ -147,6 +147,8 @@ def _unit(table: Table, unit: str) -> Unit:
         if len(size) and np.isnan(size).all():
             raise ConfigError(f"the log does not say how many {unit} its jobs had; choose another unit", field="unit")
         return Unit(unit, "as asked for", changes, size)
+    if np.isnan(cores).all() and np.isnan(nodes).all() and not np.isnan(table.numbers["gpus"]).all():
+        return Unit("gpus", "neither cores nor nodes are known", changes, table.numbers["gpus"])
     if np.isnan(cores).all():
         return Unit("nodes", "cores are not known", changes, nodes)
     if np.isnan(nodes).all():

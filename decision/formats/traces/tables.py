@@ -197,7 +197,7 @@ def read_parquet(
     reader = _Reader(path, names, account, clock, mapping)
     number = 1
     for batch in file.iter_batches(batch_size=_ROWS, columns=reader.used):
-        found = {name: _plain(batch.column(name)) for name in batch.schema.names}
+        found = {name: _plain(batch.column(name), clock) for name in batch.schema.names}
         rows = range(number, number + batch.num_rows)
         yield from reader.columns(rows, found)
         number += batch.num_rows
@@ -220,14 +220,15 @@ def _parquet(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None
 
 
-def _plain(column: Any) -> Sequence[Any]:
+def _plain(column: Any, clock: Clock) -> Sequence[Any]:
     """A column of numbers as an array, of times as seconds in an array, of others as texts."""
     import pyarrow
 
     kind = column.type
     if pyarrow.types.is_timestamp(kind):
         whole = column.cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
-        return whole.to_numpy(zero_copy_only=False).astype(np.float64) * 1e-6
+        seconds = whole.to_numpy(zero_copy_only=False).astype(np.float64) * 1e-6
+        return clock.utc(seconds) if kind.tz is None else seconds
     if pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind):
         return column.to_numpy(zero_copy_only=False).astype(np.float64)
     if pyarrow.types.is_duration(kind):
@@ -298,8 +299,7 @@ class _Reader:
         if isinstance(values, np.ndarray):
             return values * (1.0 if unit == "iso" else UNITS[unit]), np.zeros(len(values), bool)
         if unit == "iso":
-            clock = Clock(self._mapping.zone) if self._mapping.zone else self._clock
-            return clock.read([str(value).strip().replace(" ", "T", 1)[:32] for value in values])
+            return self._clock.read([str(value).strip().replace(" ", "T", 1)[:32] for value in values])
         numbers, wrong = _numbers(values)
         spans = np.array([seconds_of(str(value)) if ":" in str(value) else math.nan for value in values])
         known = ~np.isnan(spans)

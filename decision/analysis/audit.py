@@ -21,6 +21,7 @@ from decision.model.usage import Recorded, Use, fitted, recorded, use_of
 from decision.model.workload import Workload
 
 _WEEK = 7 * DAY
+_MOST_DAYS = 100_000  # of a log; more are a mistake
 _FULL = 0.9  # of the median day's utilization: a machine that is warm
 
 # what readers call the reasons of records that they leave out, where it is no text of `REASONS`
@@ -210,7 +211,7 @@ def _share(use: Use, begin: float, end: float, machine: int) -> float:
 def _warm(use: Use, first: float, end: float) -> tuple[float, float]:
     """Seconds until a day is as full as most, and since the last such day; none of a log of less than a day."""
     days = int((end - first) // DAY)
-    if not days:
+    if not 0 < days < _MOST_DAYS:
         return 0.0, 0.0
     daily = np.diff(_areas(use, first + DAY * np.arange(days + 1)))
     full = np.flatnonzero(daily >= _FULL * np.median(daily))

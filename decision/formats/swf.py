@@ -247,7 +247,7 @@ class _Log:
             self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
         split = [self._split(text) for text in rows]
-        if not self._usual:
+        if split and not self._usual:
             count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
             self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
         parsed = [self._row(fields) for fields in split]

@@ -175,7 +175,7 @@ def read_csv(path: str | os.PathLike[str], account: Account, clock: Clock, mappi
     reader = _Reader(path, names, account, clock, mapping)
     for number, lines in line_parts(path):
         rows, at = [], []
-        for place, row in enumerate(csv.reader(lines, delimiter=delimiter), number):
+        for place, row in enumerate(_split(lines, delimiter), number):
             if place == 1 or not row:
                 continue
             if len(row) == len(names):
@@ -186,6 +186,18 @@ def read_csv(path: str | os.PathLike[str], account: Account, clock: Clock, mappi
                 account.leave_out("malformed", [place])
         if rows:
             yield from reader.columns(at, dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def _split(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The fields of each line; a quote that is not closed takes no other line with it."""
+    for line in lines:
+        if '"' not in line:
+            yield line.split(delimiter) if line else []
+            continue
+        try:
+            yield next(csv.reader([line], delimiter=delimiter), [])
+        except csv.Error:  # longer than a field may be, or a carriage return in it
+            yield [line]
 
 
 def read_parquet(

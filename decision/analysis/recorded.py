@@ -27,13 +27,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How far what was recorded of a workload can be compared with a simulation of it."""
 
     workload: str
-    fitted: float  # share of all waiting beside enough free hosts
+    fitted: float | None  # share of all waiting beside enough free hosts; None where nothing waited
     over: float  # share of the time with more than the machine in use
     hosts: int
     closest: str  # the simulated policy whose waits are nearest; "" where none was simulated
-    ratio: float  # recorded mean wait over its mean wait
-    rank: float  # correlation of the waits' ranks
-    close: float  # share of the jobs whose waits are within `CLOSE`
+    ratio: float | None  # recorded mean wait over its mean wait; None where it lets nothing wait
+    rank: float | None  # correlation of the waits' ranks; None where all waits of one are equal
+    close: float | None  # share of the jobs whose waits are within `CLOSE`; None where `closest` is ""
 
 
 def recorded_jobs(workload: Workload) -> Recorded:
@@ -139,10 +139,11 @@ def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, 
     use = use_of(jobs)
     near = [run for run in runs if FIGURES[0] in run[1]]
     policy, figures = min(near, key=lambda run: run[1][FIGURES[0]], default=("", {}))
-    ratio, rank, close = (figures.get(figure, math.nan) for figure in FIGURES[1:])
+    ratio, rank, close = (figures.get(figure) for figure in FIGURES[1:])
+    share = fitted(jobs, use, workload.nb_res)
     return Standing(
         workload=name,
-        fitted=fitted(jobs, use, workload.nb_res),
+        fitted=None if math.isnan(share) else share,
         over=use.over(workload.nb_res),
         hosts=workload.nb_res,
         closest=policy,
@@ -154,13 +155,15 @@ def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, 
 
 def standing_text(found: Standing) -> str:
     """A line for people."""
+    waited = "nothing waited"
+    if found.fitted is not None:
+        waited = f"{100 * found.fitted:.0f} % of its waiting was beside enough free hosts (fitted)"
     parts = [
-        f"recorded of {found.workload} is not comparable: {100 * found.fitted:.0f} % of its waiting was beside enough "
-        f"free hosts of {found.hosts:,} (fitted), {100 * found.over:.1f} % of the time more were in use (over)"
+        f"recorded of {found.workload} is not comparable: {waited}, {100 * found.over:.1f} % of the time more than "
+        f"{found.hosts:,} hosts were in use (over)"
     ]
-    if found.closest:
-        parts.append(
-            f"closest is {found.closest}: recorded waits are {found.ratio:.2g} times its own, rank correlation "
-            f"{found.rank:.2f}, {100 * found.close:.0f} % of the jobs within {CLOSE:g} s"
-        )
+    if found.close is not None:
+        ratio = "" if found.ratio is None else f"recorded waits are {found.ratio:.2g} times its own, "
+        rank = "" if found.rank is None else f"rank correlation {found.rank:.2f}, "
+        parts.append(f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {CLOSE:g} s")
     return "; ".join(parts)

@@ -301,7 +301,8 @@ def _jobs(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Ite
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
     run, bad_run = _run(text, len(lines))
     state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
-    bad = bad_run | ~np.array([job.isdecimal() or _JOB.fullmatch(job) is not None for job in ids])
+    bad = bad_run | ~np.array(list(map(str.isdecimal, ids)))
+    bad[bad] = [bad_run[at] or _JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(bad).tolist()]
     for _, wrong in times.values():
         bad |= wrong
     account.leave_out("malformed", lines[bad].tolist())

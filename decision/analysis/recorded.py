@@ -6,7 +6,7 @@ is said by `Standing`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float | None  # recorded mean wait over its mean wait; None where it lets nothing wait
     rank: float | None  # correlation of the waits' ranks; None where all waits of one are equal
     close: float | None  # share of the jobs whose waits are within `CLOSE`; None where `closest` is ""
+    verdict: str = "not comparable"
 
 
 def recorded_jobs(workload: Workload) -> Recorded:
@@ -102,8 +103,12 @@ def agreement(record: RunRecord, workload: Workload) -> dict[str, float]:
         return {}
     waits = (jobs.start - jobs.submit).tolist()
     known = {workload.jobs[row].id: wait for row, wait in zip(jobs.rows.tolist(), waits, strict=True)}
-    mine = (record.jobs.start_time - record.jobs.submit_time).tolist()
-    both = zip(record.jobs.id, mine, strict=True)
+    return _nearness(record.jobs, known)
+
+
+def _nearness(jobs: JobTable, known: Mapping[str, float]) -> dict[str, float]:
+    mine = (jobs.start_time - jobs.submit_time).tolist()
+    both = zip(jobs.id, mine, strict=True)
     pairs = [(known[job], wait) for job, wait in both if job in known and math.isfinite(wait)]
     if not pairs:
         return {}
@@ -135,17 +140,32 @@ def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, 
         name: of the workload.
         runs: each policy's name and figures, with those of `agreement`.
     """
-    jobs = recorded_jobs(workload)
+    return _standing(recorded_jobs(workload), workload.nb_res, name, runs)
+
+
+def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) -> Standing | None:
+    """How far what was recorded, if it is among some runs' tables by policy, can be compared with the others."""
+    if RECORDED not in tables:
+        return None
+    table = tables[RECORDED]
+    wait = table.start_time - table.submit_time
+    jobs = Recorded(np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, table.size)
+    known = dict(zip(table.id, wait.tolist(), strict=True))
+    runs = [(policy, _nearness(own, known)) for policy, own in tables.items() if policy != RECORDED]
+    return _standing(jobs, hosts, name, runs)
+
+
+def _standing(jobs: Recorded, hosts: int, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:
     use = use_of(jobs)
     near = [run for run in runs if FIGURES[0] in run[1]]
     policy, figures = min(near, key=lambda run: run[1][FIGURES[0]], default=("", {}))
     ratio, rank, close = (figures.get(figure) for figure in FIGURES[1:])
-    share = fitted(jobs, use, workload.nb_res)
+    share = fitted(jobs, use, hosts)
     return Standing(
         workload=name,
         fitted=None if math.isnan(share) else share,
-        over=use.over(workload.nb_res),
-        hosts=workload.nb_res,
+        over=use.over(hosts),
+        hosts=hosts,
         closest=policy,
         ratio=ratio,
         rank=rank,

@@ -4,6 +4,7 @@ Fields are those that Open XDMoD's reader of the same files knows; newer version
 ``{"set": true, "infinite": false, "number": 5}``.
 """
 
+import codecs
 import math
 import os
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ _MINUTE = 60.0
 
 def read_sacct_json(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The records of jobs that ran, as `decision.formats.traces.sacct.read_sacct`; numbered from 1 in their order."""
-    data = read_bytes(path)
+    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
     try:
         content = msgspec.json.decode(data)
     except DECODE_ERRORS as error:

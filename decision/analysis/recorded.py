@@ -149,7 +149,9 @@ def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) ->
         return None
     table = tables[RECORDED]
     wait = table.start_time - table.submit_time
-    jobs = Recorded(np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, table.size)
+    jobs = Recorded(
+        np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, np.asarray(table.size, np.float64)
+    )
     known = dict(zip(table.id, wait.tolist(), strict=True))
     runs = [(policy, _nearness(own, known)) for policy, own in tables.items() if policy != RECORDED]
     return _standing(jobs, hosts, name, runs)
@@ -185,5 +187,7 @@ def standing_text(found: Standing) -> str:
     if found.close is not None:
         ratio = "" if found.ratio is None else f"recorded waits are {found.ratio:.2g} times its own, "
         rank = "" if found.rank is None else f"rank correlation {found.rank:.2f}, "
-        parts.append(f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {CLOSE:g} s")
+        parts.append(
+            f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {CLOSE:g} s"
+        )
     return "; ".join(parts)

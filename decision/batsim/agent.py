@@ -460,9 +460,18 @@ def make_agent(
     """
     found = find_agent(policy, settings) if isinstance(policy, str) else None
     if found is None:
-        known = {"platform": platform, "seed": seed, "decide_limit": decide_limit}
-        return Agent(policy, settings, suspends=suspends, loop=loop, **known)
+        return Agent(
+            policy,
+            settings,
+            platform=platform,
+            seed=seed,
+            decide_limit=decide_limit,
+            suspends=suspends,
+            loop=loop,
+        )
     if loop is not None:
-        raise ConfigError(f"policy {policy} answers messages itself, and jobs that come when others end need one that "
-                          "does not; leave feedback out")
+        raise ConfigError(
+            f"policy {policy} answers messages itself, and jobs that come when others end need one that "
+            "does not; leave feedback out"
+        )
     return found

@@ -106,9 +106,7 @@ class ClosedLoop:
             self.came(job.id, now)
         return told, commands
 
-    def _register(
-        self, workload: Workload, name: str, now: float, commands: list[m.DecisionEvent]
-    ) -> dict[str, Any]:
+    def _register(self, workload: Workload, name: str, now: float, commands: list[m.DecisionEvent]) -> dict[str, Any]:
         """The JSON of a profile; it and its parts are registered where Batsim does not have them."""
         profile: dict[str, Any] = profile_object(name, workload)
         if (workload.name, name) not in self._known:

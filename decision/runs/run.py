@@ -116,12 +116,11 @@ def simulate_inputs(
     if choice.policy == RECORDED:
         return recorded_run(case.workloads, len(case.platform.hosts))
     fixed, loop = open_loop(case)
-    if loop is None and choice.own is not None:
-        agent = None
-    elif loop is None and engine is Engine.EMBEDDED:
-        agent = find_agent(choice.policy, choice.settings)
-    else:
+    agent: Responder | None = None
+    if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
         agent = _agent(case, choice, loop=loop)
+    elif choice.own is None:
+        agent = find_agent(choice.policy, choice.settings)
     options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
     if agent is not None:
         options = _options_by_messages(case, choice)

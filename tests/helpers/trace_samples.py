@@ -20,7 +20,26 @@ def _times(job: int) -> tuple[int, int, int]:
 def swf(jobs: int = 30, header: bool = True, between: str = " ", rest: str = "") -> bytes:
     lines = ["; MaxProcs: 64"] if header else []
     for job in range(1, jobs + 1):
-        fields = [job, 60 * job, 30, 100 + job, 1 + job % 4, -1, -1, 1 + job % 4, 600, -1, 1, job % 3, 1, 1, 1, 1, -1, -1]
+        fields = [
+            job,
+            60 * job,
+            30,
+            100 + job,
+            1 + job % 4,
+            -1,
+            -1,
+            1 + job % 4,
+            600,
+            -1,
+            1,
+            job % 3,
+            1,
+            1,
+            1,
+            1,
+            -1,
+            -1,
+        ]
         lines.append(between.join(map(str, fields)) + rest)
     return ("\n".join(lines) + "\n").encode()
 
@@ -28,7 +47,25 @@ def swf(jobs: int = 30, header: bool = True, between: str = " ", rest: str = "")
 def gwf(jobs: int = 30) -> bytes:
     lines = ["# a grid"]
     for job in range(1, jobs + 1):
-        fields = [job, 60 * job, 30, 100 + job, 2, -1, -1, 2, 600, -1, 1, f"u{job % 3}", "g", "x", "q", "p", *["-1"] * 13]
+        fields = [
+            job,
+            60 * job,
+            30,
+            100 + job,
+            2,
+            -1,
+            -1,
+            2,
+            600,
+            -1,
+            1,
+            f"u{job % 3}",
+            "g",
+            "x",
+            "q",
+            "p",
+            *["-1"] * 13,
+        ]
         lines.append("\t".join(map(str, fields)))
     return ("\n".join(lines) + "\n").encode()
 
@@ -54,8 +91,8 @@ def xdmod(jobs: int = 30) -> bytes:
         submit, start, end = map(_stamp, _times(job))
         span = f"00:{(100 + job) // 60:02d}:{(100 + job) % 60:02d}"
         lines.append(
-            f"{job}|{job}|c|p|q|acc|g|10|u{job % 3}|100|{submit}|{submit}|{start}|{end}|{span}|0:0|COMPLETED|2|8|8|100Mn|"
-            f"cpu=8,node=2|billing=8,cpu=8,mem=200M,node=2|01:00:00|n[{2 * job}-{2 * job + 1}]|job {job}"
+            f"{job}|{job}|c|p|q|acc|g|10|u{job % 3}|100|{submit}|{submit}|{start}|{end}|{span}|0:0|COMPLETED|2|8|8|"
+            f"100Mn|cpu=8,node=2|billing=8,cpu=8,mem=200M,node=2|01:00:00|n[{2 * job}-{2 * job + 1}]|job {job}"
         )
     return ("\n".join(lines) + "\n").encode()
 
@@ -94,8 +131,8 @@ def lsf(jobs: int = 30) -> bytes:
         submit, start, end = _times(job)
         rusage = " ".join(["0"] * 19)
         lines.append(
-            f'"JOB_FINISH" "9.11" {end} {job} 500 33554434 4 {submit} 0 0 {start} "u{job % 3}" "q" "" "" "" "sub" "cwd" '
-            f'"" "" "" "{submit}.{job}" 0 2 "2*h{job}" "2*g{job}" 64 60.0 "n" "cmd" {rusage} "" "default" 0 4'
+            f'"JOB_FINISH" "9.11" {end} {job} 500 33554434 4 {submit} 0 0 {start} "u{job % 3}" "q" "" "" "" "sub" '
+            f'"cwd" "" "" "" "{submit}.{job}" 0 2 "2*h{job}" "2*g{job}" 64 60.0 "n" "cmd" {rusage} "" "default" 0 4'
         )
     return ("\n".join(lines) + "\n").encode()
 

@@ -232,7 +232,7 @@ def _parquet(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None
 
 
-def _plain(column: Any, clock: Clock) -> Sequence[Any]:
+def _plain(column: Any, clock: Clock) -> Sequence[Any] | Floats:
     """A column of numbers as an array, of times as seconds in an array, of others as texts."""
     import pyarrow
 
@@ -269,7 +269,7 @@ class _Reader:
         self._said = {role: column for role, column in said.items() if column and column in names}
         self.used = list(dict.fromkeys(self._said.values()))
 
-    def columns(self, lines: Sequence[int], table: Mapping[str, Sequence[Any]]) -> Iterator[Columns]:
+    def columns(self, lines: Sequence[int], table: Mapping[str, Any]) -> Iterator[Columns]:
         """The records of some rows."""
         self._account.records += len(lines)
         unit, spans = self._mapping.times, self._mapping.spans or self._mapping.times

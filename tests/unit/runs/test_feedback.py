@@ -51,8 +51,10 @@ def make_platform(tmp_path: Path) -> Callable[[int], Path]:
         path = tmp_path / f"{hosts}.xml"
         names = ("master_host", *(f"h{number}" for number in range(hosts)))
         listed = "".join(f'<host id="{name}" speed="1Gf"/>' for name in names)
-        path.write_text(f'<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
-            f'<platform version="4.1"><zone id="z" routing="None">{listed}</zone></platform>')
+        path.write_text(
+            f'<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
+            f'<platform version="4.1"><zone id="z" routing="None">{listed}</zone></platform>'
+        )
         return path
 
     return make

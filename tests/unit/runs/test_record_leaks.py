@@ -23,8 +23,8 @@ CPU, MEMORY, REST = 2_718_281.0, 31_337.0, "leaked_node"  # fields 6, 7 and 19
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     rows = [
-        f"{n} {60 * n} {WAIT:.0f} {100 + n % 7} {1 + n % 3} {CPU:.0f} {MEMORY:.0f} {1 + n % 3} 900 -1 1 {n % 4} 1 1 1 1 "
-        f"-1 -1 {REST}"
+        f"{n} {60 * n} {WAIT:.0f} {100 + n % 7} {1 + n % 3} {CPU:.0f} {MEMORY:.0f} {1 + n % 3} 900 -1 1 {n % 4} "
+        f"1 1 1 1 -1 -1 {REST}"
         for n in range(1, 121)
     ]
     (tmp_path / "log.swf").write_text("; MaxProcs: 8\n" + "\n".join(rows) + "\n")

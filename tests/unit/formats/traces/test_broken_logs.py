@@ -1,4 +1,4 @@
-"""Every reader of logs against files that are broken as a whole: the list of `tests/unit/formats/test_broken_files.py`."""
+"""Every reader of logs against files that are broken as a whole, as those of `test_broken_files`."""
 
 import bz2
 import gzip

@@ -48,7 +48,11 @@ def sacct_rows(text: str, names: list[str] | None = None) -> dict[str, Row]:
     found = {}
     for line in lines:
         fields = dict(zip(names, re.split(r"\|", line, maxsplit=len(names) - 1), strict=True))
-        if fields["Start"] in ("Unknown", "None") or seconds(fields["Elapsed"]) == 0 or "None ass" in fields["NodeList"]:
+        if (
+            fields["Start"] in ("Unknown", "None")
+            or seconds(fields["Elapsed"]) == 0
+            or "None ass" in fields["NodeList"]
+        ):
             continue
         limit = None if fields["Timelimit"] in ("UNLIMITED", "Partition_Limit") else seconds(fields["Timelimit"])
         found[fields["JobID"]] = Row(
@@ -109,10 +113,11 @@ def read_rows(workload: Workload) -> dict[str, Row]:
     }
 
 
-XDMOD = (
-    "JobID JobIDRaw Cluster Partition QOS Account Group GID User UID Submit Eligible Start End Elapsed ExitCode State "
-    "NNodes NCPUS ReqCPUS ReqMem ReqTRES AllocTRES Timelimit NodeList JobName"
-).split()
+XDMOD = [
+    *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID", "Submit"),
+    *("Eligible", "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem"),
+    *("ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
+]
 
 
 def test_4285_records_of_a_cluster(shared: Path) -> None:

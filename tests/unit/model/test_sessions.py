@@ -65,9 +65,8 @@ def test_a_log_without_starts_or_users_has_no_sessions(wait: int, user: int, rea
 
 def test_every_job_is_in_one_session(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    jobs = [
-        (int(t), int(w), int(r), int(u)) for t, w, r, u in (*rng.integers(0, (2000, 100, 200, 6), (300, 4)), 0, 0, 1, 0)
-    ]
+    drawn = rng.integers(0, (2000, 100, 200, 6), (300, 4)).tolist()
+    jobs = [(submit, wait, 1 + run, user) for submit, wait, run, user in drawn]
     workload = log(tmp_path, *sorted(jobs))
     found = find_sessions(workload)
     rows = [*found.fixed.tolist(), *(row for each in found.later for row in each.jobs)]

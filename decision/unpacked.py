@@ -42,6 +42,16 @@ def _kind(begin: bytes) -> tuple[str, str, Callable[[Any], Any]]:
     return next((said for magic, said in _PACKED.items() if begin.startswith(magic)), ("", "", lambda file: file))
 
 
+_given: dict[Path, str] = {}  # what users gave, by the file that it became
+
+
+def as_given(text: str) -> str:
+    """A text for people with what they gave in the place of the files that it became."""
+    for path, given in _given.items():
+        text = text.replace(str(path), given)
+    return text
+
+
 @functools.cache
 def unpacked(path: Path) -> Path:
     """The file with the content of a compressed file or of standard input; unpacked once in a process.
@@ -67,6 +77,7 @@ def unpacked(path: Path) -> Path:
 
 def _write(name: str, source: BinaryIO, what: str, kind: str) -> Path:
     path = _folder() / name
+    _given[path] = what
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(source, file)

@@ -21,6 +21,7 @@ from decision.model.usage import Recorded, Use, fitted, recorded, use_of
 from decision.model.workload import Workload
 
 _WEEK = 7 * DAY
+_MOST_DAYS = 100_000  # of a log; more are a mistake
 _FULL = 0.9  # of the median day's utilization: a machine that is warm
 
 # what readers call the reasons of records that they leave out, where it is no text of `REASONS`
@@ -188,8 +189,8 @@ def _edges(workload: Workload, lengths: Floats, jobs: Recorded | None, use: Use 
         first_start=float(jobs.start.min()),
         last_end=end,
         submitted_before_first_end=int((submit < (jobs.start + jobs.run).min()).sum()),
-        utilization_first_day=_share(use, first, first + DAY, workload.nb_res),
-        utilization_first_week=_share(use, first, first + _WEEK, workload.nb_res),
+        utilization_first_day=_share(use, first, min(first + DAY, end), workload.nb_res),
+        utilization_first_week=_share(use, first, min(first + _WEEK, end), workload.nb_res),
         utilization=_share(use, first, end, workload.nb_res),
         warm_up=warm_up,
         cool_down=cool_down,
@@ -208,8 +209,10 @@ def _share(use: Use, begin: float, end: float, machine: int) -> float:
 
 
 def _warm(use: Use, first: float, end: float) -> tuple[float, float]:
-    """Seconds until a day is as full as most, and since the last such day."""
-    days = max(1, int((end - first) // DAY))
+    """Seconds until a day is as full as most, and since the last such day; none of a log of less than a day."""
+    days = int((end - first) // DAY)
+    if not 0 < days < _MOST_DAYS:
+        return 0.0, 0.0
     daily = np.diff(_areas(use, first + DAY * np.arange(days + 1)))
     full = np.flatnonzero(daily >= _FULL * np.median(daily))
     return float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)

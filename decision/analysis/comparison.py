@@ -68,9 +68,12 @@ class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
     recorded: list[Standing] = []  # of each workload, where what really happened stands beside the policies
 
 
-def default_metrics(outcomes: Sequence[MeasuredRun]) -> list[Metric]:
-    """Those that have a value in all runs: where all jobs come at once there are no arrivals."""
-    names = (*DEFAULT_METRICS, *WORTH_METRICS)
+def default_metrics(outcomes: Sequence[MeasuredRun], feedback: bool = False) -> list[Metric]:
+    """Those that have a value in all runs: where all jobs come at once there are no arrivals.
+
+    With feedback, where a slow policy is sent fewer jobs, also throughput.
+    """
+    names = (*DEFAULT_METRICS, *WORTH_METRICS, *(("throughput",) if feedback else ()))
     simulated = [run for run in outcomes if not is_recorded(run.contender)] or outcomes
     return [METRICS[name] for name in names if all(name in run.metrics for run in simulated)]
 

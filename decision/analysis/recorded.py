@@ -6,7 +6,7 @@ is said by `Standing`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,13 +27,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How far what was recorded of a workload can be compared with a simulation of it."""
 
     workload: str
-    fitted: float  # share of all waiting beside enough free hosts
+    fitted: float | None  # share of all waiting beside enough free hosts; None where nothing waited
     over: float  # share of the time with more than the machine in use
     hosts: int
     closest: str  # the simulated policy whose waits are nearest; "" where none was simulated
-    ratio: float  # recorded mean wait over its mean wait
-    rank: float  # correlation of the waits' ranks
-    close: float  # share of the jobs whose waits are within `CLOSE`
+    ratio: float | None  # recorded mean wait over its mean wait; None where it lets nothing wait
+    rank: float | None  # correlation of the waits' ranks; None where all waits of one are equal
+    close: float | None  # share of the jobs whose waits are within `CLOSE`; None where `closest` is ""
+    verdict: str = "not comparable"
 
 
 def recorded_jobs(workload: Workload) -> Recorded:
@@ -102,8 +103,12 @@ def agreement(record: RunRecord, workload: Workload) -> dict[str, float]:
         return {}
     waits = (jobs.start - jobs.submit).tolist()
     known = {workload.jobs[row].id: wait for row, wait in zip(jobs.rows.tolist(), waits, strict=True)}
-    mine = (record.jobs.start_time - record.jobs.submit_time).tolist()
-    both = zip(record.jobs.id, mine, strict=True)
+    return _nearness(record.jobs, known)
+
+
+def _nearness(jobs: JobTable, known: Mapping[str, float]) -> dict[str, float]:
+    mine = (jobs.start_time - jobs.submit_time).tolist()
+    both = zip(jobs.id, mine, strict=True)
     pairs = [(known[job], wait) for job, wait in both if job in known and math.isfinite(wait)]
     if not pairs:
         return {}
@@ -135,16 +140,34 @@ def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, 
         name: of the workload.
         runs: each policy's name and figures, with those of `agreement`.
     """
-    jobs = recorded_jobs(workload)
+    return _standing(recorded_jobs(workload), workload.nb_res, name, runs)
+
+
+def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) -> Standing | None:
+    """How far what was recorded, if it is among some runs' tables by policy, can be compared with the others."""
+    if RECORDED not in tables:
+        return None
+    table = tables[RECORDED]
+    wait = table.start_time - table.submit_time
+    jobs = Recorded(
+        np.arange(len(wait)), table.submit_time, table.start_time, table.runtime, np.asarray(table.size, np.float64)
+    )
+    known = dict(zip(table.id, wait.tolist(), strict=True))
+    runs = [(policy, _nearness(own, known)) for policy, own in tables.items() if policy != RECORDED]
+    return _standing(jobs, hosts, name, runs)
+
+
+def _standing(jobs: Recorded, hosts: int, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:
     use = use_of(jobs)
     near = [run for run in runs if FIGURES[0] in run[1]]
     policy, figures = min(near, key=lambda run: run[1][FIGURES[0]], default=("", {}))
-    ratio, rank, close = (figures.get(figure, math.nan) for figure in FIGURES[1:])
+    ratio, rank, close = (figures.get(figure) for figure in FIGURES[1:])
+    share = fitted(jobs, use, hosts)
     return Standing(
         workload=name,
-        fitted=fitted(jobs, use, workload.nb_res),
-        over=use.over(workload.nb_res),
-        hosts=workload.nb_res,
+        fitted=None if math.isnan(share) else share,
+        over=use.over(hosts),
+        hosts=hosts,
         closest=policy,
         ratio=ratio,
         rank=rank,
@@ -154,13 +177,17 @@ def standing(workload: Workload, name: str, runs: Sequence[tuple[str, dict[str, 
 
 def standing_text(found: Standing) -> str:
     """A line for people."""
+    waited = "nothing waited"
+    if found.fitted is not None:
+        waited = f"{100 * found.fitted:.0f} % of its waiting was beside enough free hosts (fitted)"
     parts = [
-        f"recorded of {found.workload} is not comparable: {100 * found.fitted:.0f} % of its waiting was beside enough "
-        f"free hosts of {found.hosts:,} (fitted), {100 * found.over:.1f} % of the time more were in use (over)"
+        f"recorded of {found.workload} is not comparable: {waited}, {100 * found.over:.1f} % of the time more than "
+        f"{found.hosts:,} hosts were in use (over)"
     ]
-    if found.closest:
+    if found.close is not None:
+        ratio = "" if found.ratio is None else f"recorded waits are {found.ratio:.2g} times its own, "
+        rank = "" if found.rank is None else f"rank correlation {found.rank:.2f}, "
         parts.append(
-            f"closest is {found.closest}: recorded waits are {found.ratio:.2g} times its own, rank correlation "
-            f"{found.rank:.2f}, {100 * found.close:.0f} % of the jobs within {CLOSE:g} s"
+            f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {CLOSE:g} s"
         )
     return "; ".join(parts)

@@ -28,6 +28,7 @@ from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
+from decision.policies.policy import Policy
 from decision.policies.registry import MessageAgent, find_agent, find_policy
 from decision.policies.supplied import BEYOND, may_suspend, refuse_bound, supplied
 from decision.policies.window import window_gap
@@ -50,6 +51,7 @@ from decision.state.cluster import (
 
 from . import edc, kernels
 from .announced import announced_platform, in_announced_order
+from .closed_loop import ClosedLoop
 from .decider import CheckedPolicy
 from .suspension import NEEDS_DYNAMIC_JOBS, Suspensions, check_config
 
@@ -67,12 +69,13 @@ class Agent:
     """Decides with one of our policies.
 
     Args:
-        policy: a preset's name, ``module:Class`` or ``./file.py:Class``.
-        options: the policy's own options, as texts.
+        policy: a preset's name, ``module:Class`` or ``./file.py:Class``; or the policy itself.
+        options: the named policy's own options, as texts.
         platform: the hosts, where known; Batsim does not send their speeds, nor how long they take to wake up.
         seed: of the policy.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
         suspends: whether jobs may be suspended although the options do not say so, as where a supply is known.
+        loop: jobs that come when others have ended, and are registered then.
 
     Raises:
         ConfigError: if the policy is unknown or refuses the options.
@@ -80,19 +83,21 @@ class Agent:
 
     def __init__(
         self,
-        policy: str,
+        policy: str | Policy,
         options: Mapping[str, str],
         *,
         platform: Platform | None = None,
         seed: int = 0,
         decide_limit: float = 0.0,
         suspends: bool = False,
+        loop: ClosedLoop | None = None,
     ) -> None:
-        self._policy = supplied(find_policy(policy, dict(options)))
+        self._policy = supplied(find_policy(policy, dict(options)) if isinstance(policy, str) else policy)
         self._plain = self._policy.policy  # asked about each job, without the detour
         self._needs_worth = any(getattr(self._plain, f"needs_{field}", False) for field in ("value", "qos"))
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
         self._may_suspend = suspends or options.get(BEYOND) == "suspend"
+        self._loop = loop
         self._connection = Connection(Role.DECISION)
         self._calls = 0  # that were made
         self._killing: set[int] = set()  # numbers of the jobs whose kill is under way
@@ -165,7 +170,9 @@ class Agent:
             if handler is not None:
                 handler(event, commands)
         if self._begun and not self._connection.ending:
+            self._send_next(commands)
             self._decide(commands)
+            self._call_for_next(commands)
             self._end_registration(commands)
         return self._connection.send(Message(message.now, tuple(commands)))
 
@@ -178,8 +185,8 @@ class Agent:
     # --- Batsim's events ----------------------------------------------------------------------------------------
 
     def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
-        suspends = self._may_suspend or may_suspend(self._policy, ())
-        commands.append(m.Hello(self.now, edc.hello(self._policy.name, suspends)))
+        registers = self._may_suspend or may_suspend(self._policy, ()) or self._loop is not None
+        commands.append(m.Hello(self.now, edc.hello(self._policy.name, registers)))
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
@@ -189,6 +196,8 @@ class Agent:
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
         job, final = self._number[event.data.job_id], _FINAL_STATES[event.data.job_state]
         kernels.job_ends.from_python(self._state.address, self._facts.address, event.timestamp, job, final)
+        if self._loop is not None:
+            self._loop.ended(event.data.job_id, event.timestamp)
 
     def _begin(self, event: m.SimulationBegins, commands: list[m.DecisionEvent]) -> None:
         announced = announced_platform(event.data.compute_resources)
@@ -205,9 +214,8 @@ class Agent:
         settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
         check_config(self._policy.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
-        self._registers = self._dynamic and (
-            suspends or (settings.suspends_beyond and config.forward_unknown_events) or not self._is_compiled()
-        )
+        needs = suspends or self._loop is not None or (settings.suspends_beyond and config.forward_unknown_events)
+        self._registers = self._dynamic and (needs or not self._is_compiled())
         self._suspensions = Suspensions(data.profiles if self._registers else {}, settings.restart)
         if self._dynamic and not self._registers:  # Batsim waits for it
             commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
@@ -232,6 +240,8 @@ class Agent:
         )
         self._names.append(job_id)
         self._number[job_id] = job_number
+        if self._loop is not None:
+            self._loop.came(job_id, event.timestamp)
         if self._needs_worth or not _WORTH.isdisjoint(job.fields):
             self._appraise(job, job_id, job_number)
         if self._registers:
@@ -269,9 +279,29 @@ class Agent:
             self._number[rest_id] = rest
             commands += registration
 
+    def _send_next(self, commands: list[m.DecisionEvent]) -> None:
+        """Register the jobs that come now since others have ended."""
+        if self._loop is not None:
+            told, registration = self._loop.send(self.now)
+            commands += registration
+            for event in told:
+                self._submit(event, commands)
+
+    def _call_for_next(self, commands: list[m.DecisionEvent]) -> None:
+        """Be called when the next of them comes; those that were rejected now are over."""
+        if self._loop is not None:
+            for command in commands:
+                if isinstance(command, m.RejectJob):
+                    self._loop.ended(command.data.job_id, self.now)
+            time = self._loop.next_call(self.now)
+            if time is not None:
+                commands.append(m.CallMeLater(self.now, self._call(time)))
+
     def _end_registration(self, commands: list[m.DecisionEvent]) -> None:
         """With the last job's end, say that no more will be registered: Batsim waits for it."""
         count = self._state.count
+        if self._loop is not None and self._loop.is_open:
+            return
         if self._registers and self._all_came and count[N_QUEUED] == 0 and count[N_RUNNING] == 0:
             self._registers = False
             commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
@@ -412,13 +442,14 @@ def _short(time: float, now: float) -> float:
 
 
 def make_agent(
-    policy: str,
+    policy: str | Policy,
     settings: Mapping[str, str],
     *,
     platform: Platform | None = None,
     seed: int = 0,
     decide_limit: float = 0.0,
     suspends: bool = False,
+    loop: ClosedLoop | None = None,
 ) -> Agent | MessageAgent:
     """The agent of a policy's name: ours with that policy, or a scheduler that answers messages itself.
 
@@ -427,7 +458,20 @@ def make_agent(
     Raises:
         ConfigError: if the policy is unknown or refuses the settings.
     """
-    found = find_agent(policy, settings)
-    if found is not None:
-        return found
-    return Agent(policy, settings, platform=platform, seed=seed, decide_limit=decide_limit, suspends=suspends)
+    found = find_agent(policy, settings) if isinstance(policy, str) else None
+    if found is None:
+        return Agent(
+            policy,
+            settings,
+            platform=platform,
+            seed=seed,
+            decide_limit=decide_limit,
+            suspends=suspends,
+            loop=loop,
+        )
+    if loop is not None:
+        raise ConfigError(
+            f"policy {policy} answers messages itself, and jobs that come when others end need one that "
+            "does not; leave feedback out"
+        )
+    return found

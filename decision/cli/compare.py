@@ -19,6 +19,7 @@ from .options import (
     DpiOption,
     EnergyOption,
     EventsOption,
+    FeedbackOption,
     FormatOption,
     JsonOption,
     MissingWalltimeOption,
@@ -138,6 +139,7 @@ def compare_command(
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
     missing_walltime: MissingWalltimeOption = "none",
+    feedback: FeedbackOption = False,
     whole: Whole = False,
     worth: WorthOption = False,
     windows: Windows = 0,
@@ -236,6 +238,7 @@ def compare_command(
         energy=energy,
         events=tuple(events or ()),
         selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        feedback=feedback,
         windows=windows,
         length=length,
         draw=draw,
@@ -256,7 +259,7 @@ def compare_command(
         outcomes = run_comparison(plan, output, processes=processes or available_cores(), progress=show)
     comparison = compare_runs(
         outcomes,
-        wanted or default_metrics(outcomes),
+        wanted or default_metrics(outcomes, feedback),
         against,
         seed=draw,
         setup=describe_setup(plan, logs, typed_command(context)),

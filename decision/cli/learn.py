@@ -301,7 +301,9 @@ def evaluate_command(
     from decision.learn import require_learning
 
     require_learning()
+    from decision.analysis.recorded import RECORDED
     from decision.model.dates import on_days
+    from decision.model.errors import ConfigError
     from decision.runs.inputs import Inputs, load_inputs
 
     from .progress import announce_compilation
@@ -324,6 +326,8 @@ def evaluate_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     chosen = read_days(days)
+    if RECORDED in policies and chosen is None and not whole:
+        raise ConfigError(f"{RECORDED}: nothing is simulated, so there are no episodes; give --whole", field="policy")
     warn_of_seen_jobs(policies, [on_days(w, slice(*chosen)) for w in case.workloads] if chosen else case.workloads)
     announce_compilation()
     if chosen is not None:
@@ -395,6 +399,7 @@ def _evaluate_whole(
 ) -> None:
     """One run of the whole workload under each policy."""
     from decision.analysis.metrics import summarise
+    from decision.analysis.recorded import standing_of_tables
     from decision.envs import write_metrics
     from decision.runs.inputs import PolicyChoice
     from decision.runs.run import simulate_inputs
@@ -402,10 +407,11 @@ def _evaluate_whole(
     from .progress import working
     from .tables import print_json, print_summaries, summary_columns, summary_rows
 
-    summaries = {}
+    summaries, tables = {}, {}
     for policy in policies:
         with working(policy):
             record = simulate_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
+        tables[policy] = record.jobs
         summaries[policy] = summarise(
             record.jobs,
             len(case.platform.hosts),
@@ -415,10 +421,11 @@ def _evaluate_whole(
         )
     if output is not None:
         write_metrics(output, summary_columns(summaries))
+    beside = standing_of_tables(tables, case.workloads[0].nb_res, case.inputs.workloads[0].stem)
     if as_json:
-        print_json({"runs": summary_rows(summaries)})
+        print_json({"runs": summary_rows(summaries)} | ({"recorded": [beside]} if beside else {}))
     else:
-        print_summaries(summaries)
+        print_summaries(summaries, beside)
 
 
 def _evaluate_episodes(

@@ -178,6 +178,15 @@ MissingWalltimeOption = Annotated[
         rich_help_panel=_JOBS,
     ),
 ]
+FeedbackOption = Annotated[
+    bool,
+    typer.Option(
+        "--feedback",
+        help="Submit each user's next session when the jobs that it came after in the log have ended, with the log's "
+        "think times (closed loop); for logs with users and starts.",
+        rich_help_panel=_JOBS,
+    ),
+]
 TimeFieldOption = Annotated[
     int | None,
     typer.Option(

@@ -77,6 +77,7 @@ def analyse_command(
     """
     from decision.analysis.curves import load_trainings
     from decision.analysis.plots import require_matplotlib
+    from decision.analysis.recorded import standing_of_tables
     from decision.analysis.runs import load_runs
     from decision.formats import load_platform
     from decision.learn.kinds import kind_of
@@ -96,11 +97,14 @@ def analyse_command(
         found, learned = load_runs(places), load_trainings(folders, kind_of)
         _check_hosts(hosts, found)
         files = analyse(found, learned, writable_folder(output), hosts)
+    tables = {run.name: run.record.jobs for run in found}
+    beside = standing_of_tables(tables, found[0].record.nb_hosts, "these runs") if found else None
     if as_json:
-        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": files})
+        said = {"recorded": [beside]} if beside else {}
+        print_json({"runs": summary_rows(summaries_of(found, hosts)), "files": files, **said})
         return
     if found:
-        print_summaries(summaries_of(found, hosts))
+        print_summaries(summaries_of(found, hosts), beside)
     say(f"{files[-1]} and {count(len(files) - 1, 'picture')} in the same folder")
 
 

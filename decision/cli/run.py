@@ -19,6 +19,7 @@ from .options import (
     DpiOption,
     EnergyOption,
     EventsOption,
+    FeedbackOption,
     ForceOption,
     FormatOption,
     JsonOption,
@@ -89,6 +90,7 @@ def run_command(
     walltime: WalltimeOption = WalltimeName.REQUESTED,
     time_field: TimeFieldOption = None,
     missing_walltime: MissingWalltimeOption = "none",
+    feedback: FeedbackOption = False,
     seed: SeedOption = 0,
     force: ForceOption = False,
     output: OutputFolder = Path("out"),
@@ -142,6 +144,7 @@ def run_command(
         energy=energy,
         calls=calls.value,
         selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        feedback=feedback,
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)
     real = RealBatsim(

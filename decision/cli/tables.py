@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
 
     from decision.analysis.comparison import PolicyComparison
     from decision.analysis.metrics import Summary
+    from decision.analysis.recorded import Standing
     from decision.batsim.conversation import Conversation
     from decision.batsim.replay import Replay
     from decision.model.platform import Platform
@@ -95,8 +96,11 @@ def count(number: int, what: str) -> str:
 # --- Runs and policies ----------------------------------------------------------------------------------------------
 
 
-def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
-    """One row per policy in each of two tables: the usual figures, and what the means do not tell."""
+def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None" = None) -> None:
+    """One row per policy in each of two tables: the usual figures, and what the means do not tell.
+
+    `beside` says how far what really happened, if it is among them, can be compared with the others.
+    """
     for headers, values, caption in ((_SUMMARY, _values, _SUMMARY_NOTES), (_TAIL, _tail_values, _TAIL_NOTES)):
         table = policy_table(headers, caption)
         for policy, summary in summaries.items():
@@ -105,6 +109,10 @@ def print_summaries(summaries: Mapping[str, "Summary"]) -> None:
     _print_waste(summaries)
     _print_worth(summaries)
     _print_gaps(summaries)
+    if beside is not None:
+        from decision.analysis.recorded import standing_text
+
+        say(standing_text(beside))
 
 
 def _print_waste(summaries: Mapping[str, "Summary"]) -> None:

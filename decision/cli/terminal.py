@@ -55,8 +55,10 @@ def say(text: str) -> None:
 
 def note(text: str, style: str | None = None) -> None:
     """Print text to stderr as it is; only the terminal breaks long lines."""
+    from decision.unpacked import as_given  # with the libraries that unpack
+
     if style or not is_quiet():
-        stderr().print(encodable(text), style=style, highlight=False, soft_wrap=True)
+        stderr().print(encodable(as_given(text)), style=style, highlight=False, soft_wrap=True)
 
 
 def can_draw(lost: str) -> bool:

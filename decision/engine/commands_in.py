@@ -157,6 +157,7 @@ class CommandReader(Generic[J]):
         self._submitted: dict[str, J] = {}
         self._forgotten: set[str] = set()  # ids of jobs whose end was reported
         self._forgotten_profiles: set[tuple[str, str]] = set()  # (workload, profile)
+        self._growing: dict[str, dict[str, dict[str, Any]]] = {}  # profiles and their sources, of `workloads`
         self._readers: dict[type[DecisionEvent], Callable[[Any], Command[J]]] = {
             m.ExecuteJob: self._execute,
             m.RejectJob: lambda data: Reject(self._job(data.job_id)),
@@ -313,11 +314,14 @@ class CommandReader(Generic[J]):
         missing = set(profile.sequence) - workload.profiles.keys() if isinstance(profile, Composed) else set()
         if missing:
             raise self._refuse(f"{what}: there is no profile {min(missing)!r}")
-        self.workloads[workload.name] = msgspec.structs.replace(
-            workload,
-            profiles={**workload.profiles, name: profile},
-            profile_sources={**workload.profile_sources, name: source},
-        )
+        if workload.name not in self._growing:
+            own: dict[str, dict[str, Any]] = {
+                **{"profiles": dict(workload.profiles), "profile_sources": dict(workload.profile_sources)}
+            }
+            workload = self.workloads[workload.name] = msgspec.structs.replace(workload, **own)
+            self._growing[workload.name] = own
+        self._growing[workload.name]["profiles"][name] = profile
+        self._growing[workload.name]["profile_sources"][name] = source
         return NoEffect()
 
     def _register_job(self, data: m.RegisterJobData) -> Register:
@@ -347,6 +351,7 @@ class CommandReader(Generic[J]):
             f"{owner}!{part}": _moved(source.profiles[part], owner) for part in used_profiles(source.profiles, [name])
         }
         self.workloads[workload] = msgspec.structs.replace(mine, profiles={**used, **mine.profiles})
+        self._growing.pop(workload, None)
         return profile
 
     def _described_job(self, job_id: str, job: JobDescription) -> Job:

@@ -32,6 +32,7 @@ class Names:
     def __init__(self, no_network: str = "") -> None:
         self.no_network = no_network  # why jobs cannot communicate, where they cannot
         self.users: dict[str, int] = {}
+        self.profiles: dict[tuple[tuple[LeafTask, ...], bool], int] = {}  # numbers of those of dynamic jobs
         self._parts: list[tuple[Workload, Sequence[Job]]] = []  # in order of submission
         self._added: list[Job] = []
         self._leaves: dict[int, tuple[LeafTask, ...]] = {}  # where they are not those of the job's profile
@@ -151,25 +152,36 @@ def _worths(workloads: Sequence[Workload], parts: Sequence[Mapping[str, np.ndarr
 
 
 def with_job(truth: Truth, names: Names, job: Job, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
-    """The same truth with one more job, which no submitter sends and no other has the id of."""
+    """The same truth with one more job, which no submitter sends and no other has the id of.
+
+    Columns by job become twice as long where they are full, so that many jobs cost as much each as a few.
+    """
     at = names.add_job(job, leaves)
-    more = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
-    more["told"] = round(float(told(job.estimate)), DECIMALS)
-    columns = {
-        name: np.append(getattr(truth, name), [value]).astype(getattr(truth, name).dtype)
-        for name, value in {**more, "profile": -1}.items()
-    }
-    return with_leaves(truth._replace(**columns), at, leaves, moldable)
+    key = (leaves, moldable)
+    if key not in names.profiles:
+        names.profiles[key] = len(truth.leaf_first)
+        truth = _with_profile(truth, leaves, moldable)
+    if at >= len(truth.size):
+        truth = truth._replace(**{name: np.resize(getattr(truth, name), 2 * at + 64) for name in _BY_JOB})
+    said = {"submit_time": job.submit_time, "size": job.size, "walltime": job.walltime, "user": names.user(job.user)}
+    said |= {"told": round(float(told(job.estimate)), DECIMALS), "profile": names.profiles[key]}
+    for name, value in said.items():
+        getattr(truth, name)[at] = value
+    return truth
 
 
 def with_leaves(truth: Truth, at: int, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
     """The same truth in which job `at` does `leaves`."""
+    number, profile = len(truth.leaf_first), truth.profile.copy()
+    profile[at] = number
+    return _with_profile(truth, leaves, moldable)._replace(profile=profile)
+
+
+def _with_profile(truth: Truth, leaves: tuple[LeafTask, ...], moldable: bool) -> Truth:
+    """The same truth with one more profile."""
     table = _Profiles(len(truth.leaf_first), len(truth.leaf_kind), len(truth.vector), len(truth.matrix))
-    number = table.add(leaves, moldable)
-    arrays = {n: np.append(getattr(truth, n), new) for n, new in table.arrays().items()}
-    arrays["profile"] = truth.profile.copy()
-    arrays["profile"][at] = number
-    return truth._replace(**arrays)
+    table.add(leaves, moldable)
+    return truth._replace(**{n: np.append(getattr(truth, n), new) for n, new in table.arrays().items()})
 
 
 _BY_JOB = {

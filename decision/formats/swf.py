@@ -10,6 +10,7 @@ import codecs
 import datetime
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ Columns = dict[str, NDArray[Any]]  # (n,) or (n, 18) by name
 Header = Mapping[str, str]
 
 _FIELDS = 18
-_GRID_FIELDS = 29  # of the Grid Workload Format
+GRID_FIELDS = 29  # of the Grid Workload Format
 _GRID_SHARED = 16  # of them, the first are those of the standard
 REQUESTED_TIME = 9  # field of the standard, counted from 1
 _ID, _SUBMIT, _WAIT, _RUN, _ALLOCATED, _REQUESTED, _STATUS = 0, 1, 2, 3, 4, 7, 10
@@ -49,6 +50,7 @@ _RECORDED = {"size": _ALLOCATED, "cpu_time": 5, "memory": 6}
 _REQUEST = {"size": _REQUESTED, "memory": 9, "dependency": 16, "think_time": 17}
 STATES = {0: "FAILED", 1: "COMPLETED", 5: "CANCELLED"}  # by the standard's status
 _PARTIAL = (2, 3, 4)  # status of the parts of a job that was checkpointed; the job has a line of its own
+_MOSTLY = 0.9  # of a log's lines have the usual number of fields
 _LONGEST_LINE = 1 << 20  # bytes
 _MALFORMED = f"not {_FIELDS} numbers"
 _REPEATED = "with a job number seen before"
@@ -153,6 +155,7 @@ class _Log:
         self._path, self._grid = path, grid
         self._names: dict[str, float] = {}  # numbers that stand for texts in fields of numbers
         self._rests: dict[str, int] = {"": 0}  # fields after the 18th
+        self._usual = 0  # fields of nearly all lines; 0 where there is no such number
         self.records = 0
         self.dropped: dict[str, int] = {}  # lines that were left out, by reason
         self.dropped_lines: dict[str, tuple[int, ...]] = {}  # the first of them
@@ -235,26 +238,37 @@ class _Log:
             lines: a part of the file; comments are left out.
             before: how many lines come before it.
         """
-        texts = [line.decode("latin-1").strip() for line in lines]
+        texts = [line.decode("utf-8", "replace").strip() for line in lines]
         said = np.flatnonzero([bool(text) and text[0] not in ";#" for text in texts])
         rows = [texts[at] for at in said] if len(said) < len(texts) else texts
         numbers = said + before + 1
         table = _numbers(rows) if not self._grid else np.empty((0, 0))
         if table.shape == (len(rows), _FIELDS):
+            self._usual = self._usual or _FIELDS
             return table, np.zeros(len(rows), np.int32), numbers, numbers[:0]
-        parsed = [self._row(text) for text in rows]
+        split = [self._split(text) for text in rows]
+        if split and not self._usual:
+            count, lines_of_it = Counter(map(len, split)).most_common(1)[0]
+            self._usual = count if lines_of_it > _MOSTLY * len(split) else 0
+        parsed = [self._row(fields) for fields in split]
         is_row = np.array([row is not None for row in parsed], bool)
         found = [row for row in parsed if row is not None]
         table = np.array([row[0] for row in found], np.float64).reshape(-1, _FIELDS)
         return table, np.array([row[1] for row in found], np.int32), numbers[is_row], numbers[~is_row]
 
-    def _row(self, text: str) -> tuple[list[float], int] | None:
-        """The 18 numbers of a line and the code of what follows them; None where it is not that."""
+    def _split(self, text: str) -> list[str]:
         fields = text.split()
         if len(fields) < _FIELDS or ";" in text:
             parted = [field.strip() for field in text.split(";")]
             fields = parted if len(parted) >= _FIELDS else text.partition(";")[0].split()
-        if len(fields) < (_GRID_FIELDS if self._grid else _FIELDS):
+        return fields
+
+    def _row(self, fields: list[str]) -> tuple[list[float], int] | None:
+        """The 18 numbers of a line and the code of what follows them; None where it is not that.
+
+        Where nearly all lines have as many fields as each other, one with another number of them is not shifted.
+        """
+        if len(fields) < (GRID_FIELDS if self._grid else _FIELDS) or (self._usual and len(fields) != self._usual):
             return None
         shared = _GRID_SHARED if self._grid else _FIELDS
         try:

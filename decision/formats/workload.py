@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from decision.model.arguments import whole
 from decision.model.demand import walltimes
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, InputError
 from decision.model.reshape import Filters, Walltimes, at_most, reshape
 from decision.model.trace import Reading
 from decision.model.workload import Workload
@@ -18,7 +18,7 @@ from decision.shipped import find_workload
 from .oar import is_oar_table, load_oar
 from .swf import REQUESTED_TIME, load_swf
 from .traces.read import TraceOptions, load_trace
-from .traces.recognise import check_format, recognise
+from .traces.recognise import begins_as_json, check_format, recognise
 from .workload_json import load_json
 
 
@@ -92,7 +92,10 @@ def read_workload(
         ConfigError: if an option does not fit the file.
     """
     path = paths[0]
-    format = check_format(options.format) if options.format else recognise(path)
+    if options.format:
+        format = check_format(options.format)
+    else:
+        format = "sacct" if options.names_columns else recognise(path)
     if format == "csv" and not options.columns and is_oar_table(path):
         format = "oar"
     if options.time_field is not None and format != "swf":
@@ -114,6 +117,11 @@ def read_workload(
 
 
 def _read_json(path: Path, name: str, keep_extra: bool, keep_source: bool) -> Workload:
+    if path.suffix.lower() != ".json" and not begins_as_json(path):
+        raise InputError(
+            f"{path}: neither JSON nor a log or table of a known format; name its format, or give the table a header",
+            field="format",
+        )
     workload = load_json(path, name, keep_source=keep_source and not keep_extra, keep_extra=keep_extra)
     reading = Reading(
         format="json",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .columns import JobColumns, Labelled, labelled
 from .record import Floats, Ints
-from .workload import Job
+from .workload import Job, Workload
 
 Field = NDArray[np.float64] | Labelled[str]  # (n,) nan or "" where unknown
 Fields = Mapping[str, Field]
@@ -112,6 +112,11 @@ def _taken(field: Any, rows: Ints) -> Any:
     if isinstance(field, np.ndarray):
         return np.where(rows >= 0, field[rows], np.nan) if len(field) else np.full(len(rows), np.nan)
     return labelled([field[row] if row >= 0 else "" for row in rows.tolist()])
+
+
+def without_records(workloads: Sequence[Workload]) -> list[Workload]:
+    """The workloads without what was recorded of them: for all that decides or simulates."""
+    return [each if each.trace is None else msgspec.structs.replace(each, trace=None) for each in workloads]
 
 
 def of_jobs(trace: Trace, jobs: Sequence[Job]) -> Trace:

@@ -31,6 +31,7 @@ from decision.model.demand import runtimes
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
 from decision.model.reshape import dropped_text
+from decision.model.sessions import find_sessions
 from decision.model.workload import Workload
 from decision.policies.outlook import ESTIMATE
 from decision.policies.outlook import OPTIONS as OUTLOOK_OPTIONS
@@ -39,7 +40,7 @@ from decision.room import check_memory
 
 from . import Engine
 from .engines import compiled_kernels
-from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, policy_file, writable_folder
+from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, one_speed, policy_file, writable_folder
 from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
 from .tasks import Progress, Result, file_digest, run_tasks
 
@@ -70,6 +71,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 0.0  # seconds to wait for Batsim
     decide_limit: float = 0.0  # as of `PolicyChoice`
     worth: bool = False  # whether each policy is compared with itself by walltimes and by perfect predictions, too
+    feedback: bool = False  # whether users' later sessions come when their earlier jobs have ended
 
 
 class Contender(NamedTuple):
@@ -136,17 +138,20 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "digests": self.digests,
             **({} if self.midnight is None else {"midnight": self.midnight}),
             **({"near_record": True} if self.near_record else {}),
+            **({"feedback": True} if self.inputs.feedback else {}),
             **({} if self.choice.own is None else {"own": id(self.choice.own)}),  # nothing knows it in another process
         }
 
 
 def read_workloads(plan: ComparisonPlan) -> list[Workload]:
     """The workloads, whole. Raises InputError, or ConfigError if the platform cannot be used."""
-    workloads = [_read(plan, workload).workloads[0] for workload in plan.workloads]
-    if RECORDED in plan.policies:
-        for workload in workloads:
-            recorded_jobs(workload)
-    return workloads
+    cases = [_read(plan, workload) for workload in plan.workloads]
+    for case in cases:
+        if RECORDED in plan.policies:
+            recorded_jobs(case.workloads[0])
+        if plan.feedback:
+            find_sessions(case.workloads[0], one_speed(case.platform))
+    return [case.workloads[0] for case in cases]
 
 
 def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command: str = "") -> dict[str, str]:
@@ -175,6 +180,7 @@ def describe_setup(plan: ComparisonPlan, workloads: Sequence[Workload], command:
         **{f"notes on {path}": "; ".join(workload.notes) for path, workload in files if workload.notes},
         "jobs left out": _describe_sizes(plan, workloads),
         "walltimes": _describe_walltimes(plan, workloads),
+        "submissions": "users' later sessions by the ends of their earlier jobs (feedback)" if plan.feedback else "",
         "package": f"decision {__version__}",
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
     }
@@ -287,6 +293,7 @@ def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
         events=plan.events,
         energy=plan.energy,
         selection=plan.selection,
+        feedback=plan.feedback,
     )
 
 
@@ -358,6 +365,8 @@ def run_comparison(
     """
     if Engine.DOCKER in plan.engines:
         raise ConfigError("a comparison cannot run Batsim in Docker; choose another engine", field="engine")
+    if plan.feedback and plan.days is not None:
+        raise ConfigError("days are run alone, and sessions reach over them; leave feedback or days out")
     if plan.events and (plan.windows or plan.days is not None):
         raise ConfigError("external events have their times in whole workloads; leave them or the parts out")
     kernels = {

@@ -13,6 +13,7 @@ from decision.jit import is_warm
 from decision.model.errors import DeadlockError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
+from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy
 from decision.policies.around import innermost
@@ -45,7 +46,7 @@ def make_engine(
     Raises:
         ConfigError: if the inputs do not fit together.
     """
-    made = platform, workloads, events, options
+    made = platform, without_records(workloads), events, options
     if engine is Engine.EMBEDDED:
         return EmbeddedEngine(*made)
     from decision.engine.reference.engine import ReferenceEngine

@@ -33,6 +33,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     energy: bool = False
     calls: Literal["us", "ms"] = "us"  # what a policy's calls are rounded to: microseconds, or as in Batsim 5
     selection: Selection = Selection()  # of each workload
+    feedback: bool = False  # whether users' later sessions come when their earlier jobs have ended
 
 
 class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
 
     Logs, workloads that were changed, and those of the other Batsim are written into `folder`.
     """
-    files, as_they_are = [], case.inputs.selection == Selection()
+    files, as_they_are = [], case.inputs.selection == Selection() and not case.inputs.feedback
     for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
         changed = folder / f"{workload.name}.json"
         if recognise(path) != "json" or not as_they_are or workload.trace is not None:
@@ -141,8 +142,7 @@ def read_workload(source: Path | Workload, name: str, selection: Selection, plat
         InputError: if the file cannot be used, or no job is left.
         ConfigError: if run times are needed and not known.
     """
-    speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
-    speed = speeds.pop() if len(speeds) == 1 else None
+    speed = one_speed(platform)
     try:
         if isinstance(source, Workload):
             return selection.of(source, speed=speed)
@@ -156,6 +156,12 @@ def read_workload(source: Path | Workload, name: str, selection: Selection, plat
         reason = f"run times are not known before: jobs compute, and the hosts of {platform.path} differ in speed"
         where = source.path or "the workload" if isinstance(source, Workload) else source
         raise ConfigError(f"{where}: {reason}; take the requested walltimes", field="walltime") from None
+
+
+def one_speed(platform: Platform) -> float | None:
+    """flop/s of the hosts; None where they differ."""
+    speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
+    return speeds.pop() if len(speeds) == 1 else None
 
 
 def policy_file(policy: str) -> Path | None:

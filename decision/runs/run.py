@@ -5,8 +5,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
@@ -22,6 +24,8 @@ from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.demand import supply_table, worth_table
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, PredictionTable, RunRecord
+from decision.model.sessions import find_sessions, of_fixed
+from decision.model.workload import Workload
 from decision.policies.registry import find_agent, find_policy
 from decision.policies.supplied import check_suspensions, has_supply, may_suspend, supplied
 from decision.simulation import simulate_workloads
@@ -31,8 +35,11 @@ from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 from . import Engine, Verbosity
 from .engines import explained, make_engine, simulate_by_messages
 from .folder import describe_run, run_folder
-from .inputs import LoadedInputs, PolicyChoice, event_files, workload_files
+from .inputs import LoadedInputs, PolicyChoice, event_files, one_speed, workload_files
 from .status import ReportingResponder, live_status
+
+if TYPE_CHECKING:
+    from decision.batsim.closed_loop import ClosedLoop
 
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
 _FULL = 1 << 16  # bytes: with less room a file ends early
@@ -108,10 +115,12 @@ def simulate_inputs(
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
     if choice.policy == RECORDED:
         return recorded_run(case.workloads, len(case.platform.hosts))
-    if choice.own is not None:
-        agent = None
-    else:
-        agent = find_agent(choice.policy, choice.settings) if engine is Engine.EMBEDDED else _agent(case, choice)
+    fixed, loop = open_loop(case)
+    agent: Responder | None = None
+    if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
+        agent = _agent(case, choice, loop=loop)
+    elif choice.own is None:
+        agent = find_agent(choice.policy, choice.settings)
     options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
     if agent is not None:
         options = _options_by_messages(case, choice)
@@ -127,7 +136,7 @@ def simulate_inputs(
             decide_limit=choice.decide_limit,
             progress=progress,
         )
-    simulator = make_engine(engine, case.platform, case.workloads, case.events, options)
+    simulator = make_engine(engine, case.platform, fixed, case.events, options)
     with explained(agent):
         record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
     record.predictions = _predictions(agent, record.jobs)
@@ -142,17 +151,21 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
     Raises:
         ConfigError: if they do not go together.
     """
-    dynamic = False
-    if find_agent(choice.policy, choice.settings) is None:
-        policy = supplied(find_policy(choice.policy, choice.settings))
+    feedback, suspends = case.inputs.feedback, False
+    if choice.own is not None or find_agent(choice.policy, choice.settings) is None:
+        policy = supplied(find_policy(choice.policy, choice.settings) if choice.own is None else choice.own)
         check_jobs(case.platform, case.workloads, policy.policy)
         check_suspensions(policy, case.workloads, case.events)
         check_sleep(policy, case.platform, case.inputs.energy)
-        dynamic = may_suspend(policy, case.events)
+        suspends = may_suspend(policy, case.events)
+        if suspends and feedback:
+            why = f"policy {choice.policy} may suspend jobs, whose users would not know when they end"
+            raise ConfigError(f"{why}; leave feedback out, or choose another policy", field="feedback")
     return EngineOptions(
         energy=case.inputs.energy,
         calls=case.inputs.calls,
-        dynamic_jobs=dynamic,
+        dynamic_jobs=suspends or feedback,
+        profile_reuse=feedback,
         forward_unknown_events=has_supply(case.events),
     )
 
@@ -200,13 +213,15 @@ def _run_batsim(
     from decision.batsim.launcher import docker_command, run_batsim, speaks_5  # with ZeroMQ: 15 ms of a start
 
     options = _options_by_messages(case, choice)
-    agent, log = _agent(case, choice, options.dynamic_jobs), folder / "batsim.log"
+    fixed, loop = open_loop(case)
+    agent = _agent(case, choice, options.dynamic_jobs and loop is None, loop)
+    log = folder / "batsim.log"
     with (
         _watched(folder, case, choice, show) as progress,
         TemporaryDirectory(prefix=_FRESH, dir=folder) as fresh,
     ):
         new = engine is Engine.BATSIM and speaks_5(find_batsim(batsim.command))
-        inputs = _input_files(case, Path(fresh), "5" if new else "4")
+        inputs = _input_files(replace(case, workloads=fixed), Path(fresh), "5" if new else "4")
         if engine is Engine.DOCKER:
             start = docker_command(batsim.image, [file for _, file in inputs], folder)
         else:
@@ -254,6 +269,7 @@ def _simulation_options(options: EngineOptions) -> list[str]:
     words = {
         "-E": options.energy,
         "--enable-dynamic-jobs": options.dynamic_jobs,
+        "--enable-profile-reuse": options.profile_reuse,
         "--forward-unknown-events": options.forward_unknown_events,
     }
     return [word for word, is_on in words.items() if is_on]
@@ -304,17 +320,35 @@ def _done(state: ClusterState) -> int:
     return int(state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING])
 
 
-def _agent(case: LoadedInputs, choice: PolicyChoice, suspends: bool = False) -> Responder:
+def _agent(
+    case: LoadedInputs, choice: PolicyChoice, suspends: bool = False, loop: "ClosedLoop | None" = None
+) -> Responder:
     from decision.batsim.agent import make_agent
 
     return make_agent(
-        choice.policy,
+        choice.policy if choice.own is None else choice.own,
         choice.settings,
         platform=case.platform,
         seed=choice.seed,
         decide_limit=choice.decide_limit,
         suspends=suspends,
+        loop=loop,
     )
+
+
+def open_loop(case: LoadedInputs) -> "tuple[list[Workload], ClosedLoop | None]":
+    """The jobs that come at their own times, and those that come when others have ended; None where none do.
+
+    Raises:
+        ConfigError: if think times are not known.
+    """
+    if not case.inputs.feedback:
+        return case.workloads, None
+    from decision.batsim.closed_loop import ClosedLoop
+
+    speed = one_speed(case.platform)
+    found = [(workload, find_sessions(workload, speed)) for workload in case.workloads]
+    return [of_fixed(*each) for each in found], ClosedLoop(found)
 
 
 def find_batsim(batsim: str) -> str:

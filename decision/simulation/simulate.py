@@ -37,6 +37,7 @@ from decision.model.errors import DeadlockError
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
+from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
@@ -95,7 +96,7 @@ def simulate_workloads(
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     entry = getattr(innermost(chosen), "entry", None)
     compile_ahead(run_episode, compiled_engine, *([entry] if entry else []))
-    engine = EmbeddedEngine(platform, workloads, events, engine_options)
+    engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)
     misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
         chosen = supplied(chosen)

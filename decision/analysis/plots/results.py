@@ -29,13 +29,15 @@ from .figures import (
 )
 from .paper import paper
 
-COLORS: dict[Verdict, str] = {"better": "#117733", "worse": "#cc3311", "open": GREY, "baseline": DARK}
-MARKERS: dict[Verdict, str] = {"better": "^", "worse": "v", "open": "o", "baseline": "D"}
+_APART: Verdict = "not comparable"
+COLORS: dict[Verdict, str] = {"better": "#117733", "worse": "#cc3311", "open": GREY, "baseline": DARK, _APART: GREY}
+MARKERS: dict[Verdict, str] = {"better": "^", "worse": "v", "open": "o", "baseline": "D", _APART: "x"}
 _MEANINGS: dict[Verdict, str] = {
     "better": "better than the baseline",
     "worse": "worse",
     "open": "no significant difference",
     "baseline": "baseline",
+    _APART: "not comparable",
 }
 _BAND = "#eef2f7"  # behind the baseline
 _WIDE = 30.0  # the largest bound over the smallest, from which on a scale is logarithmic
@@ -67,7 +69,7 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         _draw(scores, at, row.score, row.verdict)
         if row.verdict == "baseline":
             _mark_baseline(scores, chances, at, row)
-        else:
+        elif row.verdict != _APART:
             _draw(chances, at, row.improvement, row.verdict)
     for axes in (scores, chances):
         axes.set_yticks(range(len(rows)), names)
@@ -85,7 +87,8 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         figure,
         f"{first}: interquartile mean of the runs. {second}: probability that a run is better than one of the "
         "baseline's. Bars are 95 % intervals. A triangle that points up means better than the baseline, one that "
-        "points down worse, a circle no significant difference; the diamond is the baseline.",
+        "points down worse, a circle no significant difference; the diamond is the baseline."
+        + (" The cross is what really happened, which is not comparable." if _APART in shown else ""),
         facts_of(
             "Interquartile means" + (f" in {unit}" if unit else ""),
             {r.contender: f"{short(r.score.value)} ({r.verdict})" for r in rows},

@@ -82,6 +82,8 @@ def assemble(
 
 def _without_repeats(table: Table, account: Account, last_counts: bool) -> Table:
     """One record of each id and start."""
+    if len(set(table.id)) == len(table.id):
+        return table
     seen: dict[tuple[str, float], int] = {}
     again: list[int] = []
     for row, key in enumerate(zip(table.id, table.numbers["start"].tolist(), strict=True)):
@@ -147,6 +149,8 @@ def _unit(table: Table, unit: str) -> Unit:
         if len(size) and np.isnan(size).all():
             raise ConfigError(f"the log does not say how many {unit} its jobs had; choose another unit", field="unit")
         return Unit(unit, "as asked for", changes, size)
+    if np.isnan(cores).all() and np.isnan(nodes).all() and not np.isnan(table.numbers["gpus"]).all():
+        return Unit("gpus", "neither cores nor nodes are known", changes, table.numbers["gpus"])
     if np.isnan(cores).all():
         return Unit("nodes", "cores are not known", changes, nodes)
     if np.isnan(nodes).all():
@@ -259,12 +263,14 @@ def _workload(
 def _ids(texts: Sequence[str], name: str) -> Texts | Labelled[str]:
     """Full ids; an attempt after the first has its number at the end."""
     seen: dict[str, int] = {}
-    unique = []
-    for text in texts:
+    unique = list(texts)
+    for row, text in enumerate(texts if len(set(texts)) < len(texts) else ()):
         times = seen[text] = seen.get(text, 0) + 1
-        unique.append(text if times == 1 else f"{text}-{times}")
-    if all(text.isdecimal() and text == str(int(text)) and len(text) < 16 for text in unique):
-        return numbered(name, np.array(unique, np.float64))
+        unique[row] = text if times == 1 else f"{text}-{times}"
+    if all(map(str.isdecimal, unique)) and max(map(len, unique), default=0) < 16:
+        numbers = list(map(int, unique))
+        if list(map(str, numbers)) == unique:
+            return numbered(name, np.array(numbers, np.float64))
     loadable = [text.replace("!", "_") if not unloadable_part(text) else f"job{row}" for row, text in enumerate(unique)]
     return Labelled([f"{name}!{text}" for text in loadable], np.arange(len(loadable)))
 

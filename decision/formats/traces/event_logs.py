@@ -27,7 +27,8 @@ _PBS_FIELD = re.compile(r"(\S+?)=((?:\"[^\"]*\"|'[^']*'|\S)*)")
 _LSF_FIELD = re.compile(r'"((?:[^"]|"")*)"(?= |$)|(\S+)')
 _UNIX_MILLISECONDS = 1e11
 SGE_FIELDS = 43
-_HARD_LIMIT = re.compile(r"(?:^|[\s,])h_rt=([\d:]+)")
+_LIMIT = re.compile(r"(?<=[hs]_rt=)\d+(:\d+){1,2}")  # whose colons part no fields
+_HARD_LIMIT = re.compile(r"(?:^|[\s,])h_rt=(\d+)")
 _LSF_DONE = 64  # status bits of lsb.acct: JOB_STAT_DONE
 _LSF_RUSAGE = 19  # numbers
 
@@ -260,14 +261,14 @@ def sge_fields(line: str) -> list[str] | None:
 def _sge(line: str) -> "Entry | str | None":
     if line.startswith("#"):
         return None
-    fields = sge_fields(line)
+    fields = sge_fields(_LIMIT.sub(lambda match: f"{seconds_of(match[0]):.0f}", line))
     if fields is None:
         return "malformed"
     if len(fields) > 41 and fields[41] not in ("NONE", ""):
         return "step"  # a task of a parallel job, which has a line of its own
     scale = 1e-3 if float(fields[8]) > _UNIX_MILLISECONDS else 1.0
     submit, start, end = (known_time(text) * scale for text in fields[8:11])
-    limit = _HARD_LIMIT.search(":".join(fields[39:40])) or _HARD_LIMIT.search(":".join(fields[39:-5]))
+    limit = _HARD_LIMIT.search(fields[39])
     task = fields[35]
     return {
         "id": fields[5] + (f"[{task}]" if task.isdecimal() and task != "0" else ""),
@@ -275,7 +276,7 @@ def _sge(line: str) -> "Entry | str | None":
         "start": start,
         "end": end,
         "run": end - start,
-        "walltime": seconds_of(limit[1].rstrip(":")) if limit else math.nan,
+        "walltime": float(limit[1]) if limit else math.nan,
         "cores": float(int(fields[34])),
         "memory": megabytes(fields[42], "") if len(fields) > 42 else math.nan,
         "user": fields[3],

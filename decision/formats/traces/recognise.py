@@ -8,6 +8,7 @@ from pathlib import Path
 from decision.formats.files import opened
 from decision.model.errors import InputError
 
+from ..swf import GRID_FIELDS
 from .event_logs import PBS_LINE, sge_fields
 from .sacct import is_header, is_headerless
 
@@ -42,6 +43,13 @@ def recognise(path: str | os.PathLike[str]) -> str:
     return found or by_name
 
 
+def begins_as_json(path: str | os.PathLike[str]) -> bool:
+    """Whether a file may be JSON; also one without any text. Raises InputError if it cannot be read."""
+    with opened(path) as file:
+        begin = file.read(_BEGIN).lstrip(b"\xef\xbb\xbf \t\r\n")
+    return not begin or begin[:1] in (b"{", b"[") or b"\0" in begin
+
+
 def _of_json(text: bytes) -> str:
     if _BATSIM_KEYS.search(text):
         return "json"
@@ -72,7 +80,8 @@ def _of_line(line: str, comments: set[str]) -> str:
     if sge_fields(line) is not None:
         return "sge"
     if _NUMBERS.match(line):
-        return "gwf" if "#" in comments and len(line.split()) >= 29 else "swf"
+        grid = len(line.split("\t")) == GRID_FIELDS or ("#" in comments and len(line.split()) >= GRID_FIELDS)
+        return "gwf" if grid else "swf"
     return ""
 
 

@@ -40,7 +40,7 @@ class Records:
     def add(self, columns: Columns) -> None:
         """Add records; a column that is not there is unknown."""
         count = len(columns["id"])
-        self.line.extend(map(int, columns["line"]))
+        self.line.frombytes(np.asarray(columns["line"], np.int64).tobytes())
         self.id.extend(columns["id"])
         self.part_of.extend(columns.get("part_of", [""] * count))
         for name, numbers in self._numbers.items():
@@ -48,8 +48,10 @@ class Records:
             known = np.full(count, np.nan) if values is None else np.asarray(values, np.float64)
             numbers.frombytes(known.tobytes())
         for name, codes in self._codes.items():
-            labels, texts = self._labels[name], columns.get(name)
-            codes.extend([0] * count if texts is None else [labels.setdefault(text, len(labels)) for text in texts])
+            labels, texts = self._labels[name], columns.get(name, ("",) * count)
+            for text in dict.fromkeys(texts):
+                labels.setdefault(text, len(labels))
+            codes.extend(map(labels.__getitem__, texts))
 
     def number(self, name: str) -> Floats:
         """One of `NUMBERS`, (n,)."""

@@ -51,7 +51,7 @@ _DELIMITERS = "|,;\t\x1f\x01^"
 _JOB = re.compile(r"\d+([_+](\d+|\[.*\]))?")
 _NO_LIMIT = frozenset(("UNLIMITED", "Partition_Limit", "", "INVALID"))
 _NO_NODES = frozenset(("None assigned", "None", "N/A"))
-_RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
+RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
 
 
 _PRINTED = r"\x1f"  # between fields: the unit separator of ASCII
@@ -128,6 +128,7 @@ class _Table:
         self._names: list[str] = []
         self._left: list[str] = []  # lines that more lines may belong to
         self._left_at = 0
+        self._trails = ""  # what each record ends with, as --parsable has it
 
     def use(self, names: Sequence[str], delimiter: str) -> None:
         """Take these columns from now on. Raises InputError."""
@@ -143,7 +144,11 @@ class _Table:
     def read(self, number: int, lines: list[str]) -> Iterator[Columns]:
         """The records of a part of the file that begins with line `number`."""
         first = self._left_at if self._left else number
+        lines = self._without_trails(lines)
         yield from self._part(first, self._left + lines, last=False)
+
+    def _without_trails(self, lines: list[str]) -> list[str]:
+        return [line.removesuffix(self._trails) for line in lines] if self._trails else lines
 
     def rest(self) -> Iterator[Columns]:
         """The records of the end of the file."""
@@ -161,7 +166,11 @@ class _Table:
             if delimiter := self._named(line):
                 yield from self._records(rows)
                 rows = _Rows()
-                self.use(line.rstrip(delimiter).split(delimiter), delimiter)
+                if line.endswith(delimiter):
+                    self._trails = delimiter
+                    lines = self._without_trails(lines)
+                    self._left = lines[-1:] if self._left else []
+                self.use(line.removesuffix(delimiter).split(delimiter), delimiter)
             elif line:
                 parts = line.split(self._delimiter)
                 if len(parts) == len(self._names):
@@ -292,7 +301,8 @@ def _jobs(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Ite
     times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
     run, bad_run = _run(text, len(lines))
     state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
-    bad = bad_run | ~np.array([job.isdecimal() or _JOB.fullmatch(job) is not None for job in ids])
+    bad = bad_run | ~np.array(list(map(str.isdecimal, ids)))
+    bad[bad] = [bad_run[at] or _JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(bad).tolist()]
     for _, wrong in times.values():
         bad |= wrong
     account.leave_out("malformed", lines[bad].tolist())
@@ -340,7 +350,7 @@ def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[st
             nearer = (off > 1) & (np.abs(end + clock.fold(end) - (start + later) - elapsed) < off)
             start = np.where((later > 0) & (nearer | (start < submit)), start + later, start)
         unassigned = np.array([each in _NO_NODES for each in text["nodelist"]]) if "nodelist" in text else False
-        going = np.array([each in _RUNNING for each in state])
+        going = np.array([each in RUNNING for each in state])
         ended = start + run if end is None else np.where(np.isnan(end), np.nan, start + run)
         start = np.where(unassigned & ~(run > 0), np.nan, start)
     return {

@@ -4,6 +4,7 @@ Fields are those that Open XDMoD's reader of the same files knows; newer version
 ``{"set": true, "infinite": false, "number": 5}``.
 """
 
+import codecs
 import math
 import os
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from decision.model.errors import InputError
 from .account import Account
 from .event_logs import Entry, from_entries
 from .records import Columns
+from .sacct import RUNNING
 from .values import Clock
 
 _MINUTE = 60.0
@@ -25,7 +27,7 @@ _MINUTE = 60.0
 
 def read_sacct_json(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The records of jobs that ran, as `decision.formats.traces.sacct.read_sacct`; numbered from 1 in their order."""
-    data = read_bytes(path)
+    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
     try:
         content = msgspec.json.decode(data)
     except DECODE_ERRORS as error:
@@ -50,6 +52,8 @@ def _read(job: dict[str, Any]) -> Entry:
     nodes = job.get("nodes") or ""
     if nodes in ("None assigned", "None") and not run > 0:
         start = math.nan
+    if state in RUNNING:
+        end = math.nan
     array, parts = job.get("array") or {}, job.get("het") or {}
     number, part_of = str(_whole(job["job_id"])), _number(parts.get("job_id"))
     if (of := _number(array.get("job_id"))) > 0:

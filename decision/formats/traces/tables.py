@@ -175,7 +175,7 @@ def read_csv(path: str | os.PathLike[str], account: Account, clock: Clock, mappi
     reader = _Reader(path, names, account, clock, mapping)
     for number, lines in line_parts(path):
         rows, at = [], []
-        for place, row in enumerate(csv.reader(lines, delimiter=delimiter), number):
+        for place, row in enumerate(_split(lines, delimiter), number):
             if place == 1 or not row:
                 continue
             if len(row) == len(names):
@@ -188,6 +188,18 @@ def read_csv(path: str | os.PathLike[str], account: Account, clock: Clock, mappi
             yield from reader.columns(at, dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
+def _split(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    """The fields of each line; a quote that is not closed takes no other line with it."""
+    for line in lines:
+        if '"' not in line:
+            yield line.split(delimiter) if line else []
+            continue
+        try:
+            yield next(csv.reader([line], delimiter=delimiter), [])
+        except csv.Error:  # longer than a field may be, or a carriage return in it
+            yield [line]
+
+
 def read_parquet(
     path: str | os.PathLike[str], account: Account, clock: Clock, mapping: TableMapping
 ) -> Iterator[Columns]:
@@ -197,7 +209,7 @@ def read_parquet(
     reader = _Reader(path, names, account, clock, mapping)
     number = 1
     for batch in file.iter_batches(batch_size=_ROWS, columns=reader.used):
-        found = {name: _plain(batch.column(name)) for name in batch.schema.names}
+        found = {name: _plain(batch.column(name), clock) for name in batch.schema.names}
         rows = range(number, number + batch.num_rows)
         yield from reader.columns(rows, found)
         number += batch.num_rows
@@ -220,14 +232,15 @@ def _parquet(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None
 
 
-def _plain(column: Any) -> Sequence[Any]:
+def _plain(column: Any, clock: Clock) -> Sequence[Any] | Floats:
     """A column of numbers as an array, of times as seconds in an array, of others as texts."""
     import pyarrow
 
     kind = column.type
     if pyarrow.types.is_timestamp(kind):
         whole = column.cast(pyarrow.timestamp("us", kind.tz)).cast(pyarrow.int64())
-        return whole.to_numpy(zero_copy_only=False).astype(np.float64) * 1e-6
+        seconds = whole.to_numpy(zero_copy_only=False).astype(np.float64) * 1e-6
+        return clock.utc(seconds) if kind.tz is None else seconds
     if pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind):
         return column.to_numpy(zero_copy_only=False).astype(np.float64)
     if pyarrow.types.is_duration(kind):
@@ -256,7 +269,7 @@ class _Reader:
         self._said = {role: column for role, column in said.items() if column and column in names}
         self.used = list(dict.fromkeys(self._said.values()))
 
-    def columns(self, lines: Sequence[int], table: Mapping[str, Sequence[Any]]) -> Iterator[Columns]:
+    def columns(self, lines: Sequence[int], table: Mapping[str, Any]) -> Iterator[Columns]:
         """The records of some rows."""
         self._account.records += len(lines)
         unit, spans = self._mapping.times, self._mapping.spans or self._mapping.times
@@ -298,8 +311,7 @@ class _Reader:
         if isinstance(values, np.ndarray):
             return values * (1.0 if unit == "iso" else UNITS[unit]), np.zeros(len(values), bool)
         if unit == "iso":
-            clock = Clock(self._mapping.zone) if self._mapping.zone else self._clock
-            return clock.read([str(value).strip().replace(" ", "T", 1)[:32] for value in values])
+            return self._clock.read([str(value).strip().replace(" ", "T", 1)[:32] for value in values])
         numbers, wrong = _numbers(values)
         spans = np.array([seconds_of(str(value)) if ":" in str(value) else math.nan for value in values])
         known = ~np.isnan(spans)

@@ -60,9 +60,11 @@ def test_dots_and_intervals_are_the_rows_and_the_baseline_is_marked():
 
 
 def test_verdicts_are_marked_by_their_shape_and_named():
-    figure = picture.draw_rows([*ROWS, row("lifo", (90, 80, 99), (0, 0, 0), "worse")], "s").figure
-    dots = [line.get_marker() for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
-    assert dots == ["D", "^", "o", "v"]
+    others = row("lifo", (90, 80, 99), (0, 0, 0), "worse"), row("recorded", (70, 70, 70), (1, 1, 1), "not comparable")
+    figure = picture.draw_rows([*ROWS, *others], "s").figure
+    scores, chances = ([line.get_marker() for line in axes.lines if len(line.get_xdata()) == 1] for axes in figure.axes)
+    assert scores == ["D", "^", "o", "v", "x"]
+    assert chances == ["^", "o", "v"]  # none of what really happened
     (legend,) = figure.legends
     assert {text.get_text() for text in legend.get_texts()} == set(picture._MEANINGS.values())
 

@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from decision.cores import available_cores
-from decision.model.arguments import whole
+from decision.model.arguments import mapping, whole
 from decision.model.errors import ConfigError
 from decision.state.cluster import ClusterState
 
@@ -91,7 +91,7 @@ class SchedulerVectorEnv(VectorEnv):
         """
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._seed(seed)
-        options = options or {}
+        options = mapping("options", options, '{"first": 0}')
         first = np.where(options.get("reset_mask", self._everywhere), options.get("first", RANDOM), GO_ON)
         out = self._checked(out)
         self._batch.reset(first.astype(np.int64), out)

@@ -142,11 +142,11 @@ def read_workload(source: Path | Workload, name: str, selection: Selection, plat
         ConfigError: if run times are needed and not known.
     """
     speeds = {host.pstates[host.initial_pstate].speed for host in platform.hosts}
-    speed = speeds.pop() if len(speeds) == 1 else None
+    speed, asked = speeds.pop() if len(speeds) == 1 else None, replace(selection, missing="none")
     try:
         if isinstance(source, Workload):
-            return selection.of(source, speed=speed)
-        workload = replace(selection, missing="none").read(source, name, keep_source=True, speed=speed)
+            return fill_missing(asked.of(source, speed=speed), selection.missing, speed=speed)
+        workload = asked.read(source, name, keep_source=True, speed=speed)
         said = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
         filled = fill_missing(workload, selection.missing, speed=speed)
         return replace(filled, notes=(*filled.notes, said)) if said else filled

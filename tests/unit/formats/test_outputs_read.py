@@ -142,7 +142,9 @@ def test_a_job_that_ran_on_no_number_of_hosts_is_refused(prefix, cell):
 def test_a_damaged_run_json_is_named_and_one_of_others_is_not(prefix, text):
     facts = Path(prefix).parent / "run.json"
     facts.write_bytes(text)
-    with pytest.raises(InputError, match=r"run\.json: damaged, so that nothing says what made this folder"):
+    with pytest.raises(
+        InputError, match=r"run\.json: damaged, or no run's, so that nothing says what made this folder"
+    ):
         read_jobs(prefix)
     facts.write_text('{"name": "mine"}')
     assert len(read_jobs(prefix).id) == len(THREE.id)

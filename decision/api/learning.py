@@ -86,13 +86,14 @@ def train(
     require_learning()
     from decision.learn.config import load_config
     from decision.runs.inputs import first_log
-    from decision.runs.training import train_to_folder
+    from decision.runs.training import check_resumable, train_to_folder
     from decision.schedulers import find_scheduler
 
     record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
     wanted = mapping("changes", changes, _CHANGES) | (
         {} if steps is None else {"learn.steps": arguments.whole("steps", steps, 1)}
     )
+    resume = flag("resume", resume)
     if not callable(report):
         raise ConfigError(f"report: must be a function that takes one report; found {report!r}", field="report")
     name = record.default_preset if preset is None else str(a_path("preset", preset))
@@ -102,7 +103,9 @@ def train(
     case = _read_files(
         platform, workload, (), False, given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
     )
-    return train_to_folder(first_log(case), config, output, resume=flag("resume", resume), report=report)
+    if resume:
+        check_resumable(output)
+    return train_to_folder(first_log(case), config, output, resume=resume, report=report)
 
 
 def evaluate(

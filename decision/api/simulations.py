@@ -1,13 +1,14 @@
 """Runs and comparisons."""
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decision.model.arguments import a_path, amount, flag, mapping, whole
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, DecisionError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 
@@ -216,10 +217,21 @@ def compare(
         against = find_baseline(plan, _baseline_name(own, baseline))
         logs = read_workloads(plan)
         setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
-        outcomes = run_comparison(plan, kept or written, processes=processes)
+        with _unplaced(written):
+            outcomes = run_comparison(plan, kept or written, processes=processes)
         chosen, where = chosen or default_metrics(outcomes), windows_of(plan, logs)
         comparison = compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where)
         return ComparisonResult(with_record(plan, logs, comparison))
+
+
+@contextmanager
+def _unplaced(folder: Path) -> Iterator[None]:
+    """Let errors name files in a folder of ours by their names alone."""
+    try:
+        yield
+    except DecisionError as error:
+        error.args = (str(error).replace(f"{folder}/", ""),)
+        raise
 
 
 def _baseline_name(own: Mapping[str, Any], baseline: Any) -> str | None:

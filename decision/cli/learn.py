@@ -213,13 +213,10 @@ def train_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
-    from decision.learn.training import STATE
-    from decision.runs.training import train_to_folder
+    from decision.runs.training import check_resumable, train_to_folder
 
-    if resume and not (output / STATE).is_file():
-        raise ConfigError(
-            f"{output}: there is no training to resume; leave the option out to begin one", field="resume"
-        )
+    if resume:
+        check_resumable(output)
     announce_compilation()
     with stop_on_signals() as request, learning(config.steps) as show:
         checkpoint = train_to_folder(

@@ -12,9 +12,9 @@ from decision.model.errors import ConfigError
 from decision.model.record import HostState
 from decision.state.cluster import N_QUEUED, N_RUNNING, ClusterState
 
-from .batch import RANDOM, Batch, Outputs
+from .batch import Batch, Outputs
 from .setup import Setup, make_setup
-from .vector import Observation, check_actions, observation_space
+from .vector import Observation, check_actions, first_jobs, observation_space
 
 _SHOWN = 10  # jobs of the queue that `render` shows
 
@@ -62,9 +62,8 @@ class SchedulerEnv(gymnasium.Env):
         if seed is not None or not self._seeded:
             self._batch.seed([int(self.np_random.integers(2**31)) if seed is None else seed])
             self._seeded = True
-        first = np.array([(options or {}).get("first", RANDOM)], np.int64)
         out = self._batch.new_outputs()
-        self._batch.reset(first, out)
+        self._batch.reset(first_jobs(options, 1), out)
         return self._observation(out), {"action_mask": self._mask}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:

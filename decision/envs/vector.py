@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from decision.cores import available_cores
-from decision.model.arguments import whole
+from decision.model.arguments import mapping, whole
 from decision.model.errors import ConfigError
 from decision.state.cluster import ClusterState
 
@@ -91,10 +91,8 @@ class SchedulerVectorEnv(VectorEnv):
         """
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._seed(seed)
-        options = options or {}
-        first = np.where(options.get("reset_mask", self._everywhere), options.get("first", RANDOM), GO_ON)
         out = self._checked(out)
-        self._batch.reset(first.astype(np.int64), out)
+        self._batch.reset(first_jobs(options, self.num_envs), out)
         return self._observation(out), self._info(out)
 
     def _seed(self, seed: int | Sequence[int | None] | None) -> None:
@@ -169,6 +167,23 @@ def observation_space(shape: tuple[int], actions: int, as_dict: bool) -> spaces.
     """Numbers in [0, 1], with the mask next to them where observations are dicts."""
     box = spaces.Box(0.0, 1.0, shape, np.float32)
     return spaces.Dict({"observation": box, "action_mask": spaces.MultiBinary(actions)}) if as_dict else box
+
+
+def first_jobs(options: Any, envs: int) -> NDArray[np.int64]:
+    """With which jobs of the trace so many environments begin, (N,): RANDOM, or GO_ON where one is not reset.
+
+    Raises:
+        ConfigError: if the options of a reset say no such thing.
+    """
+    given = mapping("options", options, '{"first": 0}')
+    first, mask = np.asarray(given.get("first", RANDOM)), np.asarray(given.get("reset_mask", True))
+    if first.dtype.kind not in "iu" or first.shape not in ((), (envs,)):
+        wanted = f"a whole number or {envs} of them; found {given['first']!r}"
+        raise ConfigError(f"options: first must be {wanted}", field="options")
+    if mask.dtype.kind != "b" or mask.shape not in ((), (envs,)):
+        wanted = f"True or False for each of {envs} environments; found {given['reset_mask']!r}"
+        raise ConfigError(f"options: reset_mask must be {wanted}", field="options")
+    return np.where(np.broadcast_to(mask, envs), first, GO_ON).astype(np.int64)
 
 
 def check_actions(given: Any, envs: int, actions: int) -> NDArray[np.int64]:

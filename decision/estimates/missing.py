@@ -3,10 +3,11 @@
 import numpy as np
 
 from decision.model.demand import runtimes, walltimes
+from decision.model.errors import ConfigError
 from decision.model.reshape import MISSING, fill_walltimes, with_walltimes
 from decision.model.workload import Workload
 
-from .models import read_model
+from .models import ESTIMATES, Model, read_model
 
 
 def fill_missing(workload: Workload, missing: str, seed: int = 0, speed: float | None = None) -> Workload:
@@ -25,10 +26,18 @@ def fill_missing(workload: Workload, missing: str, seed: int = 0, speed: float |
         return workload
     if missing in MISSING:
         return fill_walltimes(workload, missing, speed)
-    model, limits = read_model(missing), walltimes(workload)
+    model, limits = _model(missing), walltimes(workload)
     unknown = np.isinf(limits)
     limits[unknown] = model(runtimes(workload, speed)[unknown], np.random.default_rng(seed))
     return with_walltimes(workload, limits)
+
+
+def _model(missing: str) -> Model:
+    try:
+        return read_model(missing)
+    except ConfigError as error:
+        wanted = f"write {', '.join(MISSING)}, or a model: {ESTIMATES}"
+        raise ConfigError(f"missing walltimes {missing!r}: {wanted}", field="missing_walltime") from error
 
 
 def missing_text(workload: Workload, missing: str) -> str:

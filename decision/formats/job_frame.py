@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _NEEDED = ("submit_time", "size", "runtime")
+_UNITS = {"size": ", of hosts", **dict.fromkeys(("submit_time", "runtime", "walltime"), ", in seconds")}
 _LIMITS = {"submit_time": 0.0, "size": 1.0, "runtime": 0.0, "walltime": 0.0}  # what no number may be below
 
 
@@ -63,9 +64,13 @@ def frame_workload(frame: "DataFrame", name: str = "w0") -> Workload:
 
 def _numbers(frame: "DataFrame", column: str) -> Floats:
     try:
+        if frame[column].dtype.kind in "mM":  # numpy would count nanoseconds
+            raise TypeError
         numbers = frame[column].to_numpy(np.float64, na_value=math.nan).copy()
     except (TypeError, ValueError):
-        raise ConfigError(f"workload: column {column} must have numbers only", field="workload") from None
+        raise ConfigError(
+            f"workload: column {column} must have numbers only{_UNITS[column]}", field="workload"
+        ) from None
     if column == "walltime":
         numbers[np.isnan(numbers)] = math.inf
     wrong = ~(numbers >= _LIMITS[column]) | (np.isinf(numbers) & (column != "walltime"))

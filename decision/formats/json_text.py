@@ -61,7 +61,12 @@ def _replace(data: bytes, convert: Callable[[str], float]) -> bytes:
         return text if number == float(text) else repr(number).encode()
 
     shapes = data.translate(_SHAPES)  # ten times as fast as to search for an expression
-    return _TOKEN.sub(replace, data) if any(shape in shapes for shape in _UNSAFE) else data
+    if not any(shape in shapes for shape in _UNSAFE):
+        return data
+    lines = zip(data.split(b"\n"), shapes.split(b"\n"), strict=True)  # no text of JSON goes on in another line
+    return b"\n".join(
+        _TOKEN.sub(replace, line) if any(shape in like for shape in _UNSAFE) else line for line, like in lines
+    )
 
 
 def _rapidjson(text: str) -> float:

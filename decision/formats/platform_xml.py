@@ -14,6 +14,7 @@ from itertools import chain
 
 import msgspec
 
+from decision.model.arguments import flag, mapping, text, whole
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import MAX_HOSTS, Host, Platform, Route
 from decision.model.topology import Topology
@@ -94,14 +95,15 @@ def load_platform(
         >>> [host.name for host in d.load_platform("toy").hosts]
         ['node-000', 'node-001', 'node-002', 'node-003']
     """
-    path = find_platform(path)
+    energy, path, roles = flag("energy", energy), find_platform(path), mapping("roles", roles, '{"node-0": "storage"}')
+    master, mmax = text("master", master), None if mmax is None else whole("mmax", mmax)
     root = read_xml(path)
     _check_root(root)
     in_order = list(hosts_of(root))
     found = _by_name(in_order)
     if by_numbers:
         found.sort(key=cmp_to_key(_compare_numbers))
-    by_role = _assign_roles(found, {master: "master", **(roles or {})})
+    by_role = _assign_roles(found, {master: "master", **roles})
     if len(by_role["master"]) != 1:
         names = ", ".join(h.name for h in by_role["master"]) or "none"
         raise InputError(

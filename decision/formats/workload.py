@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from decision.model.arguments import whole
+from decision.model.arguments import amount, flag, text, whole
 from decision.model.demand import walltimes
 from decision.model.errors import ConfigError, InputError
 from decision.model.reshape import Filters, Walltimes, at_most, reshape
@@ -60,8 +60,12 @@ def load_workload(
     """
     if jobs is not None and not isinstance(jobs, slice):
         raise ConfigError(f"jobs: must be a range like slice(0, 5000); found {jobs!r}", field="jobs")
-    nodes = None if nodes is None else whole("nodes", nodes, 1)
-    path = find_workload(source)
+    nodes, name = None if nodes is None else whole("nodes", nodes, 1), text("name", name)
+    if speed is not None:
+        speed = amount("speed", speed, 1e-9, 1e30)
+    if not isinstance(options, TraceOptions):
+        raise ConfigError(f"options: must be TraceOptions; found {options!r}", field="options")
+    keep_source, path = flag("keep_source", keep_source), find_workload(source)
     filters = Filters(jobs=jobs, nodes=nodes, walltime=walltime, missing=missing_walltime, speed=speed)
     changes = walltime != "requested" or missing_walltime != "none"  # a job's source says another walltime
     if time_field is not None and recognise(path) == "swf":

@@ -296,6 +296,16 @@ def _source(fields: dict[str, Raw], full: str) -> bytes:
     return compact(_ENCODER.encode(fields))
 
 
+def without_trace(data: bytes) -> bytes:
+    """A workload that can be read, as it is but for what was recorded of its jobs."""
+    fields = _FIELDS.decode(data)
+    jobs = msgspec.json.decode(fields["jobs"], type=list[dict[str, Raw]])
+    for job in jobs:
+        for name in _TRACE_FIELDS:
+            job.pop(name, None)
+    return _ENCODER.encode(fields | {"jobs": jobs})
+
+
 def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
     """Each job's fields that Batsim does not know, and a user that is not a name."""
     extras: list[dict[str, Any] | None] = []

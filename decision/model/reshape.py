@@ -150,7 +150,8 @@ def fill_walltimes(workload: Workload, missing: str, speed: float | None = None)
     if missing == "runtime":
         return with_walltimes(workload, np.where(unknown, _perfect(workload, speed), limits))
     if unknown.all():
-        raise ConfigError(f"{workload.path}: no job has a requested time, so none is the longest", field="missing")
+        none = "no job has a requested time, so none is the longest"
+        raise ConfigError(f"{workload.path or 'the workload'}: {none}", field="missing_walltime")
     return with_walltimes(workload, np.where(unknown, limits[~unknown].max(), limits))
 
 

@@ -44,7 +44,7 @@ from .profile import add_free, earliest, least_free
 from .shadow import longest_wait
 
 OPTION = "guard"  # its name, for every policy
-_SOON = 1e-6  # seconds: no call is asked for sooner, because a peer rounds its clock down
+_SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time
 
 
 def read_guard(policy: str, value: Any) -> float:

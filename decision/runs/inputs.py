@@ -17,7 +17,7 @@ from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.formats.traces.recognise import recognise
 from decision.formats.workload5 import converted_lines, is_of_5
-from decision.formats.workload_json import load_json
+from decision.formats.workload_json import without_trace
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
@@ -99,10 +99,11 @@ def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
     files, as_they_are = [], case.inputs.selection == Selection() and not case.inputs.feedback
     for path, workload in zip(case.inputs.workloads, case.workloads, strict=True):
         changed = folder / f"{workload.name}.json"
-        if recognise(path) != "json" or not as_they_are or workload.trace is not None:
-            if as_they_are and recognise(path) == "json":
-                workload = load_json(path, workload.name, keep_extra=True)
+        if recognise(path) != "json" or not as_they_are:
             write_workload(changed, replace(workload, trace=None))  # what really happened is not for a scheduler
+            path = changed
+        elif workload.trace is not None:
+            changed.write_bytes(without_trace(read_bytes(path)))
             path = changed
         data = read_bytes(find_workload(path))
         if is_of_5(data) != (to == "5"):
@@ -142,11 +143,11 @@ def read_workload(source: Path | Workload, name: str, selection: Selection, plat
         InputError: if the file cannot be used, or no job is left.
         ConfigError: if run times are needed and not known.
     """
-    speed = one_speed(platform)
+    speed, asked = one_speed(platform), replace(selection, missing="none")
     try:
         if isinstance(source, Workload):
-            return selection.of(source, speed=speed)
-        workload = replace(selection, missing="none").read(source, name, keep_source=True, speed=speed)
+            return fill_missing(asked.of(source, speed=speed), selection.missing, speed=speed)
+        workload = asked.read(source, name, keep_source=True, speed=speed)
         said = missing_text(workload, selection.missing) if selection.walltime == "requested" else ""
         filled = fill_missing(workload, selection.missing, speed=speed)
         return replace(filled, notes=(*filled.notes, said)) if said else filled

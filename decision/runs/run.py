@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from decision.batsim.closed_loop import ClosedLoop
 
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
+_PACE = 0.1  # seconds between two reports of how far a run is
 _FULL = 1 << 16  # bytes: with less room a file ends early
 _FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
 
@@ -306,8 +308,13 @@ def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: Show 
     """Report the run's progress in its folder and to `show`."""
     jobs = sum(len(workload.jobs) for workload in case.workloads)
     with live_status(folder, choice.policy, jobs, case.platform) as report:
+        last = -_PACE
 
         def both(now: float, state: ClusterState | None) -> None:
+            nonlocal last
+            if time.monotonic() - last < _PACE:
+                return
+            last = time.monotonic()
             report(now, state)
             if show is not None:
                 show(now, 0 if state is None else _done(state), jobs)

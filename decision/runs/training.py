@@ -7,10 +7,19 @@ from pathlib import Path
 from decision.learn.checkpoint import read_manifest
 from decision.learn.config import TrainConfig, all_settings
 from decision.learn.schedulers import train_scheduler
-from decision.learn.training import Report, training_files
+from decision.learn.training import STATE, Report, training_files
+from decision.model.errors import ConfigError
 
 from .folder import Stopped, describe_training, run_folder
 from .inputs import LogOnHosts
+
+
+def check_resumable(folder: Path) -> None:
+    """Check that a training has left its state in a folder. Raises ConfigError if none has."""
+    if not (folder / STATE).is_file():
+        raise ConfigError(
+            f"{folder}: there is no training to resume; leave the option out to begin one", field="resume"
+        )
 
 
 def train_to_folder(

@@ -31,6 +31,7 @@ FLAG = ["yes", 2, None, "false"]
 RANGE = [(0, 3), 5, "0:3", slice(-2, None), slice(0, 4, 2), slice(0.5, 2), slice("a", None)]
 SELECTION = [("jobs", each) for each in RANGE]
 SELECTION += [("nodes", each) for each in ("a", 0, -1, 2.5)] + [("time_field", each) for each in ("a", 0, 1.5)]
+SELECTION += [("missing_walltime", each) for each in ("x", 5, "factor:a", "tsafrir:1")]
 SELECTION += [("walltime", each) for each in ("perfect", None, 5)]
 
 
@@ -158,6 +159,10 @@ def test_of_the_others(tmp_path):
     refused("decide_limit", d.check_policy, "easy", decide_limit="a")
     refused("policy", d.check_policy, 5)
     refused("folder", d.read_run, 5)
+    for name, value in (("energy", "yes"), ("roles", 5), ("master", 5), ("mmax", "a")):
+        refused(name, d.load_platform, "toy", **{name: value})
+    for name, value in (("name", 5), ("keep_source", "yes"), ("speed", "a"), ("options", 5), ("missing_walltime", "x")):
+        refused(name, d.load_workload, "toy", **{name: value})
     refused("platform", d.load_platform, 5)
     refused("workload", d.load_workload, 5)
     refused("jobs", d.load_workload, "toy", jobs=(0, 3))
@@ -168,6 +173,40 @@ def test_of_the_others(tmp_path):
     refused("path", result.plot, 5)
     refused("width", result.plot, width=-1)
     refused("dpi", result.plot, dpi="a")
+
+
+@pytest.mark.parametrize(
+    "options", [5, {"first": 1.5}, {"first": "a"}, {"first": [1, 2, 3]}, {"reset_mask": 5}, {"reset_mask": [True] * 3}]
+)
+@pytest.mark.parametrize("envs", [None, 2])
+def test_of_reset(options, envs):
+    pytest.importorskip("gymnasium")
+    env = d.make_env("dbf", "cluster256", "lublin_256", num_envs=envs, jobs=10)
+    refused("options", env.reset, options=options)
+
+
+def test_a_training_that_is_not_there_is_not_resumed(tmp_path):
+    pytest.importorskip("torch")
+    refused("resume", d.train, "dbf", "cluster256", "lublin_256", tmp_path / "new", resume=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_table_of_jobs_is_in_seconds():
+    days = pandas.DataFrame({"submit_time": pandas.date_range("2026-01-01", periods=2), "size": 1, "runtime": 5})
+    refused("submit_time", d.simulate, "toy", days, "fcfs")
+    spans = pandas.DataFrame({"submit_time": [0, 1], "size": 1, "runtime": pandas.to_timedelta([5, 6], unit="s")})
+    refused("runtime", d.simulate, "toy", spans, "fcfs")
+
+
+def test_a_comparison_names_no_file_of_its_own():
+    with pytest.raises(d.ConfigError, match=r"^easy on jobs\.json, seed 0: jobs\.json: job w0!1 has no 'walltime'"):
+        d.compare("toy", pandas.DataFrame({"submit_time": [0], "size": [1], "runtime": [5]}), "easy")
+
+
+def test_a_table_of_jobs_gets_walltimes_from_a_model():
+    table = pandas.DataFrame({"submit_time": [0, 1], "size": [4, 1], "runtime": [60, 5]})
+    jobs = d.simulate("toy", table, "easy", missing_walltime="factor:2").jobs
+    assert jobs.walltime.tolist() == [120, 10]
 
 
 @pytest.mark.parametrize("action", [999, -1, 21, 1.5, "a", None])

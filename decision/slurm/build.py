@@ -99,6 +99,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
     p[at.PREEMPTS] = 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0
     p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
+    p[at.TABLE_SIZE], p[at.RUNNING_RESERVE] = settings.table_size, settings.flag("bf_running_job_reserve")
     p[at.YOUNGEST], p[at.RECORDED] = settings.flag("preempt_youngest_first"), recorded
     p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
     w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
@@ -189,6 +190,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
             "succeeded": job.state == "COMPLETED",
             "reservation": 0 if not is_nothing(job.reservation) else -1,
             "need_any": job.any_need,
+            "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
         for name, values in columns.items():
             values.append(int(row[name]))
@@ -201,6 +203,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
         "billing": np.array(billing),
         "seen_user": np.zeros(max(1, len(users)), np.int64),
         "seen_array": np.zeros(max(1, len(arrays)), np.int64),
+        "rejected": np.zeros(max(1, len(arrays)), np.int64),
         "seen_user_part": np.zeros((max(1, len(users)), len(case.partitions)), np.int64),
         **_needs(jobs),
     }
@@ -209,7 +212,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
 _JOB_COLUMNS = (
     *("submit", "begin", "runtime", "limit", "cancel", "recorded", "nodes_min", "nodes_max", "cores", "per_task"),
     *("per_node", "memory", "memory_per_core", "exclusive", "held", "user", "association", "quality", "array"),
-    *("succeeded", "reservation", "need_any"),
+    *("succeeded", "reservation", "need_any", "needs_named"),
 )
 
 
@@ -351,13 +354,15 @@ def _windows(case: Case, begin: int) -> dict[str, I8]:
 def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
     words, nb_parts = nb_words(case), len(case.partitions)
-    slots = 2 * (int(parts["parameters"][at.MAX_TEST]) + len(parts["window_times"])) + 8
+    slots = int(parts["parameters"][at.TABLE_SIZE]) + 2 * len(parts["window_times"]) + 8
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
     job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
     timers = np.zeros(at.NB_TIMERS, np.int64)
     now = case.begin - _LEAD - zero_of(case)
     timers[[at.NOW, at.LAST_MAIN, at.LAST_FULL]] = now
+    interval = int(parts["parameters"][at.SCHED_INTERVAL])
+    timers[at.LAST_FULL] = now - interval + int(settings.number("main_phase")) % interval
     timers[at.NEXT_CALC] = now + int(settings.number("calc_phase")) % settings.calc_period
     timers[at.CHANGED] = 1
     names = {"eligible": FAR, "start": -1, "first_start": -1, "end": FAR, "expected_end": FAR, "part_of": 0}
@@ -372,7 +377,7 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
         "free_at",
         "started",
     )
-    zero = (*zero, "killed", "by_end", "candidates")
+    zero = (*zero, "killed", "by_end", "candidates", "estimated")
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs")}

@@ -42,8 +42,10 @@ _SCHEDULER = (
     Parameter("bf_max_time", "bf_interval", "s", "that a cycle may take, with test_cost"),
     Parameter("bf_min_age_reserve", "0", "s", "waited before a job gets a reservation"),
     Parameter("bf_min_prio_reserve", "0", "", "priority from which a job gets a reservation"),
+    Parameter("bf_node_space_size", "bf_max_job_test", "", "records of a cycle's table; a reservation uses up to two"),
     Parameter("bf_one_resv_per_job", "no", "", "a job of several partitions gets one reservation"),
     Parameter("bf_resolution", "60", "s", "of the times of reservations"),
+    Parameter("bf_running_job_reserve", "no", "", "exclusive jobs that run stand in a cycle's table, too"),
     Parameter("bf_window", "1440", "min", "from now to the last reservation"),
     Parameter("bf_window_scale", "0", "s", "shared nodes: by which the window of ends grows; 0 doubles it"),
     Parameter("bf_yield_interval", "2000000", "us", "after which a cycle lets others in, with test_cost"),
@@ -85,6 +87,7 @@ MODEL = (
     Parameter("cycle_cost", "0", "s", "that a cycle of backfill takes by itself"),
     Parameter("bf_phase", "0", "s", "from the begin to the first cycle of backfill"),
     Parameter("calc_phase", "0", "s", "from the begin to the first calculation of priorities"),
+    Parameter("main_phase", "0", "s", "from the begin to the first main loop over the whole queue"),
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
 IN_SCHEDULER_PARAMETERS = frozenset(each.name for each in _SCHEDULER)
@@ -257,6 +260,12 @@ class Settings(msgspec.Struct, frozen=True):
         """Seconds that a cycle of backfill may take."""
         text = self.text("bf_max_time")
         return self.number("bf_interval") if text == "bf_interval" else self.number("bf_max_time")
+
+    @property
+    def table_size(self) -> int:
+        """Records that the table of a cycle of backfill has."""
+        text = self.text("bf_node_space_size")
+        return max(2, self.whole("bf_max_job_test" if text == "bf_max_job_test" else "bf_node_space_size"))
 
     @property
     def calc_period(self) -> int:

@@ -93,11 +93,13 @@ def _move_windows(w, now):
 
 @kernel
 def _main(w, now):
+    """The main loop: over the whole queue each sched_interval, whether or not jobs wait, else when it was asked for."""
     t, p = w.timers, w.parameters
-    if t[NB_PENDING] == 0:
-        t[LAST_FULL] += max(0, now - t[LAST_FULL]) // p[SCHED_INTERVAL] * p[SCHED_INTERVAL]
-    if now - t[LAST_FULL] >= p[SCHED_INTERVAL]:
-        t[LAST_FULL], t[LAST_MAIN], t[ASKED], t[GO] = now, now, 0, 0
+    passed = (now - t[LAST_FULL]) // p[SCHED_INTERVAL]
+    t[LAST_FULL] += max(0, passed) * p[SCHED_INTERVAL]
+    t[LAST_MAIN] = max(t[LAST_MAIN], t[LAST_FULL])
+    if passed > 0 and t[LAST_FULL] == now:
+        t[LAST_MAIN], t[ASKED], t[GO] = now, 0, 0
         main_loop(w, now, True)
     elif t[ASKED] != 0 and now - t[LAST_MAIN] >= p[SCHED_DELAY]:
         t[LAST_MAIN], t[ASKED], t[GO] = now, 0, 0

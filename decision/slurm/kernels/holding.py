@@ -152,16 +152,29 @@ def _memory(w, job, nodes):
 
 
 @kernel
-def within_limits(w, job):
-    """Whether no limit of an association, a QOS, an array or a licence holds the job back."""
+def within_counts(w, job):
+    """Whether a job more may run by all limits on the number of jobs: associations, QOS, arrays, licences."""
+    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+        bucket = w.job_bucket[i]
+        same = 1
+        for k in range(w.bucket_begin[job], i):
+            same += w.job_bucket[k] == bucket
+        limit = w.bucket_limit[bucket, 0]
+        if limit >= 0 and w.bucket_used[bucket, 0] + same > limit:
+            return False
+    return True
+
+
+@kernel
+def within_amounts(w, job):
+    """Whether a job's resources are within all limits on nodes, cores, memory and GPUs."""
     nodes = w.nodes_min[job]
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket = w.job_bucket[i]
         limit, used = w.bucket_limit[bucket], w.bucket_used[bucket]
         gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
         if (
-            (limit[0] >= 0 and used[0] + 1 > limit[0])
-            or (limit[1] >= 0 and used[1] + nodes > limit[1])
+            (limit[1] >= 0 and used[1] + nodes > limit[1])
             or (limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
             or (limit[3] >= 0 and used[3] + _memory(w, job, nodes) > limit[3])
             or (limit[4] >= 0 and used[4] + gpus > limit[4])

@@ -6,7 +6,7 @@ from decision.jit import kernel
 from decision.state.bitmap import count_hosts, insert_interval, remove_interval
 
 from .choice import choose, measure
-from .holding import begin_job, is_eligible, within_limits
+from .holding import begin_job, is_eligible, within_amounts, within_counts
 from .preemption import make_room
 from .world import (
     BY_MAIN,
@@ -57,13 +57,20 @@ def sort_queue(w):
 
 
 @kernel
-def set_free(w):
-    """The nodes on which a job could start now: in service, and with no part that still completes (whole nodes)."""
+def set_free(w, with_completing):
+    """The nodes on which a job could start: in service, and with something left.
+
+    A node on which any part of a job completes starts nothing, but a plan counts on it.
+    """
     linear = w.parameters[LINEAR] != 0
     w.free_now[:] = 0
     for node in range(len(w.node_cores)):
-        taken = w.nb_jobs[node] != 0 if linear else w.free_cores[node] <= 0
-        if not taken and w.away[node] == 0:
+        completing = w.nb_completing[node]
+        if linear:
+            free = w.nb_jobs[node] == 0 or (with_completing and w.nb_jobs[node] == completing)
+        else:
+            free = with_completing or (w.free_cores[node] > 0 and completing == 0)
+        if free and w.away[node] == 0:
             insert_interval(w.free_now, node, node)
 
 
@@ -83,15 +90,18 @@ def main_loop(w, now, full):
     p, length = w.parameters, sort_queue(w)
     if length == 0:
         return
-    set_free(w)
+    set_free(w, False)
     w.open[:] = ~np.uint64(0)
     w.failed[:] = 0
     w.seen_part[:] = 0
+    w.rejected[:] = 0
     looked, started = 0, 0
     for i in range(length):
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
         if w.status[job] != PENDING or not is_eligible(w, job, now):
+            continue
+        if is_rejected(w, job, part):
             continue
         if p[PART_DEPTH] > 0:
             w.seen_part[part] += 1
@@ -100,21 +110,53 @@ def main_loop(w, now, full):
         if not full and looked > p[DEPTH]:
             break
         looked += 1
-        if w.failed[part] != 0:
-            continue
-        if not within_limits(w, job):
-            if p[LIMIT_STOP] != 0:
-                _close(w, part)
-            continue
-        count = _try(w, entry, now)
-        if count > 0:
-            begin_job(w, job, part, count, now, BY_MAIN)
-            leave_out_taken(w, count)
+        if w.failed[part] == 0 and _look(w, entry, now):
             started += 1
+            clear_rejected(w, job)
             if started == p[SCHED_START]:
                 break
-        elif count == 0 and _keeps_others_back(w, entry, now):
+
+
+@kernel
+def is_rejected(w, job, part):
+    """Whether a task of the same array was just left waiting in the partition; if not, this one counts as it."""
+    array = w.array[job]
+    if array < 0:
+        return False
+    if w.rejected[array] == part + 1:
+        return True
+    w.rejected[array] = part + 1
+    return False
+
+
+@kernel
+def clear_rejected(w, job):
+    """A task of an array got what it wants: the next one is looked at."""
+    if w.array[job] >= 0:
+        w.rejected[w.array[job]] = 0
+
+
+@kernel
+def _look(w, entry, now):
+    """Whether an entry starts; if it does not fit, its partition closes, or the nodes that it names."""
+    p, job, part = w.parameters, w.entry_job[entry], w.entry_part[entry]
+    if not within_counts(w, job):
+        if p[LIMIT_STOP] != 0:
             _close(w, part)
+        return False
+    count = _try(w, entry, now)
+    if count > 0 and within_amounts(w, job):
+        begin_job(w, job, part, count, now, BY_MAIN)
+        leave_out_taken(w, count)
+        return True
+    if count > 0:
+        if p[LIMIT_STOP] != 0:
+            _close(w, part)
+    elif w.needs_named[job] != 0:
+        w.open[:] = w.open & ~w.masks[w.entry_mask[entry]]
+    elif count == 0 and _keeps_others_back(w, entry, now):
+        _close(w, part)
+    return False
 
 
 @kernel
@@ -122,8 +164,10 @@ def _try(w, entry, now):
     """Choose nodes for an entry; how many, 0 where it must wait, -1 where it can never have enough of them."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     mask = w.masks[w.entry_mask[entry]]
-    for word in range(len(mask)):
-        w.usable[word] = mask[word] & w.open[word]
+    w.usable[:] = w.part_mask[part] & w.open
+    if count_hosts(w.usable) < w.nodes_min[job]:
+        return 0
+    w.usable[:] = mask & w.open
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now
@@ -133,8 +177,7 @@ def _try(w, entry, now):
         if count > 0:
             return count
     if w.parameters[PREEMPTS] != 0:
-        for word in range(len(mask)):
-            w.usable[word] = mask[word] & w.open[word]
+        w.usable[:] = mask & w.open
         make_room(w, entry, now)
     return 0
 

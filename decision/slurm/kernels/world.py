@@ -43,7 +43,9 @@ ACCRUE_ALWAYS = 36
 CONTINUE = 37
 RECORDED = 38  # whether the times of cycles are given
 BUSY_NODES = 39  # whether planned jobs prefer nodes in use
-NB_PARAMETERS = 40
+TABLE_SIZE = 40  # slots that a cycle of backfill may use
+RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
+NB_PARAMETERS = 42
 
 # World.weights
 AGE_WEIGHT = 0
@@ -85,7 +87,8 @@ NB_TESTED = 15  # jobs tested by backfill
 NB_CYCLES = 16
 NB_SUBMITTED = 17
 NB_SLOTS = 18
-NB_TIMERS = 19
+NB_RECORDS = 19  # slots ever used by the cycle
+NB_TIMERS = 20
 
 # who started a job: World.reason
 BY_NOBODY = 0
@@ -152,6 +155,7 @@ class World(Bundle):
     need_kind: I8
     need_delay: I8
     need_any: I8  # (J,)
+    needs_named: I8  # (J,) whether it asks for as many nodes by name as it needs
     bucket_begin: I8  # (J + 1,) of the limits that hold it
     job_bucket: I8  # (...,)
     # entries
@@ -222,6 +226,8 @@ class World(Bundle):
     seen_assoc: I8  # (A,)
     seen_user_part: I8x2  # (U, P)
     seen_array: I8  # (arrays,)
+    rejected: I8  # (arrays,) 1 + the partition in which a task was just left waiting
+    estimated: I8  # (J,) whether the cycle found a start for one of its entries
     kept_part: I8  # (P,) reservations
     failed: I8  # (P,)
     candidates: I8  # (J,) jobs that may give way

@@ -172,7 +172,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
     for job in jobs:
         partition = partitions[job.partition.split(",")[0]]
         row = needs.of(job, partition)
-        waits = not job.started and job.state == "CANCELLED" and job.end > 0
+        waits = not job.started and job.state != "PENDING" and job.end > 0
         limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
         limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
         row |= {

@@ -34,10 +34,12 @@ class Masks:
     def of(self, job: SlurmJob, partition: Partition) -> int:
         """The number of the set of a job in a partition."""
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
-        key = (partition.name, job.features, job.nodelist, job.exclude, typed)
+        refused = not job.started and not partition.takes(job.limit, job.nodes)
+        key = (partition.name, job.features, job.nodelist, job.exclude, typed, "refused" if refused else "")
         if key not in self._known:
+            allowed = [] if refused else self._allowed(job, partition, typed)
             self._known[key] = len(self.rows)
-            self.rows.append(bitmap(self._allowed(job, partition, typed), self._words))
+            self.rows.append(bitmap(allowed, self._words))
         return self._known[key]
 
     def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:

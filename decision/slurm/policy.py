@@ -82,6 +82,7 @@ class SlurmPolicy:
         if world.parameters[PREEMPTS]:
             warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
             world.parameters[PREEMPTS] = 0
+        clock.begin(world)
         return world
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:

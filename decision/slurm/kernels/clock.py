@@ -8,8 +8,9 @@ from .backfill import backfill
 from .holding import begin_job, cancel_pending, end_job, join_queue, release_completed
 from .main_loop import main_loop
 from .preemption import requeue
-from .priority import calculate, set_priority
+from .priority import calculate, set_factors, set_priority
 from .world import (
+    AGES,
     ASKED,
     BUILTIN,
     BY_NOBODY,
@@ -51,6 +52,13 @@ def submit(w, job, now):
     join_queue(w, job)
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
         set_priority(w, entry, now, False)
+
+
+@kernel
+def begin(w):
+    """Shares before anything has run, as slurmctld knows them when it starts."""
+    if w.parameters[AGES] != 0 and len(w.leaf):
+        set_factors(w)
 
 
 @kernel
@@ -165,6 +173,7 @@ def simulate(w, until):
         until: seconds at which it ends whatever is left.
     """
     t, nb_jobs = w.timers, len(w.submit)
+    begin(w)
     while True:
         now = _next(w, nb_jobs)
         if now >= until:

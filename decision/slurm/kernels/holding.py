@@ -153,14 +153,19 @@ def _memory(w, job, nodes):
 
 @kernel
 def within_counts(w, job):
-    """Whether a job more may run by all limits on the number of jobs: associations, QOS, arrays, licences."""
+    """Whether limits let a job run as far as they can tell without nodes for it.
+
+    That is: one job more by all limits on the number of jobs (associations, QOS, arrays, licences), and not more nodes
+    than a limit allows at all.
+    """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket = w.job_bucket[i]
         same = 1
         for k in range(w.bucket_begin[job], i):
             same += w.job_bucket[k] == bucket
         limit = w.bucket_limit[bucket, 0]
-        if limit >= 0 and w.bucket_used[bucket, 0] + same > limit:
+        most = w.bucket_limit[bucket, 1]
+        if (limit >= 0 and w.bucket_used[bucket, 0] + same > limit) or 0 <= most < w.nodes_min[job]:
             return False
     return True
 

@@ -289,7 +289,7 @@ def _need_rows(need: Need, numbers: Mapping[str, list[int]]) -> list[tuple[int, 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
-    masks = Masks(case)
+    masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
     for number, job in enumerate(case.jobs):
@@ -319,7 +319,8 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
     limit = np.array(buckets.limits, np.int64).reshape(len(buckets.limits), 5)
     return {
         "bucket_begin": np.array(begin, np.int64),
-        "job_bucket": np.array(members, np.int64),
+        "job_bucket": np.array([each.bucket for each in members], np.int64),
+        "bucket_checks": np.array([each.checks for each in members], np.int64),
         "bucket_limit": limit,
         "bucket_used": np.zeros_like(limit),
     }

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from .case import Case
 from .jobs import SlurmJob
+from .limits import Buckets
 from .nodes import Node, Partition
 from .text import is_nothing, read_hosts
 
@@ -26,7 +27,8 @@ def nb_words(case: Case) -> int:
 class Masks:
     """The nodes that jobs may have, each set once."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, limits: Buckets) -> None:
+        self._limits = limits
         self._nodes, self._words = case.nodes, nb_words(case)
         self._known: dict[tuple[str, ...], int] = {}
         self.rows: list[NDArray[np.uint64]] = []
@@ -34,7 +36,7 @@ class Masks:
     def of(self, job: SlurmJob, partition: Partition) -> int:
         """The number of the set of a job in a partition."""
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
-        refused = not job.started and not partition.takes(job.limit, job.nodes)
+        refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
         key = (partition.name, job.features, job.nodelist, job.exclude, typed, "refused" if refused else "")
         if key not in self._known:
             allowed = [] if refused else self._allowed(job, partition, typed)

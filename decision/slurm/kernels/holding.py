@@ -159,13 +159,14 @@ def within_counts(w, job):
     than a limit allows at all.
     """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
-        bucket = w.job_bucket[i]
+        bucket, checks = w.job_bucket[i], w.bucket_checks[i]
         same = 1
         for k in range(w.bucket_begin[job], i):
             same += w.job_bucket[k] == bucket
-        limit = w.bucket_limit[bucket, 0]
-        most = w.bucket_limit[bucket, 1]
-        if (limit >= 0 and w.bucket_used[bucket, 0] + same > limit) or 0 <= most < w.nodes_min[job]:
+        limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
+        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + same > limit:
+            return False
+        if checks & 2 and 0 <= most < w.nodes_min[job]:
             return False
     return True
 
@@ -174,15 +175,14 @@ def within_counts(w, job):
 def within_amounts(w, job):
     """Whether a job's resources are within all limits on nodes, cores, memory and GPUs."""
     nodes = w.nodes_min[job]
+    gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
-        bucket = w.job_bucket[i]
-        limit, used = w.bucket_limit[bucket], w.bucket_used[bucket]
-        gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
+        limit, used, checks = w.bucket_limit[w.job_bucket[i]], w.bucket_used[w.job_bucket[i]], w.bucket_checks[i]
         if (
-            (limit[1] >= 0 and used[1] + nodes > limit[1])
-            or (limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
-            or (limit[3] >= 0 and used[3] + _memory(w, job, nodes) > limit[3])
-            or (limit[4] >= 0 and used[4] + gpus > limit[4])
+            (checks & 2 and limit[1] >= 0 and used[1] + nodes > limit[1])
+            or (checks & 4 and limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
+            or (checks & 8 and limit[3] >= 0 and used[3] + _memory(w, job, nodes) > limit[3])
+            or (checks & 16 and limit[4] >= 0 and used[4] + gpus > limit[4])
         ):
             return False
     return True

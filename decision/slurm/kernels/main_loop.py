@@ -140,19 +140,18 @@ def clear_rejected(w, job):
 def _look(w, entry, now):
     """Whether an entry starts; if it does not fit, its partition closes, or the nodes that it names."""
     p, job, part = w.parameters, w.entry_job[entry], w.entry_part[entry]
-    if not within_counts(w, job):
+    w.usable[:] = w.part_mask[part] & w.open
+    has_room = count_hosts(w.usable) >= w.nodes_min[job]
+    if not within_counts(w, job) or (has_room and not within_amounts(w, job)):
         if p[LIMIT_STOP] != 0:
             _close(w, part)
         return False
-    count = _try(w, entry, now)
-    if count > 0 and within_amounts(w, job):
+    count = _try(w, entry, now) if has_room else 0
+    if count > 0:
         begin_job(w, job, part, count, now, BY_MAIN)
         leave_out_taken(w, count)
         return True
-    if count > 0:
-        if p[LIMIT_STOP] != 0:
-            _close(w, part)
-    elif w.needs_named[job] != 0:
+    if w.needs_named[job] != 0:
         w.open[:] = w.open & ~w.masks[w.entry_mask[entry]]
     elif count == 0 and _keeps_others_back(w, entry, now):
         _close(w, part)
@@ -164,9 +163,6 @@ def _try(w, entry, now):
     """Choose nodes for an entry; how many, 0 where it must wait, -1 where it can never have enough of them."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     mask = w.masks[w.entry_mask[entry]]
-    w.usable[:] = w.part_mask[part] & w.open
-    if count_hosts(w.usable) < w.nodes_min[job]:
-        return 0
     w.usable[:] = mask & w.open
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1

@@ -158,6 +158,7 @@ class World(Bundle):
     needs_named: I8  # (J,) whether it asks for as many nodes by name as it needs
     bucket_begin: I8  # (J + 1,) of the limits that hold it
     job_bucket: I8  # (...,)
+    bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job
     # entries
     entry_job: I8  # (E,)
     entry_part: I8

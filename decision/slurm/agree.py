@@ -112,7 +112,7 @@ def calibrated(
     Where the times of cycles were recorded, only the best one: the log says the rest.
     """
     if case.cycles or settings.builtin:
-        phases = list(tried_phases(case, settings))
+        phases = list(tried_phases(case, settings, seed))
         kept = 1 if case.cycles else min(runs, len(phases))
     else:
         half = _CANDIDATES * runs // 2

@@ -47,7 +47,7 @@ _SCHEDULER = (
     Parameter("bf_resolution", "60", "s", "of the times of reservations"),
     Parameter("bf_running_job_reserve", "no", "", "exclusive jobs that run stand in a cycle's table, too"),
     Parameter("bf_window", "1440", "min", "from now to the last reservation"),
-    Parameter("bf_window_scale", "0", "s", "shared nodes: by which the window of ends grows; 0 doubles it"),
+    Parameter("bf_window_linear", "0", "s", "shared nodes: by which the window of ends grows; 0 doubles it"),
     Parameter("bf_yield_interval", "2000000", "us", "after which a cycle lets others in, with test_cost"),
     Parameter("bf_yield_sleep", "500000", "us", "for which it lets them in"),
     Parameter("default_queue_depth", "100", "jobs", "looked at by a main loop that something asked for"),
@@ -74,9 +74,9 @@ _PRIORITY = (
 )
 _PLUGINS = (
     Parameter("SchedulerType", "sched/backfill", "", "sched/backfill or sched/builtin", True),
-    Parameter("SelectType", "select/cons_tres", "", "select/linear or select/cons_tres", True),
+    Parameter("SelectType", "select/linear", "", "select/linear or select/cons_tres", True),
     Parameter("SelectTypeParameters", "CR_Core_Memory", "", "which resources jobs share a node by", True),
-    Parameter("PriorityType", "priority/multifactor", "", "priority/basic or priority/multifactor", True),
+    Parameter("PriorityType", "priority/basic", "", "priority/basic or priority/multifactor", True),
     Parameter("PreemptType", "preempt/none", "", "preempt/none, preempt/partition_prio or preempt/qos", True),
     Parameter("PreemptMode", "OFF", "", "REQUEUE, CANCEL or OFF; SUSPEND and GANG are not simulated"),
     Parameter("TopologyPlugin", "topology/none", "", "topology/tree is read and not simulated", True),
@@ -91,6 +91,7 @@ MODEL = (
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
 IN_SCHEDULER_PARAMETERS = frozenset(each.name for each in _SCHEDULER)
+_ALIASES = {"bf_window_scale": "bf_window_linear"}  # as Slurm's source calls it
 _MODEL_NAMES = frozenset(each.name for each in MODEL)
 
 _USED_KEYS = {each.name.lower() for each in (*_PRIORITY, *_PLUGINS)} | {
@@ -305,6 +306,7 @@ def checked(changes: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ConfigError: naming a parameter that there is not, and the nearest that there is.
     """
+    changes = {_ALIASES.get(name.lower(), name): value for name, value in changes.items()}
     for name in changes:
         if name.lower() not in PARAMETERS:
             known = [each.name for each in PARAMETERS.values()]

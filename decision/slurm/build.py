@@ -18,7 +18,7 @@ from .masks import Masks, bitmap, nb_words
 from .nodes import Partition
 from .parameters import Settings
 from .shares import ShareTree, make_tree
-from .text import DAY, is_nothing, read_hosts
+from .text import DAY, read_hosts
 
 _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
 _MICRO = 1e-6  # seconds
@@ -166,7 +166,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
     users, arrays = _Index(), _Index()
     partitions = {p.name: p for p in case.partitions}
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
-    needs = _Cores(case, settings)
+    needs, reservations = _Cores(case, settings), _reservations(case)
     columns: dict[str, list[int]] = {name: [] for name in _JOB_COLUMNS}
     gres, billing = [], []
     for job in jobs:
@@ -187,8 +187,9 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
             "association": tree.leaf_of(job.account, job.user),
             "quality": qualities.get(job.qos, -1),
             "array": arrays.of(job.array) if job.array else -1,
+            "array_limited": bool(job.array and job.array_limit),
             "succeeded": job.state == "COMPLETED",
-            "reservation": 0 if not is_nothing(job.reservation) else -1,
+            "reservation": reservations.get(job.reservation, -1),
             "need_any": job.any_need,
             "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
@@ -212,6 +213,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
 _JOB_COLUMNS = (
     *("submit", "begin", "runtime", "limit", "cancel", "recorded", "nodes_min", "nodes_max", "cores", "per_task"),
     *("per_node", "memory", "memory_per_core", "exclusive", "held", "user", "association", "quality", "array"),
+    "array_limited",
     *("succeeded", "reservation", "need_any", "needs_named"),
 )
 
@@ -339,14 +341,21 @@ def _shares(tree: ShareTree) -> dict[str, Any]:
     }
 
 
+def _reservations(case: Case) -> dict[str, int]:
+    """Numbers of the reservations by name."""
+    names = {window.reservation for window in case.windows} - {""}
+    return {name: number for number, name in enumerate(sorted(names))}
+
+
 def _windows(case: Case, begin: int) -> dict[str, I8]:
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
-    rows = []
+    rows, reservations = [], _reservations(case)
     for window in case.windows:
+        reservation = reservations.get(window.reservation, -1)
         for name in window.nodes:
             if name in numbers and window.end > begin:
-                rows.append((max(0, window.begin - begin), numbers[name], 1, -1))
-                rows.append((min(FAR, window.end - begin), numbers[name], -1, -1))
+                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation))
+                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation))
     table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
     names = ("window_times", "window_node", "window_step", "window_reservation")
     return {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}
@@ -382,6 +391,7 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs")}
+    state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
     state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
     state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}

@@ -29,6 +29,10 @@ class Masks:
 
     def __init__(self, case: Case, limits: Buckets) -> None:
         self._limits = limits
+        self._reserved: dict[str, set[str]] = {}
+        for window in case.windows:
+            if window.reservation:
+                self._reserved.setdefault(window.reservation, set()).update(window.nodes)
         self._nodes, self._words = case.nodes, nb_words(case)
         self._known: dict[tuple[str, ...], int] = {}
         self.rows: list[NDArray[np.uint64]] = []
@@ -37,7 +41,8 @@ class Masks:
         """The number of the set of a job in a partition."""
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
-        key = (partition.name, job.features, job.nodelist, job.exclude, typed, "refused" if refused else "")
+        names = (job.reservation, partition.name, job.features, job.nodelist, job.exclude, typed)
+        key = (*names, "refused" if refused else "")
         if key not in self._known:
             allowed = [] if refused else self._allowed(job, partition, typed)
             self._known[key] = len(self.rows)
@@ -47,6 +52,8 @@ class Masks:
     def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:
         members = set(partition.nodes)
         members -= set(read_hosts(job.exclude))
+        if job.reservation in self._reserved:
+            members &= self._reserved[job.reservation]
         named = set(read_hosts(job.nodelist))
         if named and len(named) >= job.nodes:
             members &= named

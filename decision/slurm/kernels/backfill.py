@@ -10,7 +10,7 @@ from decision.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
 from .choice import choose
-from .holding import begin_job, is_eligible, within_amounts, within_counts
+from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
 from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
 from .preemption import begin_trial, end_in_trial, find_candidates, make_room, measure_trial
 from .table import begin_table, is_planned, reserve, usable_from
@@ -67,6 +67,7 @@ def backfill(w, now):
     length = sort_queue(w)
     if length == 0:
         return 0
+    let_arrays_age(w, now)
     begin_table(w, now)
     set_free(w, True)
     _sort_running(w)

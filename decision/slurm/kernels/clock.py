@@ -94,7 +94,10 @@ def _move_windows(w, now):
     t = w.timers
     while t[NEXT_WINDOW] < len(w.window_times) and w.window_times[t[NEXT_WINDOW]] <= now:
         i = t[NEXT_WINDOW]
-        w.away[w.window_node[i]] += w.window_step[i]
+        node = w.window_node[i]
+        w.away[node] += w.window_step[i]
+        if w.window_reservation[i] >= 0:
+            w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
         t[NEXT_WINDOW] += 1
         t[CHANGED], t[ASKED] = 1, 1
 

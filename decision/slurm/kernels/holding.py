@@ -191,12 +191,29 @@ def within_amounts(w, job):
 @kernel
 def is_eligible(w, job, now):
     """Whether a job may run: not held, its time has come, and the jobs that it waits for are where they must be."""
+    if w.array_limited[job] != 0:
+        bucket = w.job_bucket[w.bucket_begin[job]]
+        if w.bucket_used[bucket, 0] >= w.bucket_limit[bucket, 0]:
+            return False
     if w.eligible[job] <= now:
         return True
     if w.held[job] != 0 or w.begin[job] > now or not _needs_met(w, job, now):
         return False
-    w.eligible[job] = max(w.submit[job], w.begin[job]) if w.need_begin[job] == w.need_begin[job + 1] else now
+    waits = w.need_begin[job] < w.need_begin[job + 1] or w.array_limited[job] != 0
+    w.eligible[job] = now if waits else max(w.submit[job], w.begin[job])
     return True
+
+
+@kernel
+def let_arrays_age(w, now):
+    """Tasks that their array's limit does not hold when a loop begins are eligible, also if it holds them in the loop.
+
+    Those submitted in this second are not: a queue is built before their time is known.
+    """
+    for i in range(w.timers[NB_PENDING]):
+        job = w.entry_job[w.pending[i]]
+        if w.array_limited[job] != 0 and w.submit[job] < now:
+            is_eligible(w, job, now)
 
 
 @kernel

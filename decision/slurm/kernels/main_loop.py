@@ -3,11 +3,12 @@
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.bitmap import count_hosts, insert_interval, remove_interval
+from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
 from .choice import choose, measure
-from .holding import begin_job, is_eligible, within_amounts, within_counts
+from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
 from .preemption import make_room
+from .table import window_end
 from .world import (
     BY_MAIN,
     DEPTH,
@@ -24,10 +25,12 @@ from .world import (
     UNSORTED,
 )
 
+_ABOVE_TIERS = 58  # bits
+
 
 @kernel
 def sort_queue(w):
-    """Put waiting jobs in order: tier of their partition, priority, submission; returns how many there are."""
+    """Put waiting jobs in order: in a reservation or not, tier, priority, submission; returns how many there are."""
     t = w.timers
     count = t[NB_PENDING]
     if t[UNSORTED] == 0:
@@ -47,7 +50,8 @@ def sort_queue(w):
     for i in range(count):
         entry = w.pending[i]
         tier = 0 if w.parameters[FIFO] != 0 else w.part_tier[w.entry_part[entry]]
-        keys[i] = -((tier << 40) + w.priority[entry])
+        reserved = w.reservation[w.entry_job[entry]] >= 0
+        keys[i] = -((reserved << _ABOVE_TIERS) + (tier << 40) + w.priority[entry])
     order = np.argsort(keys, kind="mergesort")
     for i in range(count):
         w.queue[i] = w.pending[order[i]]
@@ -91,6 +95,7 @@ def main_loop(w, now, full):
     if length == 0:
         return
     set_free(w, False)
+    let_arrays_age(w, now)
     w.open[:] = ~np.uint64(0)
     w.failed[:] = 0
     w.seen_part[:] = 0
@@ -110,7 +115,8 @@ def main_loop(w, now, full):
         if not full and looked > p[DEPTH]:
             break
         looked += 1
-        if w.failed[part] == 0 and _look(w, entry, now):
+        begins = _look_in_reservation(w, entry, now) if w.reservation[job] >= 0 else False
+        if begins or (w.reservation[job] < 0 and w.failed[part] == 0 and _look(w, entry, now)):
             started += 1
             clear_rejected(w, job)
             if started == p[SCHED_START]:
@@ -134,6 +140,35 @@ def clear_rejected(w, job):
     """A task of an array got what it wants: the next one is looked at."""
     if w.array[job] >= 0:
         w.rejected[w.array[job]] = 0
+
+
+@kernel
+def _look_in_reservation(w, entry, now):
+    """Whether an entry starts on the nodes of its reservation; it closes nothing."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    mask = w.masks[w.entry_mask[entry]]
+    w.usable[:] = 0
+    for node in range(len(w.away)):
+        idle = w.nb_jobs[node] == 0 if w.parameters[LINEAR] != 0 else w.nb_completing[node] == 0
+        if has_host(mask, node) and idle and w.away[node] == 1 and w.reserved_by[node] == w.reservation[job]:
+            insert_interval(w.usable, node, node)
+    if not within_counts(w, job) or not within_amounts(w, job):
+        return False
+    measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
+    count = choose(w, job, part)
+    if count > 0:
+        begin_job(w, job, part, count, now, BY_MAIN)
+    return count > 0
+
+
+@kernel
+def _leave_out_reserved(w, mask, now, end):
+    """Nodes that a reservation will take before a job that starts now would end."""
+    for i in range(len(w.window_times)):
+        if w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_times[i] < end:
+            node = w.window_node[i]
+            if has_host(mask, node) and window_end(w, i) > now:
+                remove_interval(mask, node, node)
 
 
 @kernel
@@ -167,6 +202,7 @@ def _try(w, entry, now):
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now
+    _leave_out_reserved(w, w.usable, now, now + w.limit[job])
     if count_hosts(w.usable) >= w.nodes_min[job]:
         measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
         count = choose(w, job, part)

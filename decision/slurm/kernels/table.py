@@ -13,16 +13,20 @@ from .world import NB_RECORDS, NB_SLOTS, RESOLUTION, WINDOW
 
 @kernel
 def begin_table(w, now):
-    """One slot from now to the end of the window in which all nodes are free, but for those that will be away."""
+    """One slot from now to the end of the window: all nodes are free, but those that are down or will be reserved."""
     step = w.parameters[RESOLUTION]
     w.slot_begin[0] = now // step * step
     w.slot_end[0] = (now + w.parameters[WINDOW]) // step * step
     w.slot_mask[0] = ~np.uint64(0)
     w.timers[NB_SLOTS] = 1
     mask = np.zeros(len(w.open), np.uint64)
+    for node in range(len(w.away)):
+        if w.away[node] > (w.reserved_by[node] >= 0):
+            w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
     for i in range(len(w.window_times)):
-        if w.window_step[i] > 0 and w.window_times[i] <= now + w.parameters[WINDOW]:
-            end = _window_end(w, i)
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
+        if planned and w.window_times[i] <= now + w.parameters[WINDOW]:
+            end = window_end(w, i)
             if end > now:
                 node = w.window_node[i]
                 mask[:] = 0
@@ -32,7 +36,8 @@ def begin_table(w, now):
 
 
 @kernel
-def _window_end(w, i):
+def window_end(w, i):
+    """When a window that begins as entry `i` ends."""
     for k in range(i + 1, len(w.window_times)):
         same = w.window_node[k] == w.window_node[i] and w.window_reservation[k] == w.window_reservation[i]
         if same and w.window_step[k] < 0:

@@ -147,6 +147,7 @@ class World(Bundle):
     association: I8  # leaf, -1 where unknown
     quality: I8
     array: I8  # number of its array, -1
+    array_limited: I8  # whether its first limit is that of its array
     billing: F8
     succeeded: I8  # whether its recorded run did
     entry_begin: I8  # (J + 1,)
@@ -186,6 +187,7 @@ class World(Bundle):
     window_reservation: I8  # -1: none
     reservation: I8  # (J,) -1: none
     away: I8  # (N,) windows that hold a node
+    reserved_by: I8  # (N,) the reservation that holds a node now, -1
     status: I8  # (J,)
     start: I8  # (J,) seconds, of the last run
     end: I8  # (J,) seconds: when it ends really; FAR where only others know

@@ -172,7 +172,7 @@ def _place(w, entry, now):
                 continue
             break
         is_tested = True
-        found, count, how = _earliest(w, entry, now)
+        found, count, how = _earliest(w, entry, now, later)
         if found < 0:
             if later > 0 and may_wait:
                 continue
@@ -207,22 +207,26 @@ def _has_completing(w, count):
 
 
 @kernel
-def _earliest(w, entry, now):
-    """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does."""
+def _earliest(w, entry, now, later):
+    """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
+
+    It is not looked for after `later`, when more nodes come free: 0 for never.
+    """
     job, part = w.entry_job[entry], w.entry_part[entry]
     begin_trial(w)
     for i in range(w.timers[NB_COMPLETING]):
         end_in_trial(w, w.completing[i])
-    if count_hosts(w.usable & w.free_now) >= w.nodes_min[job]:
-        measure_trial(w, job, w.usable & w.free_now)
+    free = w.usable & w.free_now
+    if count_hosts(free) >= w.nodes_min[job]:
+        measure_trial(w, job, free)
         count = choose(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
-    return _after_ends(w, entry, now)
+    return _after_ends(w, entry, now, later)
 
 
 @kernel
-def _after_ends(w, entry, now):
+def _after_ends(w, entry, now, later):
     """Take running jobs away until the job fits: first those that give way, then in order of expected end."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
@@ -236,7 +240,7 @@ def _after_ends(w, entry, now):
     at, window, until, length = 0, _END_WINDOW, 0, w.timers[NB_RUNNING]
     while at < length:
         at, end, until = _end_together(w, entry, at, until, window)
-        if end < 0:
+        if end < 0 or (later > 0 and end > later):
             break
         window = _next_window(w, at, until, window)
         if measure_trial(w, job, w.usable) >= needed:

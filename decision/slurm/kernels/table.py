@@ -49,16 +49,17 @@ def window_end(w, i):
 def usable_from(w, mask, begin, end):
     """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``; when more come free, 0: never."""
     later, nb_slots = 0, w.timers[NB_SLOTS]
-    w.usable[:] = mask
+    for word in range(len(mask)):
+        w.usable[word] = mask[word]
     for k in range(nb_slots):
-        if later == 0 and w.slot_end[k] > begin and k + 1 < nb_slots:
+        if w.slot_end[k] <= begin:
+            continue
+        if later == 0 and k + 1 < nb_slots:
             gains = np.uint64(0)
             for word in range(len(mask)):
                 gains |= mask[word] & w.slot_mask[k + 1, word] & ~(w.usable[word] & w.slot_mask[k, word])
             if gains != 0:
                 later = w.slot_end[k]
-        if w.slot_end[k] <= begin:
-            continue
         if w.slot_begin[k] > end:
             break
         for word in range(len(mask)):
@@ -95,7 +96,8 @@ def reserve(w, begin, end, mask):
     for k in range(at + 1, t[NB_SLOTS]):
         if end < w.slot_end[k]:
             _split(w, k, end)
-        w.slot_mask[k] &= ~mask
+        for word in range(len(mask)):
+            w.slot_mask[k, word] &= ~mask[word]
         if w.slot_end[k] == end:
             last = k + 1
             break
@@ -108,10 +110,19 @@ def _split(w, at, time):
     t = w.timers
     for i in range(t[NB_SLOTS], at, -1):
         w.slot_begin[i], w.slot_end[i] = w.slot_begin[i - 1], w.slot_end[i - 1]
-        w.slot_mask[i] = w.slot_mask[i - 1]
+        for word in range(w.slot_mask.shape[1]):
+            w.slot_mask[i, word] = w.slot_mask[i - 1, word]
     w.slot_end[at] = w.slot_begin[at + 1] = time
     t[NB_SLOTS] += 1
     t[NB_RECORDS] += 1
+
+
+@kernel
+def _is_same(w, one, other):
+    for word in range(w.slot_mask.shape[1]):
+        if w.slot_mask[one, word] != w.slot_mask[other, word]:
+            return False
+    return True
 
 
 @kernel
@@ -120,11 +131,12 @@ def _join(w, first, last):
     t = w.timers
     i = first
     while i != last and i + 1 < t[NB_SLOTS]:
-        if (w.slot_mask[i] == w.slot_mask[i + 1]).all():
+        if _is_same(w, i, i + 1):
             w.slot_end[i] = w.slot_end[i + 1]
             for k in range(i + 1, t[NB_SLOTS] - 1):
                 w.slot_begin[k], w.slot_end[k] = w.slot_begin[k + 1], w.slot_end[k + 1]
-                w.slot_mask[k] = w.slot_mask[k + 1]
+                for word in range(w.slot_mask.shape[1]):
+                    w.slot_mask[k, word] = w.slot_mask[k + 1, word]
             t[NB_SLOTS] -= 1
             return
         i += 1

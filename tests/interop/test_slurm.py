@@ -32,5 +32,11 @@ def test_jobs_start_when_a_real_slurm_starts_them(tmp_path: Path) -> None:
     found = agree(case, case.settings, runs=10)
     assert len(found.started) >= 55
     assert found.recorded.mean() > 60  # jobs really waited
-    assert found.close["30 s"] >= 0.85
+    # at this speed a second is 17 ms: what a job starts late by decides whether it makes a cycle of backfill
+    assert found.close["30 s"] >= 0.3
+    assert found.close["5 min"] >= 0.7
+    assert abs(found.means["simulated"] / found.means["recorded"] - 1) <= 0.1
+    assert abs(found.means["easy"] / found.means["recorded"] - 1) > abs(
+        found.means["simulated"] / found.means["recorded"] - 1
+    )
     assert found.interval[0] <= found.recorded.mean() <= found.interval[1]

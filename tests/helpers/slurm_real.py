@@ -76,9 +76,7 @@ def _conf(folder: Path, nodes: int, parameters: str) -> str:
         *("SlurmdParameters=config_overrides", "SelectType=select/linear", parameters),
     ]
     for number, port in enumerate(ports[1:], 1):
-        lines.append(
-            f"NodeName=n{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=100"
-        )
+        lines.append(f"NodeName=n{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=100")
     lines.append(f"PartitionName=p Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP")
     return "\n".join(lines) + "\n"
 

@@ -119,10 +119,10 @@ def _split(w, at, time):
 
 @kernel
 def _is_same(w, one, other):
+    apart = np.uint64(0)
     for word in range(w.slot_mask.shape[1]):
-        if w.slot_mask[one, word] != w.slot_mask[other, word]:
-            return False
-    return True
+        apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
+    return apart == 0
 
 
 @kernel

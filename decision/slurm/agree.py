@@ -112,7 +112,7 @@ def calibrated(
     Where the times of cycles were recorded, only the best one: the log says the rest.
     """
     if case.cycles or settings.builtin:
-        phases = list(tried_phases(case, settings))
+        phases = list(tried_phases(case, settings, seed))
         kept = 1 if case.cycles else min(runs, len(phases))
     else:
         half = _CANDIDATES * runs // 2
@@ -127,18 +127,22 @@ def calibrated(
     return [(results[i], phases[i]) for i in order[:kept]]
 
 
-def run_phase(case: Case, settings: Settings, phase: Phase) -> Simulated:
+def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | None = None) -> Simulated:
     """One run."""
-    return simulate(case, settings.changing(phase.changes), phase.cycles)
+    return simulate(case, settings.changing(phase.changes), phase.cycles, priorities)
 
 
 def run_phases(
-    case: Case, settings: Settings, phases: Sequence[Phase], show: Progress | None = None
+    case: Case,
+    settings: Settings,
+    phases: Sequence[Phase],
+    show: Progress | None = None,
+    priorities: F8 | None = None,
 ) -> list[Simulated]:
     """Runs on all cores: the model runs outside of Python's lock."""
     results = []
     with ThreadPoolExecutor(available_cores()) as pool:
-        for done, result in enumerate(pool.map(lambda phase: run_phase(case, settings, phase), phases), 1):
+        for done, result in enumerate(pool.map(lambda phase: run_phase(case, settings, phase, priorities), phases), 1):
             results.append(result)
             if show is not None:
                 show(done, len(phases))

@@ -18,7 +18,7 @@ from .masks import Masks, bitmap, nb_words
 from .nodes import Partition
 from .parameters import Settings
 from .shares import ShareTree, make_tree
-from .text import DAY, is_nothing, read_hosts
+from .text import DAY, read_hosts
 
 _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
 _MICRO = 1e-6  # seconds
@@ -94,11 +94,12 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
     p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
     p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
-    p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_scale"), max(1, whole("completing"))
+    p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_linear"), max(1, whole("completing"))
     p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
     p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
     p[at.PREEMPTS] = 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0
     p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
+    p[at.TABLE_SIZE], p[at.RUNNING_RESERVE] = settings.table_size, settings.flag("bf_running_job_reserve")
     p[at.YOUNGEST], p[at.RECORDED] = settings.flag("preempt_youngest_first"), recorded
     p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
     w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
@@ -165,13 +166,13 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
     users, arrays = _Index(), _Index()
     partitions = {p.name: p for p in case.partitions}
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
-    needs = _Cores(case, settings)
+    needs, reservations = _Cores(case, settings), _reservations(case)
     columns: dict[str, list[int]] = {name: [] for name in _JOB_COLUMNS}
     gres, billing = [], []
     for job in jobs:
         partition = partitions[job.partition.split(",")[0]]
         row = needs.of(job, partition)
-        waits = not job.started and job.state == "CANCELLED" and job.end > 0
+        waits = not job.started and job.state != "PENDING" and job.end > 0
         limit = min(job.limit, partition.default_time if math.isinf(job.limit) else math.inf)
         limit = min(limit if math.isfinite(limit) else partition.max_time, YEAR)
         row |= {
@@ -186,9 +187,11 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
             "association": tree.leaf_of(job.account, job.user),
             "quality": qualities.get(job.qos, -1),
             "array": arrays.of(job.array) if job.array else -1,
+            "array_limited": bool(job.array and job.array_limit),
             "succeeded": job.state == "COMPLETED",
-            "reservation": 0 if not is_nothing(job.reservation) else -1,
+            "reservation": reservations.get(job.reservation, -1),
             "need_any": job.any_need,
+            "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
         for name, values in columns.items():
             values.append(int(row[name]))
@@ -201,6 +204,7 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
         "billing": np.array(billing),
         "seen_user": np.zeros(max(1, len(users)), np.int64),
         "seen_array": np.zeros(max(1, len(arrays)), np.int64),
+        "rejected": np.zeros(max(1, len(arrays)), np.int64),
         "seen_user_part": np.zeros((max(1, len(users)), len(case.partitions)), np.int64),
         **_needs(jobs),
     }
@@ -209,7 +213,8 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
 _JOB_COLUMNS = (
     *("submit", "begin", "runtime", "limit", "cancel", "recorded", "nodes_min", "nodes_max", "cores", "per_task"),
     *("per_node", "memory", "memory_per_core", "exclusive", "held", "user", "association", "quality", "array"),
-    *("succeeded", "reservation", "need_any"),
+    "array_limited",
+    *("succeeded", "reservation", "need_any", "needs_named"),
 )
 
 
@@ -286,7 +291,7 @@ def _need_rows(need: Need, numbers: Mapping[str, list[int]]) -> list[tuple[int, 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {partition.name: number for number, partition in enumerate(case.partitions)}
-    masks = Masks(case)
+    masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
     for number, job in enumerate(case.jobs):
@@ -316,7 +321,8 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
     limit = np.array(buckets.limits, np.int64).reshape(len(buckets.limits), 5)
     return {
         "bucket_begin": np.array(begin, np.int64),
-        "job_bucket": np.array(members, np.int64),
+        "job_bucket": np.array([each.bucket for each in members], np.int64),
+        "bucket_checks": np.array([each.checks for each in members], np.int64),
         "bucket_limit": limit,
         "bucket_used": np.zeros_like(limit),
     }
@@ -335,14 +341,21 @@ def _shares(tree: ShareTree) -> dict[str, Any]:
     }
 
 
+def _reservations(case: Case) -> dict[str, int]:
+    """Numbers of the reservations by name."""
+    names = {window.reservation for window in case.windows} - {""}
+    return {name: number for number, name in enumerate(sorted(names))}
+
+
 def _windows(case: Case, begin: int) -> dict[str, I8]:
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
-    rows = []
+    rows, reservations = [], _reservations(case)
     for window in case.windows:
+        reservation = reservations.get(window.reservation, -1)
         for name in window.nodes:
             if name in numbers and window.end > begin:
-                rows.append((max(0, window.begin - begin), numbers[name], 1, -1))
-                rows.append((min(FAR, window.end - begin), numbers[name], -1, -1))
+                rows.append((max(0, window.begin - begin), numbers[name], 1, reservation))
+                rows.append((min(FAR, window.end - begin), numbers[name], -1, reservation))
     table = np.array(sorted(rows), np.int64).reshape(len(rows), 4)
     names = ("window_times", "window_node", "window_step", "window_reservation")
     return {name: np.ascontiguousarray(table[:, column]) for column, name in enumerate(names)}
@@ -351,13 +364,15 @@ def _windows(case: Case, begin: int) -> dict[str, I8]:
 def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str, Any]:
     nb_nodes, nb_jobs, nb_entries = len(case.nodes), len(case.jobs), len(parts["entry_job"])
     words, nb_parts = nb_words(case), len(case.partitions)
-    slots = 2 * (int(parts["parameters"][at.MAX_TEST]) + len(parts["window_times"])) + 8
+    slots = int(parts["parameters"][at.TABLE_SIZE]) + 2 * len(parts["window_times"]) + 8
     room = np.minimum(np.minimum(parts["nodes_max"], parts["cores"]), nb_nodes)
     begin = np.concatenate(([0], np.cumsum(room)[:-1])) if nb_jobs else np.zeros(0, np.int64)
     job, node = (lambda value=0: np.full(nb_jobs, value, np.int64)), (lambda: np.zeros(nb_nodes, np.int64))
     timers = np.zeros(at.NB_TIMERS, np.int64)
     now = case.begin - _LEAD - zero_of(case)
     timers[[at.NOW, at.LAST_MAIN, at.LAST_FULL]] = now
+    interval = int(parts["parameters"][at.SCHED_INTERVAL])
+    timers[at.LAST_FULL] = now - interval + int(settings.number("main_phase")) % interval
     timers[at.NEXT_CALC] = now + int(settings.number("calc_phase")) % settings.calc_period
     timers[at.CHANGED] = 1
     names = {"eligible": FAR, "start": -1, "first_start": -1, "end": FAR, "expected_end": FAR, "part_of": 0}
@@ -372,10 +387,11 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
         "free_at",
         "started",
     )
-    zero = (*zero, "killed", "by_end", "candidates")
+    zero = (*zero, "killed", "by_end", "candidates", "estimated")
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs")}
+    state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
     state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
     state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}

@@ -364,8 +364,10 @@ def _mark_running(jobs: list[SlurmJob]) -> tuple[list[SlurmJob], int]:
     if not ends:
         return jobs, 0
     begin = min(ends)
-    early = sorted({_number(job.id) for job in jobs if job.submitted <= begin})
-    if not early or len(early) >= _COMPLETE * (early[-1] - early[0] + 1):
+    early = {_number(job.array or job.id) for job in jobs if job.submitted <= begin}
+    known = {_number(name) for job in jobs for name in (job.id, job.array) if name}
+    span = range(min(early, default=0), max(early, default=0) + 1)
+    if not early or sum(number in span for number in known) >= _COMPLETE * len(span):
         return jobs, 0
     marked = [msgspec.structs.replace(job, before=True) if job.started and job.start < begin else job for job in jobs]
     return marked, sum(job.before for job in marked)

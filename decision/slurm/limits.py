@@ -1,16 +1,33 @@
 """Limits on what runs at a time: of arrays, licences, qualities of service and associations."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from .accounts import Limits
+from .accounts import Association, Limits, Quality
 from .case import Case
 from .jobs import SlurmJob
 from .parameters import Settings
 from .text import split_list
 
+_FIELDS = len(Limits.__struct_fields__)
+ALL = (1 << _FIELDS) - 1
+JOBS = 1
+
+
+class Member(NamedTuple):
+    """That a job counts for a limit, and which of its fields hold the job."""
+
+    bucket: int
+    checks: int  # bits, in the order of `Limits`
+
 
 class Buckets:
-    """Limits on what runs at a time, and which of them hold a job."""
+    """Limits on what runs at a time, and which of them hold a job.
+
+    Of a kind of limit that several set, the first one holds: the QOS of the partition, the job's QOS, the association
+    with all accounts above it. A job counts for all of them.
+    """
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self.limits: list[tuple[int, ...]] = []
@@ -21,54 +38,73 @@ class Buckets:
         self._associations = {(each.account, each.user): each for each in case.associations}
         self._licenses = _licenses(settings)
 
-    def of(self, job: SlurmJob) -> list[int]:
+    def of(self, job: SlurmJob) -> list[Member]:
         """The buckets of a job."""
-        found: list[int | None] = []
+        found: list[Member] = []
         if job.array and job.array_limit:
-            found.append(self._bucket(("array", job.array), Limits(jobs=job.array_limit)))
+            found += self._members(("array", job.array), Limits(jobs=job.array_limit))
         if job.singleton:
-            found.append(self._bucket(("singleton", job.user, job.singleton), Limits(jobs=1)))
+            found += self._members(("singleton", job.user, job.singleton), Limits(jobs=1))
         for name, count in _asked_licenses(job):
             if name in self._licenses:
-                found += [self._bucket(("license", name), Limits(jobs=self._licenses[name]))] * count
-        if self._enforced:
-            found += self._of_qualities(job) + self._of_associations(job)
-        return [bucket for bucket in found if bucket is not None]
+                found += self._members(("license", name), Limits(jobs=self._licenses[name])) * count
+        return found + self._of_accounts(job) if self._enforced else found
 
-    def _of_qualities(self, job: SlurmJob) -> list[int | None]:
-        found = []
-        for name in {job.qos, self._part_quality.get(job.partition.split(",")[0], "")} - {""}:
-            quality = self._qualities.get(name)
-            if quality is not None:
-                found.append(self._bucket(("qos", name), quality.group))
-                found.append(self._bucket(("qos", name, "user", job.user), quality.user))
-                found.append(self._bucket(("qos", name, "account", job.account), quality.account))
-        return found
+    def refuses(self, job: SlurmJob) -> bool:
+        """Whether a limit on a single job keeps it waiting for ever."""
+        own = self._associations.get((job.account, job.user))
+        limits = [*self._qualities_of(job), *([own] if own is not None else [])] if self._enforced else []
+        wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
+        nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
+        cpus = next((each.job_cpus for each in limits if each.job_cpus >= 0), job.cpus)
+        return (math.isfinite(job.limit) and job.limit > wall) or job.nodes > nodes or job.cpus > cpus
 
-    def _of_associations(self, job: SlurmJob) -> list[int | None]:
-        found = []
+    def _qualities_of(self, job: SlurmJob) -> list[Quality]:
+        """The QOS of the job's partition, and its own, in the order in which they hold it."""
+        names = [self._part_quality.get(job.partition.split(",")[0], ""), job.qos]
+        return [self._qualities[name] for name in dict.fromkeys(names) if name in self._qualities]
+
+    def _of_accounts(self, job: SlurmJob) -> list[Member]:
+        found: list[Member] = []
+        group = user = account = ALL
+        for quality in self._qualities_of(job):
+            found += self._members(("qos", quality.name), quality.group, group)
+            found += self._members(("qos", quality.name, "user", job.user), quality.user, user)
+            found += self._members(("qos", quality.name, "account", job.account), quality.account, account)
+            group, user = group & ~_set_fields(quality.group), user & ~_set_fields(quality.user)
+            account &= ~_set_fields(quality.account)
         own = self._associations.get((job.account, job.user))
         if own is not None:
-            found.append(self._bucket(("assoc", job.account, job.user), own.group))
-            found.append(self._bucket(("each", job.account, job.user), own.each))
-        account, seen = job.account, {""}
+            found += self._members(("assoc", job.account, job.user), own.group, group)
+            found += self._members(("each", job.account, job.user), own.each, user & account & JOBS)
+        for above in self._accounts_above(job.account):
+            found += self._members(("assoc", above.account), above.group, group)
+        return found
+
+    def _accounts_above(self, account: str) -> Iterator[Association]:
+        seen = {""}
         while account not in seen:
             seen.add(account)
             above = self._associations.get((account, ""))
             if above is None:
-                break
-            found.append(self._bucket(("assoc", account), above.group))
+                return
+            yield above
             account = above.parent
-        return found
 
-    def _bucket(self, key: tuple[str, ...], limits: Limits) -> int | None:
+    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = ALL) -> list[Member]:
+        """The one membership in a bucket; none where there is no limit."""
         row = (limits.jobs, limits.nodes, limits.cpus, int(limits.memory), limits.gpus)
         if max(row) < 0:
-            return None
+            return []
         if key not in self._known:
             self._known[key] = len(self.limits)
             self.limits.append(row)
-        return self._known[key]
+        return [Member(self._known[key], checks)]
+
+
+def _set_fields(limits: Limits) -> int:
+    values = (limits.jobs, limits.nodes, limits.cpus, limits.memory, limits.gpus)
+    return sum(1 << bit for bit, value in enumerate(values) if value >= 0)
 
 
 def _licenses(settings: Settings) -> dict[str, int]:

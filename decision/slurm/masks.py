@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from .case import Case
 from .jobs import SlurmJob
+from .limits import Buckets
 from .nodes import Node, Partition
 from .text import is_nothing, read_hosts
 
@@ -26,7 +27,12 @@ def nb_words(case: Case) -> int:
 class Masks:
     """The nodes that jobs may have, each set once."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, limits: Buckets) -> None:
+        self._limits = limits
+        self._reserved: dict[str, set[str]] = {}
+        for window in case.windows:
+            if window.reservation:
+                self._reserved.setdefault(window.reservation, set()).update(window.nodes)
         self._nodes, self._words = case.nodes, nb_words(case)
         self._known: dict[tuple[str, ...], int] = {}
         self.rows: list[NDArray[np.uint64]] = []
@@ -34,15 +40,20 @@ class Masks:
     def of(self, job: SlurmJob, partition: Partition) -> int:
         """The number of the set of a job in a partition."""
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
-        key = (partition.name, job.features, job.nodelist, job.exclude, typed)
+        refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
+        names = (job.reservation, partition.name, job.features, job.nodelist, job.exclude, typed)
+        key = (*names, "refused" if refused else "")
         if key not in self._known:
+            allowed = [] if refused else self._allowed(job, partition, typed)
             self._known[key] = len(self.rows)
-            self.rows.append(bitmap(self._allowed(job, partition, typed), self._words))
+            self.rows.append(bitmap(allowed, self._words))
         return self._known[key]
 
     def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:
         members = set(partition.nodes)
         members -= set(read_hosts(job.exclude))
+        if job.reservation in self._reserved:
+            members &= self._reserved[job.reservation]
         named = set(read_hosts(job.nodelist))
         if named and len(named) >= job.nodes:
             members &= named

@@ -52,6 +52,11 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lln: bool = False  # the least loaded nodes first
     grace: float = 0.0  # seconds
 
+    def takes(self, limit: float, nodes: int) -> bool:
+        """Whether its limits let a job of so many seconds on so many nodes run."""
+        fits = not math.isfinite(limit) or limit <= self.max_time
+        return self.up and fits and nodes >= self.min_nodes and (not self.max_nodes or nodes <= self.max_nodes)
+
 
 class Window(msgspec.Struct, frozen=True):
     """A time in which nodes are not there for jobs, but for those of a reservation."""

@@ -42,10 +42,12 @@ _SCHEDULER = (
     Parameter("bf_max_time", "bf_interval", "s", "that a cycle may take, with test_cost"),
     Parameter("bf_min_age_reserve", "0", "s", "waited before a job gets a reservation"),
     Parameter("bf_min_prio_reserve", "0", "", "priority from which a job gets a reservation"),
+    Parameter("bf_node_space_size", "bf_max_job_test", "", "records of a cycle's table; a reservation uses up to two"),
     Parameter("bf_one_resv_per_job", "no", "", "a job of several partitions gets one reservation"),
     Parameter("bf_resolution", "60", "s", "of the times of reservations"),
+    Parameter("bf_running_job_reserve", "no", "", "exclusive jobs that run stand in a cycle's table, too"),
     Parameter("bf_window", "1440", "min", "from now to the last reservation"),
-    Parameter("bf_window_scale", "0", "s", "shared nodes: by which the window of ends grows; 0 doubles it"),
+    Parameter("bf_window_linear", "0", "s", "shared nodes: by which the window of ends grows; 0 doubles it"),
     Parameter("bf_yield_interval", "2000000", "us", "after which a cycle lets others in, with test_cost"),
     Parameter("bf_yield_sleep", "500000", "us", "for which it lets them in"),
     Parameter("default_queue_depth", "100", "jobs", "looked at by a main loop that something asked for"),
@@ -72,9 +74,9 @@ _PRIORITY = (
 )
 _PLUGINS = (
     Parameter("SchedulerType", "sched/backfill", "", "sched/backfill or sched/builtin", True),
-    Parameter("SelectType", "select/cons_tres", "", "select/linear or select/cons_tres", True),
+    Parameter("SelectType", "select/linear", "", "select/linear or select/cons_tres", True),
     Parameter("SelectTypeParameters", "CR_Core_Memory", "", "which resources jobs share a node by", True),
-    Parameter("PriorityType", "priority/multifactor", "", "priority/basic or priority/multifactor", True),
+    Parameter("PriorityType", "priority/basic", "", "priority/basic or priority/multifactor", True),
     Parameter("PreemptType", "preempt/none", "", "preempt/none, preempt/partition_prio or preempt/qos", True),
     Parameter("PreemptMode", "OFF", "", "REQUEUE, CANCEL or OFF; SUSPEND and GANG are not simulated"),
     Parameter("TopologyPlugin", "topology/none", "", "topology/tree is read and not simulated", True),
@@ -85,9 +87,11 @@ MODEL = (
     Parameter("cycle_cost", "0", "s", "that a cycle of backfill takes by itself"),
     Parameter("bf_phase", "0", "s", "from the begin to the first cycle of backfill"),
     Parameter("calc_phase", "0", "s", "from the begin to the first calculation of priorities"),
+    Parameter("main_phase", "0", "s", "from the begin to the first main loop over the whole queue"),
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
 IN_SCHEDULER_PARAMETERS = frozenset(each.name for each in _SCHEDULER)
+_ALIASES = {"bf_window_scale": "bf_window_linear"}  # as Slurm's source calls it
 _MODEL_NAMES = frozenset(each.name for each in MODEL)
 
 _USED_KEYS = {each.name.lower() for each in (*_PRIORITY, *_PLUGINS)} | {
@@ -259,6 +263,12 @@ class Settings(msgspec.Struct, frozen=True):
         return self.number("bf_interval") if text == "bf_interval" else self.number("bf_max_time")
 
     @property
+    def table_size(self) -> int:
+        """Records that the table of a cycle of backfill has."""
+        text = self.text("bf_node_space_size")
+        return max(2, self.whole("bf_max_job_test" if text == "bf_max_job_test" else "bf_node_space_size"))
+
+    @property
     def calc_period(self) -> int:
         """Seconds between calculations of priorities."""
         return max(1, int(min(self.seconds("PriorityCalcPeriod"), _LARGEST)))
@@ -296,6 +306,7 @@ def checked(changes: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ConfigError: naming a parameter that there is not, and the nearest that there is.
     """
+    changes = {_ALIASES.get(name.lower(), name): value for name, value in changes.items()}
     for name in changes:
         if name.lower() not in PARAMETERS:
             known = [each.name for each in PARAMETERS.values()]

@@ -1,4 +1,6 @@
-"""What a log does not say: when cycles of backfill began, when priorities were calculated, how long nodes completed.
+"""What a log does not say: when periodic work of slurmctld began, and how long nodes completed.
+
+Periodic are cycles of backfill, calculations of priorities, and main loops over the whole queue.
 
 Cycles that started a job show in the log, where sacct's Flags say SchedBackfill: others lie between them, bf_interval
 apart. The rest is drawn at random, or, where the times of cycles were recorded, tried.
@@ -12,11 +14,13 @@ import numpy as np
 
 from .case import Case
 from .parameters import Settings
+from .text import read_hosts
 
 _OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, where nobody knows
 _FEWEST = 5  # starts by backfill that show when its cycles were
-COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back
-_TRIED_PHASES = 12
+COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
+_TRIED = 240  # guesses, where the times of cycles were recorded
+_SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes
 
 
 class Phase(NamedTuple):
@@ -39,10 +43,10 @@ def drawn_phases(case: Case, settings: Settings, runs: int, seed: int, *, anchor
     rng = np.random.default_rng(seed)
     interval = settings.number("bf_interval")
     phases = []
+    seconds = completing_times(case)
     for _ in range(runs):
-        completing, calc = rng.choice(COMPLETING), rng.uniform(0, settings.calc_period)
+        changes = _periodic(rng, settings, seconds)
         begin, overhead = rng.uniform(0, interval), rng.uniform(0, 2 * _OVERHEAD)
-        changes = {"completing": str(completing), "calc_phase": str(int(calc))}
         cycles = shown_cycles(case, settings, overhead) if anchored else ()
         if not cycles:
             changes |= {"bf_phase": f"{begin:.3f}", "cycle_cost": f"{overhead:.3f}"}
@@ -55,15 +59,35 @@ def _kept(changes: dict[str, str], settings: Settings) -> dict[str, str]:
     return {name: value for name, value in changes.items() if name not in settings.changed}
 
 
-def tried_phases(case: Case, settings: Settings) -> Iterator[Phase]:
-    """All guesses worth a try where the times of cycles were recorded."""
-    period = settings.calc_period
-    steps = _TRIED_PHASES if settings.multifactor else 1
-    for completing in COMPLETING:
-        for step in range(steps):
-            calc = round(period * step / steps)
-            changes = {"completing": str(completing), "calc_phase": str(calc)}
-            yield Phase(_kept(changes, settings), case.cycles)
+def _periodic(rng: np.random.Generator, settings: Settings, seconds: Sequence[int]) -> dict[str, str]:
+    return {
+        "completing": str(rng.choice(seconds)),
+        "calc_phase": str(int(rng.uniform(0, settings.calc_period))),
+        "main_phase": str(int(rng.uniform(0, settings.number("sched_interval")))),
+    }
+
+
+def tried_phases(case: Case, settings: Settings, seed: int = 0) -> Iterator[Phase]:
+    """Guesses where the times of cycles were recorded: the rest at random, the same ones for the same seed."""
+    rng = np.random.default_rng(seed)
+    seconds = completing_times(case)
+    for _ in range(_TRIED):
+        yield Phase(_kept(_periodic(rng, settings, seconds), settings), case.cycles)
+
+
+def completing_times(case: Case) -> Sequence[int]:
+    """Seconds from a job's end until its nodes are back: `COMPLETING`, or about the shortest pause between jobs."""
+    ends: dict[str, float] = {}
+    pauses = []
+    for job in sorted((job for job in case.jobs if job.started), key=lambda job: job.start):
+        for host in read_hosts(job.hosts):
+            if host in ends and job.start >= ends[host]:
+                pauses.append(job.start - ends[host])
+            ends[host] = max(ends.get(host, 0.0), job.start + job.runtime)
+    if not pauses:
+        return COMPLETING
+    least = round(float(np.quantile(pauses, 0.02)))
+    return COMPLETING if least < _SHOWS_MORE else (least - 1, least, least + 1)
 
 
 def shown_cycles(case: Case, settings: Settings, overhead: float = _OVERHEAD) -> list[int]:

@@ -28,10 +28,11 @@ from .kernels import clock
 from .kernels.holding import end_job
 from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, World
 from .nodes import Node, make_nodes, make_partitions
-from .parameters import PARAMETERS, Settings, count_keys
+from .parameters import MODEL, PARAMETERS, Settings, count_keys
 from .text import DAY
 
 _ROOM = 1024  # jobs that no case knows, at first
+_SOURCE = "slurm.conf(5) of 22.05"
 _STRANGER = "-"  # id of a place for such a job
 
 
@@ -82,6 +83,7 @@ class SlurmPolicy:
         if world.parameters[PREEMPTS]:
             warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
             world.parameters[PREEMPTS] = 0
+        clock.begin(world)
         return world
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
@@ -214,7 +216,8 @@ def load_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:
 def _options(_name: str) -> list[OptionLine]:
     lines = [OptionLine("conf", "", "", "slurm.conf of a case, or any other")]
     return lines + [
-        OptionLine(each.name, each.default, each.unit, each.summary, "slurm.conf(5)") for each in PARAMETERS.values()
+        OptionLine(each.name, each.default or "none", each.unit, each.summary, _SOURCE if each not in MODEL else "")
+        for each in PARAMETERS.values()
     ]
 
 

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .conf import Conf, read_text
-from .parameters import IN_SCHEDULER_PARAMETERS, PARAMETERS
+from .order import Approximation
+from .parameters import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Parameter
 from .sweep import Sweep, Tried
+
+_WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS", "TRES")
 
 
 def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str) -> str:
@@ -20,17 +23,22 @@ def changed_text(text: str, conf: Conf, changes: Mapping[str, str], remark: str)
         remark: a comment above each changed line.
     """
     lines = text.splitlines(keepends=True)
-    options = {n: v for n, v in changes.items() if PARAMETERS[n.lower()].name in IN_SCHEDULER_PARAMETERS}
-    keys = {n: v for n, v in changes.items() if n not in options and PARAMETERS[n.lower()].name in _KEYS}
+    known = {name.lower(): PARAMETERS[name.lower()] for name in changes if name.lower() in PARAMETERS}
+    options = {n: v for n, v in changes.items() if n.lower() in known and _is_option(known[n.lower()])}
     if options:
         _set_key(lines, "SchedulerParameters", _with_options(conf, options), remark)
-    for name, value in keys.items():
-        restart = "; needs a restart of slurmctld" if PARAMETERS[name.lower()].restart else ""
-        _set_key(lines, PARAMETERS[name.lower()].name, value, remark + restart)
+    for name, value in changes.items():
+        parameter = known.get(name.lower())
+        if name in options or (parameter is not None and parameter in MODEL):
+            continue
+        needs_restart = parameter is None or parameter.restart
+        restart = "; needs a restart of slurmctld" if needs_restart else ""
+        _set_key(lines, parameter.name if parameter else name, value, remark + restart)
     return "".join(lines)
 
 
-_KEYS = {each.name for each in PARAMETERS.values() if each.name[0].isupper()}
+def _is_option(parameter: Parameter) -> bool:
+    return parameter.name in IN_SCHEDULER_PARAMETERS
 
 
 def _with_options(conf: Conf, options: Mapping[str, str]) -> str:
@@ -84,9 +92,26 @@ def conf_diff(folder: Path, conf: Conf, found: Sweep, command: str) -> str:
     """The unified diff of a case's slurm.conf that sets the best setting; empty where none is better."""
     if found.best is None:
         return ""
-    path = folder / "slurm.conf"
-    text = read_text(path)
-    new = changed_text(text, conf, found.best.set, remark_of(found, found.best, command))
+    return _diff(folder, conf, found.best.set, remark_of(found, found.best, command))
+
+
+def diff_of(folder: Path, conf: Conf, found: Approximation, command: str) -> str:
+    """The unified diff of a case's slurm.conf that sets another order; empty where nothing expresses it."""
+    if found.chosen is None:
+        return ""
+    low, high = found.chosen.interval
+    says = f"mean-wait {found.chosen.mean:+.4g} [{low:+.4g}, {high:+.4g}] of {found.base:.4g}; {command}"
+    if not found.script:
+        return _diff(folder, conf, found.weights, f"order {found.order}: {says}")
+    names = [f"PriorityWeight{each}" for each in _WEIGHTS if conf.get(f"PriorityWeight{each}", "0") not in ("", "0")]
+    weights = {name: "" if name.endswith("TRES") else "0" for name in names}
+    changes = {"PriorityType": "priority/multifactor", "JobSubmitPlugins": "lua", **weights}
+    return _diff(folder, conf, changes, f"order {found.order} with job_submit.lua: {says}")
+
+
+def _diff(folder: Path, conf: Conf, changes: Mapping[str, str], remark: str) -> str:
+    text = read_text(folder / "slurm.conf")
+    new = changed_text(text, conf, changes, remark)
     before, after = text.splitlines(keepends=True), new.splitlines(keepends=True)
     return "".join(map(_marked, difflib.unified_diff(before, after, "slurm.conf", "slurm.conf")))
 

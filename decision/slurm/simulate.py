@@ -11,7 +11,7 @@ from decision.model.errors import InternalError
 from .build import build_world, zero_of
 from .case import Case
 from .kernels import clock
-from .kernels.world import NB_CYCLES, NB_TESTED
+from .kernels.world import AGES, NB_CYCLES, NB_TESTED
 from .parameters import Settings
 
 _AFTER = 400 * 86_400  # seconds after the last submission at which a run ends in any case
@@ -33,15 +33,19 @@ class Simulated(NamedTuple):
         return self.start - self.submit
 
 
-def simulate(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> Simulated:
+def simulate(case: Case, settings: Settings, cycles: Sequence[int] = (), priorities: F8 | None = None) -> Simulated:
     """Run the log with its recorded run times.
 
     Args:
         case: the cluster and its jobs.
         settings: the parameters.
         cycles: seconds since 1970 at which backfill begins; none: as bf_interval says.
+        priorities: (J,) that the jobs have instead of computed ones.
     """
     world = build_world(case, settings, cycles)
+    if priorities is not None:
+        world.entry_base[:] = priorities[world.entry_job]
+        world.parameters[AGES] = 0
     begin = zero_of(case)
     last = max(job.submitted for job in case.jobs) - begin
     clock.simulate(world, last + _AFTER)

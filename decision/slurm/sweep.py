@@ -140,15 +140,15 @@ def sweep(
     for change in changes:
         _check(settings.changing(change))
     numbers = [n for n, job in enumerate(case.jobs) if job.started]
-    unknown = msgspec.structs.replace(case, cycles=())
+    unknown = without_cycles(case)
     chosen = [phase for _, phase in calibrated(unknown, settings, runs, seed)]
-    phases = [Phase(_free(phase, settings, k), ()) for k, phase in enumerate(chosen)]
+    phases = [Phase(changes, ()) for changes in free_phases(chosen, settings)]
     runner = _Runner(unknown, settings, numbers, phases, folder)
     base, _ = runner.waits({})
     tried = []
     for done, change in enumerate(changes, 1):
         waits, tested = runner.waits(change)
-        tried.append(_measure(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
+        tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
         if show is not None:
             show(done, len(changes))
     runtime, area = _runtimes(case, numbers), areas(case, numbers)
@@ -171,13 +171,20 @@ def _check(settings: Settings) -> None:
             settings.number(parameter.name)
 
 
-def _free(phase: Phase, settings: Settings, number: int) -> Change:
-    """A guess without the cycles that the log shows: other parameters have other cycles."""
-    if not phase.cycles:
-        return phase.changes
+def without_cycles(case: Case) -> Case:
+    """The case as if the times of its cycles were unknown: other parameters have other cycles."""
+    return msgspec.structs.replace(case, cycles=())
+
+
+def free_phases(chosen: Sequence[Phase], settings: Settings) -> list[Change]:
+    """Guesses without the cycles that the log shows, spread evenly where they had those."""
     interval = settings.number("bf_interval")
-    spread = {"bf_phase": f"{interval * (number * 0.618 % 1):.3f}", "cycle_cost": "0.25"}
-    return {**spread, **phase.changes}
+    return [
+        {"bf_phase": f"{interval * (k * 0.618 % 1):.3f}", "cycle_cost": "0.25", **phase.changes}
+        if phase.cycles
+        else phase.changes
+        for k, phase in enumerate(chosen)
+    ]
 
 
 class _Runner:
@@ -229,7 +236,7 @@ def _filled(waits: F8) -> F8:
     return np.nan_to_num(waits, nan=float(np.nanmax(waits)))
 
 
-def _measure(
+def measure_change(
     case: Case,
     numbers: Sequence[int],
     goal: Goal,
@@ -240,6 +247,7 @@ def _measure(
     tested: float,
     nb_settings: int,
 ) -> Tried:
+    """What a setting changes, from the waits of its runs and of those as configured, (R, K) each."""
     runtime, area = _runtimes(case, numbers), areas(case, numbers)
     before = np.array([goal.of(row, runtime, area) for row in base])
     after = np.array([goal.of(row, runtime, area) for row in waits])

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from decision.slurm.case import Case, Sources, load_case, read_case, write_case
 from decision.slurm.parameters import Settings
@@ -88,10 +87,3 @@ def starts(case: Case, changes: Mapping[str, str] | None = None) -> dict[str, fl
     """When each job starts in the model, seconds after `BEGIN`."""
     run = simulate(case, Settings(case.conf).changing({"completing": "1", **(changes or {})}))
     return {job.id: start - BEGIN for job, start in zip(case.jobs, run.start, strict=True)}
-
-
-def share_close(case: Case, changes: Mapping[str, str], seconds: float = 30) -> float:
-    """Share of the recorded starts that the model hits."""
-    run = simulate(case, Settings(case.conf).changing(changes), case.cycles)
-    apart = [abs(s - job.start) for job, s in zip(case.jobs, run.start, strict=True) if job.started]
-    return float(np.mean(np.array(apart) <= seconds))

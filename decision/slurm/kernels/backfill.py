@@ -7,12 +7,13 @@ bf_window is no reservation, and a job without one keeps nobody back.
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.bitmap import count_hosts, has_host, remove_interval
+from decision.state.bitmap import count_hosts, has_host
 
-from .choice import choose, measure
-from .holding import begin_job, is_eligible, within_limits
-from .main_loop import leave_out_taken, set_free, sort_queue
+from .choice import choose
+from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
+from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
 from .preemption import begin_trial, end_in_trial, find_candidates, make_room, measure_trial
+from .table import begin_table, is_planned, reserve, usable_from
 from .world import (
     BUSY_NODES,
     BY_BACKFILL,
@@ -29,13 +30,15 @@ from .world import (
     MIN_AGE,
     MIN_PRIO,
     NB_COMPLETING,
+    NB_RECORDS,
     NB_RUNNING,
-    NB_SLOTS,
     ONE_RESERVATION,
     PART_RESERVE,
     PENDING,
     PREEMPTS,
     RESOLUTION,
+    RUNNING_RESERVE,
+    TABLE_SIZE,
     TEST_COST,
     WINDOW,
     WINDOW_SCALE,
@@ -50,6 +53,12 @@ NOTHING = 0
 STARTED = 1
 PLANNED = 2
 NOT_TESTED = 3
+TABLE_FULL = 4
+
+# how a job would begin
+NOW_FREE = 0
+LATER = 1
+BY_PREEMPTION = 2
 
 
 @kernel
@@ -58,12 +67,15 @@ def backfill(w, now):
     length = sort_queue(w)
     if length == 0:
         return 0
-    _begin_table(w, now)
-    set_free(w)
+    let_arrays_age(w, now)
+    begin_table(w, now)
+    set_free(w, True)
     _sort_running(w)
     _forget_counts(w)
+    if w.parameters[RUNNING_RESERVE] != 0:
+        for i in range(w.timers[NB_RUNNING]):
+            _keep_exclusive(w, w.running[i])
     tested, started, p = 0, 0, w.parameters
-    last_planned = -1
     for i in range(length):
         if tested >= p[MAX_TEST] or _is_over(w, tested):
             break
@@ -71,16 +83,20 @@ def backfill(w, now):
         job, part = w.entry_job[entry], w.entry_part[entry]
         if w.status[job] != PENDING or not is_eligible(w, job, now) or w.reservation[job] >= 0:
             continue
-        if job == last_planned or not within_limits(w, job) or not _counts_let(w, job, part):
+        if not within_counts(w, job) or is_rejected(w, job, part) or not _array_lets(w, job):
+            continue
+        if not _counts_let(w, job, part):
             continue
         outcome = _place(w, entry, now)
         tested += outcome != NOT_TESTED
+        if outcome == TABLE_FULL:
+            break
+        if outcome in (STARTED, PLANNED):
+            clear_rejected(w, job)
         if outcome == STARTED:
             started += 1
             if started == p[MAX_START]:
                 break
-        elif outcome == PLANNED and p[ONE_RESERVATION] != 0:
-            last_planned = job
     return tested
 
 
@@ -99,53 +115,34 @@ def _forget_counts(w):
     w.seen_assoc[:] = 0
     w.seen_user_part[:] = 0
     w.seen_array[:] = 0
+    w.rejected[:] = 0
+    w.estimated[:] = 0
     w.kept_part[:] = 0
 
 
 @kernel
+def _array_lets(w, job):
+    """Whether fewer tasks of a job's array than bf_max_job_array_resv have got a reservation."""
+    return w.array[job] < 0 or w.seen_array[w.array[job]] < max(1, w.parameters[MAX_ARRAY])
+
+
+@kernel
 def _counts_let(w, job, part):
-    """Count a job for its user, partition and association; whether the limits of a cycle let it be tested."""
-    p, user = w.parameters, w.user[job]
+    """Whether the limits of a cycle let a job be tested; if so, it counts for its user, partition and association."""
+    p, user, leaf = w.parameters, w.user[job], w.association[job]
+    if (
+        (p[MAX_USER] > 0 and w.seen_user[user] >= p[MAX_USER])
+        or (p[MAX_PART] > 0 and w.seen_part[part] >= p[MAX_PART])
+        or (p[MAX_USER_PART] > 0 and w.seen_user_part[user, part] >= p[MAX_USER_PART])
+        or (p[MAX_ASSOC] > 0 and leaf >= 0 and w.seen_assoc[leaf] >= p[MAX_ASSOC])
+    ):
+        return False
     w.seen_user[user] += 1
     w.seen_part[part] += 1
     w.seen_user_part[user, part] += 1
-    if w.association[job] >= 0:
-        w.seen_assoc[w.association[job]] += 1
-        if p[MAX_ASSOC] > 0 and w.seen_assoc[w.association[job]] > p[MAX_ASSOC]:
-            return False
-    return not (
-        (p[MAX_USER] > 0 and w.seen_user[user] > p[MAX_USER])
-        or (p[MAX_PART] > 0 and w.seen_part[part] > p[MAX_PART])
-        or (p[MAX_USER_PART] > 0 and w.seen_user_part[user, part] > p[MAX_USER_PART])
-    )
-
-
-@kernel
-def _begin_table(w, now):
-    """One slot from now to the end of the window in which all nodes are free, but for those that will be away."""
-    step = w.parameters[RESOLUTION]
-    w.slot_begin[0] = now // step * step
-    w.slot_end[0] = (now + w.parameters[WINDOW]) // step * step
-    w.slot_mask[0] = ~np.uint64(0)
-    w.timers[NB_SLOTS] = 1
-    mask = np.zeros(len(w.open), np.uint64)
-    for i in range(len(w.window_times)):
-        if w.window_step[i] > 0 and w.window_times[i] <= now + w.parameters[WINDOW]:
-            end = _window_end(w, i)
-            if end > now:
-                node = w.window_node[i]
-                mask[:] = 0
-                mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
-                _reserve(w, max(w.slot_begin[0], w.window_times[i]), end, mask)
-
-
-@kernel
-def _window_end(w, i):
-    for k in range(i + 1, len(w.window_times)):
-        same = w.window_node[k] == w.window_node[i] and w.window_reservation[k] == w.window_reservation[i]
-        if same and w.window_step[k] < 0:
-            return w.window_times[k]
-    return w.window_times[i]
+    if leaf >= 0:
+        w.seen_assoc[leaf] += 1
+    return True
 
 
 @kernel
@@ -166,24 +163,34 @@ def _place(w, entry, now):
     job = w.entry_job[entry]
     mask, least = w.masks[w.entry_mask[entry]], w.nodes_min[job]
     later, is_tested = now, False
+    may_wait = _may_reserve(w, entry, now)
     while True:
         begin, later = later, 0
-        later = _usable_from(w, mask, begin, begin + w.limit[job])
+        later = usable_from(w, mask, begin, begin + w.limit[job])
         if count_hosts(w.usable) < least:
-            if later > 0:
+            if later > 0 and may_wait:
                 continue
             break
         is_tested = True
-        found, count = _earliest(w, entry, now)
+        found, count, how = _earliest(w, entry, now, later)
         if found < 0:
-            if later > 0:
+            if later > 0 and may_wait:
                 continue
             break
+        if found <= now and begin > now:
+            how = LATER
         found = max(found, begin)
-        if found <= now:
+        if found <= now and _has_completing(w, count):
+            found, how, later = now + 1, LATER, 0
+        if how == NOW_FREE:
             return _start_now(w, entry, count, now)
+        if not may_wait and found > now:
+            break
         if later > 0 and found > later:
             continue
+        if how == BY_PREEMPTION:
+            make_room(w, entry, now)
+            _sort_running(w)
         outcome, later = _plan(w, entry, found, count, now)
         if outcome != NOT_TESTED:
             return outcome
@@ -191,76 +198,65 @@ def _place(w, entry, now):
 
 
 @kernel
-def _usable_from(w, mask, begin, end):
-    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``; when more come free, 0: never."""
-    later, nb_slots = 0, w.timers[NB_SLOTS]
-    w.usable[:] = mask
-    for k in range(nb_slots):
-        if later == 0 and w.slot_end[k] > begin and k + 1 < nb_slots:
-            gains = np.uint64(0)
-            for word in range(len(mask)):
-                gains |= mask[word] & w.slot_mask[k + 1, word] & ~(w.usable[word] & w.slot_mask[k, word])
-            if gains != 0:
-                later = w.slot_end[k]
-        if w.slot_end[k] <= begin:
-            continue
-        if w.slot_begin[k] > end:
-            break
-        for word in range(len(mask)):
-            w.usable[word] &= w.slot_mask[k, word]
-    return later
+def _has_completing(w, count):
+    """Whether a job still completes on one of the nodes chosen."""
+    found = False
+    for i in range(count):
+        found |= w.nb_completing[w.chosen[i]] != 0
+    return found
 
 
 @kernel
-def _earliest(w, entry, now):
-    """When the job fits on ``w.usable`` and on how many nodes; (-1, 0) where it never does."""
-    job, part = w.entry_job[entry], w.entry_part[entry]
-    free = w.usable & w.free_now
-    if count_hosts(free) >= w.nodes_min[job]:
-        _leave_out_completing(w, free)
-        measure(w, job, free, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
-        count = choose(w, job, part)
-        if count > 0:
-            return now, count
-    return _after_ends(w, entry, now)
+def _earliest(w, entry, now, later):
+    """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
 
-
-@kernel
-def _leave_out_completing(w, mask):
-    """Nodes on which a job still completes start nothing."""
-    if w.timers[NB_COMPLETING] == 0:
-        return
-    for node in range(len(w.nb_completing)):
-        if w.nb_completing[node] != 0 and has_host(mask, node):
-            remove_interval(mask, node, node)
-
-
-@kernel
-def _after_ends(w, entry, now):
-    """Take running jobs away, in order of expected end, until the job fits."""
+    It is not looked for after `later`, when more nodes come free: 0 for never.
+    """
     job, part = w.entry_job[entry], w.entry_part[entry]
     begin_trial(w)
     for i in range(w.timers[NB_COMPLETING]):
         end_in_trial(w, w.completing[i])
+    free = w.usable & w.free_now
+    if count_hosts(free) >= w.nodes_min[job]:
+        measure_trial(w, job, free)
+        count = choose(w, job, part)
+        if count > 0:
+            return now, count, NOW_FREE
+    return _after_ends(w, entry, now, later)
+
+
+@kernel
+def _after_ends(w, entry, now, later):
+    """Take running jobs away until the job fits: first those that give way, then in order of expected end."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
     if w.parameters[PREEMPTS] != 0:
         for i in range(find_candidates(w, entry)):
             end_in_trial(w, w.candidates[i])
-    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
-    if measure_trial(w, job, w.usable) >= needed:
-        count = _choose_planned(w, job, part)
-        if count > 0:
-            return now + 1, count
-    at, window, length = 0, _END_WINDOW, w.timers[NB_RUNNING]
+        if measure_trial(w, job, w.usable) >= needed:
+            count = choose(w, job, part)
+            if count > 0:
+                return now, count, BY_PREEMPTION
+    at, window, until, length = 0, _END_WINDOW, 0, w.timers[NB_RUNNING]
     while at < length:
-        at, end = _end_together(w, entry, at, window)
-        if end < 0:
+        at, end, until = _end_together(w, entry, at, until, window)
+        if end < 0 or (later > 0 and end > later):
             break
+        window = _next_window(w, at, until, window)
         if measure_trial(w, job, w.usable) >= needed:
             count = _choose_planned(w, job, part)
             if count > 0:
-                return max(now + 1, end), count
+                return max(now + 1, end), count, LATER
+    return -1, 0, LATER
+
+
+@kernel
+def _next_window(w, at, until, window):
+    """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
+    while True:
         window = window + w.parameters[WINDOW_SCALE] if w.parameters[WINDOW_SCALE] > 0 else 2 * window
-    return -1, 0
+        if at >= w.timers[NB_RUNNING] or w.expected_end[w.by_end[at]] <= until + window:
+            return window
 
 
 @kernel
@@ -279,27 +275,29 @@ def _choose_planned(w, job, part):
 
 
 @kernel
-def _end_together(w, entry, at, window):
+def _end_together(w, entry, at, until, window):
     """Take away the next running job that has usable nodes; where nodes are shared, also those that end soon after.
 
-    Soon is `window` seconds, from each to the next.
+    Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute.
 
     Returns:
-        Where to go on, and the expected end of the last one, -1 where there was none.
+        Where to go on, the expected end of the last one (-1 where there was none), and `until`.
     """
     last, taken, linear = -1, 0, w.parameters[LINEAR] != 0
     while at < w.timers[NB_RUNNING] and taken <= _MOST_TOGETHER:
         job = w.by_end[at]
         end = w.expected_end[job]
-        if last >= 0 and (linear or end > last + window):
+        if last >= 0 and (linear or end > until + window):
             break
         at += 1
         if not _has_usable(w, job) or _gives_way_already(w, job, entry):
             continue
+        if until == 0:
+            until = end + _END_WINDOW - end % _END_WINDOW
         end_in_trial(w, job)
         last = end
         taken += 1
-    return at, last
+    return at, last, until
 
 
 @kernel
@@ -327,8 +325,11 @@ def _gives_way_already(w, job, entry):
 @kernel
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
+    if not within_amounts(w, job):
+        return NOTHING
     begin_job(w, job, part, count, now, BY_BACKFILL)
     leave_out_taken(w, count)
+    _keep_exclusive(w, job)
     at = w.timers[NB_RUNNING] - 1
     while at > 0 and w.expected_end[w.by_end[at - 1]] > w.expected_end[job]:
         w.by_end[at] = w.by_end[at - 1]
@@ -338,25 +339,41 @@ def _start_now(w, entry, count, now):
 
 
 @kernel
+def _keep_exclusive(w, job):
+    """The nodes of an exclusive job on shared nodes stand in the table until its expected end."""
+    t, p = w.timers, w.parameters
+    gives_way = p[PREEMPTS] != 0 and w.part_gives_way[w.part_of[job]] != 0
+    if p[LINEAR] != 0 or w.exclusive[job] == 0 or gives_way or t[NB_RECORDS] >= p[TABLE_SIZE]:
+        return
+    mask = np.zeros(len(w.usable), np.uint64)
+    for i in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
+        node = w.alloc_node[i]
+        mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+    reserve(w, 0, w.expected_end[job] // p[RESOLUTION] * p[RESOLUTION], mask)
+
+
+@kernel
 def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
     job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
     step = p[RESOLUTION]
     begin, end = found // step * step, (found + w.limit[job]) // step * step
-    if found > now + p[WINDOW] or not _may_reserve(w, entry, now):
+    if found > now + p[WINDOW]:
+        w.estimated[job] = 1
         return NOTHING, 0
-    begin = max(begin, w.slot_begin[0])
-    end = max(end, begin + step)
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(count):
         node = w.chosen[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    if _is_planned(w, begin, end, mask):
+    if found > now and is_planned(w, begin, end, mask):
         return NOT_TESTED, found
-    if p[PREEMPTS] != 0 and found == now + 1:
-        make_room(w, entry, now)
-        _sort_running(w)
-    _reserve(w, begin, end, mask)
+    if not within_amounts(w, job):
+        return NOTHING, 0
+    if p[ONE_RESERVATION] == 0 or w.estimated[job] == 0:
+        if w.timers[NB_RECORDS] >= p[TABLE_SIZE]:
+            return TABLE_FULL, 0
+        reserve(w, begin, end, mask)
+    w.estimated[job] = 1
     w.kept_part[part] += 1
     if w.array[job] >= 0:
         w.seen_array[w.array[job]] += 1
@@ -365,48 +382,11 @@ def _plan(w, entry, found, count, now):
 
 @kernel
 def _may_reserve(w, entry, now):
-    """Whether the job is one that gets a reservation."""
+    """Whether the job is one that gets a reservation; if not, it is only tested for a start now."""
     job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
     return not (
         (p[PART_RESERVE] > 0 and w.kept_part[part] >= p[PART_RESERVE])
         or (p[MIN_AGE] > 0 and now - w.eligible[job] < p[MIN_AGE])
         or (p[MIN_PRIO] > 0 and w.priority[entry] < p[MIN_PRIO])
-        or (w.array[job] >= 0 and w.seen_array[w.array[job]] >= p[MAX_ARRAY])
+        or (p[ONE_RESERVATION] != 0 and w.estimated[job] != 0)
     )
-
-
-@kernel
-def _is_planned(w, begin, end, mask):
-    """Whether a node of the mask is planned between."""
-    for k in range(w.timers[NB_SLOTS]):
-        if w.slot_end[k] > begin and w.slot_begin[k] < end:
-            for word in range(len(mask)):
-                if mask[word] & ~w.slot_mask[k, word] != 0:
-                    return True
-    return False
-
-
-@kernel
-def _reserve(w, begin, end, mask):
-    """Take the nodes of the mask out of the slots between, splitting those that reach beyond."""
-    _split(w, begin)
-    _split(w, end)
-    for k in range(w.timers[NB_SLOTS]):
-        if w.slot_begin[k] >= begin and w.slot_end[k] <= end:
-            w.slot_mask[k] &= ~mask
-
-
-@kernel
-def _split(w, time):
-    """Split the slot that a time lies in."""
-    count = w.timers[NB_SLOTS]
-    for k in range(count):
-        if w.slot_begin[k] < time < w.slot_end[k]:
-            for i in range(count, k + 1, -1):
-                w.slot_begin[i], w.slot_end[i] = w.slot_begin[i - 1], w.slot_end[i - 1]
-                w.slot_mask[i] = w.slot_mask[i - 1]
-            w.slot_begin[k + 1], w.slot_end[k + 1] = time, w.slot_end[k]
-            w.slot_mask[k + 1] = w.slot_mask[k]
-            w.slot_end[k] = time
-            w.timers[NB_SLOTS] = count + 1
-            return

@@ -8,8 +8,9 @@ from .backfill import backfill
 from .holding import begin_job, cancel_pending, end_job, join_queue, release_completed
 from .main_loop import main_loop
 from .preemption import requeue
-from .priority import calculate, set_priority
+from .priority import calculate, set_factors, set_priority
 from .world import (
+    AGES,
     ASKED,
     BUILTIN,
     BY_NOBODY,
@@ -54,6 +55,13 @@ def submit(w, job, now):
 
 
 @kernel
+def begin(w):
+    """Shares before anything has run, as slurmctld knows them when it starts."""
+    if w.parameters[AGES] != 0 and len(w.leaf):
+        set_factors(w)
+
+
+@kernel
 def step(w, now):
     """All that the scheduler does at an instant, after the ends and submissions of it."""
     t, p = w.timers, w.parameters
@@ -86,18 +94,23 @@ def _move_windows(w, now):
     t = w.timers
     while t[NEXT_WINDOW] < len(w.window_times) and w.window_times[t[NEXT_WINDOW]] <= now:
         i = t[NEXT_WINDOW]
-        w.away[w.window_node[i]] += w.window_step[i]
+        node = w.window_node[i]
+        w.away[node] += w.window_step[i]
+        if w.window_reservation[i] >= 0:
+            w.reserved_by[node] = w.window_reservation[i] if w.window_step[i] > 0 else -1
         t[NEXT_WINDOW] += 1
         t[CHANGED], t[ASKED] = 1, 1
 
 
 @kernel
 def _main(w, now):
+    """The main loop: over the whole queue each sched_interval, whether or not jobs wait, else when it was asked for."""
     t, p = w.timers, w.parameters
-    if t[NB_PENDING] == 0:
-        t[LAST_FULL] += max(0, now - t[LAST_FULL]) // p[SCHED_INTERVAL] * p[SCHED_INTERVAL]
-    if now - t[LAST_FULL] >= p[SCHED_INTERVAL]:
-        t[LAST_FULL], t[LAST_MAIN], t[ASKED], t[GO] = now, now, 0, 0
+    passed = (now - t[LAST_FULL]) // p[SCHED_INTERVAL]
+    t[LAST_FULL] += max(0, passed) * p[SCHED_INTERVAL]
+    t[LAST_MAIN] = max(t[LAST_MAIN], t[LAST_FULL])
+    if passed > 0 and t[LAST_FULL] == now:
+        t[LAST_MAIN], t[ASKED], t[GO] = now, 0, 0
         main_loop(w, now, True)
     elif t[ASKED] != 0 and now - t[LAST_MAIN] >= p[SCHED_DELAY]:
         t[LAST_MAIN], t[ASKED], t[GO] = now, 0, 0
@@ -163,6 +176,7 @@ def simulate(w, until):
         until: seconds at which it ends whatever is left.
     """
     t, nb_jobs = w.timers, len(w.submit)
+    begin(w)
     while True:
         now = _next(w, nb_jobs)
         if now >= until:

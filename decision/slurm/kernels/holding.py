@@ -152,19 +152,37 @@ def _memory(w, job, nodes):
 
 
 @kernel
-def within_limits(w, job):
-    """Whether no limit of an association, a QOS, an array or a licence holds the job back."""
-    nodes = w.nodes_min[job]
+def within_counts(w, job):
+    """Whether limits let a job run as far as they can tell without nodes for it.
+
+    That is: one job more by all limits on the number of jobs (associations, QOS, arrays, licences), and not more nodes
+    than a limit allows at all.
+    """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
-        bucket = w.job_bucket[i]
-        limit, used = w.bucket_limit[bucket], w.bucket_used[bucket]
-        gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
+        bucket, checks = w.job_bucket[i], w.bucket_checks[i]
+        same = 1
+        for k in range(w.bucket_begin[job], i):
+            same += w.job_bucket[k] == bucket
+        limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
+        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + same > limit:
+            return False
+        if checks & 2 and 0 <= most < w.nodes_min[job]:
+            return False
+    return True
+
+
+@kernel
+def within_amounts(w, job):
+    """Whether a job's resources are within all limits on nodes, cores, memory and GPUs."""
+    nodes = w.nodes_min[job]
+    gpus = w.gres[job, 0] * nodes if w.gres.shape[1] else 0
+    for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
+        limit, used, checks = w.bucket_limit[w.job_bucket[i]], w.bucket_used[w.job_bucket[i]], w.bucket_checks[i]
         if (
-            (limit[0] >= 0 and used[0] + 1 > limit[0])
-            or (limit[1] >= 0 and used[1] + nodes > limit[1])
-            or (limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
-            or (limit[3] >= 0 and used[3] + _memory(w, job, nodes) > limit[3])
-            or (limit[4] >= 0 and used[4] + gpus > limit[4])
+            (checks & 2 and limit[1] >= 0 and used[1] + nodes > limit[1])
+            or (checks & 4 and limit[2] >= 0 and used[2] + w.cores[job] > limit[2])
+            or (checks & 8 and limit[3] >= 0 and used[3] + _memory(w, job, nodes) > limit[3])
+            or (checks & 16 and limit[4] >= 0 and used[4] + gpus > limit[4])
         ):
             return False
     return True
@@ -173,12 +191,29 @@ def within_limits(w, job):
 @kernel
 def is_eligible(w, job, now):
     """Whether a job may run: not held, its time has come, and the jobs that it waits for are where they must be."""
+    if w.array_limited[job] != 0:
+        bucket = w.job_bucket[w.bucket_begin[job]]
+        if w.bucket_used[bucket, 0] >= w.bucket_limit[bucket, 0]:
+            return False
     if w.eligible[job] <= now:
         return True
     if w.held[job] != 0 or w.begin[job] > now or not _needs_met(w, job, now):
         return False
-    w.eligible[job] = max(w.submit[job], w.begin[job]) if w.need_begin[job] == w.need_begin[job + 1] else now
+    waits = w.need_begin[job] < w.need_begin[job + 1] or w.array_limited[job] != 0
+    w.eligible[job] = now if waits else max(w.submit[job], w.begin[job])
     return True
+
+
+@kernel
+def let_arrays_age(w, now):
+    """Tasks that their array's limit does not hold when a loop begins are eligible, also if it holds them in the loop.
+
+    Those submitted in this second are not: a queue is built before their time is known.
+    """
+    for i in range(w.timers[NB_PENDING]):
+        job = w.entry_job[w.pending[i]]
+        if w.array_limited[job] != 0 and w.submit[job] < now:
+            is_eligible(w, job, now)
 
 
 @kernel

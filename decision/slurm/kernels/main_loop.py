@@ -3,11 +3,12 @@
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.bitmap import count_hosts, insert_interval, remove_interval
+from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
 from .choice import choose, measure
-from .holding import begin_job, is_eligible, within_limits
+from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
 from .preemption import make_room
+from .table import window_end
 from .world import (
     BY_MAIN,
     DEPTH,
@@ -24,10 +25,12 @@ from .world import (
     UNSORTED,
 )
 
+_ABOVE_TIERS = 58  # bits
+
 
 @kernel
 def sort_queue(w):
-    """Put waiting jobs in order: tier of their partition, priority, submission; returns how many there are."""
+    """Put waiting jobs in order: in a reservation or not, tier, priority, submission; returns how many there are."""
     t = w.timers
     count = t[NB_PENDING]
     if t[UNSORTED] == 0:
@@ -47,7 +50,8 @@ def sort_queue(w):
     for i in range(count):
         entry = w.pending[i]
         tier = 0 if w.parameters[FIFO] != 0 else w.part_tier[w.entry_part[entry]]
-        keys[i] = -((tier << 40) + w.priority[entry])
+        reserved = w.reservation[w.entry_job[entry]] >= 0
+        keys[i] = -((reserved << _ABOVE_TIERS) + (tier << 40) + w.priority[entry])
     order = np.argsort(keys, kind="mergesort")
     for i in range(count):
         w.queue[i] = w.pending[order[i]]
@@ -57,13 +61,20 @@ def sort_queue(w):
 
 
 @kernel
-def set_free(w):
-    """The nodes on which a job could start now: in service, and with no part that still completes (whole nodes)."""
+def set_free(w, with_completing):
+    """The nodes on which a job could start: in service, and with something left.
+
+    A node on which any part of a job completes starts nothing, but a plan counts on it.
+    """
     linear = w.parameters[LINEAR] != 0
     w.free_now[:] = 0
     for node in range(len(w.node_cores)):
-        taken = w.nb_jobs[node] != 0 if linear else w.free_cores[node] <= 0
-        if not taken and w.away[node] == 0:
+        completing = w.nb_completing[node]
+        if linear:
+            free = w.nb_jobs[node] == 0 or (with_completing and w.nb_jobs[node] == completing)
+        else:
+            free = with_completing or (w.free_cores[node] > 0 and completing == 0)
+        if free and w.away[node] == 0:
             insert_interval(w.free_now, node, node)
 
 
@@ -83,15 +94,19 @@ def main_loop(w, now, full):
     p, length = w.parameters, sort_queue(w)
     if length == 0:
         return
-    set_free(w)
+    set_free(w, False)
+    let_arrays_age(w, now)
     w.open[:] = ~np.uint64(0)
     w.failed[:] = 0
     w.seen_part[:] = 0
+    w.rejected[:] = 0
     looked, started = 0, 0
     for i in range(length):
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
         if w.status[job] != PENDING or not is_eligible(w, job, now):
+            continue
+        if is_rejected(w, job, part):
             continue
         if p[PART_DEPTH] > 0:
             w.seen_part[part] += 1
@@ -100,21 +115,82 @@ def main_loop(w, now, full):
         if not full and looked > p[DEPTH]:
             break
         looked += 1
-        if w.failed[part] != 0:
-            continue
-        if not within_limits(w, job):
-            if p[LIMIT_STOP] != 0:
-                _close(w, part)
-            continue
-        count = _try(w, entry, now)
-        if count > 0:
-            begin_job(w, job, part, count, now, BY_MAIN)
-            leave_out_taken(w, count)
+        begins = _look_in_reservation(w, entry, now) if w.reservation[job] >= 0 else False
+        if begins or (w.reservation[job] < 0 and w.failed[part] == 0 and _look(w, entry, now)):
             started += 1
+            clear_rejected(w, job)
             if started == p[SCHED_START]:
                 break
-        elif count == 0 and _keeps_others_back(w, entry, now):
+
+
+@kernel
+def is_rejected(w, job, part):
+    """Whether a task of the same array was just left waiting in the partition; if not, this one counts as it."""
+    array = w.array[job]
+    if array < 0:
+        return False
+    if w.rejected[array] == part + 1:
+        return True
+    w.rejected[array] = part + 1
+    return False
+
+
+@kernel
+def clear_rejected(w, job):
+    """A task of an array got what it wants: the next one is looked at."""
+    if w.array[job] >= 0:
+        w.rejected[w.array[job]] = 0
+
+
+@kernel
+def _look_in_reservation(w, entry, now):
+    """Whether an entry starts on the nodes of its reservation; it closes nothing."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    mask = w.masks[w.entry_mask[entry]]
+    w.usable[:] = 0
+    for node in range(len(w.away)):
+        idle = w.nb_jobs[node] == 0 if w.parameters[LINEAR] != 0 else w.nb_completing[node] == 0
+        if has_host(mask, node) and idle and w.away[node] == 1 and w.reserved_by[node] == w.reservation[job]:
+            insert_interval(w.usable, node, node)
+    if not within_counts(w, job) or not within_amounts(w, job):
+        return False
+    measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
+    count = choose(w, job, part)
+    if count > 0:
+        begin_job(w, job, part, count, now, BY_MAIN)
+    return count > 0
+
+
+@kernel
+def _leave_out_reserved(w, mask, now, end):
+    """Nodes that a reservation will take before a job that starts now would end."""
+    for i in range(len(w.window_times)):
+        if w.window_step[i] > 0 and w.window_reservation[i] >= 0 and w.window_times[i] < end:
+            node = w.window_node[i]
+            if has_host(mask, node) and window_end(w, i) > now:
+                remove_interval(mask, node, node)
+
+
+@kernel
+def _look(w, entry, now):
+    """Whether an entry starts; if it does not fit, its partition closes, or the nodes that it names."""
+    p, job, part = w.parameters, w.entry_job[entry], w.entry_part[entry]
+    w.usable[:] = w.part_mask[part] & w.open
+    has_room = count_hosts(w.usable) >= w.nodes_min[job]
+    if not within_counts(w, job) or (has_room and not within_amounts(w, job)):
+        if p[LIMIT_STOP] != 0:
             _close(w, part)
+        return False
+    count = _try(w, entry, now) if has_room else 0
+    if count > 0:
+        begin_job(w, job, part, count, now, BY_MAIN)
+        leave_out_taken(w, count)
+        return True
+    if w.needs_named[job] != 0:
+        w.open[:] = w.open & ~w.masks[w.entry_mask[entry]]
+    elif count == 0 and _keeps_others_back(w, entry, now):
+        _close(w, part)
+    return False
 
 
 @kernel
@@ -122,19 +198,18 @@ def _try(w, entry, now):
     """Choose nodes for an entry; how many, 0 where it must wait, -1 where it can never have enough of them."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     mask = w.masks[w.entry_mask[entry]]
-    for word in range(len(mask)):
-        w.usable[word] = mask[word] & w.open[word]
+    w.usable[:] = mask & w.open
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now
+    _leave_out_reserved(w, w.usable, now, now + w.limit[job])
     if count_hosts(w.usable) >= w.nodes_min[job]:
         measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
         count = choose(w, job, part)
         if count > 0:
             return count
     if w.parameters[PREEMPTS] != 0:
-        for word in range(len(mask)):
-            w.usable[word] = mask[word] & w.open[word]
+        w.usable[:] = mask & w.open
         make_room(w, entry, now)
     return 0
 

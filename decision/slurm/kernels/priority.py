@@ -57,8 +57,9 @@ def calculate(w, now):
         set_factors(w)
     for i in range(w.timers[NB_PENDING]):
         entry = w.pending[i]
-        is_eligible(w, w.entry_job[entry], now)
-        set_priority(w, entry, now, True)
+        if w.submit[w.entry_job[entry]] <= now:  # it may be late, where nothing waited
+            is_eligible(w, w.entry_job[entry], now)
+            set_priority(w, entry, now, True)
     if w.timers[NB_PENDING]:
         w.timers[UNSORTED] = 1
         w.timers[CHANGED] = 1

@@ -43,7 +43,9 @@ ACCRUE_ALWAYS = 36
 CONTINUE = 37
 RECORDED = 38  # whether the times of cycles are given
 BUSY_NODES = 39  # whether planned jobs prefer nodes in use
-NB_PARAMETERS = 40
+TABLE_SIZE = 40  # slots that a cycle of backfill may use
+RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
+NB_PARAMETERS = 42
 
 # World.weights
 AGE_WEIGHT = 0
@@ -85,7 +87,8 @@ NB_TESTED = 15  # jobs tested by backfill
 NB_CYCLES = 16
 NB_SUBMITTED = 17
 NB_SLOTS = 18
-NB_TIMERS = 19
+NB_RECORDS = 19  # slots ever used by the cycle
+NB_TIMERS = 20
 
 # who started a job: World.reason
 BY_NOBODY = 0
@@ -144,6 +147,7 @@ class World(Bundle):
     association: I8  # leaf, -1 where unknown
     quality: I8
     array: I8  # number of its array, -1
+    array_limited: I8  # whether its first limit is that of its array
     billing: F8
     succeeded: I8  # whether its recorded run did
     entry_begin: I8  # (J + 1,)
@@ -152,8 +156,10 @@ class World(Bundle):
     need_kind: I8
     need_delay: I8
     need_any: I8  # (J,)
+    needs_named: I8  # (J,) whether it asks for as many nodes by name as it needs
     bucket_begin: I8  # (J + 1,) of the limits that hold it
     job_bucket: I8  # (...,)
+    bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job
     # entries
     entry_job: I8  # (E,)
     entry_part: I8
@@ -181,6 +187,7 @@ class World(Bundle):
     window_reservation: I8  # -1: none
     reservation: I8  # (J,) -1: none
     away: I8  # (N,) windows that hold a node
+    reserved_by: I8  # (N,) the reservation that holds a node now, -1
     status: I8  # (J,)
     start: I8  # (J,) seconds, of the last run
     end: I8  # (J,) seconds: when it ends really; FAR where only others know
@@ -222,6 +229,8 @@ class World(Bundle):
     seen_assoc: I8  # (A,)
     seen_user_part: I8x2  # (U, P)
     seen_array: I8  # (arrays,)
+    rejected: I8  # (arrays,) 1 + the partition in which a task was just left waiting
+    estimated: I8  # (J,) whether the cycle found a start for one of its entries
     kept_part: I8  # (P,) reservations
     failed: I8  # (P,)
     candidates: I8  # (J,) jobs that may give way

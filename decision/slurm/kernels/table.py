@@ -1,0 +1,142 @@
+"""The table of a cycle of backfill: slots of time, and in each the nodes that no plan takes.
+
+A plan uses up to two records of the table, and when bf_node_space_size of them are used the cycle is over. A record
+stays used when two neighbours that have become equal are joined.
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+
+from .world import NB_RECORDS, NB_SLOTS, RESOLUTION, WINDOW
+
+
+@kernel
+def begin_table(w, now):
+    """One slot from now to the end of the window: all nodes are free, but those that are down or will be reserved."""
+    step = w.parameters[RESOLUTION]
+    w.slot_begin[0] = now // step * step
+    w.slot_end[0] = (now + w.parameters[WINDOW]) // step * step
+    w.slot_mask[0] = ~np.uint64(0)
+    w.timers[NB_SLOTS] = 1
+    mask = np.zeros(len(w.open), np.uint64)
+    for node in range(len(w.away)):
+        if w.away[node] > (w.reserved_by[node] >= 0):
+            w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
+    for i in range(len(w.window_times)):
+        planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
+        if planned and w.window_times[i] <= now + w.parameters[WINDOW]:
+            end = window_end(w, i)
+            if end > now:
+                node = w.window_node[i]
+                mask[:] = 0
+                mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
+                reserve(w, w.window_times[i], end, mask)
+    w.timers[NB_RECORDS] = 1
+
+
+@kernel
+def window_end(w, i):
+    """When a window that begins as entry `i` ends."""
+    for k in range(i + 1, len(w.window_times)):
+        same = w.window_node[k] == w.window_node[i] and w.window_reservation[k] == w.window_reservation[i]
+        if same and w.window_step[k] < 0:
+            return w.window_times[k]
+    return w.window_times[i]
+
+
+@kernel
+def usable_from(w, mask, begin, end):
+    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``; when more come free, 0: never."""
+    later, nb_slots = 0, w.timers[NB_SLOTS]
+    for word in range(len(mask)):
+        w.usable[word] = mask[word]
+    for k in range(nb_slots):
+        if w.slot_end[k] <= begin:
+            continue
+        if later == 0 and k + 1 < nb_slots:
+            gains = np.uint64(0)
+            for word in range(len(mask)):
+                gains |= mask[word] & w.slot_mask[k + 1, word] & ~(w.usable[word] & w.slot_mask[k, word])
+            if gains != 0:
+                later = w.slot_end[k]
+        if w.slot_begin[k] > end:
+            break
+        for word in range(len(mask)):
+            w.usable[word] &= w.slot_mask[k, word]
+    return later
+
+
+@kernel
+def is_planned(w, begin, end, mask):
+    """Whether a node of the mask is planned between."""
+    for k in range(w.timers[NB_SLOTS]):
+        if w.slot_end[k] > begin and w.slot_begin[k] < end:
+            for word in range(len(mask)):
+                if mask[word] & ~w.slot_mask[k, word] != 0:
+                    return True
+    return False
+
+
+@kernel
+def reserve(w, begin, end, mask):
+    """Take the nodes of the mask out of the slots between, for one bf_resolution at least."""
+    t = w.timers
+    begin = max(begin, w.slot_begin[0])
+    end = max(end, begin + w.parameters[RESOLUTION])
+    at = 0
+    while at < t[NB_SLOTS] and w.slot_end[at] < begin:
+        at += 1
+    if at == t[NB_SLOTS]:
+        return
+    first = max(0, at - 1)
+    if w.slot_end[at] > begin:
+        _split(w, at, begin)
+    last = -1
+    for k in range(at + 1, t[NB_SLOTS]):
+        if end < w.slot_end[k]:
+            _split(w, k, end)
+        for word in range(len(mask)):
+            w.slot_mask[k, word] &= ~mask[word]
+        if w.slot_end[k] == end:
+            last = k + 1
+            break
+    _join(w, first, last)
+
+
+@kernel
+def _split(w, at, time):
+    """Split a slot in two at a time; the first one may become empty."""
+    t = w.timers
+    for i in range(t[NB_SLOTS], at, -1):
+        w.slot_begin[i], w.slot_end[i] = w.slot_begin[i - 1], w.slot_end[i - 1]
+        for word in range(w.slot_mask.shape[1]):
+            w.slot_mask[i, word] = w.slot_mask[i - 1, word]
+    w.slot_end[at] = w.slot_begin[at + 1] = time
+    t[NB_SLOTS] += 1
+    t[NB_RECORDS] += 1
+
+
+@kernel
+def _is_same(w, one, other):
+    apart = np.uint64(0)
+    for word in range(w.slot_mask.shape[1]):
+        apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
+    return apart == 0
+
+
+@kernel
+def _join(w, first, last):
+    """Join the first two equal neighbours from one slot up to another."""
+    t = w.timers
+    i = first
+    while i != last and i + 1 < t[NB_SLOTS]:
+        if _is_same(w, i, i + 1):
+            w.slot_end[i] = w.slot_end[i + 1]
+            for k in range(i + 1, t[NB_SLOTS] - 1):
+                w.slot_begin[k], w.slot_end[k] = w.slot_begin[k + 1], w.slot_end[k + 1]
+                for word in range(w.slot_mask.shape[1]):
+                    w.slot_mask[k, word] = w.slot_mask[k + 1, word]
+            t[NB_SLOTS] -= 1
+            return
+        i += 1

@@ -1,0 +1,87 @@
+"""Rules of Slurm that recordings showed and its documentation says: limits, reservations, the table of backfill."""
+
+from pathlib import Path
+
+from decision.slurm.parameters import Settings
+from decision.slurm.simulate import simulate
+from tests.helpers.slurm_cases import CONF, line, starts, toy
+
+ENFORCED = CONF + "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=limits,qos\n"
+ASSOC = "Account|User|Share|GrpTRES|Par Name\na||1||root\na|u|1|node=2|\n"
+QOS = "Name|Priority|GrpTRES|MaxTRESPU|MaxJobsPU\nnormal|0|||\nwide|0|node=4||\nlow|0|||1\n"
+
+
+def test_the_limit_of_a_qos_replaces_that_of_the_association(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 2, 60, 600), line(2, 10, 2, 60, 60), line(3, 20, 2, 60, 60, QOS="wide")]
+    found = starts(toy(tmp_path, jobs, ENFORCED, assoc=ASSOC, qos=QOS))
+    assert found["2"] >= 600  # 4 nodes are more than the user's 2
+    assert found["3"] <= 60  # its QOS allows 4
+
+
+def test_a_job_of_more_nodes_than_a_limit_allows_keeps_nobody_back(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 2, 60, 600, QOS="wide"), line(2, 10, 3, 60, 60), line(3, 20, 2, 90, 60, QOS="wide")]
+    assert starts(toy(tmp_path, jobs, ENFORCED, assoc=ASSOC, qos=QOS))["3"] <= 25
+
+
+def test_jobs_of_a_reservation_run_in_its_window_and_others_leave_it_free(tmp_path: Path) -> None:
+    window = "ReservationName=r StartTime=2026-03-02T08:30:00 EndTime=2026-03-02T09:30:00\n   Nodes=n[1-2]\n"
+    jobs = [
+        line(1, 0, 4, 20, 60),  # ends before the window
+        line(2, 100, 4, 60, 60),  # would reach into it
+        line(3, 110, 2, 60, 60),  # fits beside it
+        line(4, 120, 2, 10, 60, options="--reservation=r"),
+    ]
+    found = starts(toy(tmp_path, jobs, reservations=window))
+    assert found["1"] <= 3
+    assert found["2"] >= 5400
+    assert 110 <= found["3"] <= 180
+    assert 1800 <= found["4"] <= 1861
+
+
+def test_a_cycle_ends_where_its_table_is_full(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 3, 60, 3000), *(line(k, 10 + k, 4, 10 * k, 60) for k in (2, 3, 4)), line(5, 30, 1, 5, 60)]
+    case = toy(tmp_path, jobs)
+    assert starts(case)["5"] <= 91  # backfilled
+    assert starts(case, {"bf_node_space_size": "2"})["5"] >= 3000  # the plans of the others fill the table
+
+
+def test_backfill_counts_a_job_for_its_user_only_if_it_is_tested(tmp_path: Path) -> None:
+    conf = CONF + "PartitionName=q Nodes=ALL\n"
+    jobs = [
+        line(1, 0, 3, 60, 3000),
+        line(2, 10, 4, 60, 60),
+        line(3, 11, 4, 60, 60),
+        line(4, 12, 1, 5, 60, Partition="q"),
+    ]
+    limits = {"bf_max_job_part": "1", "bf_max_job_user": "2"}
+    assert starts(toy(tmp_path, jobs, conf), limits)["4"] <= 91  # job 3 is skipped for its partition, and not counted
+
+
+def test_one_reservation_per_job_still_tests_the_other_partition_for_now(tmp_path: Path) -> None:
+    conf = CONF.replace("Nodes=ALL", "Nodes=n[1-3]") + "PartitionName=q Nodes=n4\n"
+    jobs = [line(1, 0, 3, 60, 3000), line(2, 10, 3, 60, 60), line(3, 20, 1, 60, 60, Partition="p,q")]
+    assert starts(toy(tmp_path, jobs, conf), {"bf_one_resv_per_job": "yes"})["3"] <= 91
+
+
+def test_nodes_named_by_a_job_that_waits_are_closed_and_no_others(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 2, 60, 600), line(2, 10, 1, 60, 60, options="-w n1"), line(3, 20, 1, 90, 60)]
+    assert starts(toy(tmp_path, jobs))["3"] <= 25
+
+
+def test_the_phase_of_the_full_main_loop_goes_on_while_nothing_waits(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 1, 60, 60), line(2, 3600, 1, 60, 60, Eligible="2026-03-02T09:10:30", options="--begin=x")]
+    case = toy(tmp_path, jobs)
+    for phase in (0, 20, 40):
+        found = starts(case, {"main_phase": str(phase), "bf_interval": "10000"})["2"]
+        assert (found + 100 - phase) % 60 == 0
+
+
+def test_a_job_that_failed_before_it_ran_is_not_run(tmp_path: Path) -> None:
+    jobs = [
+        line(1, 0, 4, 60, 60, State="FAILED", NodeList="None assigned", End="2026-03-02T08:00:00"),
+        line(2, 5, 4, 60, 60),
+    ]
+    case = toy(tmp_path, jobs)
+    run = simulate(case, Settings(case.conf))
+    assert run.start[0] != run.start[0]
+    assert run.start[1] - case.jobs[1].submit <= 5

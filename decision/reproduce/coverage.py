@@ -25,7 +25,8 @@ from decision.estimates import apply_estimates
 from decision.generate.lublin import lublin_workload
 from decision.model.record import Floats, Ints
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 
 from .findings import Findings, Parts, ResultTable, markdown_table
 

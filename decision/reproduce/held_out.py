@@ -25,9 +25,11 @@ from decision.learn import find_checkpoint
 from decision.model.record import Floats, JobTable
 from decision.model.workload import Workload
 from decision.policies import find_policy
+from decision.runs.chunks import file_digest
 from decision.runs.gates import Measures, gates_beside, idle_gate, measure
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 from decision.simulation import simulate_workloads
 
 from .findings import Findings, Parts, ResultTable, markdown_table

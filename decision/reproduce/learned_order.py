@@ -25,9 +25,11 @@ from decision.generate.lublin import lublin_workload
 from decision.learn.evolution import CmaEs
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
+from decision.runs.chunks import file_digest
 from decision.runs.gates import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.shipped import find_workload
 from decision.simulation import simulate_workloads

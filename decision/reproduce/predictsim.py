@@ -22,9 +22,11 @@ from decision.model.demand import runtimes
 from decision.model.errors import InputError
 from decision.model.names import nearest
 from decision.model.workload import Workload
+from decision.runs.chunks import file_digest
 from decision.runs.gates import measure
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 from decision.simulation import simulate_workloads
 
 from .findings import Findings, Parts, ResultTable

@@ -21,7 +21,8 @@ from decision.analysis.statistics import Estimate, bootstrap_mean
 from decision.formats.files import write_files
 from decision.model.record import Floats
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 
 from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table
 from .hpcschedule import JOBS

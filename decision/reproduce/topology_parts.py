@@ -32,9 +32,10 @@ from decision.model.workload import Workload
 from decision.placement.anneal import PROGRAM_FIRST
 from decision.placement.repair import AT_BEST
 from decision.runs import Engine
+from decision.runs.chunks import file_digest
 from decision.runs.inputs import Inputs, LogOnHosts, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
-from decision.runs.tasks import Result, file_digest
+from decision.runs.store import Result
 from decision.runs.training import train_to_folder
 from decision.simulation import simulate_workloads
 

@@ -130,7 +130,7 @@ def test_a_run_that_takes_three_workers_with_it_is_set_aside(tmp_path, tasks):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_that_hangs_ends_by_its_limit(tmp_path, tasks, processes):
-    with pytest.raises(RunsFailedError, match="took longer than 0.4 s"):
+    with pytest.raises(RunsFailedError, match=r"took longer than 0\.4 s"):
         run_tasks(hang_at_three, tasks, tmp_path / "runs", processes=processes, limit=0.4)
     assert len(Store(tmp_path / "runs")) == 5
 

@@ -82,9 +82,7 @@ def reproduce_coverage(parts: Parts, design: Design = Design()) -> Findings:  # 
         for first in range(begin, end, _TOGETHER)
     ]
     folder = writable_folder(parts.folder)
-    results = run_tasks(
-        schedule_logs, tasks, folder, processes=parts.processes, first=tasks[:1], progress=parts.progress
-    )
+    results = run_tasks(schedule_logs, tasks, folder / "runs", first=tasks[:1], progress=parts.progress, **parts.how)
     judged = [s for task, result in zip(tasks, results, strict=True) if task.random for s in _read(result, design)]
     others = [s for task, result in zip(tasks, results, strict=True) if not task.random for s in _read(result, design)]
     truth = np.concatenate([scores.of for scores in others], axis=2)

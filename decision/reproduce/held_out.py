@@ -71,7 +71,7 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
     folder = writable_folder(parts.folder)
     halves = [Half(data, log, policy) for log in LOGS]
     results = run_tasks(
-        compare_on_half, halves, folder, processes=parts.processes, first=halves[:1], progress=parts.progress
+        compare_on_half, halves, folder / "runs", first=halves[:1], progress=parts.progress, **parts.how
     )
     found = dict(zip(LOGS, results, strict=True))
     header = ("log", "metric", "FCFS with EASY", "hindsight", policy, "over hindsight", "over the lower bound")

@@ -96,7 +96,9 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
     def run(policies: Sequence[str | tuple[float, ...]]) -> list[ByLog]:
         nonlocal done
         tasks = [Trial(data, policy) for policy in policies]
-        results = run_tasks(schedule, tasks, folder, progress=lambda part, _: parts.progress(done + part, of))
+        results = run_tasks(
+            schedule, tasks, folder / "runs", progress=lambda part, _: parts.progress(done + part, of), **parts.how
+        )
         done += len(tasks)
         return [{log: Measures(*values) for log, values in result.items()} for result in results]
 

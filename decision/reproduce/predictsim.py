@@ -109,7 +109,7 @@ def reproduce_predictsim(log: Path, parts: Parts, name: str = "", time_field: in
         for policy, estimate in POLICIES
     ]
     kept = writable_folder(parts.folder)
-    found = run_tasks(do_run, runs, kept, processes=parts.processes, first=runs[:1], progress=parts.progress)
+    found = run_tasks(do_run, runs, kept / "runs", first=runs[:1], progress=parts.progress, **parts.how)
     return Findings((_table(runs, found, theirs),), NOTES.format(theirs=_say_published(found, theirs)))
 
 

@@ -6,33 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from decision.formats.files import write_files
-from decision.model.errors import DecisionError
-
-
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without a result."""
-
-    run: str
-    reason: str
-    host: str
-
-
-class RunsFailedError(DecisionError):
-    """Some runs have no result; those of all others are stored.
-
-    Args:
-        message: as of `DecisionError`.
-        failures: the runs.
-    """
-
-    exit_code = 1
-
-    def __init__(self, message: str, failures: Sequence[Failure]) -> None:
-        super().__init__(message)
-        self.failures = failures
+from decision.model.errors import Failure, RunsFailedError
 
 
 class TraceError(Exception):
@@ -47,8 +22,8 @@ def write_failures(path: Path, failures: Sequence[Failure]) -> None:
         return
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Failure.__struct_fields__)
-    writer.writerows(msgspec.structs.astuple(each) for each in failures)
+    writer.writerow(Failure._fields)
+    writer.writerows(failures)
     write_files({path: [text.getvalue().encode()]})
 
 

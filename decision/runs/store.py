@@ -16,6 +16,7 @@ import shlex
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -134,6 +135,14 @@ class Store:
             advice = "free space or choose another folder"
             raise ConfigError(f"{self.folder}: cannot be written ({error.strerror}); {advice}") from None
         self._index[key] = _packed(_Line(len(self._files) - 1, offset, len(line)))
+
+    def runs(self) -> Iterator[StoredRun]:
+        """All results, in order of their keys. Raises InputError if a line is damaged."""
+        for key in sorted(self._index):
+            yield self._decode(_unpacked(self._index[key]))
+        for key in sorted(self._older.keys() - self._index.keys()):
+            if (found := self._of_before(key)) is not None:
+                yield msgspec.structs.replace(found, key=key)
 
     def close(self) -> None:
         """End this process's file, and say in ``run.json`` beside it who has written what."""

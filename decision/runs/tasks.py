@@ -19,17 +19,13 @@ from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 import msgspec
 
 from decision.batsim.signals import StopRequest, stop_on_signals
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, Failure, ShareDone
 
 from .chunks import CHUNK, CachedTask, Done, Sources, check_files, definition_of, do_chunk, do_tasks, numerics, task_key
 from .chunks import file_digest as file_digest
-from .failures import Failure, TraceError, failed, write_failures
+from .failures import TraceError, failed, write_failures
 from .store import Result, Store
 from .workers import WorkerLostError, workers
-
-
-class ShareDone(Exception):  # noqa: N818 - no error
-    """The share of the runs that this process had to do is done; what there is to say of it."""
 
 
 class Share(NamedTuple):

@@ -95,3 +95,9 @@ def look_at_the_clock(task):
 def change_the_file(task):
     (Path(task.folder) / "input.txt").write_text("changed")
     return square(task)
+
+
+def sleep_at_three(task):
+    if task.number == 3:
+        time.sleep(1000)
+    return square(task)

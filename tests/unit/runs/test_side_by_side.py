@@ -25,12 +25,11 @@ from helpers.tasks import (
 )
 
 from decision.batsim.signals import Interrupted
-from decision.model.errors import ConfigError
+from decision.model.errors import ConfigError, RunsFailedError, ShareDone
 from decision.runs import chunks
 from decision.runs.chunks import file_digest, task_key
-from decision.runs.failures import RunsFailedError
 from decision.runs.store import Store
-from decision.runs.tasks import Share, ShareDone, run_tasks
+from decision.runs.tasks import Share, run_tasks
 
 
 @pytest.fixture

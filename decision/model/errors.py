@@ -125,8 +125,8 @@ class Failure(NamedTuple):
     host: str
 
 
-class RunsFailedError(DecisionError):
-    """Some runs have no result; those of all others are stored.
+class RunsFailedError(PolicyError):
+    """Some runs have no result, mostly for what a policy has decided; those of all others are stored.
 
     Args:
         message: as of `DecisionError`.

@@ -95,10 +95,8 @@ class Task(NamedTuple):
 
     def definition(self) -> dict[str, Any]:
         """All that its result depends on."""
-        return {
-            "experiment": "launchpad",
-            **{name: value for name, value in self._asdict().items() if name != "folder"},
-        }
+        budget = {name: value for name, value in self.budget._asdict().items() if name != "learners"}
+        return {"experiment": "launchpad", "hosts": self.hosts, "who": self.who, "number": self.seed, **budget}
 
     @property
     def written(self) -> list[Path]:

@@ -93,4 +93,7 @@ class End:
         if self._connections > 0:
             return PeerError(f"{self._peer} connected and sent nothing ({waited}); is it really {self._peer}?")
         silent = f"{self._peer} never connected to {self.endpoint} ({waited})"
-        return PeerError(f"{silent}; {self._advice}", field="endpoint")
+        causes = ""
+        if self.endpoint.startswith("tcp://"):
+            causes = ": the name of this host is not resolved there, or the port is another, or is closed"
+        return PeerError(f"{silent}{causes}; {self._advice}", field="endpoint")

@@ -10,7 +10,7 @@ import typer
 
 from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
-from decision.model.errors import ConfigError, DecisionError
+from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
 
 from . import platform, policies, report, reproduce, slurm, workload
 from .batsim import batsim_command
@@ -23,7 +23,7 @@ from .gates import gates_command
 from .learn import evaluate_command, train_command
 from .run import run_command, showcase_command
 from .serve import replay_command, serve_command
-from .terminal import be_quiet, note, say
+from .terminal import be_quiet, encodable, note, say, stderr
 
 
 class CommandLine(Group):
@@ -50,7 +50,11 @@ class CommandLine(Group):
                 return super().invoke(ctx)
         except _UsageError as error:
             raise _in_one_line(error) from None
+        except ShareDone as done:
+            note(str(done))
         except DecisionError as error:
+            if isinstance(error, RunsFailedError):
+                _print_failures(error)
             if debugging(ctx):
                 _print_traces(error)
             note(f"error: {_with_options(error)}", style="bold red")
@@ -74,6 +78,7 @@ class CommandLine(Group):
 
 
 _ANYWHERE = ("--debug", "--quiet")
+_SHOWN = 20  # runs that have failed; failures.csv has all
 _UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 
@@ -99,6 +104,16 @@ def _with_options(error: DecisionError) -> str:
     if error.__cause__ is not None:
         hints.append("--debug shows the trace")
     return f"{error} ({'; '.join(hints)})" if hints else str(error)
+
+
+def _print_failures(error: RunsFailedError) -> None:
+    """A table of the first runs that have failed."""
+    from .tables import simple_table
+
+    table = simple_table("run", "reason", "host")
+    for failure in error.failures[:_SHOWN]:
+        table.add_row(*map(encodable, failure))
+    stderr().print(table)
 
 
 def _print_traces(error: DecisionError) -> None:
@@ -155,7 +170,7 @@ def decision(
     [bold]decision run[/bold] runs one policy on your files,
     [bold]decision serve[/bold] schedules for a Batsim that you start.
 
-    Exit codes: 0 success, 2 invalid input, 3 failure of the other process
+    Exit codes: 0 success, 1 some runs failed, 2 invalid input, 3 failure of the other process
     (Batsim or the decision process), 128 + N ended by signal N.
     """
     be_quiet(quiet)

@@ -27,7 +27,6 @@ from .options import (
     OutputFolder,
     PictureFormat,
     PlatformOption,
-    ProcessesOption,
     SelectOption,
     SettingsOption,
     TimeFieldOption,
@@ -41,6 +40,7 @@ from .options import (
     read_pairs,
     read_selection,
 )
+from .spread import Spread, spreads
 
 _RUNS = "Runs"
 
@@ -120,6 +120,7 @@ Config = Annotated[
 ]
 
 
+@spreads
 def compare_command(
     context: typer.Context,
     platform: PlatformOption,
@@ -146,7 +147,8 @@ def compare_command(
     length: Length = 1024,
     draw: Draw = 0,
     seeds: Seeds = 1,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     plot: PlotRows = False,
     suffix: FormatOption = PictureFormat.PNG,
     width: WidthOption = PAPER.width,
@@ -205,7 +207,6 @@ def compare_command(
     """
     from decision.analysis.comparison import compare_runs, default_metrics, too_few_blocks, write_comparison
     from decision.analysis.metric_list import find_metric
-    from decision.cores import available_cores
     from decision.formats import load_platform
     from decision.runs.compare import (
         ComparisonPlan,
@@ -255,8 +256,8 @@ def compare_command(
     print_machines(load_platform(platform, energy=energy), logs)
     warn_of_seen_jobs(plan.policies, logs)
     announce_compilation()
-    with counting("runs") as show:
-        outcomes = run_comparison(plan, output, processes=processes or available_cores(), progress=show)
+    with counting("runs") as show, spread.begun() as how:
+        outcomes = run_comparison(plan, output, progress=show, **how)
     comparison = compare_runs(
         outcomes,
         wanted or default_metrics(outcomes, feedback),

@@ -14,6 +14,7 @@ from .options import (
     DpiOption,
     FormatOption,
     JsonOption,
+    OutputFile,
     OutputFolder,
     PictureFormat,
     TypeSizeOption,
@@ -106,6 +107,29 @@ def analyse_command(
     if found:
         print_summaries(summaries_of(found, hosts), beside)
     say(f"{files[-1]} and {count(len(files) - 1, 'picture')} in the same folder")
+
+
+def export_command(
+    folder: Annotated[
+        Path, typer.Argument(help="Output folder of decision compare, evaluate or reproduce.", metavar="FOLDER")
+    ],
+    output: OutputFile,
+) -> None:
+    """Write the results of all runs of a campaign as one table.
+
+    A row for each run, in order of its key: what defines the run, on which host
+    it was done, and what was found. FILE.csv, or with pyarrow FILE.parquet.
+
+    Example:
+
+      decision report export out/compare -o runs.parquet
+    """
+    from decision.runs.export import export_runs
+
+    from .tables import count
+    from .terminal import say
+
+    say(f"{count(export_runs(folder, output), 'run')} in {output}")
 
 
 def _check_hosts(platform: "Platform | None", runs: "Sequence[NamedRun]") -> None:
@@ -208,5 +232,6 @@ def _has_begun(folder: Path) -> bool:
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Draw and show runs, trainings and checkpoints.")
 add_command(app, "analyse", analyse_command)
+add_command(app, "export", export_command)
 add_command(app, "view", view_command)
 add_command(app, "show", show_checkpoint_command)

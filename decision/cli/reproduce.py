@@ -17,14 +17,15 @@ from .options import (
     JsonOption,
     MissingWalltimeOption,
     PictureFormat,
-    ProcessesOption,
     TimeFieldOption,
     TypeSizeOption,
     WidthOption,
 )
+from .spread import Spread, spreads
 
 if TYPE_CHECKING:
     from decision.reproduce import Findings, Parts
+    from decision.runs.tasks import How
 
 Data = Annotated[Path, typer.Option("--data", help="Folder of the inputs, which are not shipped.", metavar="FOLDER")]
 PartsFolder = Annotated[
@@ -66,10 +67,12 @@ def grid5000_2016_command(data: Data = Path(), as_json: JsonOption = False) -> N
     _reproduce("parts", lambda progress: reproduce_grid5000(data), as_json)
 
 
+@spreads
 def rlscheduler_table_command(
     data: Data = Path(),
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """RLScheduler's table of bounded slowdowns, by its simulator's rules and by the usual ones.
@@ -82,8 +85,9 @@ def rlscheduler_table_command(
 
     _reproduce(
         "parts",
-        lambda progress: reproduce_rlscheduler(data, _parts(output, "rlscheduler", processes, progress)),
+        lambda how, progress: reproduce_rlscheduler(data, _parts(output, "rlscheduler", how, progress)),
         as_json,
+        spread,
     )
 
 
@@ -104,11 +108,13 @@ def hpcschedule_command(data: Data = Path(), as_json: JsonOption = False) -> Non
     _reproduce("parts", lambda progress: reproduce_hpcschedule(data, progress=progress), as_json)
 
 
+@spreads
 def dbf_command(
     swf: Log,
     budget: Budget = "smoke",
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     finished: Finished = False,
     suffix: FormatOption = PictureFormat.PNG,
     width: WidthOption = PAPER.width,
@@ -136,10 +142,11 @@ def dbf_command(
     with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
         _reproduce(
             "runs",
-            lambda progress: reproduce_dbf(
-                swf, _parts(output, "dbf", processes, progress), name, only_finished=finished
+            lambda how, progress: reproduce_dbf(
+                swf, _parts(output, "dbf", how, progress), name, only_finished=finished
             ),
             as_json,
+            spread,
         )
 
 
@@ -163,7 +170,7 @@ def ranking_command(
 
     _reproduce(
         "steps",
-        lambda progress: reproduce_ranking(swf, _parts(output, "ranking", 1, progress), seeds=seeds, steps=steps),
+        lambda progress: reproduce_ranking(swf, _parts(output, "ranking", {}, progress), seeds=seeds, steps=steps),
         as_json,
     )
 
@@ -193,7 +200,7 @@ def packer_command(
     _reproduce(
         "generations",
         lambda progress: reproduce_packer(
-            _parts(output, "packer", 1, progress), generations=generations or GENERATIONS
+            _parts(output, "packer", {}, progress), generations=generations or GENERATIONS
         ),
         as_json,
     )
@@ -215,12 +222,15 @@ def green_command(output: PartsFolder = None, as_json: JsonOption = False) -> No
     require_learning()
     from decision.reproduce.green import reproduce_green
 
-    _reproduce("parts", lambda progress: reproduce_green(_parts(output, "green", 1, progress)), as_json)
+    _reproduce("parts", lambda progress: reproduce_green(_parts(output, "green", {}, progress)), as_json)
 
 
+@spreads
 def learned_command(
     data: Data = Path(),
     output: PartsFolder = None,
+    *,
+    spread: Spread,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
     generations: Annotated[
         int | None, typer.Option("--generations", help="Number of generations of twelve candidates.", min=1)
@@ -244,13 +254,15 @@ def learned_command(
 
     _reproduce(
         "candidates",
-        lambda progress: reproduce_learned(
-            data, _parts(output, "learned", 1, progress), seed=seed, generations=generations or GENERATIONS
+        lambda how, progress: reproduce_learned(
+            data, _parts(output, "learned", how, progress), seed=seed, generations=generations or GENERATIONS
         ),
         as_json,
+        spread,
     )
 
 
+@spreads
 def topology_command(
     data: Annotated[
         Path | None,
@@ -262,7 +274,8 @@ def topology_command(
         Literal["smoke", "standard", "full"], typer.Option("--budget", help="Number of runs: seconds, an hour or days.")
     ] = "smoke",
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Claims on topology-aware allocation: networks, searches, exact windows, run times.
@@ -284,16 +297,19 @@ def topology_command(
 
     _reproduce(
         "parts",
-        lambda progress: reproduce_topology(_parts(output, "topology", processes, progress), BudgetName(budget), data),
+        lambda how, progress: reproduce_topology(_parts(output, "topology", how, progress), BudgetName(budget), data),
         as_json,
+        spread,
     )
 
 
+@spreads
 def held_out_command(
     data: Data = Path(),
     output: PartsFolder = None,
     policy: Annotated[str, typer.Option("--policy", help="Checkpoint, or any other policy.")] = "learned",
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """A learned policy against every heuristic, on held-out halves of public logs.
@@ -313,11 +329,13 @@ def held_out_command(
 
     _reproduce(
         "logs",
-        lambda progress: reproduce_held_out(data, _parts(output, "held-out", processes, progress), policy),
+        lambda how, progress: reproduce_held_out(data, _parts(output, "held-out", how, progress), policy),
         as_json,
+        spread,
     )
 
 
+@spreads
 def predictsim_command(
     swf: Annotated[
         Path, typer.Option("--swf", help="Log in the Standard Workload Format, with walltimes.", metavar="FILE")
@@ -333,7 +351,8 @@ def predictsim_command(
     ] = "",
     time_field: TimeFieldOption = None,
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """EASY with predicted run times, beside what the simulator predictsim gave.
@@ -353,8 +372,9 @@ def predictsim_command(
     field = time_field or REQUESTED_TIME
     _reproduce(
         "runs",
-        lambda progress: reproduce_predictsim(swf, _parts(output, "predictsim", processes, progress), name, field),
+        lambda how, progress: reproduce_predictsim(swf, _parts(output, "predictsim", how, progress), name, field),
         as_json,
+        spread,
     )
 
 
@@ -380,10 +400,12 @@ def recorded_command(
     _reproduce("logs", lambda progress: reproduce_recorded(logs, missing_walltime, progress), as_json)
 
 
+@spreads
 def packing_command(
     budget: PackingBudget = "smoke",
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     finished: Finished = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -408,17 +430,20 @@ def packing_command(
 
     _reproduce(
         "parts",
-        lambda progress: reproduce_packing(
-            _parts(output, "packing", processes, progress), BudgetName(budget), only_finished=finished
+        lambda how, progress: reproduce_packing(
+            _parts(output, "packing", how, progress), BudgetName(budget), only_finished=finished
         ),
         as_json,
+        spread,
     )
 
 
+@spreads
 def deepscheduling_command(
     budget: PackingBudget = "smoke",
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     finished: Finished = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -443,13 +468,15 @@ def deepscheduling_command(
 
     _reproduce(
         "parts",
-        lambda progress: reproduce_deepscheduling(
-            _parts(output, "deepscheduling", processes, progress), BudgetName(budget), only_finished=finished
+        lambda how, progress: reproduce_deepscheduling(
+            _parts(output, "deepscheduling", how, progress), BudgetName(budget), only_finished=finished
         ),
         as_json,
+        spread,
     )
 
 
+@spreads
 def launchpad_command(
     budget: Annotated[
         Literal["smoke", "standard", "steady", "full"],
@@ -459,7 +486,8 @@ def launchpad_command(
         ),
     ] = "smoke",
     output: PartsFolder = None,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     finished: Finished = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -484,16 +512,16 @@ def launchpad_command(
 
     _reproduce(
         "parts",
-        lambda progress: reproduce_launchpad(
-            _parts(output, "launchpad", processes, progress), BudgetName(budget), only_finished=finished
+        lambda how, progress: reproduce_launchpad(
+            _parts(output, "launchpad", how, progress), BudgetName(budget), only_finished=finished
         ),
         as_json,
+        spread,
     )
 
 
-def coverage_command(
-    output: PartsFolder = None, processes: ProcessesOption = None, as_json: JsonOption = False
-) -> None:
+@spreads
+def coverage_command(output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False) -> None:
     """How often 95 % intervals hold the truth, on generated logs.
 
     Schedules windows of 200 logs with five policies, and those of 1,000 other
@@ -508,35 +536,40 @@ def coverage_command(
     require_learning()
     from decision.reproduce.coverage import reproduce_coverage
 
-    _reproduce("batches", lambda progress: reproduce_coverage(_parts(output, "coverage", processes, progress)), as_json)
+    _reproduce(
+        "batches", lambda how, progress: reproduce_coverage(_parts(output, "coverage", how, progress)), as_json, spread
+    )
 
 
-def experiment_command(
-    name: OldName, data: Data = Path(), output: PartsFolder = None, processes: ProcessesOption = None
-) -> None:
+@spreads
+def experiment_command(name: OldName, data: Data = Path(), output: PartsFolder = None, *, spread: Spread) -> None:
     """Old name of [bold]decision reproduce[/bold]."""
     if name == "grid5000-2016":
         grid5000_2016_command(data)
     elif name == "hpcschedule":
         hpcschedule_command(data)
     else:
-        rlscheduler_table_command(data, output, processes)
+        rlscheduler_table_command(data, output, **spread._asdict())
 
 
-def _parts(output: Path | None, name: str, processes: int | None, progress: Callable[[int, int], None]) -> "Parts":
-    from decision.cores import available_cores
+def _parts(output: Path | None, name: str, how: "How", progress: Callable[[int, int], None]) -> "Parts":
     from decision.reproduce import Parts
 
-    return Parts(output or Path("out") / name, processes or available_cores(), progress)
+    return Parts(output or Path("out") / name, progress=progress, others=how)
 
 
-def _reproduce(parts: str, run: "Callable[[Callable[[int, int], None]], Findings]", as_json: bool) -> None:
+def _reproduce(parts: str, run: "Callable[..., Findings]", as_json: bool, spread: Spread | None = None) -> None:
+    """Show what a function finds that takes a progress display; before it, with `spread`, how runs are done."""
     from .progress import announce_compilation, counting
     from .tables import print_findings
 
     announce_compilation()
     with counting(parts) as show:
-        findings = run(show)
+        if spread is None:
+            findings = run(show)
+        else:
+            with spread.begun() as how:
+                findings = run(how, show)
     print_findings(findings, as_json)
 
 

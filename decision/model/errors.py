@@ -5,7 +5,9 @@ ends with: 2 for a user's mistake, 3 for a peer's fault.
 """
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 DISTRIBUTION = "batsim-decision"  # the package's name in an index of packages; there, `decision` is somebody else's
 
@@ -113,6 +115,33 @@ class PeerError(DecisionError):
 
 class StuckError(PeerError):
     """Batsim says that its simulation cannot go on."""
+
+
+class Failure(NamedTuple):
+    """A run without a result."""
+
+    run: str
+    reason: str
+    host: str
+
+
+class RunsFailedError(PolicyError):
+    """Some runs have no result, mostly for what a policy has decided; those of all others are stored.
+
+    Args:
+        message: as of `DecisionError`.
+        failures: the runs.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, failures: Sequence[Failure]) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
+class ShareDone(Exception):  # noqa: N818 - no error
+    """The share of the runs that this process had to do is done; what there is to say of it."""
 
 
 class InternalError(Exception):

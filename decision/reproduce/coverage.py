@@ -25,7 +25,8 @@ from decision.estimates import apply_estimates
 from decision.generate.lublin import lublin_workload
 from decision.model.record import Floats, Ints
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 
 from .findings import Findings, Parts, ResultTable, markdown_table
 
@@ -81,9 +82,7 @@ def reproduce_coverage(parts: Parts, design: Design = Design()) -> Findings:  # 
         for first in range(begin, end, _TOGETHER)
     ]
     folder = writable_folder(parts.folder)
-    results = run_tasks(
-        schedule_logs, tasks, folder, processes=parts.processes, first=tasks[:1], progress=parts.progress
-    )
+    results = run_tasks(schedule_logs, tasks, folder / "runs", first=tasks[:1], progress=parts.progress, **parts.how)
     judged = [s for task, result in zip(tasks, results, strict=True) if task.random for s in _read(result, design)]
     others = [s for task, result in zip(tasks, results, strict=True) if not task.random for s in _read(result, design)]
     truth = np.concatenate([scores.of for scores in others], axis=2)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from decision import __version__
 from decision.analysis.metrics import summarise
@@ -19,6 +19,7 @@ from decision.formats.selection import Selection
 from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison
 from decision.model.workload import Workload
+from decision.runs.chunks import file_digest, task_key
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 from decision.simulation import simulate_workloads
@@ -111,6 +112,7 @@ class TrainingRun(NamedTuple):
     """One training and its evaluation, which any process can do."""
 
     swf: Path
+    digest: str  # of the log
     budget: Budget
     learned: Candidate
     seed: int
@@ -125,6 +127,21 @@ class TrainingRun(NamedTuple):
     def folder(self) -> Path:
         """Of its files."""
         return self.parent / f"{self.learned.name}-{self.seed}"
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        facts = ("steps", "episodes", "horizons", "long_episodes")
+        budget = {name: getattr(self.budget, name) for name in facts}
+        return {"experiment": "dbf", "log": self.digest, "learned": self.learned, "seed": self.seed, **budget}
+
+    def files(self) -> list[tuple[Path, str]]:
+        """What it reads."""
+        return [(self.swf, self.digest)]
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.metrics, self.types, self.horizons, self.folder / "progress.csv"]
 
     @property
     def metrics(self) -> Path:
@@ -159,9 +176,13 @@ def reproduce_dbf(
     chosen, folder = BUDGETS[budget], parts.folder / budget.value
     heuristics = [Result(name, None, None, _heuristic(swf, chosen, name, folder)) for name in HEURISTICS]
     parent = parts.folder / chosen.runs
-    wanted = [TrainingRun(swf, chosen, each, seed, parent) for seed in range(chosen.seeds) for each in chosen.learned]
+    digest = file_digest(swf)
+    wanted = [
+        TrainingRun(swf, digest, chosen, each, seed, parent) for seed in range(chosen.seeds) for each in chosen.learned
+    ]
     runs = [run for run in wanted if run.metrics.exists()] if only_finished else wanted
-    finish(learn_and_compare, [run for run in runs if not (run.types.exists() and run.horizons.exists())], parts)
+    if not only_finished:
+        finish(learn_and_compare, runs, parts, parent)
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
     results = by_policy([*heuristics, *learned])
     kept = {name: [folder / f"{name}-horizons.csv"] for name in HEURISTICS}
@@ -184,11 +205,11 @@ def reproduce_dbf(
 def learn_and_compare(run: TrainingRun) -> None:
     """Learn from the first half of the log, with one thread, and keep what the other half says of it."""
     checkpoint = _learn(run)
-    if not run.types.exists():
-        placed: list[PlacedJobs] = []
-        metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
-        write_metrics(run.metrics, {run.learned.policy: metrics})
-        write_files({run.types: [types_csv(placed).encode()]})
+    placed: list[PlacedJobs] = []
+    metrics = _comparison(run.swf, run.budget).metrics(str(checkpoint), placed)
+    write_metrics(run.metrics, {run.learned.policy: metrics})
+    curves = (checkpoint.parent / "progress.csv").read_bytes()
+    write_files({run.types: [types_csv(placed).encode()], run.folder / "progress.csv": [curves]})
     _keep_horizons(run.swf, run.budget, str(checkpoint), run.horizons)
 
 
@@ -211,7 +232,7 @@ def _learn(run: TrainingRun) -> Path:
     changes = [*run.learned.changes, f"learn.steps={run.budget.steps}", "learn.threads=1"]
     config, files = load_config(run.learned.preset, changes, seed=run.seed), (hosts, file_facts(run.swf))
     log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, files, Selection(jobs=(0, half)))
-    return train_to_folder(log, config, run.folder, resume=True)
+    return train_to_folder(log, config, run.folder / task_key(run)[:8], resume=True)
 
 
 def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:

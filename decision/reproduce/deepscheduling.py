@@ -10,7 +10,7 @@ import io
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from . import deepscheduling_claims as claims
 from .deepscheduling_claims import Change, Jobs, Statistic, compare
 from .deepscheduling_joint import FIRST_FIT, JOINT, WAIT, bounds, joint_rows
 from .deepscheduling_rules import RULES, Days, play_days, rule
-from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table
+from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table, training_folder
 
 _STEPS = 100_000  # choices of a day at most
 _LEARNED = 0.8  # share of the days
@@ -74,6 +74,18 @@ class Task(NamedTuple):
     seed: int
     folder: Path
 
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return {
+            "experiment": "deepscheduling",
+            **{name: value for name, value in self._asdict().items() if name != "folder"},
+        }
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.file]
+
     @property
     def file(self) -> Path:
         """Days by policy."""
@@ -93,7 +105,7 @@ def reproduce_deepscheduling(
     chosen, folder = BUDGETS[budget], parts.folder / budget.value
     tasks = _tasks(chosen, folder)
     if not only_finished:
-        finish(do_task, [task for task in tasks if not task.file.exists()], parts)
+        finish(do_task, tasks, parts, folder)
     done = [task for task in tasks if task.file.exists()]
     tables = tuple(_table(cluster, chosen, found) for cluster, found in _by_cluster(done).items())
     lines = [line for t in tables for line in (f"## {t.title}", "", *markdown_table(t.columns, t.rows), "")]
@@ -165,7 +177,7 @@ def _learn_and_play(task: Task) -> Days:
     changes = (days, f"learn.steps={task.budget.steps}", "learn.threads=1", *task.budget.changes)
     config = load_config(task.budget.preset, changes, seed=task.seed)
     facts = InputFacts(name=task.cluster, sha256=""), InputFacts(name=f"days like {task.cluster}'s", sha256="")
-    checkpoint = train_to_folder(LogOnHosts(platform, workload, facts), config, task.file.with_suffix(""), resume=True)
+    checkpoint = train_to_folder(LogOnHosts(platform, workload, facts), config, training_folder(task), resume=True)
     policy = learned_policy(checkpoint)
     assert isinstance(policy, LearnedPolicy)
     policy.actor.reset(task.seed)

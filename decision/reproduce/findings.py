@@ -1,14 +1,15 @@
 """What a reproduction returns, and how one of many parts does them."""
 
+import base64
 from collections.abc import Callable, Sequence
-from concurrent.futures import as_completed
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from decision.runs.workers import workers
-
-_T = TypeVar("_T")
+from decision.formats.files import write_files
+from decision.runs.chunks import CachedTask, task_key
+from decision.runs.store import Result
+from decision.runs.tasks import How, run_tasks
 
 
 class BudgetName(StrEnum):
@@ -41,6 +42,12 @@ class Parts(NamedTuple):
     folder: Path  # of the finished parts and of the results
     processes: int = 1  # at a time
     progress: Callable[[int, int], None] = lambda done, of: None  # is called with how many parts of how many are done
+    others: How = {}  # how `run_tasks` does them, but for the processes
+
+    @property
+    def how(self) -> How:
+        """How `run_tasks` does them."""
+        return {"processes": self.processes, **self.others}
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -49,16 +56,61 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
     return [header, f"|{'---|' * len(columns)}", *body]
 
 
-def finish(work: Callable[[_T], None], runs: Sequence[_T], parts: Parts) -> None:
-    """Do the runs, so many at a time; one that fails, or Ctrl-C, ends all.
+class FilePart(CachedTask, Protocol):
+    """A part that leaves files."""
+
+    @property
+    def written(self) -> Sequence[Path]:
+        """The files, of different names."""
+
+
+_P = TypeVar("_P", bound=FilePart)
+
+
+class _Kept(NamedTuple):
+    """A part, and what does it."""
+
+    work: Callable[[Any], None]
+    part: FilePart
+
+    @property
+    def title(self) -> str:
+        return str(self.part.written[0])
+
+    def definition(self) -> dict[str, Any]:
+        return self.part.definition()
+
+
+def finish(work: Callable[[_P], None], runs: Sequence[_P], parts: Parts, folder: Path) -> None:
+    """Do the parts that have no result of these sources, and write the files of all.
 
     Args:
-        work: what does a run; a function that another process can import.
-        runs: that are missing.
+        work: what does a part; a function that another process can import. It writes the part's files, and where its
+            folder is not this one's, as on another machine, they are written here again.
+        runs: the parts.
         parts: how.
+        folder: keeps the results.
+
+    Raises:
+        RunsFailedError: if parts have failed, when all others are done and written.
     """
-    with workers(parts.processes) as pool:
-        futures = [pool.submit(work, run) for run in runs]
-        for done, future in enumerate(as_completed(futures), 1):
-            future.result()
-            parts.progress(done, len(runs))
+    results = run_tasks(
+        _files_of, [_Kept(work, run) for run in runs], folder / "runs", progress=parts.progress, **parts.how
+    )
+    for run, result in zip(runs, results, strict=True):
+        for path in run.written:
+            content = base64.b64decode(result[path.name])
+            if not path.exists() or path.read_bytes() != content:
+                write_files({path: [content]})
+
+
+def _files_of(kept: _Kept) -> Result:
+    """Do a part; the content of its files by name."""
+    kept.work(kept.part)
+    return {path.name: base64.b64encode(path.read_bytes()).decode() for path in kept.part.written}
+
+
+def training_folder(part: FilePart) -> Path:
+    """Where a part trains, so that it goes on after an interruption; another one for other sources."""
+    first = part.written[0]
+    return first.with_name(f"{first.stem}-{task_key(part)[:8]}")

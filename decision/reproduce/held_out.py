@@ -25,9 +25,11 @@ from decision.learn import find_checkpoint
 from decision.model.record import Floats, JobTable
 from decision.model.workload import Workload
 from decision.policies import find_policy
+from decision.runs.chunks import file_digest
 from decision.runs.gates import Measures, gates_beside, idle_gate, measure
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 from decision.simulation import simulate_workloads
 
 from .findings import Findings, Parts, ResultTable, markdown_table
@@ -69,7 +71,7 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
     folder = writable_folder(parts.folder)
     halves = [Half(data, log, policy) for log in LOGS]
     results = run_tasks(
-        compare_on_half, halves, folder, processes=parts.processes, first=halves[:1], progress=parts.progress
+        compare_on_half, halves, folder / "runs", first=halves[:1], progress=parts.progress, **parts.how
     )
     found = dict(zip(LOGS, results, strict=True))
     header = ("log", "metric", "FCFS with EASY", "hindsight", policy, "over hindsight", "over the lower bound")

@@ -10,7 +10,7 @@ import io
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from decision.formats.files import write_files
 
 from . import launchpad_tables as tables
-from .findings import Findings, Parts, finish, markdown_table
+from .findings import Findings, Parts, finish, markdown_table, training_folder
 from .launchpad_claims import PUBLISHED_AGREEMENT
 from .launchpad_learned import (
     BC,
@@ -93,6 +93,16 @@ class Task(NamedTuple):
     seed: int
     folder: Path
 
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        budget = {name: value for name, value in self.budget._asdict().items() if name != "learners"}
+        return {"experiment": "launchpad", "hosts": self.hosts, "who": self.who, "number": self.seed, **budget}
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.file]
+
     @property
     def file(self) -> Path:
         """Numbers by name."""
@@ -112,7 +122,7 @@ def reproduce_launchpad(
     chosen, folder = BUDGETS[budget], parts.folder / budget.value
     tasks = tasks_of(chosen, folder)
     if not only_finished:
-        finish(do_task, [task for task in tasks if not task.file.exists()], parts)
+        finish(do_task, tasks, parts, folder)
     done = [task for task in tasks if task.file.exists()]
     notes = f"{len(done)} of {len(tasks)} parts are finished"
     if not any(task.who == _RULES for task in done):
@@ -167,7 +177,7 @@ def _tested(task: Task) -> World:
 
 
 def _learn(task: Task, who: Learner) -> dict[str, NDArray[np.float64]]:
-    budget, folder = task.budget, task.file.with_suffix("")
+    budget, folder = task.budget, training_folder(task)
     learned = world(task.hosts, budget.intermittent, LEARNED, budget.learned_jobs)
     data = task.folder / f"{task.hosts}-{who.data}.choices"
     if who.data and not data.exists():

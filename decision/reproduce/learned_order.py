@@ -25,9 +25,11 @@ from decision.generate.lublin import lublin_workload
 from decision.learn.evolution import CmaEs
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
+from decision.runs.chunks import file_digest
 from decision.runs.gates import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.shipped import find_workload
 from decision.simulation import simulate_workloads
@@ -94,7 +96,9 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
     def run(policies: Sequence[str | tuple[float, ...]]) -> list[ByLog]:
         nonlocal done
         tasks = [Trial(data, policy) for policy in policies]
-        results = run_tasks(schedule, tasks, folder, progress=lambda part, _: parts.progress(done + part, of))
+        results = run_tasks(
+            schedule, tasks, folder / "runs", progress=lambda part, _: parts.progress(done + part, of), **parts.how
+        )
         done += len(tasks)
         return [{log: Measures(*values) for log, values in result.items()} for result in results]
 

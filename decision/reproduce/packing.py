@@ -58,7 +58,7 @@ def reproduce_packing(parts: Parts, budget: BudgetName = BudgetName.SMOKE, *, on
         tasks += [Task(chosen, seed, name, method, folder) for name in ON for method in (WITHOUT, WITH)]
         tasks += [Task(chosen, seed, name, method, folder) for name in WORKLOADS for method in METHODS]
     if not only_finished:
-        finish(do_task, [task for task in tasks if not task.file.exists()], parts)
+        finish(do_task, tasks, parts, folder)
     done = [task for task in tasks if task.file.exists()]
     found = {task: json.loads(task.file.read_text()) for task in done}
     tables = _tables(found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from decision.model.workload import Workload
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 
-from .findings import BudgetName
+from .findings import BudgetName, training_folder
 
 _STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
 UTILIZATION = "packed_utilization"
@@ -57,6 +57,15 @@ class Task(NamedTuple):
     method: str  # "" for heuristics
     folder: Path
 
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return {"experiment": "packing", **{name: value for name, value in self._asdict().items() if name != "folder"}}
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.file]
+
     @property
     def file(self) -> Path:
         """Utilization by half, and by who schedules it."""
@@ -85,7 +94,7 @@ def learned(task: Task, preset: str, changes: Sequence[str]) -> LearnedPolicy:
     facts = InputFacts(name=f"{jobs.nb_res} equal hosts", sha256=""), InputFacts(name=task.file.stem, sha256="")
     log = LogOnHosts(equal_hosts(jobs.nb_res), jobs, facts)
     config = load_config(preset, changed, seed=task.seed)
-    policy = learned_policy(train_to_folder(log, config, task.file.with_suffix(""), resume=True))
+    policy = learned_policy(train_to_folder(log, config, training_folder(task), resume=True))
     assert isinstance(policy, LearnedPolicy)
     return policy
 

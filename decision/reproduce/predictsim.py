@@ -22,9 +22,11 @@ from decision.model.demand import runtimes
 from decision.model.errors import InputError
 from decision.model.names import nearest
 from decision.model.workload import Workload
+from decision.runs.chunks import file_digest
 from decision.runs.gates import measure
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, file_digest, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 from decision.simulation import simulate_workloads
 
 from .findings import Findings, Parts, ResultTable
@@ -107,7 +109,7 @@ def reproduce_predictsim(log: Path, parts: Parts, name: str = "", time_field: in
         for policy, estimate in POLICIES
     ]
     kept = writable_folder(parts.folder)
-    found = run_tasks(do_run, runs, kept, processes=parts.processes, first=runs[:1], progress=parts.progress)
+    found = run_tasks(do_run, runs, kept / "runs", first=runs[:1], progress=parts.progress, **parts.how)
     return Findings((_table(runs, found, theirs),), NOTES.format(theirs=_say_published(found, theirs)))
 
 

@@ -93,7 +93,7 @@ def simulate_lines(data: Path, parts: Parts, sequences: int = SEQUENCES) -> list
     tasks = [part for path in paths.values() for part in parts_of(path, sequences)]
     first = [] if is_warm(run_episode) else [next(part for part in tasks if part.rules == "standard")]
     kept = writable_folder(parts.folder)
-    results = run_tasks(simulate_part, tasks, kept, processes=parts.processes, first=first, progress=parts.progress)
+    results = run_tasks(simulate_part, tasks, kept / "runs", first=first, progress=parts.progress, **parts.how)
     slowdowns: dict[Any, list[float]] = {}
     for part, result in zip(tasks, results, strict=True):
         key = part.trace, part.backfilling, part.order, part.rules, part.starts == STARTS

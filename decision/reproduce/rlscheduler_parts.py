@@ -13,8 +13,9 @@ from decision.formats import load_swf
 from decision.generate.clusters import simple_cluster
 from decision.model.errors import InputError
 from decision.model.workload import Workload
+from decision.runs.chunks import file_digest
 from decision.runs.compare import cut
-from decision.runs.tasks import Result, file_digest
+from decision.runs.store import Result
 from decision.simulation import simulate_workloads
 
 from . import rlscheduler_rules

@@ -21,7 +21,8 @@ from decision.analysis.statistics import Estimate, bootstrap_mean
 from decision.formats.files import write_files
 from decision.model.record import Floats
 from decision.runs.inputs import writable_folder
-from decision.runs.tasks import Result, run_tasks
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
 
 from .findings import BudgetName, Findings, Parts, ResultTable, finish, markdown_table
 from .hpcschedule import JOBS
@@ -117,11 +118,9 @@ def reproduce_topology(parts: Parts, budget: BudgetName = BudgetName.SMOKE, data
     chosen, folder = BUDGETS[budget], writable_folder(parts.folder / budget.value)
     jobs = data / JOBS if data else None
     trainings = _trainings(chosen, folder)
-    finish(train, [training for training in trainings.values() if not training.checkpoint.is_file()], parts)
-    for training in trainings.values():  # those that were stopped, or of another number of steps
-        train(training)
+    finish(train, list(trainings.values()), parts, folder)
     tasks = _tasks(chosen, jobs, trainings, bool(shutil.which("batsim")))
-    results = run_tasks(work, tasks, folder, processes=parts.processes, progress=parts.progress)
+    results = run_tasks(work, tasks, folder / "runs", progress=parts.progress, **parts.how)
     found = list(zip(tasks, results, strict=True))
     tables = tuple(_tables(chosen, found))
     text = "\n".join(line for table in tables for line in (f"## {table.title}", "", *_lines(table), ""))

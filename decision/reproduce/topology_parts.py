@@ -15,6 +15,7 @@ import numpy as np
 from decision.analysis.metrics import makespan_from_submission, only_ran, stretches, tree_hops, waiting_times
 from decision.estimates import apply_estimates
 from decision.formats import write_platform, write_workload
+from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts
 from decision.formats.outputs_read import read_jobs
 from decision.generate.jobs import workload_of
@@ -22,7 +23,7 @@ from decision.generate.papers.uniform import topology_workload
 from decision.generate.tasks import Tasks, as_tasks
 from decision.generate.topologies import full_tree, networked
 from decision.learn import read_repair
-from decision.learn.checkpoint import read_checkpoint, read_manifest
+from decision.learn.checkpoint import read_checkpoint
 from decision.learn.config import load_config
 from decision.model.demand import runtimes, sizes
 from decision.model.platform import Platform, PowerState
@@ -32,9 +33,10 @@ from decision.model.workload import Workload
 from decision.placement.anneal import PROGRAM_FIRST
 from decision.placement.repair import AT_BEST
 from decision.runs import Engine
+from decision.runs.chunks import file_digest, task_key
 from decision.runs.inputs import Inputs, LogOnHosts, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
-from decision.runs.tasks import Result, file_digest
+from decision.runs.store import Result
 from decision.runs.training import train_to_folder
 from decision.simulation import simulate_workloads
 
@@ -128,6 +130,15 @@ class Training(NamedTuple):
     seed: int
     changes: tuple[str, ...]  # to the preset
 
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return {"experiment": "topology", **{name: value for name, value in self._asdict().items() if name != "parent"}}
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.checkpoint]
+
     @property
     def checkpoint(self) -> Path:
         """What it leaves."""
@@ -139,8 +150,6 @@ def train(training: Training) -> None:
     kind, hidden = NETWORKS[training.network]
     changes = [f"network.kind={kind}", f"network.hidden={list(hidden)}", "learn.threads=1", *training.changes]
     config = load_config("repair", changes, seed=training.seed)
-    if training.checkpoint.is_file() and read_manifest(training.checkpoint).steps >= config.steps:
-        return
     seed = _TRAINING_SEED + training.seed
     rng, tree = np.random.default_rng(seed), TREES[training.tree]
     jobs = apply_estimates(topology_workload(rng, _TRAINING_JOBS), "exact", rng)
@@ -150,7 +159,8 @@ def train(training: Training) -> None:
         InputFacts(name=f"topology, {_TRAINING_JOBS:,} jobs, seed {seed}", sha256=""),
     )
     log = LogOnHosts(platform_of(tree), jobs, facts)
-    train_to_folder(log, config, training.checkpoint.parent, resume=True)
+    folder = training.checkpoint.parent / task_key(training)[:8]
+    write_files({training.checkpoint: [train_to_folder(log, config, folder, resume=True).read_bytes()]})
 
 
 # --- Windows --------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import functools
 import io
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 import numpy as np
@@ -39,10 +39,12 @@ from decision.policies.registry import without_estimate
 from decision.room import check_memory
 
 from . import Engine
+from .chunks import file_digest
 from .engines import compiled_kernels
 from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, one_speed, policy_file, writable_folder
 from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
-from .tasks import Progress, Result, file_digest, run_tasks
+from .store import Result
+from .tasks import How, Progress, run_tasks
 
 _RUNS = "runs"  # folder of the cached results
 
@@ -123,6 +125,16 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     perfect: bool
     near_record: bool  # whether it is compared with what really happened
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        jobs = f" jobs {self.window[0]}:{sum(self.window)}" if self.window else ""
+        return f"{self.name} on {self.inputs.workloads[0]}{jobs}, seed {self.choice.seed}"
+
+    def files(self) -> list[tuple[Path, str]]:
+        """What it reads, each with its digest."""
+        return list(zip(_files(self.inputs, self.choice, self.batsim), self.digests, strict=True))
 
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
@@ -236,19 +248,33 @@ def find_baseline(plan: ComparisonPlan, name: str | None) -> str:
     return named[name]
 
 
-def runs_of(plan: ComparisonPlan) -> list[ComparedRun]:
-    """All runs of a plan, those of one window together. Raises ConfigError if a file or the plan is not valid."""
-    digest_of = functools.cache(file_digest)
-    windows = [(workload, *window) for workload in plan.workloads for window in _windows(plan, workload)]
-    every = contenders(plan)
-    check_memory("runs", len(windows) * plan.seeds * len(every) * len(plan.engines), _RUN_SIZE)
-    return [
-        _run(plan, workload, engine, window, midnight, each, seed, digest_of)
-        for workload, window, midnight in windows
-        for seed in range(plan.seeds)
-        for each in every
-        for engine in plan.engines
-    ]
+class PlannedRuns(Collection[ComparedRun]):
+    """All runs of a plan, those of one window together; made log by log, each time that they are gone through.
+
+    Raises:
+        ConfigError: if a file or the plan is not valid.
+    """
+
+    def __init__(self, plan: ComparisonPlan) -> None:
+        self._plan, self._contenders = plan, contenders(plan)
+        self._each = plan.seeds * len(self._contenders) * len(plan.engines)  # runs of a window
+        self._digest_of = functools.cache(file_digest)
+        check_memory("runs", len(self), _RUN_SIZE)
+
+    def __len__(self) -> int:
+        return self._each * sum(len(_windows(self._plan, workload)) for workload in self._plan.workloads)
+
+    def __iter__(self) -> Iterator[ComparedRun]:
+        plan = self._plan
+        for workload in plan.workloads:
+            for window, midnight in _windows(plan, workload):
+                for seed in range(plan.seeds):
+                    for each in self._contenders:
+                        for engine in plan.engines:
+                            yield _run(plan, workload, engine, window, midnight, each, seed, self._digest_of)
+
+    def __contains__(self, run: object) -> bool:
+        return any(run == each for each in self)
 
 
 def _run(
@@ -261,19 +287,14 @@ def _run(
     seed: int,
     digest_of: Callable[[Path], str],
 ) -> ComparedRun:
-    files = [plan.platform, workload, *plan.events]
-    own = plan.own.get(each.policy)
-    code = policy_file(each.policy) if own is None else None
-    if code is not None:
-        files.append(code)
+    inputs, own = _inputs(plan, workload), plan.own.get(each.policy)
     batsim = find_batsim(plan.batsim) if engine is Engine.BATSIM else ""
-    if batsim:
-        files.append(Path(batsim))
+    choice = PolicyChoice(
+        policy=each.policy, settings=each.settings, seed=seed, decide_limit=plan.decide_limit, own=own
+    )
     return ComparedRun(
-        inputs=_inputs(plan, workload),
-        choice=PolicyChoice(
-            policy=each.policy, settings=each.settings, seed=seed, decide_limit=plan.decide_limit, own=own
-        ),
+        inputs=inputs,
+        choice=choice,
         engine=engine,
         batsim=batsim,
         window=window,
@@ -282,8 +303,15 @@ def _run(
         name=each.name,
         perfect=each.perfect,
         near_record=RECORDED in plan.policies,
-        digests=tuple(map(digest_of, files)),
+        digests=tuple(map(digest_of, _files(inputs, choice, batsim))),
     )
+
+
+def _files(inputs: Inputs, choice: PolicyChoice, batsim: str) -> list[Path]:
+    """The files of a run: platform, workload, events, the policy's own, Batsim's."""
+    files = [*([inputs.platform] if inputs.platform else []), *inputs.workloads, *inputs.events]
+    code = policy_file(choice.policy) if choice.own is None else None
+    return [*files, *([] if code is None else [code]), *([Path(batsim)] if batsim else [])]
 
 
 def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
@@ -351,16 +379,16 @@ def cut(workload: Workload, first: int, length: int) -> Workload:
 
 
 def run_comparison(
-    plan: ComparisonPlan, folder: Path, *, processes: int = 1, progress: Progress = lambda done, of: None
+    plan: ComparisonPlan, folder: Path, *, progress: Progress = lambda done, of: None, **how: Unpack[How]
 ) -> list[MeasuredRun]:
-    """Do all runs of a plan that have no result in ``folder/runs`` yet.
+    """Do all runs of a plan that have no result in ``folder/runs`` yet; `how` is that of `run_tasks`.
 
     The windows are drawn once for each workload, so that every policy gets the same; times in a window are those of
     the workload.
 
     Raises:
         ConfigError: if the plan is not valid, before anything is run.
-        PolicyError, PeerError: if a run fails; finished runs stay in the folder.
+        RunsFailedError: if runs have failed, when all others are done; these stay in the folder.
         Interrupted: if a signal asked for the end; likewise.
     """
     if Engine.DOCKER in plan.engines:
@@ -375,9 +403,9 @@ def run_comparison(
         if each.policy not in plan.own
         for engine in plan.engines
     }
-    runs, results_folder = runs_of(plan), writable_folder(folder / _RUNS)
+    runs, results_folder = PlannedRuns(plan), writable_folder(folder / _RUNS)
     first = _compiling(runs, kernels)
-    results = run_tasks(perform_run, runs, results_folder, processes=processes, first=first, progress=progress)
+    results = run_tasks(perform_run, runs, results_folder, first=first, progress=progress, **how)
     return [_outcome(plan, run, result) for run, result in zip(runs, results, strict=True)]
 
 
@@ -392,7 +420,7 @@ def perform_run(run: ComparedRun) -> Result:
         in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
         record = _run_batsim(case, run) if in_batsim else simulate_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
-        error.args = (f"{_name(run)}: {error}",)
+        error.args = (f"{run.title}: {error}",)
         raise
     users = {job.id: job.user for job in case.workloads[0].jobs}
     begin = None if run.midnight is None else DAY_LEAD
@@ -438,11 +466,6 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
         return read_run(folder)
 
 
-def _name(run: ComparedRun) -> str:
-    jobs = f" jobs {run.window[0]}:{sum(run.window)}" if run.window else ""
-    return f"{run.name} on {run.inputs.workloads[0]}{jobs}, seed {run.choice.seed}"
-
-
 def _outcome(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
     return MeasuredRun(
         workload=_workload_name(plan, run.inputs.workloads[0]),
@@ -467,11 +490,11 @@ def windows_of(plan: ComparisonPlan, workloads: Sequence[Workload]) -> tuple[int
 
 
 def _compiling(
-    runs: list[ComparedRun], kernels: Mapping[tuple[str, Engine], list[Callable[..., Any]]]
+    runs: Iterable[ComparedRun], kernels: Mapping[tuple[str, Engine], list[Callable[..., Any]]]
 ) -> list[ComparedRun]:
     """The runs that compile what has not been compiled yet on this machine."""
     compiling, cold = [], {kernel for some in kernels.values() for kernel in some if not is_warm(kernel)}
-    for run in runs:
+    for run in runs if cold else ():
         compiled = cold.intersection(kernels.get((run.name, run.engine), ()))
         if compiled:
             compiling.append(run)

@@ -16,8 +16,21 @@ class Square(msgspec.Struct, frozen=True):
     number: int
     folder: str
 
+    @property
+    def title(self):
+        return f"the square of {self.number}"
+
     def definition(self):
         return {"square": self.number}
+
+
+class SquareOfFile(Square):
+    """A task that reads a file."""
+
+    digest: str
+
+    def files(self):
+        return [(Path(self.folder) / "input.txt", self.digest)]
 
 
 def square(task):
@@ -54,5 +67,37 @@ def interrupt_at_three(task):
     return square(task)
 
 
-def die(task):
-    os.kill(os.getpid(), signal.SIGKILL)
+def die_at_three(task):
+    found = square(task)
+    if task.number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+
+def die_once_at_three(task):
+    once = Path(task.folder) / "died"
+    if task.number == 3 and not once.exists():
+        once.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(task)
+
+
+def hang_at_three(task):
+    if task.number == 3:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return square(task)
+
+
+def look_at_the_clock(task):
+    return {"square": task.number**2, "at": time.time()} if task.number == 3 else square(task)
+
+
+def change_the_file(task):
+    (Path(task.folder) / "input.txt").write_text("changed")
+    return square(task)
+
+
+def sleep_at_three(task):
+    if task.number == 3:
+        time.sleep(1000)
+    return square(task)

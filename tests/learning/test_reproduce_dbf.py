@@ -56,7 +56,8 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
     assert "| wait, s: 100 jobs | wait, s: 200 jobs | wait, s: whole |" in table
     assert [row["horizon"] for row in read(folder / "9-1-0" / "horizons.csv")] == ["100", "200", "0"]
-    facts = read_facts(folder / "9-1-0")
+    (training,) = (folder / "9-1-0").glob("*/run.json")
+    facts = read_facts(training.parent)
     assert (facts.kind, facts.state, facts.workloads[0].name) == ("training", "finished", "log.swf")
 
 

@@ -1,7 +1,6 @@
 """The claims of Lan et al., with the smoke budget as it is; the authors' list is not needed."""
 
 import csv
-import json
 import shutil
 
 import numpy as np
@@ -63,10 +62,8 @@ def test_figures_are_those_of_the_searches(reproduced):
 def test_what_was_interrupted_gives_the_same_result(reproduced):
     folder, findings = reproduced
     before = (folder / "results.csv").read_bytes()
-    parts = {tuple(json.loads(path.read_text())["definition"]): path for path in sorted(folder.glob("*.json"))}
-    assert len(parts) > 3
-    for path in parts.values():  # one of each kind
-        path.unlink()
+    for segment in (folder / "runs").glob("*.jsonl"):  # every second part, a training among them
+        segment.write_bytes(b"".join(segment.read_bytes().splitlines(keepends=True)[::2]))
     shutil.rmtree(folder / "text-FCN-1-1")
     again = reproduce_topology(Parts(folder.parent))
     assert (folder / "results.csv").read_bytes() == before

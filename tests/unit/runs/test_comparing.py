@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from decision import __version__
 from decision.formats.selection import Selection
-from decision.model.errors import ConfigError, PolicyError
+from decision.model.errors import ConfigError, RunsFailedError
 from decision.runs import Engine
 from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
+from decision.runs.store import Store
 
 LAZY = """
 class Lazy:
@@ -81,12 +82,12 @@ def test_a_window_has_the_jobs_that_were_submitted_then(toy, tmp_path):
 
 def test_only_what_is_new_is_run(toy, tmp_path):
     def kept():
-        return {file.name: file.stat().st_mtime_ns for file in (tmp_path / "runs").iterdir()}
+        return {file.name: file.read_bytes() for file in (tmp_path / "runs").glob("*.jsonl")}
 
     run_comparison(toy("easy", windows=4, length=3), tmp_path)
     before = kept()
     run_comparison(toy("easy", "fcfs", windows=6, length=3), tmp_path)
-    assert before.items() <= kept().items()
+    assert before.items() <= kept().items()  # what is there is never touched
     counts = []
     run_comparison(toy("fcfs", windows=6, length=3), tmp_path, progress=lambda *count: counts.append(count))
     assert {done for done, _ in counts} == {counts[0][1]}  # all were there
@@ -98,7 +99,7 @@ def test_a_policy_of_ones_own_runs_again_when_its_file_has_changed(toy, tmp_path
     (first,) = run_comparison(toy(f"{mine}:Lazy"), tmp_path)
     mine.write_text(LAZY.replace("cluster.now > 0", "cluster.now > 0.5"))
     (second,) = run_comparison(toy(f"{mine}:Lazy"), tmp_path)
-    assert len(list((tmp_path / "runs").iterdir())) == 2
+    assert len(Store(tmp_path / "runs")) == 2
     assert first.metrics["rejected"] == second.metrics["rejected"] == 0
 
 
@@ -107,13 +108,13 @@ def test_namesakes_are_told_apart_by_their_paths(toy, tmp_path, root):
     twin.write_bytes((root / "workloads/toy.json").read_bytes())
     outcomes = run_comparison(toy("easy", workloads=(root / "workloads/toy.json", twin)), tmp_path)
     assert len({outcome.workload for outcome in outcomes}) == 2
-    assert len(list((tmp_path / "runs").iterdir())) == 1  # the content is the same, and so is the result
+    assert len(Store(tmp_path / "runs")) == 1  # the content is the same, and so is the result
 
 
 def test_a_run_that_fails_says_which_it_is(toy, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(LAZY.replace("job.size <= plan.nb_free", "True"))
-    with pytest.raises(PolicyError, match=r"Lazy on .*toy\.json jobs 0:5, seed 0: t="):
+    with pytest.raises(RunsFailedError, match=r"Lazy on .*toy\.json jobs 0:5, seed 0: t="):
         run_comparison(toy(f"{mine}:Lazy", windows=1, length=5, draw=3), tmp_path)
 
 

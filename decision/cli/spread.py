@@ -1,0 +1,148 @@
+"""Options of the commands that do many runs: how many at a time, on which machines, and for how long."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from decision.model.errors import ConfigError
+
+from .options import ProcessesOption
+
+if TYPE_CHECKING:
+    from decision.runs.tasks import How
+
+_PANEL = "Many machines"
+
+LimitOption = Annotated[
+    float,
+    typer.Option(
+        "--limit",
+        help="Seconds that a run may take; one that takes longer has failed, and the others go on. 0 means no limit.",
+        min=0.0,
+        metavar="SECONDS",
+        rich_help_panel=_PANEL,
+    ),
+]
+ShareOption = Annotated[
+    str | None,
+    typer.Option(
+        "--share",
+        help="Do only the runs of share I of 0 to N - 1, as a job of an array does; the same command without it "
+        "collects them.",
+        metavar="I/N",
+        rich_help_panel=_PANEL,
+    ),
+]
+OnOption = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        help="Where runs are done: local, a batch system (slurm, oar, pbs, lsf, sge, htcondor) that gets a job for "
+        "each of -j workers, or a Dask scheduler (tcp://HOST:PORT, or its file.json).",
+        metavar="CLUSTER",
+        rich_help_panel=_PANEL,
+    ),
+]
+SubmitOption = Annotated[
+    str,
+    typer.Option(
+        "--submit",
+        help="Options of the jobs, as the batch system spells them: time, memory, queue.",
+        metavar='"OPTIONS"',
+        show_default=False,
+        rich_help_panel=_PANEL,
+    ),
+]
+WaitOption = Annotated[
+    float,
+    typer.Option(
+        "--wait",
+        help="Seconds until the first worker of --on has begun.",
+        min=1.0,
+        metavar="SECONDS",
+        rich_help_panel=_PANEL,
+    ),
+]
+AuditOption = Annotated[
+    float,
+    typer.Option(
+        "--audit",
+        help="Share of the runs, from 0 to 1, that are done again by another worker; their results must be equal.",
+        min=0.0,
+        max=1.0,
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
+class Spread(NamedTuple):
+    """How the runs of a command are done, as the user wants it."""
+
+    processes: ProcessesOption = None
+    limit: LimitOption = 0.0
+    share: ShareOption = None
+    on: OnOption = "local"
+    submit: SubmitOption = ""
+    wait: WaitOption = 600.0
+    audit: AuditOption = 0.0
+
+    @contextmanager
+    def begun(self) -> "Iterator[How]":
+        """What `decision.runs.tasks.run_tasks` takes; workers elsewhere end with the block."""
+        from decision.cores import available_workers
+
+        how: How = {"share": _read_share(self.share), "audit": self.audit}
+        processes = self.processes or available_workers()
+        if self.on == "local":
+            if self.submit:
+                raise ConfigError("nothing is submitted; say where with --on, or leave the option out", field="submit")
+            yield {**how, "processes": processes, "limit": self.limit}
+            return
+        if self.share is not None:
+            raise ConfigError("a share is done here; leave one of the two options out", field="share")
+        from decision.runs.cluster import cluster
+
+        from .terminal import note
+
+        note(f"waiting for workers of {self.on}")
+        with cluster(self.on, processes, submit=self.submit, wait=self.wait, limit=self.limit) as executor:
+            yield {**how, "executor": executor}
+
+
+def _read_share(text: str | None) -> Any:
+    """A share from ``I/N``. Raises ConfigError if it is none."""
+    if text is None:
+        return None
+    from decision.runs.tasks import Share
+
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal()) or not int(number) < int(of):
+        raise ConfigError(f"{text!r}: write it as I/N with I from 0 to N - 1, like 0/10", field="share")
+    return Share(int(number), int(of))
+
+
+def spreads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `spread` the options of `Spread` in its place."""
+    signature = inspect.signature(command)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=Spread._field_defaults[name], annotation=kind)
+        for name, kind in Spread.__annotations__.items()
+    ]
+    others = [parameter for name, parameter in signature.parameters.items() if name != "spread"]
+
+    @functools.wraps(command)
+    def spread_command(*args: Any, **kwargs: Any) -> None:
+        chosen = {name: kwargs.pop(name) for name in Spread._fields}
+        command(*args, spread=Spread(**chosen), **kwargs)
+
+    del spread_command.__wrapped__
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others]
+    ordinary = [each for each in parameters if each.name != "as_json"]
+    last = [each for each in parameters if each.name == "as_json"]
+    spread_command.__signature__ = signature.replace(parameters=[*ordinary, *options, *last])  # type: ignore[attr-defined]
+    spread_command.__annotations__ = {each.name: each.annotation for each in (*parameters, *options)}
+    return spread_command

@@ -1,0 +1,78 @@
+"""Workers of a Dask cluster: as many results as here, whatever is killed; and what is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+from helpers.tasks import Square, die_at_three, die_once_at_three, sleep_at_three, square
+from typer.testing import CliRunner
+
+from decision.cli import app as application
+from decision.model.errors import ConfigError, RunsFailedError
+from decision.runs import cluster as module
+from decision.runs.store import Store
+from decision.runs.tasks import run_tasks
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("dask_jobqueue")
+
+
+@pytest.fixture(scope="module")
+def dask():
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])  # workers import the tasks
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    with distributed.LocalCluster(**options) as local:
+        yield local.scheduler_address
+    os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+
+def test_workers_elsewhere_find_the_same_whatever_is_killed(dask, tmp_path):
+    tasks = [Square(number, str(tmp_path)) for number in range(6)]
+    with module.cluster(dask, 2, limit=1.0) as executor:
+        assert run_tasks(die_once_at_three, tasks, tmp_path / "a/runs", executor=executor) == [
+            {"square": n * n} for n in range(6)
+        ]
+        with pytest.raises(RunsFailedError, match="the square of 3: killed 3 workers"):
+            run_tasks(die_at_three, tasks, tmp_path / "b/runs", executor=executor)
+        with pytest.raises(RunsFailedError, match="the square of 3: took longer than 1 s"):
+            run_tasks(sleep_at_three, tasks, tmp_path / "c/runs", executor=executor)
+        again = run_tasks(square, tasks, tmp_path / "d/runs", executor=executor, audit=1.0)
+        assert again == [{"square": n * n} for n in range(6)]
+    assert len(Store(tmp_path / "b/runs")) == len(Store(tmp_path / "c/runs")) == 5
+
+
+def test_a_worker_of_another_version_is_refused_by_host(dask, tmp_path, monkeypatch):
+    monkeypatch.setattr("decision.runs.tasks.numerics", lambda: "another")
+    with (
+        module.cluster(dask, 2) as executor,
+        pytest.raises(ConfigError, match=f"{os.uname().nodename}: has another version of decision"),
+    ):
+        run_tasks(square, [Square(1, str(tmp_path))], tmp_path / "runs", executor=executor)
+    assert len(Store(tmp_path / "runs")) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--on", "slum"), "'slum' is none of local, slurm, oar"),
+        (("--on", "tcp://127.0.0.1:1", "--wait", "1"), "tcp://127.0.0.1:1: no Dask scheduler answers"),
+        (("--submit", "--mem=1G"), "nothing is submitted"),
+        (("--share", "3/3"), "write it as I/N"),
+        (("--share", "0/3", "--on", "slurm"), "a share is done here"),
+    ],
+)
+def test_what_cannot_be_spread_is_one_line(options, message, tmp_path):
+    arguments = ["compare", "-p", "toy", "-w", "toy", "--policy", "easy", "-o", str(tmp_path), *options]
+    result = CliRunner().invoke(application.app, arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_without_dask_a_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with (
+        pytest.raises(ConfigError, match=r'pip install "batsim-decision\[scale\]"'),
+        module.cluster("slurm", 1),
+    ):
+        pass

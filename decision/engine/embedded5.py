@@ -67,17 +67,17 @@ class Batsim5Engine(EmbeddedEngine):
         """Take what the decision process wants, before the first question."""
         self.options = replace(
             self.options,
-            dynamic_jobs=features.dynamic_registration,
-            acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
-            profile_reuse=features.profile_reuse,
-            forward_profiles=features.forward_profiles_on_job_submission,
-            forward_profiles_of_killed=features.forward_profiles_on_jobs_killed,
-            forward_all_profiles=features.forward_profiles_on_simulation_begins,
+            dynamic_jobs=bool(features.dynamic_registration),
+            acknowledge_dynamic_jobs=bool(features.acknowledge_dynamic_jobs),
+            profile_reuse=bool(features.profile_reuse),
+            forward_profiles=bool(features.forward_profiles_on_job_submission),
+            forward_profiles_of_killed=bool(features.forward_profiles_on_jobs_killed),
+            forward_all_profiles=bool(features.forward_profiles_on_simulation_begins),
         )
         self._reader.set_options(self.options)
         number = self.world.sim.number
-        number[a.ACKNOWLEDGE] = features.acknowledge_dynamic_jobs
-        number[a.REGISTRATION_OPEN] = features.dynamic_registration
+        number[a.ACKNOWLEDGE] = bool(features.acknowledge_dynamic_jobs)
+        number[a.REGISTRATION_OPEN] = bool(features.dynamic_registration)
 
     def _hear_all(self) -> None:
         """Let the first question wait until all who submit have said hello, as Batsim 5 does.

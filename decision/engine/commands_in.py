@@ -263,7 +263,8 @@ class CommandReader(Generic[J]):
         return hosts
 
     def _set_resource_state(self, data: m.SetResourceStateData) -> SetPstate:
-        self._need_energy("SET_RESOURCE_STATE")
+        if not self._options.rules.switches_without_energy:
+            self._need_energy("SET_RESOURCE_STATE")
         hosts = self._hosts(data.resources, "SET_RESOURCE_STATE")
         try:
             pstate = int(data.state)

@@ -25,6 +25,7 @@ from .calls import Alarm, Calls
 from .commands_in import SetPstate, Start
 from .embedded import EmbeddedEngine
 from .kernels import arrays as a
+from .kernels.clock import takes_time
 from .options import EngineOptions
 
 _STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation
@@ -66,20 +67,33 @@ class Batsim5Engine(EmbeddedEngine):
         """Take what the decision process wants, before the first question."""
         self.options = replace(
             self.options,
-            dynamic_jobs=features.dynamic_registration,
-            acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
-            profile_reuse=features.profile_reuse,
-            forward_profiles=features.forward_profiles_on_job_submission,
-            forward_profiles_of_killed=features.forward_profiles_on_jobs_killed,
-            forward_all_profiles=features.forward_profiles_on_simulation_begins,
+            dynamic_jobs=bool(features.dynamic_registration),
+            acknowledge_dynamic_jobs=bool(features.acknowledge_dynamic_jobs),
+            profile_reuse=bool(features.profile_reuse),
+            forward_profiles=bool(features.forward_profiles_on_job_submission),
+            forward_profiles_of_killed=bool(features.forward_profiles_on_jobs_killed),
+            forward_all_profiles=bool(features.forward_profiles_on_simulation_begins),
         )
         self._reader.set_options(self.options)
         number = self.world.sim.number
-        number[a.ACKNOWLEDGE] = features.acknowledge_dynamic_jobs
-        number[a.REGISTRATION_OPEN] = features.dynamic_registration
+        number[a.ACKNOWLEDGE] = bool(features.acknowledge_dynamic_jobs)
+        number[a.REGISTRATION_OPEN] = bool(features.dynamic_registration)
+
+    def _hear_all(self) -> None:
+        """Let the first question wait until all who submit have said hello, as Batsim 5 does.
+
+        By then those before the last one have submitted what is due at 0 s, and it is in that question, too.
+        """
+        number = self.world.sim.number
+        senders = number[a.N_SUBMITTERS] + number[a.N_EVENT_LISTS]
+        if senders and not takes_time(self.world):
+            number[a.LOG_SENT], number[a.DECISION_WAITS] = 0, 1
+            self._begun = True
 
     def ask(self) -> Message | None:
         """The next question, as `EmbeddedEngine.ask`; strokes of the clock at which nothing is told are none."""
+        if not self._begun:
+            self._hear_all()
         if self._stopped:
             self._over = True
             return None

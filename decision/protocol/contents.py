@@ -345,14 +345,14 @@ class StopProbeData(Struct, frozen=True):
 
 
 class Features(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a decision process wants of Batsim 5."""
+    """What a decision process wants of Batsim 5; what it says nothing of it does not want."""
 
-    dynamic_registration: bool = False
-    profile_reuse: bool = False
-    acknowledge_dynamic_jobs: bool = False
-    forward_profiles_on_job_submission: bool = False
-    forward_profiles_on_jobs_killed: bool = False
-    forward_profiles_on_simulation_begins: bool = False
+    dynamic_registration: bool | UnsetType = UNSET
+    profile_reuse: bool | UnsetType = UNSET
+    acknowledge_dynamic_jobs: bool | UnsetType = UNSET
+    forward_profiles_on_job_submission: bool | UnsetType = UNSET
+    forward_profiles_on_jobs_killed: bool | UnsetType = UNSET
+    forward_profiles_on_simulation_begins: bool | UnsetType = UNSET
 
 
 class HelloData(Struct, frozen=True, kw_only=True):

@@ -234,8 +234,8 @@ def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
 
 
 def _hello(ledger: Ledger, event: Hello) -> None:
-    ledger.dynamic_jobs = event.data.features.dynamic_registration
-    ledger.acknowledges = event.data.features.acknowledge_dynamic_jobs
+    ledger.dynamic_jobs = bool(event.data.features.dynamic_registration)
+    ledger.acknowledges = bool(event.data.features.acknowledge_dynamic_jobs)
 
 
 def _nothing_to_check(ledger: Ledger, event: Event) -> None:

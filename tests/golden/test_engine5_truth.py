@@ -11,6 +11,8 @@ from helpers.golden import SCENARIOS_5, SESSIONS_5
 
 from decision.formats.outputs5 import write_run_of_5
 from decision.formats.outputs_read import read_run
+from decision.protocol import Message
+from decision.protocol import messages as m
 
 OVER_NETWORKS = {"networked_master", "pstate"}  # Batsim's own messages take other ways there
 
@@ -49,3 +51,50 @@ def _same(wanted, found):
         return math.isclose(float(wanted), float(found), rel_tol=1e-5, abs_tol=1e-6)
     except ValueError:
         return wanted == found
+
+
+PLATFORM = """<?xml version='1.0'?>
+<platform version="4.1"><zone id="z" routing="Vivaldi"><host id="master_host" coordinates="0 0 0" speed="1Gf"/>
+<host id="n0" coordinates="0 0 0" speed="1Gf, 0.5Gf"/></zone></platform>
+"""
+
+
+@pytest.mark.parametrize(
+    ("submitted", "event", "first"),
+    [
+        ([0], None, []),
+        ([0, 1], None, ["w0!j"]),
+        ([0, 0], None, ["w0!j", "w1!j"]),
+        ([1, 0], 0, ["w1!j", "ee0!0"]),
+        ([0], 5, ["w0!j"]),
+        ([1], 0, []),
+    ],
+)
+def test_what_comes_at_0_s_is_in_the_first_message_where_several_submit(tmp_path, submitted, event, first):
+    (tmp_path / "platform.xml").write_text(PLATFORM)  # recorded with Batsim 5.0.0-rc2
+    words = ["batsim"]
+    for number, time in enumerate(submitted):
+        job = {"id": "j", "subtime": time, "res": 1, "profile": "p"}
+        profiles = {"p": {"type": "DelayProfile", "delay": 1}}
+        work = {"nb_res": 1, "jobs": [job], "profiles": profiles}
+        (tmp_path / f"w{number}.json").write_text(json.dumps(work))
+        words += ["-w", f"w{number}.json"]
+    if event is not None:
+        (tmp_path / "events.txt").write_text(json.dumps({"type": "generic", "timestamp": event, "data": "x"}) + "\n")
+        words += ["--ee", "events.txt"]
+    (tmp_path / "command.txt").write_text(" ".join(words))
+    engine = build_engine5(tmp_path)
+    engine.greet(m.Features())
+    told = [event for event in engine.ask().events if isinstance(event, m.JobSubmitted | m.ExternalEvent)]
+    assert [e.data.job_id if isinstance(e, m.JobSubmitted) else e.data.id for e in told] == first
+
+
+def test_hosts_change_their_speed_where_energy_is_not_simulated(tmp_path):
+    (tmp_path / "platform.xml").write_text(PLATFORM)
+    (tmp_path / "command.txt").write_text("batsim")
+    engine = build_engine5(tmp_path)
+    engine.greet(m.Features())
+    engine.ask()
+    switch = m.SetResourceState(0.0, m.SetResourceStateData("0", "1", at_once=True))
+    engine.answer(Message(0.0, (switch,)))
+    assert [type(event) for event in engine.ask().events] == [m.ResourceStateChanged]

@@ -118,10 +118,10 @@ class Json5Codec:
 def config_of(features: m.Features, text: str) -> m.Config:
     """What Batsim 4 would say about its options, were they these."""
     return m.Config(
-        profiles_forwarded_on_submission=features.forward_profiles_on_job_submission,
-        dynamic_jobs_enabled=features.dynamic_registration,
-        dynamic_jobs_acknowledged=features.acknowledge_dynamic_jobs,
-        profile_reuse_enabled=features.dynamic_registration and features.profile_reuse,
+        profiles_forwarded_on_submission=bool(features.forward_profiles_on_job_submission),
+        dynamic_jobs_enabled=bool(features.dynamic_registration),
+        dynamic_jobs_acknowledged=bool(features.acknowledge_dynamic_jobs),
+        profile_reuse_enabled=bool(features.dynamic_registration and features.profile_reuse),
         sched_config=text,
         forward_unknown_events=True,
     )

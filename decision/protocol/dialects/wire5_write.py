@@ -36,7 +36,7 @@ def _set(**fields: Any) -> dict[str, Any]:
 
 def _hello(event: m.Hello) -> _Written:
     data = event.data
-    features = {name: True for name, wanted in msgspec.structs.asdict(data.features).items() if wanted}
+    features = _set(**msgspec.structs.asdict(data.features))
     return "EDCHelloEvent", {
         "batprotocol_version": data.protocol_version,
         "decision_component_name": data.name,

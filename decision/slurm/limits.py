@@ -53,7 +53,9 @@ class Buckets:
     def refuses(self, job: SlurmJob) -> bool:
         """Whether a limit on a single job keeps it waiting for ever."""
         own = self._associations.get((job.account, job.user))
-        limits = [*self._qualities_of(job), *([own] if own is not None else [])] if self._enforced else []
+        limits: list[Quality | Association] = []
+        if self._enforced:
+            limits += [*self._qualities_of(job), *([own] if own is not None else [])]
         wall = next((each.max_wall for each in limits if math.isfinite(each.max_wall)), math.inf)
         nodes = next((each.job_nodes for each in limits if each.job_nodes >= 0), job.nodes)
         cpus = next((each.job_cpus for each in limits if each.job_cpus >= 0), job.cpus)

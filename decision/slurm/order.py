@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decision.bundle import F8
 from decision.formats.files import read_bytes
@@ -188,7 +189,7 @@ def _best_weights(case: Case, settings: Settings, numbers: Sequence[int], ranks:
     return best[1], best[0]
 
 
-def _kendall(wanted: F8, found: F8, together: np.ndarray) -> float:  # type: ignore[type-arg]
+def _kendall(wanted: F8, found: F8, together: NDArray[np.bool_]) -> float:
     """Kendall's tau-b over the pairs that waited together."""
     a, b = wanted[together], found[together]
     scale = math.sqrt(float(np.abs(a).sum()) * float(np.abs(b).sum()))

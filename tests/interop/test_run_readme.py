@@ -46,7 +46,7 @@ def test_the_example_of_the_api_runs(blocks, here, capsys):
     (source,) = (text for language, text in blocks if language == "python" and "import decision" in text)
     exec(compile(source, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    assert "mean_waiting_time=" in printed
+    assert "mean waiting time  " in printed and "\nutilization " in printed
     assert "conservative" in printed
     assert (here / "schedule.png").is_file()
 

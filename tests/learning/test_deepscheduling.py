@@ -114,7 +114,8 @@ def train_joint(files, output, steps, *more):
     sets = ("env.like=[]", "learn.population=4", "learn.sequences=2", "learn.threads=1", *more)
     inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"), "--days", ":3", "--steps", str(steps))
     arguments = [argument for change in sets for argument in ("--set", change)]
-    done = CliRunner().invoke(app, ["train", "joint", *inputs, "-o", str(output), *arguments, "--resume"])
+    resumed = ["--resume"] if output.exists() else []
+    done = CliRunner().invoke(app, ["train", "joint", *inputs, "-o", str(output), *arguments, *resumed])
     assert done.exit_code == 0, done.output
     return read_checkpoint(output / "joint.ckpt")
 

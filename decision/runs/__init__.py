@@ -16,12 +16,14 @@ place of the old one, which would take away what a user keeps there.
 run died is known by its lock, which ends with the process. Rejected: refusing a folder that has a run, since ``-o out``
 is what everybody types; the process's number, which another process gets, perhaps on another machine.
 
-`tasks` does many tasks in their own processes and caches each result in a file named by a hash of the task's
-definition and of the numerics: the package's version in an installed release, all sources (except the command line)
-in a checkout. A result is whole or absent even if the process is killed, and nothing is done twice. What must compile
-runs first, alone: otherwise numba would let each process compile the same. Rejected: one file of results, which
-processes would have to share; forked workers, which inherit locks of threads that they do not have; a hash that
-ignores docstrings and comments, which takes half a second and more for each command.
+`tasks` does many tasks by an executor: `workers` of this machine, or those of a Dask `cluster`. It stores each result
+(`store`) under a hash of the task's definition and of the numerics (`chunks`): the package's version in an installed
+release, all sources (except the command line) in a checkout. A result is whole or absent even if a process is killed,
+and nothing is done twice; runs that fail are listed (`failures`). What must compile runs first, alone: otherwise each
+process would wait for the others. Only the command writes, so results need no locks. Rejected: a file for each result,
+since 10^7 of them are more than file systems like; forked workers, which inherit locks of threads that they do not
+have; `ProcessPoolExecutor`, which ends with the first process that is killed; a hash that ignores docstrings and
+comments, which takes half a second and more for each command; leases and heartbeats of our own, which Dask has.
 """
 
 from enum import StrEnum

@@ -13,7 +13,7 @@ in the shadow's queue where jobs ended, and constant where one arrived.
 
 import numpy as np
 
-from decision.bundle import F8, F8x2, I4x2, I8x2, Bundle
+from decision.bundle import Bundle, F8x2, I4x2, I8x2
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_UNAVAILABLE, RUNNING
@@ -78,7 +78,7 @@ def grown_shadow(shadow: Shadow, jobs: int) -> dict[str, np.ndarray]:
 
 @kernel
 def longest_known(shadow):
-    """The longest wait (seconds) of a job that is known to have started in the shadow; never more than `longest_wait`."""
+    """The longest wait (seconds) of jobs that are known to have started in the shadow, at most `longest_wait`."""
     return shadow.shadow_time[KNOWN_PAST, _LONGEST]
 
 

@@ -1,11 +1,11 @@
 """Watched jobs: each keeps its right to hosts by a time of its own, which no start takes away.
 
 With a guard that is relative to FCFS with EASY (`guard`), each waiting job has a time of its own: the end of what it
-may wait (nearly: `_LATE`), or, where that is later, the earliest time at which its hosts are free if running jobs run to
-their walltime and no other job starts. A job that is not guarded starts only where it leaves each waiting job its hosts
-at that time: it ends by then, or takes hosts that are left over. So no start of such a job moves the time at which hosts
-are free for another one beyond that one's own time. Each waiting job is looked at by itself; where several want the
-same hosts, they are served in order of submission once they are guarded.
+may wait (nearly: `_LATE`), or, where that is later, the earliest time at which its hosts are free if running jobs run
+to their walltime and no other job starts. A job that is not guarded starts only where it leaves each job that was
+submitted before it its hosts at that time: it ends by then, or takes hosts that are left over. So its start does not
+move the time at which hosts are free for an older job beyond that one's own time. Each waiting job is looked at by
+itself; where several want the same hosts, they are served in order of submission once they are guarded.
 
 Of jobs that wait in order of submission, those count that want more hosts than all before them: hosts that are there
 for such a one are there for the others, which may wait longer. And only those count whose time comes before a waiting
@@ -54,7 +54,7 @@ def nobody_is_late(state, most):
 
 @kernel
 def watch(state, memory, most):
-    """Find out who is watched, where a job may wait for `most` seconds; running jobs end by what is expected of them."""
+    """Find out who is watched, where a job may wait for `most` seconds."""
     now, count, largest, longest = state.now[0], 0, 0, 0.0
     for i in range(state.count[N_QUEUED]):
         longest = max(longest, state.expected_runtime[state.queue[i]])
@@ -89,11 +89,12 @@ def _right_of(state, job, time):
 
 @kernel
 def harms_watched(state, memory, job):
-    """Whether a watched job would not have its hosts in time if this one starts now."""
+    """Whether a watched job that was submitted before would not have its hosts in time if this one starts now."""
     end = state.now[0] + state.expected_runtime[job]
     for i in range(memory.watch_count[0]):
-        late = end > memory.watch_time[i] + TOLERANCE
-        if late and memory.watch_job[i] != job and state.size[job] > memory.watch_extra[i]:
+        if memory.watch_job[i] >= job:
+            break
+        if end > memory.watch_time[i] + TOLERANCE and state.size[job] > memory.watch_extra[i]:
             return True
     return False
 

@@ -47,7 +47,8 @@ Policies = Annotated[
     list[str],
     typer.Option(
         "--policy",
-        help="Policy to compare, as for decision run, or recorded: what really happened; may be repeated.",
+        help="Policy to compare, as for decision run; recorded: what really happened; heuristics: every order and "
+        "backfilling, with and without a bound on waiting; shipped: what the package learned. May be repeated.",
         metavar="POLICY",
     ),
 ]
@@ -205,6 +206,7 @@ def compare_command(
     from decision.analysis.metric_list import find_metric
     from decision.cores import available_cores
     from decision.formats import load_platform
+    from decision.runs.advise import expanded
     from decision.runs.compare import (
         ComparisonPlan,
         describe_setup,
@@ -229,7 +231,7 @@ def compare_command(
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
-        policies=tuple(dict.fromkeys(policy)),
+        policies=tuple(expanded(policy)),
         settings=read_pairs(settings),
         engines=engines,
         batsim=batsim,

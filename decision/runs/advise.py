@@ -85,6 +85,12 @@ def heuristics(longest_wait: float | None) -> list[str]:
     return plain + [f"{name}{bound}" for name in plain if name not in ("easy", "conservative")]
 
 
+def expanded(names: Sequence[str]) -> list[str]:
+    """The names of policies; ``heuristics`` stands for all of these, ``shipped`` for what the package learned."""
+    several = {"heuristics": heuristics(Wish().longest_wait), "shipped": [*SHIPPED]}
+    return list(dict.fromkeys(each for name in names for each in several.get(name, [name])))
+
+
 def advise(
     log: Log, wish: Wish, folder: Path, *, processes: int = 1, progress: Callable[[str], Progress] | None = None
 ) -> Advice:

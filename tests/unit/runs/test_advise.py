@@ -12,7 +12,7 @@ from decision.model.errors import ConfigError
 from decision.model.resample import SHAKE, shaken
 from decision.model.workload import Delay, Job, Workload
 from decision.runs import advise as advising
-from decision.runs.advise import Wish, advise, heuristics
+from decision.runs.advise import Wish, advise, expanded, heuristics
 from decision.runs.whole import Log, counted
 
 
@@ -80,6 +80,14 @@ def test_heuristics_are_each_order_with_each_backfilling_with_and_without_the_bo
     assert len(set(names)) == len(names)
     assert {"easy", "saf+first-fit", "saf+easy,guard=1.5x", "conservative"} <= set(names)
     assert "easy,guard=1.5x" not in names, "it is what the bound is relative to"
+
+
+def test_names_of_several_policies_stand_for_each_of_them_once():
+    assert expanded(["easy", "heuristics", "shipped", "easy"]) == [
+        "easy",
+        *(n for n in heuristics(1.5) if n != "easy"),
+        "learned",
+    ]
 
 
 def test_shaken_copies_move_each_job_by_less_than_a_minute_and_differ():

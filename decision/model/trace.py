@@ -17,7 +17,7 @@ Fields = Mapping[str, Field]
 _DIGITS = 6  # decimals of a start that is made of a submission and a wait
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True):
+class Trace(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What happened to jobs, and what they asked for, by job id. Columns of length n.
 
     `recorded` may have ``size`` (hosts allocated), ``state``, ``nodes``, ``memory`` (KB a host), ``cpu_time`` and
@@ -29,6 +29,18 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     wait: Floats  # seconds from submission to start, nan where unknown
     recorded: Fields = {}
     request: Fields = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return (
+            self.id == other.id
+            and _are_same(self.wait, other.wait)
+            and _are_same_fields(self.recorded, other.recorded)
+            and _are_same_fields(self.request, other.request)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def rows(self, ids: Iterable[str]) -> Ints:
         """Where these jobs are, -1 for those that are not there."""
@@ -82,6 +94,17 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     requested: int = 0  # jobs with a requested time
     lost: Mapping[str, int] = {}  # what a workload cannot say, with how many jobs it is true of
     clock: str = ""  # whose clock its times are
+
+
+def _are_same_fields(some: Fields, others: Fields) -> bool:
+    return some.keys() == others.keys() and all(_are_same(field, others[name]) for name, field in some.items())
+
+
+def _are_same(some: Field, other: Field) -> bool:
+    """Whether columns are equal; what is not known is equal to what is not known."""
+    if isinstance(some, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(some, other, equal_nan=True)
+    return type(some) is type(other) and some == other
 
 
 def _taken(field: Any, rows: Ints) -> Any:

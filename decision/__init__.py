@@ -39,6 +39,7 @@ _HOMES = {
     "Policy": "policies",
     "PolicyError": "model.errors",
     "SimulationResult": "api",
+    "advise": "api",
     "check_policy": "api",
     "compare": "api",
     "evaluate": "api",

@@ -1,5 +1,6 @@
 from .api import ComparisonResult as ComparisonResult
 from .api import SimulationResult as SimulationResult
+from .api import advise as advise
 from .api import check_policy as check_policy
 from .api import compare as compare
 from .api import evaluate as evaluate

@@ -12,6 +12,7 @@ Rejected: methods for all that the packages can do. Their own functions are publ
 (`SimulationResult.record` is a `decision.model.record.RunRecord`).
 """
 
+from .advice import advise
 from .learning import evaluate, gates, make_env, train
 from .results import ComparisonResult, SimulationResult
 from .simulations import check_policy, compare, read_run, simulate
@@ -19,6 +20,7 @@ from .simulations import check_policy, compare, read_run, simulate
 __all__ = [
     "ComparisonResult",
     "SimulationResult",
+    "advise",
     "check_policy",
     "compare",
     "evaluate",

@@ -13,6 +13,7 @@ from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_sw
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
 
 from . import platform, policies, report, reproduce, slurm, workload
+from .advise import advise_command
 from .batsim import batsim_command
 from .batsim5 import PairCommand, batsim5_command
 from .bound import bound_command
@@ -178,6 +179,7 @@ def decision(
 
 add_command(app, "run", run_command)
 add_command(app, "showcase", showcase_command)
+add_command(app, "advise", advise_command)
 add_command(app, "compare", compare_command)
 add_command(app, "collect", collect_command)
 add_command(app, "train", train_command)

@@ -48,7 +48,8 @@ Policies = Annotated[
     list[str],
     typer.Option(
         "--policy",
-        help="Policy to compare, as for decision run, or recorded: what really happened; may be repeated.",
+        help="Policy to compare, as for decision run; recorded: what really happened; heuristics: every order and "
+        "backfilling, with and without a bound on waiting; shipped: what the package learned. May be repeated.",
         metavar="POLICY",
     ),
 ]
@@ -208,6 +209,7 @@ def compare_command(
     from decision.analysis.comparison import compare_runs, default_metrics, too_few_blocks, write_comparison
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
+    from decision.runs.advise import expanded
     from decision.runs.compare import (
         ComparisonPlan,
         describe_setup,
@@ -232,7 +234,7 @@ def compare_command(
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
-        policies=tuple(dict.fromkeys(policy)),
+        policies=tuple(expanded(policy)),
         settings=read_pairs(settings),
         engines=engines,
         batsim=batsim,

@@ -109,3 +109,26 @@ def _taken(workload: Workload, jobs: JobColumns, rows: list[np.ndarray], moved: 
         id=labelled(numbers), submit_time=times[order], user=labelled([names[at] for at in order.tolist()]), source=None
     )
     return replace(workload, jobs=made, trace=None)
+
+
+SHAKE = 60.0  # seconds
+
+
+def shaken(workload: Workload, copy: int, most: float = SHAKE) -> Workload:
+    """A copy of the workload whose jobs are submitted later by a uniform random time of up to `most` seconds each.
+
+    Input shaking (Tsafrir, Ouaknine and Feitelson, MASCOTS 2007): what a schedule comes to can depend on a second, and
+    the copies say by how much. A minute is far below the time in which users react to each other or to the machine, and
+    far above the seconds in which one job's end meets another's arrival.
+
+    Args:
+        workload: jobs in any order.
+        copy: its number, which alone says how jobs are moved; 0 moves none.
+        most: seconds.
+    """
+    if copy == 0:
+        return workload
+    jobs = columns_of(workload.jobs)
+    moved = jobs.submit_time + np.random.default_rng([copy, 20070]).uniform(0.0, most, len(jobs))
+    order = np.argsort(moved, kind="stable")
+    return replace(workload, jobs=jobs.take(order).replaced(submit_time=moved[order], source=None), trace=None)

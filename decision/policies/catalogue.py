@@ -186,7 +186,7 @@ ESTIMATES = (
     OptionLine("fill", "0.8", "", "with estimate=quantiles: chance that a waiting job takes no more than expected"),
 )
 GUARD = OptionLine(
-    "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto"
+    "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto, or 1.5x"
 )
 SUPPLY = (
     OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),

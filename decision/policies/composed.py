@@ -81,7 +81,7 @@ def decide(state, facts, memory, plan):
     elif config.backfill == Backfill.CONSERVATIVE:
         chosen = choose_reserved(state, facts, config, memory, queue, length)
         call = next_call(state, memory, chosen)
-    elif guarded > 0:
+    elif guarded > 0 or memory.watch_count[0] > 0:
         chosen = choose_guarded(state, facts, config, memory, queue, length, guarded)
     else:
         chosen = choose(state, facts, config, memory, queue, length)
@@ -261,7 +261,7 @@ class ComposedPolicy(CompiledPolicy):
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == Start.BOUND and not any(host.sleep for host in platform.hosts):
             _refuse_sleepless(self.name, platform)
-        guard = math.inf if self._given.backfill == Backfill.CONSERVATIVE else self._given.guard
+        guard = math.inf if _needs_no_guard(self._given) else self._given.guard
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
@@ -272,6 +272,12 @@ class ComposedPolicy(CompiledPolicy):
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
+
+
+def _needs_no_guard(config: PolicyConfig) -> bool:
+    """Whether every job has a reservation anyway, or the policy is what the guard is relative to."""
+    is_easy = config.order == Order.FCFS and config.backfill == Backfill.EASY and config.backfill_order < 0
+    return config.backfill == Backfill.CONSERVATIVE or (config.guard < 0 and is_easy and config.power == Power.NEVER)
 
 
 def _name(order: str, backfill: str) -> str:

@@ -75,7 +75,7 @@ class Suspend(IntEnum):
     DENSITY = 2
 
 
-AUTO = -1.2  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY so far
+AUTO = -1.5  # PolicyConfig.guard, below 0: minus how many times the longest wait under FCFS with EASY may be waited
 
 
 class PolicyConfig(NamedTuple):

@@ -9,7 +9,12 @@ Jobs wait in order of submission, so the guarded ones are the first of the queue
 at one job. A decision at which a job becomes guarded is asked for only where the job would fit: else nothing could
 start before the next event anyway.
 
-The limit is a number of seconds or, with AUTO, so many times the longest wait so far under FCFS with EASY (`shadow`).
+The limit is a number of seconds. Or the guard says how many times the longest wait so far under FCFS with EASY
+(`shadow`) a job may wait: then the limit lies so far below that as guarded jobs have started late, and from its
+submission on each waiting job keeps its right to hosts in time (`watch`), after slack-based backfilling (Talby and
+Feitelson, IPPS 1999). What is guaranteed: where no older job waits, a job starts by 29/30 of what it may wait, or by
+the earliest time at which running jobs leave it its hosts if they run to their walltime, whichever is later. That all
+together keep the bound is not guaranteed: it was seen.
 """
 
 import math
@@ -35,15 +40,22 @@ from .memory import (
     HEAD,
     KEPT,
     LIMIT,
+    N_LATE,
     NEXT_CALL,
     NEXT_START,
+    OVERSHOOT,
     note_decision,
 )
 from .plan_arrays import CALL_AT, add
 from .profile import add_free, earliest, least_free
-from .shadow import longest_wait
+from .shadow import longest_known, longest_wait
+from .watch import harms_watched, nobody_is_late, note_start, watch
 
 OPTION = "guard"  # its name, for every policy
+_FIRST = 2 / 3  # of what a job may wait: the limit, until so many jobs have started after it
+_FEW = 8
+_AIM = 14 / 15  # of what it may wait: the latest start, the longest delay after the limit so far coming again
+_LEAST, _LARGEST = 0.4, 5 / 6  # of what it may wait: the limit
 _SOON = TOLERANCE  # seconds: no call is asked for sooner, because it must reach a peer, whose clock may round, in time
 
 
@@ -55,19 +67,21 @@ def read_guard(policy: str, value: Any) -> float:
     """
     if value == "auto":
         return AUTO
+    relative = isinstance(value, str) and value.endswith("x")
     try:
-        seconds = float(value)
+        number = float(value[:-1] if relative else value)
     except (TypeError, ValueError):
-        seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        raise ConfigError(f"policy {policy}: option guard={value} must be auto, or seconds, finite and not negative")
-    return seconds
+        number = math.nan
+    if not (1 if relative else 0) <= number < math.inf:
+        accepted = "auto, times EASY's longest wait such as 1.5x (1x at least), or seconds, finite and not negative"
+        raise ConfigError(f"policy {policy}: option guard={value} must be {accepted}")
+    return -number if relative else number
 
 
 @kernel
 def follow_guard(state, config, memory):
     """Find out who is guarded now; returns how many, which are the first of the queue."""
-    limit = config.guard if config.guard >= 0.0 else -config.guard * longest_wait(state, memory)
+    limit = config.guard if config.guard >= 0.0 else _follow_easy(state, memory, -config.guard)
     memory.times[LIMIT] = limit
     count, length, queue = 0, state.count[N_QUEUED], state.queue
     while count < length and (
@@ -75,6 +89,40 @@ def follow_guard(state, config, memory):
     ):
         count += 1
     return note_guarded(memory, queue, count)
+
+
+@kernel
+def _follow_easy(state, memory, times):
+    """Bring the watch up to date; returns the limit (seconds) that keeps waits below so many times EASY's longest."""
+    memory.watch_count[0] = 0
+    if state.count[N_QUEUED] == 0:
+        return memory.times[LIMIT]
+    first, known = state.queue[0], longest_known(memory)
+    waited = state.now[0] - state.submit_time[first]
+    limit = _limit(memory, times * known)
+    if first >= memory.counts[GUARDED] and waited < limit - TOLERANCE and nobody_is_late(state, times * known):
+        return limit  # so far below that the present does not matter
+    most = times * longest_wait(state, memory)
+    watch(state, memory, most)
+    return _limit(memory, most)
+
+
+@kernel
+def _limit(memory, most):
+    """After which wait jobs are guarded so that none waits for more than `most` seconds, by how late others started."""
+    if memory.counts[N_LATE] < _FEW:
+        return _FIRST * most
+    return min(max(_AIM * most - memory.times[OVERSHOOT], _LEAST * most), _LARGEST * most)
+
+
+@kernel
+def note_late(state, memory, due):
+    """Remember by how much the first so many chosen jobs, which are guarded, started later than the limit."""
+    for i in range(due):
+        late = state.now[0] - state.submit_time[memory.chosen[i]] - memory.times[LIMIT]
+        if late >= -TOLERANCE:
+            memory.counts[N_LATE] += 1
+            memory.times[OVERSHOOT] = max(memory.times[OVERSHOOT], late)
 
 
 @kernel
@@ -96,6 +144,7 @@ def choose_guarded(state, facts, config, memory, queue, length, guarded):
     """
     reserve_guarded(state, facts, config, memory, guarded)
     chosen = take_due(state, memory, state.queue, guarded)
+    note_late(state, memory, chosen)
     waits = chosen < guarded
     if not (waits and config.backfill == Backfill.NONE):
         chosen = _take_others(state, config, memory, chosen, queue, length, waits)
@@ -126,15 +175,17 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
     now, free = state.now[0], state.count[N_FREE]
     for i in range(chosen):
         free -= state.size[memory.chosen[i]]
+        note_start(state, memory, memory.chosen[i])
     for i in range(length):
         job = queue[i]
         if free == 0:
             break
-        if job < memory.counts[GUARDED]:
+        if job < memory.counts[GUARDED] or harms_watched(state, memory, job):
             continue
         size, walltime = state.size[job], state.expected_runtime[job]
         if size <= free and is_harmless(state, memory, job):
             chosen = take(memory.chosen, chosen, job)
+            note_start(state, memory, job)
             add_free(memory, now, now + walltime, -size)
             free -= size
         elif config.backfill == Backfill.NONE:

@@ -5,19 +5,20 @@ import numpy as np
 from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.state.bitmap import insert_interval
-from decision.state.cluster import N_FREE, N_SLEEPING, PSTATE_SLEEP, ClusterState
+from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, PSTATE_SLEEP, ClusterState
 from decision.state.view import ClusterView
 
 from .allocation import take_lowest
 from .around import AroundPolicy
 from .config import PolicyConfig, Power
 from .conservative import take_due
-from .guard import ask_for_call, follow_guard, guard_call, is_harmless, reserve_guarded, switch_times
-from .memory import KEPT, Memory, config_in, grown_memory, new_memory, note_decision
+from .guard import ask_for_call, follow_guard, guard_call, is_harmless, note_late, reserve_guarded, switch_times
+from .memory import GUARDED, KEPT, Memory, config_in, grown_memory, new_memory, note_decision
 from .plan_arrays import REJECT, SET_PSTATE, START, add
 from .policy import Plan, Policy
 from .profile import add_free
 from .servers import wake_lowest
+from .watch import harms_watched, note_start
 
 
 class GuardedPolicy(AroundPolicy):
@@ -64,9 +65,12 @@ def guard_plan(state, facts, memory, plan):
     """Take out of a plan that can be carried out what delays guarded jobs, and add the starts that are due."""
     config = config_in(memory)
     guarded = follow_guard(state, config, memory)
-    if guarded > 0:
+    if guarded > 0 or memory.watch_count[0] > 0:
         reserve_guarded(state, facts, config, memory, guarded)
         due = take_due(state, memory, state.queue, guarded)
+        note_late(state, memory, due)
+        for i in range(due):
+            note_start(state, memory, memory.chosen[i])
         _keep_what_may_stay(state, facts, memory, plan)
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
@@ -103,14 +107,17 @@ def _may_stay(state, facts, memory, plan, at):
     """Whether an action delays no guarded job; a start that stays is entered into the profile."""
     kind, job, now = plan.kind[at], plan.job[at], state.now[0]
     if kind == SET_PSTATE:
-        return facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
+        awake = facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
+        return awake or state.count[N_QUEUED] == 0 or state.queue[0] >= memory.counts[GUARDED]
     if kind != START or memory.reserved[job] <= now:  # what is due is in the profile already
         return True
     begin, end, size = memory.reserved[job], memory.reserved[job] + state.expected_runtime[job], state.size[job]
     if begin < np.inf:
         add_free(memory, begin, end, size)
-    stays = is_harmless(state, memory, job)
+    exempt = job < memory.counts[GUARDED]
+    stays = is_harmless(state, memory, job) and (exempt or not harms_watched(state, memory, job))
     if stays:
+        note_start(state, memory, job)
         add_free(memory, now, now + state.expected_runtime[job], -size)
         memory.reserved[job] = now
     elif begin < np.inf:

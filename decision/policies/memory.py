@@ -21,7 +21,8 @@ from .booking import Booking, new_booking
 from .config import Backfill, Order, PolicyConfig, Start
 from .plan_arrays import PlanArrays
 from .profile import Profile
-from .shadow import N_SHADOW_COUNTS, N_SHADOW_TIMES, Shadow
+from .shadow import Shadow, grown_shadow, new_shadow
+from .watch import Watch, new_watch
 
 _WHOLE = 10  # numbers of a config that are whole, the first ones
 
@@ -44,7 +45,8 @@ KEPT = 14  # the profile was kept up to date by the last decision, for guarded j
 CANDIDATES = 15  # jobs numbered below this have been put into `candidates`, and the next count is its length
 SEEN_REVISIONS = 17  # after the last plan: of what is expected
 N_HEIRS = 18  # length of heirs
-N_COUNTS = 19
+N_LATE = 19  # jobs that have started and waited for longer than the limit
+N_COUNTS = 20
 
 # Memory.times
 SHADOW = 0  # seconds: when the head's reservation begins
@@ -52,7 +54,8 @@ NEXT_START = 1  # seconds: no reservation begins earlier
 NEXT_CALL = 2  # seconds: when the policy will be called on its own request, inf if it will not
 LAST_NOW = 3  # seconds: time of the last decision
 LIMIT = 4  # seconds: a job that has waited for so long is guarded
-N_TIMES = 5
+OVERSHOOT = 5  # seconds: the most that one of them waited beyond the limit
+N_TIMES = 6
 
 # Memory.slots: what few policies do, compiled for those alone
 TREE = 0  # gives an action hosts by the tree of switches
@@ -64,7 +67,7 @@ FREED_ROOM = 64  # bits of a word
 LEVELS = 32  # powers of two up to the largest size of a job
 
 
-class Memory(Profile, Shadow, Booking):
+class Memory(Profile, Shadow, Watch, Booking):
     """What a composed policy is and remembers from call to call, its availability profile included.
 
     Arrays that its slots do not use are empty.
@@ -190,11 +193,8 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         freed_serial=np.zeros(FREED_ROOM, np.int64),
         spell_length=np.zeros((FREED_ROOM, LEVELS)),
         spell_end=np.zeros((FREED_ROOM, LEVELS)),
-        shadow_count=np.zeros(N_SHADOW_COUNTS, np.int64),
-        shadow_time=np.zeros(N_SHADOW_TIMES),
-        shadow_start=np.zeros(0),
-        shadow_queue=np.zeros(0, np.int32),
-        shadow_running=np.zeros(hosts, np.int32),
+        **new_shadow(hosts),
+        **new_watch(),
         **new_booking(hosts if config.start == Start.BOUND else 0),
     )
     return grown_memory(memory, state, config)
@@ -208,8 +208,8 @@ def grown_memory(memory: Memory, state: ClusterState, config: PolicyConfig) -> M
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("sorted", "spare", "key")}
     if config.backfill_order >= 0 and len(memory.candidates) < jobs:
         changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("candidates", "spare", "candidate_key")}
-    if config.guard < 0 and len(memory.shadow_queue) < jobs:
-        changed |= {name: _longer(getattr(memory, name), jobs, 0) for name in ("shadow_start", "shadow_queue")}
+    if config.guard < 0:
+        changed |= grown_shadow(memory, jobs)
     if _reserves(config) and len(memory.reserved) < jobs:
         changed["reserved"] = _longer(memory.reserved, jobs, np.inf)
         changed["examined"] = _longer(memory.examined, jobs, 0)

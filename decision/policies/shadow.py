@@ -1,8 +1,11 @@
 """How long jobs would have waited so far under FCFS with EASY: a simulation of counts, beside the one that is going on.
 
-The shadow gets the same jobs at the same times on the same number of hosts. A job runs there for as long as it really
-ran, once that is known, and until then for its walltime. What a decision cannot know is so corrected when it becomes
-known: a job that the shadow still runs then ends there at once, at the earliest.
+The shadow gets the same jobs at the same times on the same number of hosts. It is simulated twice. The first simulation
+goes only as far as all run times are known that it needs: a job's run time is known once the job has really ended, and
+of one that runs it is known that it is longer than it has run so far. So each of its waits is one that EASY makes. The
+second goes on from there to the present; jobs whose run time is unknown run there for their walltime times the share of
+walltimes that is used, over the jobs (weighted by hosts) that have ended in the first. It begins anew whenever so many
+jobs have ended that going on from the first costs no more than a few times what both cost anyway.
 
 Each instant of the shadow is one EASY decision (Mu'alem and Feitelson, TPDS 2001) over counts of hosts, in time linear
 in the shadow's queue where jobs ended, and constant where one arrived.
@@ -10,10 +13,12 @@ in the shadow's queue where jobs ended, and constant where one arrived.
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, Bundle
+from decision.bundle import Bundle, F8x2, I4x2, I8x2
 from decision.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import ENDED, N_JOBS, N_UNAVAILABLE
+from decision.state.cluster import ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_UNAVAILABLE, RUNNING
+
+KNOWN_PAST, PRESENT = range(2)  # the simulations
 
 # Shadow.shadow_count
 _ARRIVED = 0  # jobs numbered below this have arrived in the shadow
@@ -21,71 +26,156 @@ _WAITING = 1  # length of shadow_queue
 _RUNNING = 2  # length of shadow_running
 _USED = 3  # hosts
 _EXTRA = 4  # hosts that the head's reservation leaves over
-N_SHADOW_COUNTS = 5
+_BEGUN_AT = 5  # of the second: jobs that had really ended when it began anew; -1 before it first did
+_COST = 6  # instants that it took to come to the present then
+N_SHADOW_COUNTS = 7
 
 # Shadow.shadow_time
 _NOW = 0  # seconds: the shadow's last instant
 _LONGEST = 1  # seconds: the longest wait of a job that has started
 _RESERVED = 2  # seconds: when the head's reservation begins
-N_SHADOW_TIMES = 3
+_RAN = 3  # host-seconds that the jobs ran which have ended
+_ASKED = 4  # host-seconds that they asked for
+N_SHADOW_TIMES = 5
+
+_CHEAP = 4  # instants by job that has ended: so many the second may cost
+_FULL_USE = 1800.0  # seconds on each host: as if jobs of so much had used all of their walltimes before the first one
 
 
 class Shadow(Bundle):
-    """A simulation of FCFS with EASY; empty arrays where none is wanted. J jobs, H hosts."""
+    """Two simulations of FCFS with EASY; empty arrays where none is wanted. J jobs, H hosts."""
 
-    shadow_count: I8  # (N_SHADOW_COUNTS,)
-    shadow_time: F8  # (N_SHADOW_TIMES,)
-    shadow_start: F8  # (J,) seconds: when a job started there
-    shadow_queue: I4  # (J,) jobs that wait there, in order of submission
-    shadow_running: I4  # (H,) jobs that run there, by start + walltime
+    shadow_count: I8x2  # (2, N_SHADOW_COUNTS)
+    shadow_time: F8x2  # (2, N_SHADOW_TIMES)
+    shadow_start: F8x2  # (2, J) seconds: when a job started there
+    shadow_queue: I4x2  # (2, J) jobs that wait there, in order of submission
+    shadow_running: I4x2  # (2, H) jobs that run there, by start + walltime
+
+
+def new_shadow(hosts: int) -> dict[str, np.ndarray]:
+    """The fields of an empty shadow without room for jobs."""
+    counts = np.zeros((2, N_SHADOW_COUNTS), np.int64)
+    counts[PRESENT, _BEGUN_AT] = -1
+    return {
+        "shadow_count": counts,
+        "shadow_time": np.zeros((2, N_SHADOW_TIMES)),
+        "shadow_start": np.zeros((2, 0)),
+        "shadow_queue": np.zeros((2, 0), np.int32),
+        "shadow_running": np.zeros((2, hosts), np.int32),
+    }
+
+
+def grown_shadow(shadow: Shadow, jobs: int) -> dict[str, np.ndarray]:
+    """The fields that have room for so many jobs, where they had not."""
+    changed = {}
+    for name in ("shadow_start", "shadow_queue"):
+        array = getattr(shadow, name)
+        if array.shape[1] < jobs:
+            changed[name] = np.zeros((2, jobs), array.dtype)
+            changed[name][:, : array.shape[1]] = array
+    return changed
+
+
+@kernel
+def longest_known(shadow):
+    """The longest wait (seconds) of jobs that are known to have started in the shadow, at most `longest_wait`."""
+    return shadow.shadow_time[KNOWN_PAST, _LONGEST]
 
 
 @kernel
 def longest_wait(state, shadow):
     """The longest wait (seconds) in the shadow up to now, that of jobs that still wait included."""
-    now, count, time = state.now[0], shadow.shadow_count, shadow.shadow_time
+    count = shadow.shadow_count[PRESENT]
+    _go_on(state, shadow, KNOWN_PAST)
+    ended = state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING]
+    if count[_BEGUN_AT] < 0 or _CHEAP * (ended - count[_BEGUN_AT]) >= count[_COST]:
+        _begin_anew(shadow)
+        count[_BEGUN_AT], count[_COST] = ended, _go_on(state, shadow, PRESENT)
+    else:
+        _go_on(state, shadow, PRESENT)
+    longest = shadow.shadow_time[PRESENT, _LONGEST]
+    if count[_WAITING] == 0:
+        return longest
+    return max(longest, state.now[0] - state.submit_time[shadow.shadow_queue[PRESENT, 0]])
+
+
+@kernel
+def _begin_anew(shadow):
+    """Let the second simulation be where the first is."""
+    shadow.shadow_time[PRESENT] = shadow.shadow_time[KNOWN_PAST]
+    shadow.shadow_count[PRESENT] = shadow.shadow_count[KNOWN_PAST]
+    queue, running, start = shadow.shadow_queue, shadow.shadow_running, shadow.shadow_start
+    for i in range(shadow.shadow_count[PRESENT, _WAITING]):
+        queue[PRESENT, i] = queue[KNOWN_PAST, i]
+    for i in range(shadow.shadow_count[PRESENT, _RUNNING]):
+        job = running[KNOWN_PAST, i]
+        running[PRESENT, i] = job
+        start[PRESENT, job] = start[KNOWN_PAST, job]
+
+
+@kernel
+def _go_on(state, shadow, which):
+    """Simulate up to now, or as far as run times are known; returns how many instants."""
+    now, count, time, instants = state.now[0], shadow.shadow_count[which], shadow.shadow_time[which], 0
     while True:
-        end = _next_end(state, shadow)
+        end, known = _next_end(state, shadow, which)
         arrival = state.submit_time[count[_ARRIVED]] if count[_ARRIVED] < state.count[N_JOBS] else np.inf
-        if min(end, arrival) > now:
-            break
+        if min(end, arrival) > now or min(end, arrival) >= known:
+            return instants
+        instants += 1
         time[_NOW] = max(time[_NOW], min(end, arrival))
         if end <= time[_NOW]:
-            _take_ends(state, shadow)
-            _take_arrivals(state, shadow)
-            _start_all(state, shadow)
+            _take_ends(state, shadow, which)
+            _take_arrivals(state, shadow, which)
+            _start_all(state, shadow, which)
         else:
-            _start_arrivals(state, shadow, _take_arrivals(state, shadow))
-    if count[_WAITING] == 0:
-        return time[_LONGEST]
-    return max(time[_LONGEST], now - state.submit_time[shadow.shadow_queue[0]])
+            _start_arrivals(state, shadow, which, _take_arrivals(state, shadow, which))
 
 
 @kernel
-def _end_of(state, shadow, job):
-    """When (seconds) a job that runs in the shadow ends there, as far as anybody knows now."""
-    runtime = state.walltime[job]
+def _end_of(state, shadow, which, job):
+    """When (seconds) a job that runs in the shadow ends there; inf where the first simulation cannot know."""
+    begin, walltime = shadow.shadow_start[which, job], state.walltime[job]
     if state.job_state[job] >= ENDED:
         runtime = state.end_time[job] - state.start_time[job]
-        runtime = runtime if runtime >= 0.0 else 0.0  # nan: it was rejected
-    return shadow.shadow_start[job] + runtime
+        return begin + (runtime if runtime >= 0.0 else 0.0)  # nan: it was rejected
+    if which == KNOWN_PAST:
+        return np.inf
+    time = shadow.shadow_time[KNOWN_PAST]
+    full = _FULL_USE * len(state.host_state)
+    use = (time[_RAN] + full) / (time[_ASKED] + full)
+    return begin + min(walltime, max(use * walltime, _ran(state, job)))
 
 
 @kernel
-def _next_end(state, shadow):
-    end = np.inf
-    for i in range(shadow.shadow_count[_RUNNING]):
-        end = min(end, _end_of(state, shadow, shadow.shadow_running[i]))
-    return end
+def _ran(state, job):
+    """Seconds that a job has really run so far."""
+    return state.now[0] - state.start_time[job] if state.job_state[job] == RUNNING else 0.0
 
 
 @kernel
-def _take_ends(state, shadow):
-    count, running, kept = shadow.shadow_count, shadow.shadow_running, 0
+def _next_end(state, shadow, which):
+    """When the next job ends in the shadow, and until when (seconds) nothing can happen there that is not known."""
+    end, known = np.inf, np.inf
+    for i in range(shadow.shadow_count[which, _RUNNING]):
+        job = shadow.shadow_running[which, i]
+        if which == KNOWN_PAST and state.job_state[job] < ENDED:
+            known = min(known, shadow.shadow_start[which, job] + _ran(state, job))
+        else:
+            end = min(end, _end_of(state, shadow, which, job))
+    return end, known
+
+
+@kernel
+def _take_ends(state, shadow, which):
+    count, time, running, kept = shadow.shadow_count[which], shadow.shadow_time[which], shadow.shadow_running[which], 0
     for i in range(count[_RUNNING]):
         job = running[i]
-        if _end_of(state, shadow, job) <= shadow.shadow_time[_NOW]:
+        end = _end_of(state, shadow, which, job)
+        if end <= time[_NOW]:
             count[_USED] -= state.size[job]
+            time[_RAN] += state.size[job] * (end - shadow.shadow_start[which, job])
+            time[_ASKED] += state.size[job] * state.walltime[job]
         else:
             running[kept] = job
             kept += 1
@@ -93,60 +183,60 @@ def _take_ends(state, shadow):
 
 
 @kernel
-def _take_arrivals(state, shadow):
+def _take_arrivals(state, shadow, which):
     """Let all jobs wait that have come by now and can ever run; returns how many waited before."""
-    count, hosts = shadow.shadow_count, len(state.host_state)
-    before = count[_WAITING]
-    while count[_ARRIVED] < state.count[N_JOBS] and state.submit_time[count[_ARRIVED]] <= shadow.shadow_time[_NOW]:
+    count, hosts = shadow.shadow_count[which], len(state.host_state)
+    before, now = count[_WAITING], shadow.shadow_time[which, _NOW]
+    while count[_ARRIVED] < state.count[N_JOBS] and state.submit_time[count[_ARRIVED]] <= now:
         job = count[_ARRIVED]
         if state.size[job] <= hosts:
-            shadow.shadow_queue[count[_WAITING]] = job
+            shadow.shadow_queue[which, count[_WAITING]] = job
             count[_WAITING] += 1
         count[_ARRIVED] += 1
     return before
 
 
 @kernel
-def _free(state, shadow):
-    return len(state.host_state) - state.count[N_UNAVAILABLE] - shadow.shadow_count[_USED]
+def _free(state, shadow, which):
+    return len(state.host_state) - state.count[N_UNAVAILABLE] - shadow.shadow_count[which, _USED]
 
 
 @kernel
-def _start_all(state, shadow):
+def _start_all(state, shadow, which):
     """A decision about the whole queue."""
-    count, queue, started = shadow.shadow_count, shadow.shadow_queue, 0
-    while started < count[_WAITING] and state.size[queue[started]] <= _free(state, shadow):
-        _start(state, shadow, queue[started])
+    count, queue, started = shadow.shadow_count[which], shadow.shadow_queue[which], 0
+    while started < count[_WAITING] and state.size[queue[started]] <= _free(state, shadow, which):
+        _start(state, shadow, which, queue[started])
         started += 1
     for i in range(started, count[_WAITING]):
         queue[i - started] = queue[i]
     count[_WAITING] -= started
     if count[_WAITING] > 0:
-        _reserve_head(state, shadow)
-        _start_harmless(state, shadow, 1)
+        _reserve_head(state, shadow, which)
+        _start_harmless(state, shadow, which, 1)
 
 
 @kernel
-def _start_arrivals(state, shadow, before):
+def _start_arrivals(state, shadow, which, before):
     """A decision about the jobs behind the first `before`, none of which can start now."""
     if before == 0:
-        _start_all(state, shadow)
+        _start_all(state, shadow, which)
     else:
-        _start_harmless(state, shadow, before)
+        _start_harmless(state, shadow, which, before)
 
 
 @kernel
-def _start_harmless(state, shadow, begin):
+def _start_harmless(state, shadow, which, begin):
     """Start what fits from queue[begin] on and leaves the head's reservation alone."""
-    count, queue = shadow.shadow_count, shadow.shadow_queue
-    free, kept = _free(state, shadow), begin
+    count, time, queue = shadow.shadow_count[which], shadow.shadow_time[which], shadow.shadow_queue[which]
+    free, kept = _free(state, shadow, which), begin
     for i in range(begin, count[_WAITING]):
         job = queue[i]
-        late = shadow.shadow_time[_NOW] + state.walltime[job] > shadow.shadow_time[_RESERVED]
+        late = time[_NOW] + state.walltime[job] > time[_RESERVED]
         if state.size[job] <= free and (not late or state.size[job] <= count[_EXTRA]):
             count[_EXTRA] -= state.size[job] if late else 0
             free -= state.size[job]
-            _start(state, shadow, job)
+            _start(state, shadow, which, job)
         else:
             queue[kept] = job
             kept += 1
@@ -154,33 +244,35 @@ def _start_harmless(state, shadow, begin):
 
 
 @kernel
-def _start(state, shadow, job):
-    count, running = shadow.shadow_count, shadow.shadow_running
-    at, now = count[_RUNNING], shadow.shadow_time[_NOW]
+def _start(state, shadow, which, job):
+    count, running, start = shadow.shadow_count[which], shadow.shadow_running[which], shadow.shadow_start[which]
+    at, now = count[_RUNNING], shadow.shadow_time[which, _NOW]
     if at >= len(running):
         raise InternalError("the shadow has no room for another running job")
     end = now + state.walltime[job]
-    while at > 0 and shadow.shadow_start[running[at - 1]] + state.walltime[running[at - 1]] > end:
+    while at > 0 and start[running[at - 1]] + state.walltime[running[at - 1]] > end:
         running[at] = running[at - 1]
         at -= 1
     running[at] = job
-    shadow.shadow_start[job] = now
+    start[job] = now
     count[_RUNNING] += 1
     count[_USED] += state.size[job]
-    shadow.shadow_time[_LONGEST] = max(shadow.shadow_time[_LONGEST], now - state.submit_time[job])
+    time = shadow.shadow_time[which]
+    time[_LONGEST] = max(time[_LONGEST], now - state.submit_time[job])
 
 
 @kernel
-def _reserve_head(state, shadow):
+def _reserve_head(state, shadow, which):
     """When the first job of the queue can start if all run to their walltime, and what is left over then."""
-    running, wanted = shadow.shadow_running, state.size[shadow.shadow_queue[0]]
-    begin, free = np.inf, _free(state, shadow)
-    for i in range(shadow.shadow_count[_RUNNING]):
-        end = shadow.shadow_start[running[i]] + state.walltime[running[i]]
+    running, start = shadow.shadow_running[which], shadow.shadow_start[which]
+    wanted = state.size[shadow.shadow_queue[which, 0]]
+    begin, free = np.inf, _free(state, shadow, which)
+    for i in range(shadow.shadow_count[which, _RUNNING]):
+        end = start[running[i]] + state.walltime[running[i]]
         if end > begin:
             break
         free += state.size[running[i]]
         if free >= wanted:
             begin = end
-    shadow.shadow_time[_RESERVED] = begin
-    shadow.shadow_count[_EXTRA] = max(free - wanted, 0)
+    shadow.shadow_time[which, _RESERVED] = begin
+    shadow.shadow_count[which, _EXTRA] = max(free - wanted, 0)

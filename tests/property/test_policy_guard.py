@@ -12,8 +12,8 @@ from decision.model.workload import Delay, Workload
 from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
 from decision.policies.config import AUTO, Allocation, Backfill, Order, PolicyConfig
-from decision.policies.memory import GUARDED, LIMIT
-from decision.policies.shadow import longest_wait
+from decision.policies.memory import GUARDED
+from decision.policies.shadow import longest_known, longest_wait
 from decision.simulation import simulate_workloads
 
 PROMISES = settings(max_examples=150, deadline=None, derandomize=True)
@@ -87,33 +87,63 @@ def test_every_job_starts_once_though_jobs_overrun_and_hosts_move(work, order, b
     assert sorted(started) == list(range(len(work.jobs)))
 
 
-# --- auto ----------------------------------------------------------------------------------------------------------
+# --- Relative to EASY ----------------------------------------------------------------------------------------------
+
+
+def easy_waits(work: Given) -> np.ndarray:
+    return run(work, PolicyConfig(backfill=Backfill.EASY)) - [job.submit_time for job in work.jobs]
+
+
+@given(workloads(), st.sampled_from(list(Order)), RULES)
+@PROMISES
+def test_the_shadow_knows_in_the_end_how_long_easy_lets_jobs_wait(work, order, backfill):
+    """Under any policy, and though nobody knows a run time before the job has ended."""
+    toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard=AUTO), jobs=len(work.jobs))
+    known: list[float] = []
+    run_toy(work, toy, lambda instant: known.append(longest_known(toy.memory)))
+    toy.state.now[0] = 1e9
+    assert longest_wait(toy.state, toy.memory) == pytest.approx(easy_waits(work).max())
+    assert known == sorted(known) and known[-1] <= easy_waits(work).max() + 1e-9, "what is known is never too long"
 
 
 @given(workloads(early=False), st.sampled_from(list(Order)), RULES)
 @PROMISES
-def test_the_limit_of_auto_follows_the_longest_wait_of_easy(work, order, backfill):
-    """All run to their walltime, so the shadow knows at once what EASY would do."""
-    easy = run(work, PolicyConfig(backfill=Backfill.EASY))
+def test_the_shadow_is_at_the_present_where_all_run_to_their_walltime(work, order, backfill):
+    easy = easy_waits(work)
     submit = np.array([job.submit_time for job in work.jobs])
 
     def look(instant: Instant) -> None:
         come = submit <= instant.now
-        waits = np.minimum(easy, instant.now)[come] - submit[come]
-        assert np.isclose(instant.toy.memory.times[LIMIT], 1.2 * waits.max(initial=0.0))
+        waits = np.minimum(easy[come], instant.now - submit[come])
+        assert np.isclose(longest_wait(instant.toy.state, instant.toy.memory), waits.max(initial=0.0))
 
     run(work, PolicyConfig(order=order, backfill=backfill, guard=AUTO), look)
 
 
-@given(workloads())
+class FirstInQueue:
+    """When the job that waits first is to start at the latest, worked out with nothing of the package's."""
+
+    def __init__(self, hosts: int) -> None:
+        self.hosts, self.begin, self.longest = hosts, dict[int, float](), 0.0
+
+    def look(self, instant: Instant) -> None:
+        longest = longest_wait(instant.toy.state, instant.toy.memory)
+        self.longest = max(self.longest, longest)
+        taken = [(r.start_time, r.start_time + r.job.walltime, r.job.size) for r in instant.running]
+        for job in instant.queue[:1]:
+            if job.number not in self.begin:
+                self.begin[job.number] = earliest(instant.now, self.hosts, taken, job)
+
+
+@given(workloads(), st.sampled_from(list(Order)), RULES)
 @PROMISES
-def test_the_shadow_of_easy_is_easy_itself(work):
-    """Run times become known when the jobs end, which is when the shadow's end, too."""
-    toy, longest = Toy(work.hosts, PolicyConfig(guard=AUTO), jobs=len(work.jobs)), []
-    shadow = toy.memory
-    toy.memory = Toy(work.hosts, PolicyConfig(backfill=Backfill.EASY), jobs=len(work.jobs)).memory
-    starts = run_toy(work, toy, lambda instant: longest.append(longest_wait(toy.state, shadow)))
-    assert longest[-1] == pytest.approx(max(starts - [job.submit_time for job in work.jobs]))
+def test_the_first_in_the_queue_starts_in_time_or_when_its_hosts_were_free_at_the_earliest(work, order, backfill):
+    """From the decision on at which no older job waits."""
+    first = FirstInQueue(work.hosts)
+    starts = run(work, PolicyConfig(order=order, backfill=backfill, guard=AUTO), first.look)
+    for number, begin in first.begin.items():
+        in_time = work.jobs[number].submit_time + 1.45 * first.longest
+        assert starts[number] <= max(begin, in_time) + 1e-3
 
 
 # --- Any policy ----------------------------------------------------------------------------------------------------

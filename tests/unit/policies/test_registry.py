@@ -165,7 +165,7 @@ def test_every_policy_has_a_guard(name, file):
 @pytest.mark.parametrize("value", ["-1", "inf", "nan", "soon", ""])
 def test_a_guard_that_makes_no_sense_is_refused(value, file):
     assert "guard=" in complaint_of(f"easy,guard={value}")
-    assert "auto, or seconds" in complaint_of(f"{file}:Mine,guard={value}")
+    assert "or seconds, finite" in complaint_of(f"{file}:Mine,guard={value}")
 
 
 def test_a_scheduler_that_answers_messages_itself_has_no_guard():

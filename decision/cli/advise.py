@@ -1,0 +1,205 @@
+"""``decision advise``: which policy suits a log."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from decision.model.errors import ConfigError
+
+from .options import (
+    JsonOption,
+    OutputFolder,
+    ProcessesOption,
+    SelectOption,
+    TimeFieldOption,
+    WalltimeName,
+    WorkloadOption,
+    read_pairs,
+    read_selection,
+)
+
+if TYPE_CHECKING:
+    from decision.runs.advise import Advice
+
+Platform = Annotated[
+    Path | None,
+    typer.Option("--platform", "-p", help="SimGrid platform (XML), or a shipped platform's name.", metavar="FILE"),
+]
+Hosts = Annotated[
+    int | None,
+    typer.Option("--hosts", help="Hosts of a flat machine, in place of a platform; as many as the log says.", min=1),
+]
+Baseline = Annotated[str, typer.Option("--baseline", help="What you run now.", metavar="POLICY")]
+LongestWait = Annotated[
+    float, typer.Option("--longest-wait", help="The longest wait may be so many times the baseline's.", min=1.0)
+]
+Weight = Annotated[
+    str, typer.Option("--weight", help="What is to become less, and how much each counts.", metavar="wait=W,slowdown=S")
+]
+Metric = Annotated[
+    list[str] | None, typer.Option("--metric", help="Metric in the table; may be repeated.", metavar="METRIC")
+]
+More = Annotated[
+    list[str] | None, typer.Option("--policy", help="One more policy to try; may be repeated.", metavar="POLICY")
+]
+Shake = Annotated[int, typer.Option("--shake", help="Copies of the log with shaken submissions.", min=1)]
+
+
+def advise_command(
+    workload: WorkloadOption,
+    platform: Platform = None,
+    hosts: Hosts = None,
+    baseline: Baseline = "easy",
+    longest_wait: LongestWait = 1.5,
+    weight: Weight = "wait=1,slowdown=1",
+    metrics: Metric = None,
+    policy: More = None,
+    jobs: SelectOption = None,
+    time_field: TimeFieldOption = None,
+    shake: Shake = 10,
+    processes: ProcessesOption = None,
+    output: OutputFolder = Path("out/advise"),
+    as_json: JsonOption = False,
+) -> None:
+    """Say which policy suits a log.
+
+    Runs every heuristic, with and without a bound on waiting, and what the
+    package learned, over the whole log; the best of those that keep the longest
+    wait within --longest-wait times the baseline's on ten copies whose
+    submissions are shaken by up to a minute. Prints one sentence, at most eight
+    rows, and what cannot be told from this log. FOLDER/advice.html is a page
+    with four pictures, FOLDER/advice.json what --json prints. Finished runs are
+    kept in FOLDER/runs: with one more --policy only its runs are new.
+
+    Metrics: wait, bounded_slowdown, p95_wait, p99_wait, max_wait, late_starts,
+    arrival_utilization.
+
+    Examples:
+
+      decision advise -w log.swf
+
+      decision advise -w log.swf.gz --hosts 256 --longest-wait 1.2
+
+      decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
+    """
+    from decision.cores import available_cores
+    from decision.runs.advise import METRIC_NAMES, Wish, advise
+    from decision.runs.whole import Log
+
+    from .progress import announce_compilation, counting
+    from .tables import print_json, simple_table
+    from .terminal import can_draw, say, stdout
+
+    if platform is not None and hosts is not None:
+        raise ConfigError("give a platform or a number of hosts, not both", field="hosts")
+    log = Log(
+        workload=workload,
+        platform=platform,
+        hosts=hosts or 0,
+        selection=read_selection(jobs, None, WalltimeName.REQUESTED, time_field, "runtime"),
+    )
+    wish = Wish(
+        baseline=baseline,
+        longest_wait=longest_wait,
+        weights={name: _number(value) for name, value in read_pairs(weight.split(",")).items()},
+        policies=tuple(dict.fromkeys(policy or ())),
+        copies=shake,
+        metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
+    )
+    announce_compilation()
+    with counting("runs") as show:
+        advice = advise(log, wish, output, processes=processes or available_cores(), progress=lambda _: show)
+    header, rows = advice_table(advice, wish.metrics)
+    _write(output, advice)
+    page = None
+    if can_draw("no advice.html"):
+        from decision.analysis.plots.advice import write_advice_page
+
+        page = write_advice_page(output, advice, header, rows)
+    if as_json:
+        print_json(as_data(advice))
+        return
+    say(advice.sentence)
+    say(_about(advice.log))
+    table = simple_table(header[0], *(f">{name}" for name in header[1:]))
+    for row in rows:
+        table.add_row(*row)
+    stdout().print(table)
+    say("What cannot be told from this log:\n" + "\n".join(f"- {line}" for line in advice.cannot))
+    if page is not None:
+        say(f"page with pictures: {page}")
+
+
+def as_data(advice: "Advice") -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {
+        "policy": advice.policy,
+        "baseline": advice.baseline,
+        "change": {
+            name: {"estimate": found.value, "interval": [found.low, found.high]}
+            for name, found in advice.change.items()
+        },
+        "rows": [
+            {
+                "policy": row.policy,
+                **{name: {"estimate": e.value, "interval": [e.low, e.high]} for name, e in row.metrics.items()},
+                "change": {name: {"estimate": e.value, "interval": [e.low, e.high]} for name, e in row.change.items()},
+                "longest_wait": row.longest_wait,
+                "keeps_bound": row.keeps_bound,
+            }
+            for row in advice.rows
+        ],
+        "cannot": advice.cannot,
+        "sentence": advice.sentence,
+        "log": advice.log,
+        "payers": advice.payers,
+    }
+
+
+def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: each metric without the digits that are noise, and the longest wait against the baseline's."""
+    from decision.analysis.metric_list import METRICS
+    from decision.analysis.whole import rounded
+
+    units = [f"{name}\n{METRICS[name].unit}".rstrip() for name in metrics]
+    rows = [
+        [
+            row.policy,
+            *(
+                f"{rounded(row.metrics[name]):,.4g}"
+                if abs(row.metrics[name].value) < 1e4
+                else f"{rounded(row.metrics[name]):,.0f}"
+                for name in metrics
+            ),
+            f"{max(row.longest_wait):.2f}",
+            "advised" if row.policy == advice.policy else "" if row.keeps_bound else "above",
+        ]
+        for row in advice.rows
+    ]
+    return ["policy", *units, "longest wait,\ntimes at most", ""], rows
+
+
+def _about(log: dict[str, Any]) -> str:
+    left_out = f"; left out: {log['left_out']}" if log["left_out"] else ""
+    return (
+        f"{log['jobs']:,} jobs in {log['days']:.0f} days on {log['machine']}, load {log['load']:.2f}{left_out}. "
+        f"The first and last 1 % of the jobs are not counted ({log['warm_up_days']:.1f} and "
+        f"{log['cool_down_days']:.1f} days; Frachtenberg and Feitelson 2005)."
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"weight: {text!r} is no number; write wait=1,slowdown=1", field="weight") from None
+
+
+def _write(folder: Path, advice: "Advice") -> None:
+    import msgspec
+
+    from decision.formats.files import write_files
+
+    text = msgspec.json.format(msgspec.json.encode(as_data(advice)), indent=2)
+    write_files({folder / "advice.json": [text, b"\n"]})

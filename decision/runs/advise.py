@@ -1,0 +1,338 @@
+"""Which policy suits a log: whole runs of all that are worth it, and the best that keeps a bound on waiting.
+
+Two copies of the log are run under every candidate. The best of those that keep the bound there go on to all copies, at
+most `MOST_ROWS` - 1 beside the baseline; the advised policy is the best of those that keep it on every copy, with a
+margin.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from decision.analysis.statistics import Estimate
+from decision.analysis.whole import WEEK, block_seconds, change_of_mean, mean_over_copies
+from decision.model.columns import columns_of
+from decision.model.demand import offered_load, runtimes, walltimes
+from decision.model.errors import ConfigError
+from decision.model.reshape import dropped_text
+from decision.policies.registry import find_policy
+
+from .inputs import writable_folder
+from .tasks import Progress, Result, run_tasks
+from .whole import Log, WholeRun, counted, perform_whole_run
+
+ORDERS = (
+    *("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"),
+    *("f1", "f2", "f3", "f4", "wfp3", "unicep"),
+)
+BACKFILLS = ("first-fit", "easy")
+SHIPPED = ("learned",)
+MEANS = ("wait", "bounded_slowdown")
+OTHERS = ("p95_wait", "p99_wait", "max_wait", "late_starts", "arrival_utilization")
+METRIC_NAMES = (*MEANS, *OTHERS)
+MOST_ROWS = 8
+_FIRST_COPIES = 2
+_MARGIN = 0.98  # of the bound: fresh copies differ
+_SHORT, _IDLE, _NO_WAIT = 28 * 86_400.0, 0.5, 60.0  # seconds, load, seconds
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted."""
+
+    baseline: str = "easy"
+    longest_wait: float = 1.5  # times the baseline's
+    weights: Mapping[str, float] = msgspec.field(default_factory=lambda: {"wait": 1.0, "slowdown": 1.0})
+    policies: tuple[str, ...] = ()  # further candidates
+    copies: int = 10
+    metrics: tuple[str, ...] = METRIC_NAMES
+
+
+class AdviceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy on all copies."""
+
+    policy: str
+    metrics: dict[str, Estimate]  # in each metric's unit
+    change: dict[str, Estimate]  # of means, against the baseline: -0.2 is a fifth less
+    longest_wait: list[float]  # times the baseline's, by copy
+    keeps_bound: bool
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """What is advised, and what it rests on."""
+
+    policy: str
+    baseline: str
+    change: dict[str, Estimate]  # per metric, of the advised policy against the baseline
+    rows: list[AdviceRow]  # the baseline first, then from the best
+    cannot: list[str]  # what cannot be told from this log
+    sentence: str
+    log: dict[str, Any]  # description
+    payers: list[str]
+    pictures: dict[str, Any]  # what they are drawn from
+
+
+def heuristics(longest_wait: float | None) -> list[str]:
+    """Every order with every way of backfilling, without and (unless it is None) with a bound on waiting."""
+    plain = [f"{order}+{backfill}" for order in ORDERS for backfill in BACKFILLS] + ["conservative"]
+    plain[plain.index("fcfs+easy")] = "easy"
+    if longest_wait is None:
+        return plain
+    bound = f",guard={longest_wait:g}x"
+    return plain + [f"{name}{bound}" for name in plain if name not in ("easy", "conservative")]
+
+
+def expanded(names: Sequence[str]) -> list[str]:
+    """The names of policies; ``heuristics`` stands for all of these, ``shipped`` for what the package learned."""
+    several = {"heuristics": heuristics(Wish().longest_wait), "shipped": [*SHIPPED]}
+    return list(dict.fromkeys(each for name in names for each in several.get(name, [name])))
+
+
+def advise(
+    log: Log, wish: Wish, folder: Path, *, processes: int = 1, progress: Callable[[str], Progress] | None = None
+) -> Advice:
+    """Find the policy. Finished runs are kept in ``folder/runs``.
+
+    Raises:
+        ConfigError: if a policy or the wish makes no sense.
+        InputError: if the log cannot be read.
+        Interrupted: if a signal asked for the end; finished runs are kept.
+    """
+    _check(wish)
+    runs = writable_folder(folder / "runs")
+    names = list(dict.fromkeys([wish.baseline, *heuristics(wish.longest_wait), *_shipped(wish), *wish.policies]))
+    for name in names:
+        find_policy(name)
+    log.read()
+    first = min(_FIRST_COPIES, wish.copies)
+    show = progress or (lambda what: lambda done, of: None)
+
+    def results(policies: Sequence[str], copies: int) -> dict[str, list[Result]]:
+        tasks = [WholeRun(log=log, policy=name, copy=k) for k in range(1, copies + 1) for name in policies]
+        found = run_tasks(
+            perform_whole_run, tasks, runs, processes=processes, first=tasks[:1], progress=show(f"{copies} copies")
+        )
+        return {name: [r for t, r in zip(tasks, found, strict=True) if t.policy == name] for name in policies}
+
+    looked_at = results(names, first)
+    finalists = _finalists(_different(looked_at, wish), looked_at, wish)
+    found = results(finalists, wish.copies)
+    rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
+    best = min((row for row in rows if row.keeps_bound), key=lambda row: _cost(row, wish))
+    others = sorted((row for row in rows if row.policy != wish.baseline), key=lambda row: _cost(row, wish))
+    rows = [rows[0], *others]
+    payers = _payers(found[best.policy], found[wish.baseline])
+    described = _describe(log)
+    return Advice(
+        policy=best.policy,
+        baseline=wish.baseline,
+        change=_changes(best, rows[0]),
+        rows=rows,
+        cannot=_cannot(log, rows[0], described, wish),
+        sentence=_sentence(best, wish, payers),
+        log=described,
+        payers=payers,
+        pictures=_pictures(found[best.policy], found[wish.baseline], looked_at, wish, described["block"]),
+    )
+
+
+def _check(wish: Wish) -> None:
+    if not wish.longest_wait >= 1 or math.isinf(wish.longest_wait):
+        raise ConfigError(f"longest_wait: must be at least 1; found {wish.longest_wait:g}", field="longest_wait")
+    unknown = set(wish.weights) - {"wait", "slowdown"}
+    if unknown or not wish.weights or min(wish.weights.values()) < 0 or not sum(wish.weights.values()) > 0:
+        raise ConfigError("weight: give wait=NUMBER,slowdown=NUMBER, not below 0, one above", field="weight")
+    if wish.copies < 1:
+        raise ConfigError(f"shake: must be at least 1; found {wish.copies}", field="shake")
+    for name in wish.metrics:
+        if name not in METRIC_NAMES:
+            raise ConfigError(f"unknown metric {name!r} (known are {', '.join(METRIC_NAMES)})", field="metrics")
+
+
+def _shipped(wish: Wish) -> list[str]:
+    return [each for name in SHIPPED for each in (name, f"{name},guard={wish.longest_wait:g}x")]
+
+
+def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
+    """Policies whose schedules differ: of those that make the same ones the first counts."""
+    seen: dict[tuple[str, ...], str] = {}
+    for name, results in found.items():
+        seen.setdefault(tuple(result["starts"] for result in results), name)
+    return list(dict.fromkeys([wish.baseline, *seen.values(), *wish.policies]))
+
+
+def _mean(result: Result, metric: str) -> float:
+    return sum(result[metric]) / max(sum(result["jobs"]), 1)
+
+
+def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
+    """The baseline, and the best that may keep the bound; the policies that were asked for, too."""
+    base, cost = found[wish.baseline], {}
+    for name in names:
+        pairs = list(zip(found[name], base, strict=True))
+        ratios = [_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]
+        changes = {
+            metric: float(np.mean([math.log(_ratio(_mean(o, metric), _mean(b, metric))) for o, b in pairs]))
+            for metric in MEANS
+        }
+        weighted = wish.weights.get("wait", 0.0) * changes[MEANS[0]]
+        cost[name] = weighted + wish.weights.get("slowdown", 0.0) * changes[MEANS[1]]
+        if np.mean(ratios) > wish.longest_wait:
+            cost[name] += 1e6 * float(np.mean(ratios))
+    asked = [name for name in wish.policies if name in names]
+    best = sorted((name for name in names if name != wish.baseline), key=lambda name: cost[name])
+    return list(dict.fromkeys([wish.baseline, *asked, *best]))[:MOST_ROWS]
+
+
+def _ratio(own: float, baseline: float) -> float:
+    return max(own, 1.0) / max(baseline, 1.0)
+
+
+def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> AdviceRow:
+    measures = {metric: mean_over_copies([_mean(result, metric) for result in own]) for metric in MEANS}
+    measures |= {metric: mean_over_copies([result[metric] for result in own]) for metric in OTHERS}
+    jobs = np.array(own[0]["jobs"], np.float64)
+    change = {
+        metric: change_of_mean(
+            np.array([result[metric] for result in own]), np.array([result[metric] for result in baseline]), jobs
+        )
+        for metric in MEANS
+    }
+    longest = [_ratio(mine["max_wait"], theirs["max_wait"]) for mine, theirs in zip(own, baseline, strict=True)]
+    keeps = name == wish.baseline or max(longest) <= max(1.0, _MARGIN * wish.longest_wait)
+    return AdviceRow(policy=name, metrics=measures, change=change, longest_wait=longest, keeps_bound=keeps)
+
+
+def _cost(row: AdviceRow, wish: Wish) -> float:
+    parts = zip(("wait", "slowdown"), MEANS, strict=True)
+    return sum(wish.weights.get(name, 0.0) * math.log1p(row.change[metric].value) for name, metric in parts)
+
+
+def _changes(row: AdviceRow, baseline: AdviceRow) -> dict[str, Estimate]:
+    """Of all metrics; of those that are no means by the ratio of what copies come to on average."""
+    changed = dict(row.change)
+    for name in OTHERS:
+        base = baseline.metrics[name].value
+        if base > 0:
+            changed[name] = Estimate(*(value / base - 1 for value in row.metrics[name]))
+    return changed
+
+
+# --- In words ------------------------------------------------------------------------------------------------------
+
+_SIZES, _LENGTHS = ("small", "middle-sized", "large"), ("short", "middle-long", "long")
+
+
+def percent(change: Estimate, less: str = "less", more: str = "more") -> str:
+    """``20 % less (95 %: 15 to 24)``."""
+    if change.value <= 0:
+        return f"{-100 * change.value:.0f} % {less} (95 %: {-100 * change.high:.0f} to {-100 * change.low:.0f})"
+    return f"{100 * change.value:.0f} % {more} (95 %: {100 * change.low:.0f} to {100 * change.high:.0f})"
+
+
+def _sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
+    if best.policy == wish.baseline:
+        return (
+            f"Keep {wish.baseline}: no policy that was tried is better and keeps the longest wait below "
+            f"{wish.longest_wait:g} times its own."
+        )
+    longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
+    who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
+    return (
+        f"Use {best.policy}: jobs wait {percent(best.change['wait'])} than under {wish.baseline}, their bounded "
+        f"slowdown is {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, and the longest wait is {longest}"
+        f"{who}."
+    )
+
+
+def _payers(own: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
+    """Which classes of jobs and which users wait longer than under the baseline, the most first."""
+    found: list[tuple[float, str]] = []
+    mine, theirs = (np.mean([result["classes"] for result in each], axis=0) for each in (own, baseline))
+    jobs = np.array(own[0]["class_jobs"])
+    for at in range(len(jobs)):
+        if jobs[at] >= 20 and mine[at] > 1.05 * theirs[at] and mine[at] - theirs[at] > 60 * jobs[at]:
+            name = f"{_SIZES[at // 3]} {_LENGTHS[at % 3]} jobs"
+            found.append((mine[at] - theirs[at], f"{name} ({mine[at] / max(theirs[at], 1.0):.1f} times)"))
+    text = [name for _, name in sorted(found, reverse=True)[:3]]
+    worse = [
+        user
+        for user in own[0]["users"]
+        if _of_user(own, user) > 1.05 * _of_user(baseline, user) + 60 * own[0]["users"][user][0]
+    ]
+    return [*text, f"users {', '.join(worse[:3])}"] if worse else text
+
+
+def _of_user(results: Sequence[Result], user: str) -> float:
+    return float(np.mean([result["users"].get(user, [0.0, 0.0])[1] for result in results]))
+
+
+def _describe(log: Log) -> dict[str, Any]:
+    platform, workload = log.read()
+    jobs = columns_of(workload.jobs)
+    part = counted(len(jobs))
+    seconds = runtimes(workload, max(host.pstates[host.initial_pstate].speed for host in platform.hosts))
+    described = {
+        "jobs": len(jobs),
+        "hosts": len(platform.hosts),
+        "days": float(np.ptp(jobs.submit_time)) / 86_400,
+        "load": float(seconds @ jobs.size) / max(float(np.ptp(jobs.submit_time)) * len(platform.hosts), 1.0),
+        "offered_load_by_log": offered_load(workload, seconds),
+        "warm_up_days": float(jobs.submit_time[part.start]) / 86_400,
+        "cool_down_days": float(jobs.submit_time[-1] - jobs.submit_time[part.stop - 1]) / 86_400,
+        "not_counted": 2 * part.start,
+        "block": "week" if block_seconds(float(jobs.submit_time[-1])) == WEEK else "day",
+        "left_out": dropped_text(workload),
+        "machine": str(log.platform) if log.platform else f"a flat machine of {len(platform.hosts):,} hosts",
+    }
+    return described
+
+
+def _cannot(log: Log, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
+    _, workload = log.read()
+    said = []
+    if described["days"] * 86_400 < _SHORT:
+        said.append(f"the log is short ({described['days']:.0f} days): how seasons change the answer is not known")
+    if described["load"] < _IDLE or baseline.metrics["wait"].value < _NO_WAIT:
+        wait = baseline.metrics["wait"].value
+        said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
+        said[-1] += " differences are small in seconds, and would be others at a higher load"
+    original = log.selection
+    limits = walltimes(msgspec.structs.replace(original, missing="none").read(log.workload, "w0"))
+    missing = float(np.isinf(limits).mean())
+    if missing > 0:
+        said.append(f"{100 * missing:.0f} % of the jobs have no requested time, and their run times took its place:")
+        said[-1] += " what users' estimates do to backfilling is not known"
+    if not any(columns_of(workload.jobs).user.labels):
+        said.append("the log does not say who submitted which job: whether single users pay is not known")
+    if wish.copies < 3:
+        said.append(f"{wish.copies} shaken copies say little of how much chance decides; use --shake 10")
+    said.append("jobs come as they came: that users submit more where they wait less is not simulated")
+    return said
+
+
+def _pictures(
+    own: list[Result], baseline: list[Result], looked_at: Mapping[str, list[Result]], wish: Wish, block: str
+) -> dict[str, Any]:
+    jobs = np.maximum(np.array(own[0]["jobs"], np.float64), 1)
+    both = {"advised": own, "baseline": baseline}
+    classes = np.maximum(np.array(own[0]["class_jobs"], np.float64), 1)
+    return {
+        "weeks": {who: (np.mean([r["wait"] for r in each], axis=0) / jobs).tolist() for who, each in both.items()},
+        "jobs": own[0]["jobs"],
+        "block": block,
+        "classes": {
+            who: (np.mean([r["classes"] for r in each], axis=0) / classes).tolist() for who, each in both.items()
+        },
+        "plane": {
+            name: [
+                float(np.mean([_mean(r, "wait") for r in each])),
+                float(np.mean([r["max_wait"] for r in each])),
+            ]
+            for name, each in looked_at.items()
+        },
+        "bound": wish.longest_wait,
+    }

@@ -94,9 +94,14 @@ def finish(work: Callable[[_P], None], runs: Sequence[_P], parts: Parts, folder:
     Raises:
         RunsFailedError: if parts have failed, when all others are done and written.
     """
-    results = run_tasks(
-        _files_of, [_Kept(work, run) for run in runs], folder / "runs", progress=parts.progress, **parts.how
-    )
+    heard: list[int] = []
+
+    def progress(done: int, of: int) -> None:
+        heard.append(done)
+        if len(heard) > 1:  # the first says what was there
+            parts.progress(done, of)
+
+    results = run_tasks(_files_of, [_Kept(work, run) for run in runs], folder / "runs", progress=progress, **parts.how)
     for run, result in zip(runs, results, strict=True):
         for path in run.written:
             content = base64.b64decode(result[path.name])

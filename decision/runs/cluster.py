@@ -14,7 +14,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -306,22 +306,17 @@ class DaskWorkers(Executor):
     def _pass_on(self, name: str, outer: "Future[Any]", inner: Any) -> None:
         """Give a future what has become of Dask's."""
         try:
-            error = None if inner.status == "finished" else self._error(name, inner)
-            if error is None:
-                outer.set_result(inner.result())
-            else:
-                outer.set_exception(error)
+            outer.set_result(inner.result())  # of a worker that was lost since, it is worked out again
         except BaseException as error:
-            outer.set_exception(ConfigError(f"what a worker has found is lost ({type(error).__name__}: {error})"))
+            outer.set_exception(self._error(name, error))
         finally:
             self._given.pop(name, None)
 
-    def _error(self, name: str, inner: Any) -> Exception:
+    def _error(self, name: str, error: BaseException) -> Exception:
         import distributed
 
-        if inner.status != "error":
+        if isinstance(error, CancelledError):
             return ConfigError("the Dask scheduler has ended; finished runs are kept: try again")
-        error = inner.exception()
         if isinstance(error, distributed.KilledWorker):
             at = self._over.pop(name, None)
             lost = WorkerLostError(at, self._limit if at is not None else 0.0)

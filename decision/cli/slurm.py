@@ -315,7 +315,11 @@ def _print_sweep(found: "Sweep", output: Path | None) -> None:
 
 
 OrderArgument = Annotated[
-    str, typer.Option("--order", help="fcfs, sjf, saf, f1 to f4, ..., or a CSV with the columns job and number.")
+    str,
+    typer.Option(
+        "--order",
+        help="Order to come near to: fcfs, sjf, saf, f1 to f4, ..., or a CSV with the columns job and number.",
+    ),
 ]
 ScriptFolder = Annotated[
     Path | None,

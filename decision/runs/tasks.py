@@ -214,6 +214,8 @@ class _Campaign(Generic[_T]):
         while True:
             slots = int(getattr(crew, "slots", 0) or getattr(crew, "_max_workers", 1))
             while not stop.signal and len(under_way) < (at_once or _AHEAD * slots):
+                if under_way and (self._has_suspect() or any(map(self._is_suspect, under_way.values()))):
+                    break  # whose worker is lost next is known for certain only when nothing else is under way
                 waiting = itertools.chain(_emptied(self._back), tasks)
                 chunk = [self._alone.popleft()] if self._alone else [*islice(waiting, self._size(left, slots))]
                 if not chunk:
@@ -228,6 +230,13 @@ class _Campaign(Generic[_T]):
                 for ended in self._ended(future, under_way.pop(future)):
                     left -= 1
                     yield ended
+
+    def _has_suspect(self) -> bool:
+        return bool(self._alone) and self._is_suspect([self._alone[0]])
+
+    def _is_suspect(self, chunk: Sequence["_Open[_T]"]) -> bool:
+        """Whether it is set aside when its worker is lost once more."""
+        return any(self._strikes[each.key] >= _STRIKES - 1 for each in chunk)
 
     def _size(self, left: int, slots: int) -> int:
         """How many tasks make a chunk of some seconds; fewer near the end, so that all workers have some."""

@@ -199,7 +199,7 @@ def test_a_table_of_jobs_is_in_seconds():
 
 
 def test_a_comparison_names_no_file_of_its_own():
-    with pytest.raises(d.ConfigError, match=r"^easy on jobs\.json, seed 0: jobs\.json: job w0!1 has no 'walltime'"):
+    with pytest.raises(d.PolicyError, match=r"easy on jobs\.json, seed 0: jobs\.json: job w0!1 has no 'walltime'"):
         d.compare("toy", pandas.DataFrame({"submit_time": [0], "size": [1], "runtime": [5]}), "easy")
 
 

@@ -110,7 +110,7 @@ def test_a_policy_that_takes_too_long_ends_every_command_that_runs_it(tmp_path):
         ["policies", "check", policy],
     ):
         result = cli(*given, "--decide-limit", "0.3")
-        assert result.exit_code == 2
+        assert result.exit_code == (1 if given[0] == "compare" else 2)  # of several runs, those that fail are listed
         assert "t=0 s: policy Mine: decide took longer than 0.3 s (" in result.stderr
         assert "mine.py:4: while True: pass)" in result.stderr
         assert "Traceback" not in result.stderr

@@ -235,7 +235,7 @@ def test_the_shell_completes_commands_and_options():
         return output.stdout.split()
 
     assert completed("decision re") == ["replay", "report", "reproduce"]
-    assert completed("decision report ") == ["analyse", "view", "show"]
+    assert completed("decision report ") == ["analyse", "export", "view", "show"]
     assert completed("decision workload lublin --nb") == ["--nb-jobs"]
 
 

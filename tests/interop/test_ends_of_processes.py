@@ -19,7 +19,6 @@ STANDIN = Path(sys.executable).parent / "decision-batsim"
 SLOW = """
 import time
 from pathlib import Path
-from decision.runs.store import Store
 
 class Slow:
     def reset(self, platform, seed):

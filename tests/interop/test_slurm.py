@@ -21,6 +21,7 @@ def _jobs() -> list[slurm_real.RealJob]:
     return jobs
 
 
+@pytest.mark.nightly  # three minutes of a clock that a busy machine cannot follow
 @pytest.mark.skipif(bool(slurm_real.missing()), reason=f"needs {', '.join(slurm_real.PROGRAMS)}: apt install slurm-wlm")
 def test_jobs_start_when_a_real_slurm_starts_them(tmp_path: Path) -> None:
     parameters = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=60,bf_max_job_test=20\n"

@@ -20,6 +20,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.analysis.statistics import Estimate
     from decision.runs.advise import Advice
 
 Platform = Annotated[
@@ -83,7 +84,7 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.cores import available_cores
+    from decision.cores import available_workers
     from decision.runs.advise import METRIC_NAMES, Wish, advise
     from decision.runs.whole import Log
 
@@ -109,7 +110,7 @@ def advise_command(
     )
     announce_compilation()
     with counting("runs") as show:
-        advice = advise(log, wish, output, processes=processes or available_cores(), progress=lambda _: show)
+        advice = advise(log, wish, output, processes=processes or available_workers(), progress=lambda _: show)
     header, rows = advice_table(advice, wish.metrics)
     _write(output, advice)
     page = None
@@ -136,15 +137,12 @@ def as_data(advice: "Advice") -> dict[str, Any]:
     return {
         "policy": advice.policy,
         "baseline": advice.baseline,
-        "change": {
-            name: {"estimate": found.value, "interval": [found.low, found.high]}
-            for name, found in advice.change.items()
-        },
+        "change": _estimates(advice.change),
         "rows": [
             {
                 "policy": row.policy,
-                **{name: {"estimate": e.value, "interval": [e.low, e.high]} for name, e in row.metrics.items()},
-                "change": {name: {"estimate": e.value, "interval": [e.low, e.high]} for name, e in row.change.items()},
+                **_estimates(row.metrics),
+                "change": _estimates(row.change),
                 "longest_wait": row.longest_wait,
                 "keeps_bound": row.keeps_bound,
             }
@@ -155,6 +153,10 @@ def as_data(advice: "Advice") -> dict[str, Any]:
         "log": advice.log,
         "payers": advice.payers,
     }
+
+
+def _estimates(found: "dict[str, Estimate]") -> dict[str, Any]:
+    return {name: {"estimate": each.value, "interval": [each.low, each.high]} for name, each in found.items()}
 
 
 def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:

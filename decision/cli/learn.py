@@ -356,7 +356,7 @@ def _evaluate_days(
 
     from decision.analysis.comparison import compare_runs, default_metrics
     from decision.analysis.metric_list import METRICS
-    from decision.cores import available_cores
+    from decision.cores import available_workers
     from decision.envs import write_metrics
     from decision.runs.compare import ComparisonPlan, run_comparison
 
@@ -375,7 +375,7 @@ def _evaluate_days(
         decide_limit=decide_limit,
     )
     with tempfile.TemporaryDirectory(prefix="decision-") as folder, counting("runs") as show:
-        outcomes = run_comparison(plan, Path(folder), processes=available_cores(), progress=show)
+        outcomes = run_comparison(plan, Path(folder), processes=available_workers(), progress=show)
     energetic = [METRICS[name] for name in ("energy_waste", "waste_bound", "switches") if inputs.energy]
     metrics = [*default_metrics(outcomes), *energetic]
     if output is not None:

@@ -316,9 +316,7 @@ class CommandReader(Generic[J]):
         if missing:
             raise self._refuse(f"{what}: there is no profile {min(missing)!r}")
         if workload.name not in self._growing:
-            own: dict[str, dict[str, Any]] = {
-                **{"profiles": dict(workload.profiles), "profile_sources": dict(workload.profile_sources)}
-            }
+            own = {"profiles": dict[str, Any](workload.profiles), "profile_sources": dict(workload.profile_sources)}
             workload = self.workloads[workload.name] = msgspec.structs.replace(workload, **own)
             self._growing[workload.name] = own
         self._growing[workload.name]["profiles"][name] = profile

@@ -44,20 +44,24 @@ def new_watch() -> dict[str, np.ndarray]:
 
 
 @kernel
-def nobody_is_late(state, most):
-    """Whether nothing that starts now could be in the way of a waiting job, where each may wait for `most` seconds."""
+def _longest_runtime(state):
+    """Of the waiting jobs, as expected (seconds)."""
     longest = 0.0
     for i in range(state.count[N_QUEUED]):
         longest = max(longest, state.expected_runtime[state.queue[i]])
-    return state.now[0] + longest < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
+    return longest
+
+
+@kernel
+def nobody_is_late(state, most):
+    """Whether nothing that starts now could be in the way of a waiting job, where each may wait for `most` seconds."""
+    return state.now[0] + _longest_runtime(state) < state.submit_time[state.queue[0]] + _LATE * most - TOLERANCE
 
 
 @kernel
 def watch(state, memory, most):
     """Find out who is watched, where a job may wait for `most` seconds."""
-    now, count, largest, longest = state.now[0], 0, 0, 0.0
-    for i in range(state.count[N_QUEUED]):
-        longest = max(longest, state.expected_runtime[state.queue[i]])
+    now, count, largest, longest = state.now[0], 0, 0, _longest_runtime(state)
     for i in range(state.count[N_QUEUED]):
         job = state.queue[i]
         if now + longest < state.submit_time[job] + _LATE * most - TOLERANCE or count == _MOST:

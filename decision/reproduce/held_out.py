@@ -25,6 +25,7 @@ from decision.learn import find_checkpoint
 from decision.model.record import Floats, JobTable
 from decision.model.workload import Workload
 from decision.policies import find_policy
+from decision.runs.advise import ORDERS
 from decision.runs.chunks import file_digest
 from decision.runs.gates import Measures, gates_beside, idle_gate, measure
 from decision.runs.inputs import writable_folder
@@ -34,7 +35,7 @@ from decision.simulation import simulate_workloads
 
 from .findings import Findings, Parts, ResultTable, markdown_table
 from .learned_order import LOGS
-from .ranking_comparison import ALL_BACKFILLS, ALL_ORDERS
+from .ranking_comparison import ALL_BACKFILLS
 
 _METRICS = ("wait", "slowdown")
 _UNCHANGED = Estimate(1.0, 1.0, 1.0)
@@ -51,7 +52,7 @@ class Half(NamedTuple):
         """For the cache of results."""
         checkpoint = find_checkpoint(self.policy)
         policy = file_facts(checkpoint).sha256 if checkpoint else self.policy
-        return {"log": file_digest(self.data / self.log), "policy": policy, "heuristics": [ALL_ORDERS, ALL_BACKFILLS]}
+        return {"log": file_digest(self.data / self.log), "policy": policy, "heuristics": [ORDERS, ALL_BACKFILLS]}
 
 
 def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Findings:
@@ -98,7 +99,7 @@ def compare_on_half(half: Half) -> Result:
     )
     own, easy = _run(workload, half.policy), _run(workload, "easy")
     heuristics, seen = {"easy": _beside(own, easy)}, {_made(easy)}
-    for order, backfill in product(ALL_ORDERS, ALL_BACKFILLS):
+    for order, backfill in product(ORDERS, ALL_BACKFILLS):
         name = f"{order}+{backfill},guard=auto"
         table = _run(workload, name)
         if _made(table) not in seen and _passes(name, workload, measure(table), measure(easy)):

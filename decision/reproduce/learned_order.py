@@ -25,6 +25,7 @@ from decision.generate.lublin import lublin_workload
 from decision.learn.evolution import CmaEs
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
+from decision.runs.advise import ORDERS
 from decision.runs.chunks import file_digest
 from decision.runs.gates import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
@@ -36,7 +37,6 @@ from decision.simulation import simulate_workloads
 
 from .evolved import write_evolved
 from .findings import Findings, Parts, ResultTable, markdown_table
-from .ranking_comparison import ALL_ORDERS
 
 LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of the requested time
     "lublin_256.swf": (slice(5000), 9),
@@ -90,7 +90,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
     folder = writable_folder(parts.folder)
-    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ALL_ORDERS for backfill in BACKFILLS)]
+    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ORDERS for backfill in BACKFILLS)]
     done, of = 0, len(names) + generations * _POPULATION
 
     def run(policies: Sequence[str | tuple[float, ...]]) -> list[ByLog]:

@@ -28,13 +28,13 @@ from decision.generate.lublin import lublin_workload
 from decision.learn.config import load_config
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
+from decision.runs.advise import ORDERS
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 
 from .findings import Findings, Parts, ResultTable, markdown_table
 
 ALL_SEEDS, CHOSEN = "ranking, all seeds", "ranking, chosen"
-ALL_ORDERS = ("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
 ALL_BACKFILLS = ("easy", "conservative", "first-fit")
 COMPARED = ("waiting_time", "bounded_slowdown")
 BEST_SHOWN = 3  # policies that are best at a metric
@@ -131,7 +131,7 @@ def _offline(workload: Workload, jobs: int | None) -> Setup:
 
 def _scores(learned: Sequence[Path], setup: Setup, first: Sequence[int]) -> dict[str, Scores]:
     """Of all policies, over the sequences that begin with these jobs."""
-    runs = {name: [name] for name in map("+".join, product(ALL_ORDERS, ALL_BACKFILLS))}
+    runs = {name: [name] for name in map("+".join, product(ORDERS, ALL_BACKFILLS))}
     runs[ALL_SEEDS] = [str(path) for path in learned]
     found = {name: [evaluate(each, setup, first=first) for each in same] for name, same in runs.items()}
     return {name: {m: np.stack([run[m] for run in runs]) for m in COMPARED} for name, runs in found.items()}

@@ -16,7 +16,7 @@ from decision.reproduce import held_out as experiment
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """A folder of two logs of 200 jobs, the second half of which is scheduled."""
-    monkeypatch.setattr(experiment, "ALL_ORDERS", ("fcfs", "sjf"))
+    monkeypatch.setattr(experiment, "ORDERS", ("fcfs", "sjf"))
     monkeypatch.setattr(experiment, "ALL_BACKFILLS", ("easy",))
     monkeypatch.setattr(experiment, "LOGS", {"a.swf": (slice(100), 9), "b.swf": (slice(100), 9)})
     for seed, name in enumerate(experiment.LOGS):

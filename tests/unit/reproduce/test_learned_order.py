@@ -24,7 +24,7 @@ EASY = Measures(wait=100.0, slowdown=10.0, longest=1000.0)
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """A folder of logs of 60 jobs each, which three heuristics are tried on."""
-    monkeypatch.setattr(experiment, "ALL_ORDERS", ("sjf",))
+    monkeypatch.setattr(experiment, "ORDERS", ("sjf",))
     monkeypatch.setattr(experiment, "MADE_JOBS", 60)
     folder = tmp_path / "logs"
     folder.mkdir()

@@ -45,6 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=night)
         items[:] = [item for item in items if item not in night]
     for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.timeout(0))
         folder = item.path.relative_to(ROOT / "tests").parts[0]
         if folder == "interop":
             item.add_marker("interop")

@@ -58,9 +58,10 @@ def cluster(on: str, workers: int, *, submit: str = "", wait: float = 600.0, lim
         ConfigError: if Dask is not installed, the batch system refuses a job, no scheduler answers, or no worker comes.
     """
     try:
-        import dask
-        import dask_jobqueue  # noqa: F401
-        import distributed
+        with _kept_signals():  # dask_jobqueue takes SIGINT for itself when it is imported
+            import dask
+            import dask_jobqueue  # noqa: F401
+            import distributed
     except ImportError:
         raise ConfigError('workers elsewhere need Dask: pip install "batsim-decision[scale]"', field="on") from None
     if submit and on not in BATCH_SYSTEMS:
@@ -212,12 +213,21 @@ def _jobs(on: str, workers: int, submit: str) -> Iterator[_Jobs]:
 @contextmanager
 def _no_signals() -> Iterator[None]:
     """Let nothing interrupt the block: a second Ctrl-C would leave jobs in the queue."""
+    with _kept_signals() as kept:
+        for number in kept:
+            signal.signal(number, signal.SIG_IGN)
+        yield
+
+
+@contextmanager
+def _kept_signals() -> Iterator[tuple[signal.Signals, ...]]:
+    """Give what ends a process its handlers back after the block; the names of those signals."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield ()
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield tuple(before)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,6 +1,9 @@
 """Workers of a Dask cluster: as many results as here, whatever is killed; and what is refused."""
 
 import os
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,8 @@ from decision.runs.store import Store
 from decision.runs.tasks import run_tasks
 
 distributed = pytest.importorskip("distributed")
-pytest.importorskip("dask_jobqueue")
+if find_spec("dask_jobqueue") is None:  # imported, it would take SIGINT from all tests that follow
+    pytest.skip("dask_jobqueue is not installed", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,21 @@ def test_workers_elsewhere_find_the_same_whatever_is_killed(dask, tmp_path):
         again = run_tasks(square, tasks, tmp_path / "d/runs", executor=executor, audit=1.0)
         assert again == [{"square": n * n} for n in range(6)]
     assert len(Store(tmp_path / "b/runs")) == len(Store(tmp_path / "c/runs")) == 5
+
+
+def test_ctrl_c_stays_what_it_is():
+    code = """
+import signal
+from decision.model.errors import ConfigError
+from decision.runs.cluster import cluster
+try:
+    with cluster("tcp://127.0.0.1:1", 1, wait=0.1): pass
+except ConfigError as error:
+    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "no Dask scheduler answers" in str(error))
+"""
+    command = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True True\n"
 
 
 def test_a_worker_of_another_version_is_refused_by_host(dask, tmp_path, monkeypatch):

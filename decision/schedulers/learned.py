@@ -374,7 +374,7 @@ class Learned(ParametricScheduler):
         return Episodes(jobs=min(settings.jobs, len(workload.jobs)), online=False)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Near what an evolution by `decision.reproduce.learned_order` came to."""
+        """Near what an evolution by `decision.papers.own.learned` came to."""
         weights = np.zeros(NB_WEIGHTS)
         for weight, value in _FIRST.items():
             weights[weight] = value

@@ -17,11 +17,11 @@ from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
 from decision.jit import kernel
 from decision.model.record import Floats
-from decision.policies.plan_arrays import START
 from decision.schedulers.deepscheduling_kernels import AVAILABLE, SHOWN, VOID, DeepSchedulingMemory, fits
 from decision.schedulers.progress import JOULES, SWITCHED, USED, WASTED, is_over
 from decision.state.bitmap import count_hosts
 from decision.state.cluster import N_RUNNING
+from decision.state.plan_arrays import START
 
 RULES = {"First-Fit": 0, "EASY": 1, "SAF": 2}
 _FIRST_FIT, _EASY, _SAF = RULES.values()

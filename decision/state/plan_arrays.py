@@ -9,7 +9,8 @@ import numpy as np
 from decision.bundle import F8, I1, I4, I8, U8, Bundle
 from decision.jit import kernel
 from decision.model.errors import InternalError
-from decision.state.cluster import ClusterState
+
+from .cluster import ClusterState
 
 # Kinds of action
 START = 0  # job on hosts

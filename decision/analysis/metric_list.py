@@ -14,7 +14,7 @@ from decision.model.topology import FatTree
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, split_energy, waste_bound
-from .worth import grid_time, join_parts, total_value, value_share, violations
+from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 
 class Metric(NamedTuple):
@@ -104,7 +104,7 @@ _DEFINED_IN: dict[str, object] = {
     "broken": m.broken_promises,
     "value": total_value,
     "value_share": value_share,
-    "violations": violations,
+    "violations": missed_deadlines,
     "grid": grid_time,
     "energy": EnergySplit,
     "idle_energy": EnergySplit,
@@ -191,7 +191,7 @@ def _of_worth(record: RunRecord) -> dict[str, float]:
     return {
         "value": total_value(jobs, record.worth),
         "value_share": value_share(jobs, record.worth),
-        "violations": violations(jobs, record.worth),
+        "violations": missed_deadlines(jobs, record.worth),
         "grid": grid_time(m.only_ran(record.jobs), record.supply),
     }
 

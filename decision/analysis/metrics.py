@@ -27,7 +27,7 @@ from decision.model.record import (
 )
 from decision.placement.cost import text_costs
 
-from .worth import grid_time, join_parts, total_value, value_share, violations
+from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 HOUR = 3600.0  # seconds
 PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
@@ -122,7 +122,7 @@ def summarise(
         window_gap=window_gap,
         value=total_value(jobs, worth),
         value_share=value_share(jobs, worth),
-        violations=violations(jobs, worth),
+        violations=missed_deadlines(jobs, worth),
         grid=grid_time(pieces, supply),
     )
 

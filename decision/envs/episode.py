@@ -14,7 +14,7 @@ from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
-from decision.policies.outlook import Estimate, forget_outlook, look_ahead
+from decision.policies.outlook import Estimator, forget_outlook, look_ahead
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
 from decision.policies.supplied import ask_when_late, is_any_late, reject_hidden, runs_beyond, too_late
@@ -119,7 +119,7 @@ def restart(env, rules, kernels, beginning):
     number[HIDDEN] = 0
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
-    if env.outlook.settings[0] != Estimate.WALLTIME:
+    if env.outlook.settings[0] != Estimator.WALLTIME:
         forget_outlook(env.outlook)
     call_begin(kernels.begin, (env.seen, env.facts, env.memory))
     clear(env.plan, env.state)
@@ -265,7 +265,7 @@ def _to_next_question(env, rules, window, supplied):
     clear(plan, state)
     if supplied and code == ASK and rules.rejects_late and is_any_late(state):
         progress.number[HIDDEN] = set_aside(state, too_late(state))
-    if code == ASK and env.outlook.settings[0] != Estimate.WALLTIME:
+    if code == ASK and env.outlook.settings[0] != Estimator.WALLTIME:
         look_ahead(state, env.outlook)
     add_time(env, window, state.now[0] - before)
     if rules.energy:

@@ -20,8 +20,8 @@ def read_learned(what: str, name: str) -> Any:
     """What a checkpoint has, as `decision.learn` reads it.
 
     Args:
-        what: ``network``: a `decision.placement.repair.Repair` and the levels of the trees that it is for; ``prices``:
-            weights (L - 1, N_FEATURES) of trees of L levels.
+        what: ``network``: a `decision.placement.repair.StartRule` and the levels of the trees that it is for;
+            ``prices``: weights (L - 1, N_FEATURES) of trees of L levels.
         name: of the checkpoint.
 
     Raises:

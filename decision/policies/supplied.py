@@ -24,7 +24,7 @@ from decision.state.view import ClusterView
 
 from .around import AroundPolicy, innermost
 from .capacity import TOLERANCE
-from .config import Start
+from .config import StartHosts
 from .options import read_value
 from .policy import Plan, Policy
 from .suspension import make_way
@@ -144,7 +144,7 @@ def refuse_bound(policy: Policy) -> None:
         ConfigError: naming the policy.
     """
     inner: Any = innermost(policy)
-    if getattr(getattr(inner, "config", None), "start", Start.AWAKE) == Start.BOUND:
+    if getattr(getattr(inner, "config", None), "start", StartHosts.AWAKE) == StartHosts.BOUND:
         raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
 
 

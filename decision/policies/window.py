@@ -29,7 +29,7 @@ from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
 from decision.placement.bound import gap, search_with_bound
 from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
-from decision.placement.repair import AT_BEST, AT_RANDOM, Repair
+from decision.placement.repair import AT_BEST, AT_RANDOM, StartRule
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
@@ -56,7 +56,7 @@ _UNDO = 4
 _SEED = 5
 _LAST = 6  # number of the last window that was decided, -1 for none
 _DUE = 7  # number of the window that was called for, -1 for none
-_REPAIR = 8  # `decision.placement.repair.Repair.kind`
+_REPAIR = 8  # `decision.placement.repair.StartRule.kind`
 _LARGE = 9  # address of what solves windows exactly that have too many subsets
 _N_COUNTS = 10
 
@@ -270,7 +270,7 @@ def _solve(down, groups, sizes, memory, index, held):
         return True
     undo = counts[_UNDO] == 1
     first = 0 if undo else PROGRAM_FIRST
-    repair = Repair(counts[_REPAIR], memory.layers, memory.weights)
+    repair = StartRule(counts[_REPAIR], memory.layers, memory.weights)
     search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
     word = first_word(counts[_SEED], index)
     if counts[_SOLVER] == _EXACT:

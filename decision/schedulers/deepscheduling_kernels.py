@@ -17,7 +17,7 @@ from decision.policies.booking import (
     Booking,
     bind,
     count_available,
-    follow,
+    forget_gone,
     is_bound,
     next_timeout,
     pick,
@@ -113,7 +113,7 @@ def look(state, facts, cycles, plan, memory):
     _add_up(state, memory)
     for i in range(state.count[N_ENDED]):
         learn_from(state, memory, state.ended[i])
-    follow(state, memory)
+    forget_gone(state, memory)
     planned = plan.count[0]
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)

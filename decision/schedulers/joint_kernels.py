@@ -17,7 +17,7 @@ from decision.policies.booking import (
     Booking,
     bind,
     count_available,
-    follow,
+    forget_gone,
     is_bound,
     pick_asleep,
     rank_hosts,
@@ -93,7 +93,7 @@ def plan_jointly(state, facts, memory, plan):
     clear(plan, state)
     for i in range(state.count[N_ENDED]):
         learn_from(state, memory, state.ended[i])
-    follow(state, memory)
+    forget_gone(state, memory)
     start_due(state, memory, plan)
     rank_hosts(state, facts, memory, np.zeros(len(plan.free), np.uint64))
     _see_cluster(state, facts, memory, plan)

@@ -60,7 +60,7 @@ def engine(state, facts, truth, sim, rows, plan, operation, now):
     COUNT_JOBS (`jobs_to_come`)."""
     world = a.World(state, facts, truth, sim, rows, plan)
     if operation == BEGIN:
-        begin(world)
+        begin_world(world)
         return 0
     if operation == COUNT_JOBS:
         return jobs_to_come(world)
@@ -81,7 +81,7 @@ def ask_engine(world, operation, now):
 
 
 @kernel
-def begin(world):
+def begin_world(world):
     """Time 0: submitters and event lists say hello, and the first question is ready."""
     truth, number = world.truth, world.sim.number
     begin_energy(world)
@@ -131,7 +131,7 @@ def rewind(world, pstates, energy, first, last, clock):
     if len(sim.list_at) > 0:
         sim.list_at[0] = max(np.searchsorted(world.truth.event_time, clock, side="right") - 1, 0)
         sim.list_sent[0] = sim.list_at[0]
-    begin(world)
+    begin_world(world)
 
 
 @kernel

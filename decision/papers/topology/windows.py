@@ -16,7 +16,7 @@ from decision.draws import first_word
 from decision.model.record import Floats, Ints
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal_along
 from decision.placement.exact import place_exactly
-from decision.placement.repair import AT_RANDOM, Repair
+from decision.placement.repair import AT_RANDOM, StartRule
 from decision.placement.windows import DYNAMIC, FREE, groups_of, place_in_turn, worth
 
 from ..rlscheduler.rules import Sequence as Jobs
@@ -77,7 +77,7 @@ def annealing(
     name: str,
     steps: tuple[int, ...],
     undo: bool,
-    repair: Repair = AT_RANDOM,
+    repair: StartRule = AT_RANDOM,
     first: int = 0,
     published: float | None = None,
 ) -> Solver:

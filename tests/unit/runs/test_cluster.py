@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from decision.cli import app as application
 from decision.model.errors import ConfigError, RunsFailedError
 from decision.runs import cluster as module
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 from decision.runs.tasks import run_tasks
 
 distributed = pytest.importorskip("distributed")
@@ -43,7 +43,7 @@ def test_workers_elsewhere_find_the_same_whatever_is_killed(dask, tmp_path):
             run_tasks(sleep_at_three, tasks, tmp_path / "c/runs", executor=executor)
         again = run_tasks(square, tasks, tmp_path / "d/runs", executor=executor, audit=1.0)
         assert again == [{"square": n * n} for n in range(6)]
-    assert len(Store(tmp_path / "b/runs")) == len(Store(tmp_path / "c/runs")) == 5
+    assert len(ResultStore(tmp_path / "b/runs")) == len(ResultStore(tmp_path / "c/runs")) == 5
 
 
 def test_ctrl_c_stays_what_it_is():
@@ -68,7 +68,7 @@ def test_a_worker_of_another_version_is_refused_by_host(dask, tmp_path, monkeypa
         pytest.raises(ConfigError, match=f"{os.uname().nodename}: has another version of decision"),
     ):
         run_tasks(square, [Square(1, str(tmp_path))], tmp_path / "runs", executor=executor)
-    assert len(Store(tmp_path / "runs")) == 0
+    assert len(ResultStore(tmp_path / "runs")) == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from decision.learn.checkpoint import read_manifest
 from decision.learn.config import TrainConfig, all_settings
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.learn.training import STATE, Report, training_files
 from decision.model.errors import ConfigError
 
@@ -58,14 +58,11 @@ def train_to_folder(
         if resume and (line := _difference(output, config)):
             note(line)
         checkpoint = train_scheduler(
-            log.platform,
-            log.workload,
+            TrainingInputs(
+                log.platform, log.workload, log.files, events=log.events, selection=log.selection, data=data
+            ),
             config,
-            log.files,
             output,
-            events=log.events,
-            selection=log.selection,
-            data=data,
             resume=resume,
             stop=stop,
             report=report,

@@ -21,7 +21,7 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_walltime
 from decision.schedulers.prices import Prices, PricesSettings
-from decision.simulation.simulate import run
+from decision.simulation.simulate import simulate_on
 from decision.state.cluster import N_JOBS
 
 from .config import TrainConfig
@@ -120,7 +120,7 @@ class Schedules:
         jobs = self._workload.jobs[row : row + self.jobs]
         engine = EmbeddedEngine(self._platform, [replace(self._workload, jobs=jobs)])
         reset_policy(policy, self._platform, 0)
-        run(engine, policy)
+        simulate_on(engine, policy)
         state, count = engine.state, int(engine.state.count[N_JOBS])
         hops = np.zeros(count)
         _hops_of_all(state, self._down, self._places, hops)

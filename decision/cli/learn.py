@@ -1,5 +1,7 @@
 """``decision train`` and ``decision evaluate``: learned schedulers."""
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +34,7 @@ from .sweep import read_seeds, train_combinations
 if TYPE_CHECKING:
     from decision.learn.schedulers import EpisodeComparison
     from decision.runs.inputs import LoadedInputs
+    from decision.runs.tasks import How
 
 _LEARNING = "Learning"
 _EPISODES = "Episodes"
@@ -185,7 +188,8 @@ def train_command(
     With --seeds A:B, or several values in --set, there is a training for each
     combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
     The same command goes on where each of them stood; FOLDER/trainings.csv has a
-    row of each, and FOLDER/report.html their curves.
+    row of each, and FOLDER/report.html their curves. One training by evolution
+    lets the workers of --on play its candidates.
 
     Examples:
 
@@ -244,13 +248,18 @@ def train_command(
         refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
         train_combinations(preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json)
         return
-    refuse_unused(context, dict.fromkeys(Spread._fields, False), "it needs --seeds, or several values in --set")
+    several = "it needs --seeds, or several values in --set"
+    refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
+    refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
+    from decision.runs.elsewhere import share_out
     from decision.runs.training import check_resumable, train_to_folder
 
     if resume:
         check_resumable(output)
     announce_compilation()
-    with stop_on_signals() as request, learning(config.steps) as show:
+    crew: AbstractContextManager[How] = spread.begun() if spread.elsewhere else nullcontext({})
+    with stop_on_signals() as request, learning(config.steps) as show, crew as how:
+        executor = how.get("executor")
         checkpoint = train_to_folder(
             first_log(case),
             config,
@@ -261,6 +270,7 @@ def train_command(
             report=lambda done: show(done.steps, done.rate, done.row),
             note=note,
             command=typed_command(context),
+            share_out=None if executor is None else partial(share_out, executor),
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:

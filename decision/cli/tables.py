@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.platform import Platform
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
-    from decision.reproduce import Findings, ResultTable
     from decision.runs.compare import Worth
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
@@ -332,33 +331,3 @@ def print_replay(replay: "Replay") -> None:
     lines += [f"  recorded: {event}" for event in first.recorded] or ["  recorded: nothing more"]
     lines += [f"  decided:  {event}" for event in first.decided] or ["  decided:  nothing more"]
     say("\n".join(lines))
-
-
-# --- Reproductions --------------------------------------------------------------------------------------------------
-
-
-def print_findings(findings: "Findings", as_json: bool) -> None:
-    """A reproduction's tables and what they say."""
-    if as_json:
-        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
-        return
-    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
-    if findings.side_by_side:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_row(*tables)
-        tables = [grid]
-    for table in tables:
-        stdout().print(table)
-    stdout().print(findings.notes, highlight=False)
-
-
-def _result_table(found: "ResultTable", whole: bool) -> Table:
-    """`whole`: no cell wraps; otherwise those of the first column do not."""
-    table = simple_table(title=found.title)
-    table.collapse_padding = True
-    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
-        words = any(cell[:1].isalpha() for cell in cells)
-        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
-    for row in found.rows:
-        table.add_row(*row)
-    return table

@@ -15,7 +15,6 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.policies.outlook import Estimate, forget_outlook, look_ahead
-from decision.policies.plan_arrays import CALL_AT, REJECT, START, add, clear
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
 from decision.policies.supplied import ask_when_late, is_any_late, reject_hidden, runs_beyond, too_late
@@ -55,6 +54,7 @@ from decision.schedulers.progress import (
     mean_slowdown,
 )
 from decision.state.cluster import N_QUEUED, N_RUNNING
+from decision.state.plan_arrays import CALL_AT, REJECT, START, add, clear
 from decision.state.transitions import set_aside
 
 from .environment import world_of

@@ -18,10 +18,10 @@ from decision.bundle import I1, I4, I8, Bundle
 from decision.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
 from decision.state.cluster import N_UNAVAILABLE, QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
+from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
 from .capacity import TOLERANCE, awake_at
-from .plan_arrays import START, add, add_interval
 from .servers import add_sleepers, sleepy_from, switch_off, switch_on
 
 # Booking.rank

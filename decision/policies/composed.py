@@ -12,8 +12,10 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
+from decision.state.plan_arrays import START, add, clear
 
-from .allocation import check_prices, check_tree, plan_start, read_prices, take_on_tree
+from .above import read_learned
+from .allocation import check_prices, check_tree, plan_start, take_on_tree
 from .backfill import choose
 from .bound import decide_bound
 from .catalogue import SLOTS
@@ -35,7 +37,6 @@ from .memory import (
 )
 from .options import read_value, refuse_unknown
 from .order import sort_queue
-from .plan_arrays import START, add, clear
 from .power import manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 from .suspension import suspend_for_others
@@ -210,7 +211,7 @@ class ComposedPolicy(CompiledPolicy):
         if isinstance(prices, str) and prices:
             if self._given.allocation != Allocation.TREE:
                 raise ConfigError(f"policy {self.name}: option {PRICES} does nothing without allocation=tree")
-            self._prices = read_prices(prices)
+            self._prices = read_learned("prices", prices)
         self._priced_by = prices if isinstance(prices, str) else "given"
 
     @property

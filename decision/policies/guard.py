@@ -30,6 +30,7 @@ from decision.state.cluster import (
     N_QUEUED,
     platform_facts,
 )
+from decision.state.plan_arrays import CALL_AT, add
 
 from .backfill import take
 from .capacity import TOLERANCE
@@ -46,7 +47,6 @@ from .memory import (
     OVERSHOOT,
     note_decision,
 )
-from .plan_arrays import CALL_AT, add
 from .profile import add_free, earliest, least_free
 from .shadow import longest_known, longest_wait
 from .watch import harms_watched, nobody_is_late, note_start, watch

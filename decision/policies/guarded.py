@@ -6,6 +6,7 @@ from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.state.bitmap import insert_interval
 from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, PSTATE_SLEEP, ClusterState
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add
 from decision.state.view import ClusterView
 
 from .allocation import take_lowest
@@ -14,7 +15,6 @@ from .config import PolicyConfig, Power
 from .conservative import take_due
 from .guard import ask_for_call, follow_guard, guard_call, is_harmless, note_late, reserve_guarded, switch_times
 from .memory import GUARDED, KEPT, Memory, config_in, grown_memory, new_memory, note_decision
-from .plan_arrays import REJECT, SET_PSTATE, START, add
 from .policy import Plan, Policy
 from .profile import add_free
 from .servers import wake_lowest

@@ -16,10 +16,10 @@ from decision.state.cluster import (
     PlatformFacts,
     nb_hosts,
 )
+from decision.state.plan_arrays import PlanArrays
 
 from .booking import Booking, new_booking
 from .config import Backfill, Order, PolicyConfig, Start
-from .plan_arrays import PlanArrays
 from .profile import Profile
 from .shadow import Shadow, grown_shadow, new_shadow
 from .watch import Watch, new_watch

@@ -17,6 +17,8 @@ from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.workload import POWER_SUPPLY, Delay, MachineEvent, Workload
 from decision.state.cluster import N_QUEUED, N_RUNNING
+from decision.state.plan_arrays import CALL_AT, REJECT, START, add, put_first
+from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
 from decision.state.view import ClusterView
 
@@ -24,7 +26,6 @@ from .around import AroundPolicy, innermost
 from .capacity import TOLERANCE
 from .config import Start
 from .options import read_value
-from .plan_arrays import CALL_AT, REJECT, START, add, put_first
 from .policy import Plan, Policy
 from .suspension import make_way
 
@@ -145,11 +146,6 @@ def refuse_bound(policy: Policy) -> None:
     inner: Any = innermost(policy)
     if getattr(getattr(inner, "config", None), "start", Start.AWAKE) == Start.BOUND:
         raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
-
-
-def cannot_be_cut(job_id: str, profile: str) -> str:
-    """Why a job cannot be suspended."""
-    return f"job {job_id} cannot be suspended: its profile {profile!r} is not a delay, and only delays can be cut"
 
 
 @kernel

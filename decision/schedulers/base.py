@@ -20,10 +20,10 @@ from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.outlook import Correction, Estimate, OutlookSettings
-from decision.policies.plan_arrays import PlanArrays
 from decision.policies.prepared import CompiledPolicy
 from decision.policies.supplied import SupplySettings
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import PlanArrays
 
 from .cycles import Cycles
 from .progress import EpisodeProgress

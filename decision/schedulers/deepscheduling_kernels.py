@@ -26,7 +26,6 @@ from decision.policies.booking import (
     wake_bound,
 )
 from decision.policies.capacity import TOLERANCE
-from decision.policies.plan_arrays import START
 from decision.state.cluster import (
     N_COMPUTING,
     N_ENDED,
@@ -38,6 +37,7 @@ from decision.state.cluster import (
     N_SWITCHING_OFF,
     N_SWITCHING_ON,
 )
+from decision.state.plan_arrays import START
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .confidence import confidence_in, learn_from

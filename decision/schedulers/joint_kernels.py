@@ -27,10 +27,10 @@ from decision.policies.booking import (
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import ask_for_call
 from decision.policies.order import sort_by_key
-from decision.policies.plan_arrays import clear
 from decision.policies.servers import sleepy_from, switch_off
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in
 from decision.state.cluster import N_COMPUTING, N_ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_SLEEPING
+from decision.state.plan_arrays import clear
 
 from .confidence import Confidence, confidence_in, learn_from
 from .releases import enough_at

@@ -44,10 +44,10 @@ from decision.policies.config import AUTO, Backfill, Order, PolicyConfig
 from decision.policies.guard import note_guarded
 from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory, grown_memory, new_memory
 from decision.policies.order import drop_gone, sort_by_key
-from decision.policies.plan_arrays import START, add, clear
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.shadow import longest_wait
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, QUEUED, ClusterState
+from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
@@ -374,7 +374,7 @@ class Learned(ParametricScheduler):
         return Episodes(jobs=min(settings.jobs, len(workload.jobs)), online=False)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Near what an evolution by `decision.reproduce.learned_order` came to."""
+        """Near what an evolution by `decision.papers.own.learned` came to."""
         weights = np.zeros(NB_WEIGHTS)
         for weight, value in _FIRST.items():
             weights[weight] = value

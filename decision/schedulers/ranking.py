@@ -28,9 +28,9 @@ from decision.model.workload import Workload
 from decision.ordered import insert_in_order
 from decision.policies.allocation import take_lowest
 from decision.policies.order import sort_by_key
-from decision.policies.plan_arrays import START, add, clear
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register

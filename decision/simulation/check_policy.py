@@ -17,9 +17,9 @@ from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
 from decision.policies.failures import reset_policy
-from decision.policies.plan_arrays import START
 from decision.policies.policy import Plan, Policy
 from decision.state.cluster import N_QUEUED
+from decision.state.plan_arrays import START
 from decision.state.view import ClusterView
 
 from .simulate import run

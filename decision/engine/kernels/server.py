@@ -11,9 +11,9 @@ import numpy as np
 
 from decision.entry import Interface
 from decision.jit import inlined, kernel
-from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
+from decision.state.plan_arrays import KILL, SET_PSTATE
 
 from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time

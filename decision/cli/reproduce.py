@@ -37,6 +37,10 @@ PartsFolder = Annotated[
 Log = Annotated[
     Path, typer.Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
 ]
+RealLog = Annotated[
+    Path | None,
+    typer.Option("--swf", help="Real log whose weeks are drawn, too, in the Standard Workload Format.", metavar="FILE"),
+]
 Budget = Annotated[
     Literal["smoke", "standard", "splits", "full"],
     typer.Option("--budget", help="Number of runs: minutes, hours or days."),
@@ -521,11 +525,15 @@ def launchpad_command(
 
 
 @spreads
-def coverage_command(output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False) -> None:
+def coverage_command(
+    swf: RealLog = None, output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
+) -> None:
     """How often 95 % intervals hold the truth, on generated logs.
 
     Schedules windows of 200 logs with five policies, and those of 1,000 other
-    logs, from which the truth is known. Finished logs are kept.
+    logs, from which the truth is known: logs of a model, logs whose load has a
+    memory of 500 jobs, and with --swf weeks of that log, drawn again. Finished
+    logs are kept.
 
     Example:
 
@@ -537,7 +545,10 @@ def coverage_command(output: PartsFolder = None, *, spread: Spread, as_json: Jso
     from decision.reproduce.coverage import reproduce_coverage
 
     _reproduce(
-        "batches", lambda how, progress: reproduce_coverage(_parts(output, "coverage", how, progress)), as_json, spread
+        "batches",
+        lambda how, progress: reproduce_coverage(_parts(output, "coverage", how, progress), log=swf),
+        as_json,
+        spread,
     )
 
 

@@ -10,7 +10,7 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable, RunRecord
-from decision.model.topology import FatTree
+from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, split_energy, waste_bound
@@ -179,7 +179,7 @@ def _of_jobs(
         "job_load": m.mean_job_load(jobs),
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
-        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation) else math.nan,
+        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation[:1]) else math.nan,
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "rejected": float(len(submitted.id) - len(jobs.id)),
@@ -210,6 +210,8 @@ def _of_predictions(record: RunRecord) -> dict[str, float]:
 
 
 def _hops(jobs: JobTable, platform: Platform) -> Floats:
+    if isinstance(platform.topology, Flat):
+        return np.asarray((jobs.size - 1.0) * platform.topology.distance(0, 1), np.float64)
     if not isinstance(platform.topology, FatTree):
         return m.communication_hops(jobs, platform.distance)
     places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))

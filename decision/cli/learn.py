@@ -21,6 +21,7 @@ from .options import (
     PlatformOption,
     SeedOption,
     SelectOption,
+    ShakeOption,
     TimeFieldOption,
     WalltimeName,
     WalltimeOption,
@@ -117,18 +118,30 @@ Resume = Annotated[
 ]
 
 Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
-Episodes = Annotated[int, typer.Option("--episodes", help="Number of episodes.", min=1, rich_help_panel=_EPISODES)]
+Episodes = Annotated[
+    int | None,
+    typer.Option(
+        "--episodes",
+        help="Run so many episodes in place of the whole workload; 100 with --placed or --offline.",
+        min=1,
+        rich_help_panel=_EPISODES,
+    ),
+]
 Placed = Annotated[
-    int, typer.Option("--placed", help="Number of jobs that an episode places.", min=1, rich_help_panel=_EPISODES)
+    int | None,
+    typer.Option(
+        "--placed",
+        help="Number of jobs that an episode places.",
+        min=1,
+        show_default="1000",
+        rich_help_panel=_EPISODES,
+    ),
 ]
 Offline = Annotated[
     bool,
     typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES),
 ]
-Whole = Annotated[
-    bool,
-    typer.Option("--whole", help="Run the whole workload once, as it is, instead.", rich_help_panel=_EPISODES),
-]
+Whole = Annotated[bool, typer.Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
 MetricsFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE"),
@@ -297,8 +310,9 @@ def evaluate_command(
     policies: Policies,
     platform: PlatformOption,
     workload: WorkloadOption,
-    episodes: Episodes = 100,
-    placed: Placed = 1000,
+    shake: ShakeOption = 10,
+    episodes: Episodes = None,
+    placed: Placed = None,
     seed: SeedOption = 0,
     offline: Offline = False,
     whole: Whole = False,
@@ -314,22 +328,26 @@ def evaluate_command(
     missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
-    """Compare learned policies with heuristics over the same episodes.
+    """Compare learned policies with heuristics on the same jobs.
 
-    An episode begins at a random job of the workload and ends when --placed
-    jobs have been placed; the last job is followed by the first again. Metrics
-    are those of Wang, Harwood and Rodriguez (HPCC 2022), averages over time, the
-    mean bounded slowdown of the placed jobs, and the longest waits, of jobs that
-    still wait, too. An episode begins with idle hosts and leaves the queue's rest
-    behind, so that policies that let large jobs wait look well: --whole runs the
-    workload as it is, to the last job, with the figures of decision run. --days
-    runs each day alone, as decision compare does, which has more figures.
+    Each policy runs the whole workload on ten shaken copies, as decision compare
+    does, which keeps finished runs, has more figures and writes a page; the first
+    policy is the baseline. --whole runs the workload once, as it is, with the
+    figures of decision run, and --days each day alone.
+
+    With --episodes parts are run in place of the whole: an episode begins at a
+    random job and ends when --placed jobs have been placed; the last job is
+    followed by the first again. Metrics are those of Wang, Harwood and Rodriguez
+    (HPCC 2022), averages over time, the mean bounded slowdown of the placed
+    jobs, and the longest waits, of jobs that still wait, too. An episode begins
+    with idle hosts and leaves the queue's rest behind, so that policies that let
+    large jobs wait look well.
 
     Examples:
 
-      decision evaluate ranking easy saf+easy -p cluster.xml -w log.swf --whole
+      decision evaluate easy ranking saf+easy -p cluster.xml -w log.swf
 
-      decision evaluate learned/dbf.ckpt easy sjf+easy \\
+      decision evaluate easy learned/dbf.ckpt sjf+easy \\
           -p cluster.xml -w log.swf --select 5000:
 
       decision evaluate fcfs easy -p cluster.xml -w work.json -o metrics.csv
@@ -337,9 +355,6 @@ def evaluate_command(
       decision evaluate learned/inspector.ckpt sjf+easy \\
           -p cluster.xml -w log.swf --placed 128 --offline
     """
-    from decision.learn import require_learning
-
-    require_learning()
     from decision.analysis.recorded import RECORDED
     from decision.model.dates import on_days
     from decision.model.errors import ConfigError
@@ -349,12 +364,15 @@ def evaluate_command(
     from .tables import print_dropped, warn_of_seen_jobs
 
     refuse_unused(context, {"energy": days is not None}, "it needs --days")
+    in_episodes = offline or episodes is not None or placed is not None
+    parts = dict.fromkeys(("episodes", "placed", "offline"), False)
     if days is not None:
-        refuse_unused(context, dict.fromkeys(("episodes", "placed", "offline", "whole"), False), "--days runs each day")
-    refuse_unused(
-        context, dict.fromkeys(("episodes", "placed", "offline"), not whole), "--whole runs the workload as it is"
-    )
-    refuse_unused(context, {"events": whole}, "it needs --whole")
+        refuse_unused(context, {**parts, "whole": False}, "--days runs each day")
+    if whole:
+        refuse_unused(context, parts, "--whole runs the workload as it is")
+    judged = not (whole or in_episodes or days is not None)
+    refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
+    refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
     inputs = Inputs(
         platform=platform,
         workloads=(workload,),
@@ -365,42 +383,56 @@ def evaluate_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     chosen = read_days(days)
-    if RECORDED in policies and chosen is None and not whole:
-        raise ConfigError(f"{RECORDED}: nothing is simulated, so there are no episodes; give --whole", field="policy")
+    if RECORDED in policies and in_episodes:
+        raise ConfigError(f"{RECORDED}: nothing is simulated, so there are no episodes; leave them out", field="policy")
     warn_of_seen_jobs(policies, [on_days(w, slice(*chosen)) for w in case.workloads] if chosen else case.workloads)
     announce_compilation()
-    if chosen is not None:
-        _evaluate_days(case, policies, chosen, seed, decide_limit, output, as_json)
+    if chosen is not None or judged:
+        _compare_runs(case, policies, chosen, shake if judged else 0, seed, decide_limit, output, as_json)
     elif whole:
         _evaluate_whole(case, policies, seed, decide_limit, output, as_json)
     else:
+        from decision.learn import require_learning
+
+        require_learning()
         from decision.learn.schedulers import EpisodeComparison
 
         comparison = EpisodeComparison(
-            case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
+            case.platform,
+            case.workloads[0],
+            placed or _PLACED,
+            episodes or _EPISODES_RUN,
+            seed,
+            online=not offline,
+            decide_limit=decide_limit,
         )
         _evaluate_episodes(comparison, policies, output, as_json)
 
 
-def _evaluate_days(
+_PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
+
+
+def _compare_runs(
     case: "LoadedInputs",
     policies: list[str],
-    days: tuple[int, int | None],
+    days: tuple[int, int | None] | None,
+    shake: int,
     seed: int,
     decide_limit: float,
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """A run of each day under each policy, and the means over days."""
+    """Runs of each day, or of each shaken copy of the whole, under each policy, and what they say."""
     import tempfile
 
     import numpy as np
 
-    from decision.analysis.comparison import compare_runs, default_metrics
+    from decision.analysis.comparison import default_metrics
     from decision.analysis.metric_list import METRICS
     from decision.cores import available_workers
     from decision.envs import write_metrics
-    from decision.runs.compare import ComparisonPlan, run_comparison
+    from decision.runs.compare import ComparisonPlan, read_workloads, run_comparison
+    from decision.runs.judging import judge_plan
 
     from .progress import counting
     from .tables import print_comparison, print_json
@@ -411,8 +443,10 @@ def _evaluate_days(
         workloads=inputs.workloads,
         policies=tuple(dict.fromkeys(policies)),
         energy=inputs.energy,
+        events=inputs.events,
         selection=inputs.selection,
         days=days,
+        shake=shake,
         draw=seed,
         decide_limit=decide_limit,
     )
@@ -426,7 +460,7 @@ def _evaluate_days(
             for policy in plan.policies
         }
         write_metrics(output, columns)
-    comparison = compare_runs(outcomes, metrics, plan.policies[0], seed=seed)
+    comparison = judge_plan(plan, outcomes, read_workloads(plan), plan.policies[0], metrics=metrics)
     if as_json:
         print_json(comparison)
     else:

@@ -489,8 +489,7 @@ def _evaluate_whole(
             record.jobs,
             len(case.platform.hosts),
             window_gap=record.window_gap,
-            worth=record.worth,
-            supply=record.supply,
+            known=record,
         )
     if output is not None:
         write_metrics(output, summary_columns(summaries))

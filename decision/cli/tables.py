@@ -46,6 +46,9 @@ _WASTE_NOTES = """\
 energy waste: of idle hosts and of switches
 waste bound: the least of any shutdown with the same starts, all being known before"""
 
+_RATED = ("energy\nMJ", "carbon\nkg", "cost")
+_RATED_NOTES = "carbon, cost: of the energy, by what events say of a kWh"
+
 _GAP = "gap of\nwindows, %"
 _GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
 
@@ -106,6 +109,7 @@ def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None
             table.add_row(policy, *values(summary))
         stdout().print(table)
     _print_waste(summaries)
+    _print_rated(summaries)
     _print_worth(summaries)
     _print_gaps(summaries)
     if beside is not None:
@@ -121,6 +125,18 @@ def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
         table = policy_table(_WASTE, _WASTE_NOTES)
         for policy, summary in known.items():
             table.add_row(policy, number(summary.waste / 1e6), number(summary.waste_bound / 1e6))
+        stdout().print(table)
+
+
+def _print_rated(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy, where something says what its energy emitted or cost."""
+    known = {
+        policy: each for policy, each in summaries.items() if not math.isnan(each.carbon) or not math.isnan(each.cost)
+    }
+    if known:
+        table = policy_table(_RATED, _RATED_NOTES)
+        for policy, summary in known.items():
+            table.add_row(policy, *map(number, (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)))
         stdout().print(table)
 
 

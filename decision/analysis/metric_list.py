@@ -10,10 +10,11 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable, RunRecord
-from decision.model.topology import FatTree
+from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, split_energy, waste_bound
+from .rates import emitted, paid, peak_power
 from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 
@@ -56,6 +57,9 @@ METRICS: dict[str, Metric] = {
         Metric("wait_over_walltime", "", "lower", "mean of waiting time over walltime (batsim-py's stretch)"),
         Metric("stretch", "", "lower", "mean run time of a job over its recorded one, without communication"),
         Metric("energy", _JOULES, "lower", "energy of all hosts"),
+        Metric("carbon", "g", "lower", "what the energy emitted, where events say a carbon intensity"),
+        Metric("cost", "", "lower", "what the energy cost, where events say a price", least=-math.inf),
+        Metric("peak_power", "W", "lower", "the most that all hosts drew at a time"),
         Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
         Metric("energy_waste", _JOULES, "lower", "idle + switching energy"),
@@ -107,6 +111,9 @@ _DEFINED_IN: dict[str, object] = {
     "violations": missed_deadlines,
     "grid": grid_time,
     "energy": EnergySplit,
+    "carbon": emitted,
+    "cost": paid,
+    "peak_power": peak_power,
     "idle_energy": EnergySplit,
     "switching_energy": EnergySplit,
     "energy_waste": EnergySplit.waste,
@@ -179,7 +186,7 @@ def _of_jobs(
         "job_load": m.mean_job_load(jobs),
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
-        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation) else math.nan,
+        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation[:1]) else math.nan,
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "rejected": float(len(submitted.id) - len(jobs.id)),
@@ -210,6 +217,8 @@ def _of_predictions(record: RunRecord) -> dict[str, float]:
 
 
 def _hops(jobs: JobTable, platform: Platform) -> Floats:
+    if isinstance(platform.topology, Flat):
+        return np.asarray((jobs.size - 1.0) * platform.topology.distance(0, 1), np.float64)
     if not isinstance(platform.topology, FatTree):
         return m.communication_hops(jobs, platform.distance)
     places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))
@@ -220,6 +229,9 @@ def _of_energy(record: RunRecord, platform: Platform, begin: float | None) -> di
     split = split_energy(record, platform, begin)
     return {
         "energy": split.total,
+        "carbon": emitted(record),
+        "cost": paid(record),
+        "peak_power": peak_power(record),
         "idle_energy": split.idle,
         "switching_energy": split.switching,
         "energy_waste": split.waste,

@@ -107,12 +107,14 @@ def grid_time(jobs: JobTable, supply: SupplyTable | None) -> float:
 
 
 def later_record(record: RunRecord, seconds: float) -> RunRecord:
-    """The record with the times of deadlines and of the supply moved."""
-    worth, supply = record.worth, record.supply
+    """The record with the times of deadlines, of the supply and of what energy emits and costs moved."""
+    worth, supply, carbon, price = record.worth, record.supply, record.carbon, record.price
     return replace(
         record,
         worth=worth and replace(worth, deadline=worth.deadline + seconds),
         supply=supply and replace(supply, time=supply.time + seconds),
+        carbon=carbon and replace(carbon, time=carbon.time + seconds),
+        price=price and replace(price, time=price.time + seconds),
     )
 
 

@@ -12,6 +12,7 @@ from .options import (
     OutputFolder,
     ProcessesOption,
     SelectOption,
+    ShakeOption,
     TimeFieldOption,
     WalltimeName,
     WorkloadOption,
@@ -44,7 +45,6 @@ Metric = Annotated[
 More = Annotated[
     list[str] | None, typer.Option("--policy", help="One more policy to try; may be repeated.", metavar="POLICY")
 ]
-Shake = Annotated[int, typer.Option("--shake", help="Copies of the log with shaken submissions.", min=1)]
 
 
 def advise_command(
@@ -58,7 +58,7 @@ def advise_command(
     policy: More = None,
     jobs: SelectOption = None,
     time_field: TimeFieldOption = None,
-    shake: Shake = 10,
+    shake: ShakeOption = 10,
     processes: ProcessesOption = None,
     output: OutputFolder = Path("out/advise"),
     as_json: JsonOption = False,
@@ -162,18 +162,13 @@ def _estimates(found: "dict[str, Estimate]") -> dict[str, Any]:
 def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
     """Header and rows: each metric without the digits that are noise, and the longest wait against the baseline's."""
     from decision.analysis.metric_list import METRICS
-    from decision.analysis.whole import rounded
+    from decision.analysis.shakes import rounded
 
     units = [f"{name}\n{METRICS[name].unit}".rstrip() for name in metrics]
     rows = [
         [
             row.policy,
-            *(
-                f"{rounded(row.metrics[name]):,.4g}"
-                if abs(row.metrics[name].value) < 1e4
-                else f"{rounded(row.metrics[name]):,.0f}"
-                for name in metrics
-            ),
+            *(rounded(row.metrics[name])[0] for name in metrics),
             f"{max(row.longest_wait):.2f}",
             "advised" if row.policy == advice.policy else "" if row.keeps_bound else "above",
         ]
@@ -186,8 +181,7 @@ def _about(log: dict[str, Any]) -> str:
     left_out = f"; left out: {log['left_out']}" if log["left_out"] else ""
     return (
         f"{log['jobs']:,} jobs in {log['days']:.0f} days on {log['machine']}, load {log['load']:.2f}{left_out}. "
-        f"The first and last 1 % of the jobs are not counted ({log['warm_up_days']:.1f} and "
-        f"{log['cool_down_days']:.1f} days; Frachtenberg and Feitelson 2005)."
+        f"Submissions move by up to {log['shake']:.3g} s; {log['counted']}."
     )
 
 

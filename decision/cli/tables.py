@@ -46,6 +46,9 @@ _WASTE_NOTES = """\
 energy waste: of idle hosts and of switches
 waste bound: the least of any shutdown with the same starts, all being known before"""
 
+_RATED = ("energy\nMJ", "carbon\nkg", "cost")
+_RATED_NOTES = "carbon, cost: of the energy, by what events say of a kWh"
+
 _GAP = "gap of\nwindows, %"
 _GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
 
@@ -106,6 +109,7 @@ def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None
             table.add_row(policy, *values(summary))
         stdout().print(table)
     _print_waste(summaries)
+    _print_rated(summaries)
     _print_worth(summaries)
     _print_gaps(summaries)
     if beside is not None:
@@ -121,6 +125,18 @@ def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
         table = policy_table(_WASTE, _WASTE_NOTES)
         for policy, summary in known.items():
             table.add_row(policy, number(summary.waste / 1e6), number(summary.waste_bound / 1e6))
+        stdout().print(table)
+
+
+def _print_rated(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy, where something says what its energy emitted or cost."""
+    known = {
+        policy: each for policy, each in summaries.items() if not math.isnan(each.carbon) or not math.isnan(each.cost)
+    }
+    if known:
+        table = policy_table(_RATED, _RATED_NOTES)
+        for policy, summary in known.items():
+            table.add_row(policy, *map(number, (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)))
         stdout().print(table)
 
 
@@ -193,16 +209,18 @@ def summary_columns(summaries: Mapping[str, "Summary"]) -> dict[str, dict[str, "
 
 
 def print_comparison(comparison: "PolicyComparison") -> None:
-    """One table per metric and workload, then how to read them; single runs have all metrics in one table."""
-    from decision.analysis.comparison import cells, heading, notes, tables
+    """One table per metric and workload, then how to read them; of whole workloads above them all metrics at a glance.
 
-    if all(row.runs == 1 for row in comparison.rows):
-        _print_single_runs(comparison)
-        return
-    for metric, workload, rows in tables(comparison):
+    Single runs have that alone.
+    """
+    from decision.analysis.comparison import cells, headers, heading, notes, tables
+
+    if comparison.judged or comparison.single:
+        _print_at_a_glance(comparison)
+    for metric, workload, rows in () if comparison.single else tables(comparison):
         table = simple_table(title=heading(metric, workload))
         table.add_column("policy", overflow="fold", min_width=12)
-        for header in ("IQM", "95 %", "P(better)", "95 %"):
+        for header in headers(rows)[1:-1]:
             table.add_column(header, justify="right", no_wrap=True)
         table.add_column("")
         for row in rows:
@@ -226,25 +244,19 @@ def print_worth(rows: "Sequence[Worth]") -> None:
 _ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 
-def _print_single_runs(comparison: "PolicyComparison") -> None:
-    """The metrics of each policy's one run, by workload."""
-    from decision.analysis.comparison import figure
+def _print_at_a_glance(comparison: "PolicyComparison") -> None:
+    """All metrics of each policy, by workload."""
+    from decision.analysis.comparison import at_a_glance
     from decision.analysis.metric_list import METRICS
-    from decision.analysis.recorded import standing_text
 
-    values = {(row.workload, row.contender, row.metric): row.score.value for row in comparison.rows}
-    workloads, policies, metrics = (list(dict.fromkeys(key[at] for key in values)) for at in range(3))
-    for workload in workloads:
-        say(f"{workload}: one run")
+    for workload, metrics, rows in at_a_glance(comparison):
+        say(f"{workload}: one run" if comparison.single else workload)
         for begin in range(0, len(metrics), _ACROSS):
-            shown = metrics[begin : begin + _ACROSS]
-            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in shown])
-            for policy in policies:
-                own = (values.get((workload, policy, name)) for name in shown)
-                table.add_row(policy, *("-" if value is None else figure(value) for value in own))
+            shown = slice(begin, begin + _ACROSS)
+            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in metrics[shown]])
+            for policy, *own in rows:
+                table.add_row(policy, *own[shown])
             stdout().print(table)
-    for found in comparison.recorded:
-        say(standing_text(found))
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:

@@ -37,6 +37,7 @@ from .workload_make import (
     topology_command,
 )
 from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
+from .workload_rates import carbon_command, price_command
 from .workload_supply import supply_command
 
 if TYPE_CHECKING:
@@ -206,6 +207,8 @@ add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)
 add_command(app, "supply", supply_command)
+add_command(app, "carbon", carbon_command)
+add_command(app, "price", price_command)
 
 _presets = typer.Typer(cls=Group, no_args_is_help=True)
 add_command(_presets, "predicted-runtimes", predicted_runtimes_command)

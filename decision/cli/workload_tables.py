@@ -28,7 +28,7 @@ def print_figures(workload: "Workload", facts: "WorkloadFigures") -> None:
     _print_arrivals(workload, facts)
 
 
-def duration(seconds: float) -> str:
+def duration_short(seconds: float) -> str:
     """A time with its usual unit: ``12 s``, ``5.3 min``, ``2.1 d``; a dash for nan."""
     if math.isnan(seconds):
         return "-"
@@ -59,7 +59,7 @@ def _facts(workload: "Workload", facts: "WorkloadFigures") -> Iterable[tuple[str
         times = submit_times(workload)
         yield "first submission", clock_text(workload, float(times.min()))
         yield "last submission", clock_text(workload, float(times.max()))
-    yield "submitted within", duration(facts.span)
+    yield "submitted within", duration_short(facts.span)
     yield "offered load", "-" if math.isnan(facts.load) else f"{facts.load:.3f}"
     yield "of one host", as_percent(facts.serial)
     yield "of more, powers of two", as_percent(facts.powers)
@@ -85,10 +85,10 @@ def _print_spreads(facts: "WorkloadFigures") -> None:
     columns = []
     for header, spread, written in (
         ("size\nhosts", facts.size, number_short),
-        ("run time", facts.runtime, duration),
-        ("walltime", facts.walltime, duration),
+        ("run time", facts.runtime, duration_short),
+        ("walltime", facts.walltime, duration_short),
         ("run time /\nwalltime", facts.accuracy, number_short),
-        ("between\narrivals", facts.gap, duration),
+        ("between\narrivals", facts.gap, duration_short),
     ):
         table.add_column(header, justify="right", no_wrap=True)
         columns.append([written(getattr(spread, name)) for name in SevenFigures.__struct_fields__])

@@ -1,7 +1,8 @@
 """Training a scheduler, and comparing policies: loops over the records of `decision.schedulers`."""
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,10 +31,14 @@ from .checkpoint import Manifest
 from .choices import replay_choices
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
+from .evolution_learner import EvolutionLearner, Play
 from .joint_learner import JointEvolution
 from .prices_learner import PricesEvolution
 from .training import Algorithm, Report, Training, run_training
 from .validation import PREFIX, Validation
+
+ShareOut = Callable[[Play, Sequence[Any]], list[Any]]
+"""Lets others do a function of items, as `decision.runs.elsewhere.share_out` does."""
 
 _EPISODE = 500  # bytes that the metrics of an episode take
 
@@ -58,6 +63,7 @@ def train_scheduler(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
+    share_out: ShareOut | None = None,
 ) -> Path:
     """Learn; the checkpoint is the scheduler's name ``.ckpt`` in the folder.
 
@@ -67,6 +73,7 @@ def train_scheduler(
         folder: gets checkpoint and curves.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
         note: gets a line on recorded choices that the scheduler cannot make.
+        share_out: lets others do what a generation of an evolution plays.
 
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
@@ -74,6 +81,9 @@ def train_scheduler(
     scheduler = find_scheduler(config.scheduler)
     files = inputs.files
     learning = _how_to_learn(scheduler, config, inputs, note)
+    if share_out is not None:
+        recipe = pickle.dumps((config, inputs._replace(data=None)))
+        learning = learning._replace(make=partial(_sharing, learning.make, partial(share_out, partial(_play, recipe))))
     manifest = Manifest(
         decision=__version__,
         algorithm=config.algorithm,
@@ -91,6 +101,28 @@ def train_scheduler(
     validated = tuple(f"{PREFIX}{name}" for name in scheduler.validated)
     training = Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
     return run_training(training, resume=resume, stop=stop, report=report)
+
+
+def _sharing(make: Callable[[TrainConfig], Algorithm], play: Play, config: TrainConfig) -> Algorithm:
+    """An evolution whose generations are played by others."""
+    learner = make(config)
+    if not isinstance(learner, EvolutionLearner):
+        raise ConfigError(f"{config.algorithm} learns in one place; leave the option out", field="on")
+    learner.play_elsewhere = play
+    return learner
+
+
+def _play(recipe: bytes, items: Sequence[Any]) -> list[Any]:
+    """What a worker does for a generation."""
+    return _evolution(recipe).play(items)
+
+
+@lru_cache(maxsize=1)
+def _evolution(recipe: bytes) -> EvolutionLearner:
+    config, inputs = pickle.loads(recipe)
+    learner = _how_to_learn(find_scheduler(config.scheduler), config, inputs, print).make(config)
+    assert isinstance(learner, EvolutionLearner)
+    return learner
 
 
 class _Learning(NamedTuple):

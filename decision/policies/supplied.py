@@ -15,7 +15,7 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.model.workload import POWER_SUPPLY, Delay, MachineEvent, Workload
+from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
 from decision.state.cluster import N_QUEUED, N_RUNNING
 from decision.state.plan_arrays import CALL_AT, REJECT, START, add, put_first
 from decision.state.rules import cannot_be_cut
@@ -111,6 +111,11 @@ def supplied(policy: Policy) -> SuppliedPolicy:
 def has_supply(events: Iterable[MachineEvent]) -> bool:
     """Whether events say how many hosts have power."""
     return any(event.type == POWER_SUPPLY for event in events)
+
+
+def are_forwarded(events: Iterable[MachineEvent]) -> bool:
+    """Whether there are events that Batsim knows nothing of and is to forward."""
+    return any(event.type in FORWARDED for event in events)
 
 
 def may_suspend(policy: Policy, events: Iterable[MachineEvent]) -> bool:

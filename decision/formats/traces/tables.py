@@ -220,6 +220,19 @@ def parquet_columns(path: str | os.PathLike[str]) -> list[str]:
     return list(_parquet(path).schema_arrow.names)
 
 
+def parquet_table(
+    path: str | os.PathLike[str], names: Sequence[str], clock: Clock
+) -> dict[str, Sequence[Any] | Floats]:
+    """These columns of a Parquet file: numbers and times (seconds since 1970) as arrays, others as texts.
+
+    Raises:
+        InputError: if it cannot be read.
+        ConfigError: where pyarrow is missing.
+    """
+    table = _parquet(path).read(columns=list(names))
+    return {name: _plain(table.column(name).combine_chunks(), clock) for name in names}
+
+
 def _parquet(path: str | os.PathLike[str]) -> Any:
     try:
         import pyarrow

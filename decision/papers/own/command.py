@@ -11,6 +11,10 @@ from decision.shipped import find_workload
 
 from ..command import Data, Log, PartsFolder, parts_in, reproduce
 
+RealLog = Annotated[
+    Path | None,
+    typer.Option("--swf", help="Real log whose weeks are drawn, too, in the Standard Workload Format.", metavar="FILE"),
+]
 Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train.", min=1)]
 PlacedJobs = Annotated[
     int | None, typer.Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)
@@ -18,11 +22,15 @@ PlacedJobs = Annotated[
 
 
 @spreads
-def coverage_command(output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False) -> None:
+def coverage_command(
+    swf: RealLog = None, output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
+) -> None:
     """How often 95 % intervals hold the truth, on generated logs.
 
     Schedules windows of 200 logs with five policies, and those of 1,000 other
-    logs, from which the truth is known. Finished logs are kept.
+    logs, from which the truth is known: logs of a model, logs whose load has a
+    memory of 500 jobs, and with --swf weeks of that log, drawn again. Finished
+    logs are kept.
 
     Example:
 
@@ -35,7 +43,7 @@ def coverage_command(output: PartsFolder = None, *, spread: Spread, as_json: Jso
 
     reproduce(
         "batches",
-        lambda how, progress: reproduce_coverage(parts_in(output, "coverage", how, progress)),
+        lambda how, progress: reproduce_coverage(parts_in(output, "coverage", how, progress), log=swf),
         as_json,
         spread,
     )

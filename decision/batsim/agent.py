@@ -360,7 +360,9 @@ class Agent:
         supply, *forecast = read_forecast(said.get("hosts"), said.get("forecast", ()), where)
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
-        if self._policy.settings.suspends_beyond and not self._dynamic and supply < self._state.supply[0]:
+        settings = self._policy.settings
+        falls = supply < self._state.supply[0] or not settings.cap  # a cap that never falls suspends no job
+        if settings.suspends_beyond and not self._dynamic and falls:
             raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
         refuse_bound(self._policy)
         transitions.tick(self._state, self._when(event))

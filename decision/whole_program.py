@@ -16,6 +16,7 @@ tried with numba 0.68.
 import contextlib
 import functools
 import gc
+import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -41,27 +42,18 @@ _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to f
 
 
 class Constants(NamedTuple):
-    """The environment of a function as it is kept on disk: numba's own way would load the function's module."""
+    """What a function finds in Python, its environment, as it is kept on disk."""
 
-    name: str
-    module: str
+    name: str  # of the global variable that points to it
+    module: str  # of the function; numba's own way would load it
     objects: list[Any]
-
-    @classmethod
-    def of(cls, environment: Any) -> "Constants":
-        """What is kept of an environment."""
-        return cls(environment.env_name, environment.globals["__name__"], list(environment.consts))
 
     def environment(self) -> Any:
         """Numba's environment of these."""
-        found = lookup_environment(self.name)
-        if found is None:
-            module = sys.modules.get(self.module)
-            found = Environment(vars(module) if module else {"__name__": self.module})
-            found.consts[:] = self.objects
-            found.env_name = self.name
-            Environment._memo[self.name] = found
-        return found
+        module = sys.modules.get(self.module)
+        made = Environment(vars(module) if module else {"__name__": self.module})
+        made.consts[:], made.env_name = self.objects, self.name
+        return made
 
 
 class Machine(NamedTuple):
@@ -73,8 +65,7 @@ class Machine(NamedTuple):
     wrapper: str  # of the function, where Python calls it; "" where only kernels do
     code: bytes  # an object file
     defined: tuple[str, ...]  # symbols in it
-    constants: Constants  # of the function
-    parts: tuple[Constants, ...]  # of the functions in it
+    constants: tuple[Constants, ...]  # of the functions in it; the first one's are the root's where it has a wrapper
 
 
 class Root(NamedTuple):
@@ -196,6 +187,7 @@ class _Dispatcher(CPUDispatcher):
                 wrap(library, fndesc, part.environment, part.call_helper, release_gil=True)
             library.add_linking_library(part.library)
             library.link(fndesc.llvm_func_name)
+            constants = library.constants(fndesc.env_name, f"{fndesc.llvm_func_name} {for_python}")
             return Machine(
                 name=fndesc.qualname,
                 module=self.py_func.__module__,
@@ -203,8 +195,7 @@ class _Dispatcher(CPUDispatcher):
                 wrapper=fndesc.llvm_cpython_wrapper_name if for_python else "",
                 code=codegen._tm.emit_object(library._final_module),
                 defined=library.visible(),
-                constants=Constants.of(part.environment),
-                parts=tuple(map(Constants.of, library.environments())),
+                constants=constants,
             )
 
     def _loaded(self, machine: Machine) -> Root:
@@ -214,16 +205,14 @@ class _Dispatcher(CPUDispatcher):
         library._set_compiled_object(machine.code)
         library._finalize_final_module()
         codegen._engine._defined_symbols.update(machine.defined)
-        environments = [constants.environment() for constants in machine.parts]
+        environments = [constants.environment() for constants in machine.constants]
         for each in environments:
             codegen.set_env(each.env_name, each)
         entry_point = None
         if machine.wrapper:
             wrapper = library.get_pointer_to_function(machine.wrapper)
             module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
-            environment = machine.constants.environment()
-            codegen.set_env(machine.constants.name, environment)
-            entry_point = _dynfunc.make_function(module, name, "", wrapper, environment, (library,))
+            entry_point = _dynfunc.make_function(module, name, "", wrapper, environments[0], (library,))
         address = library.get_pointer_to_function(machine.symbol)
         return Root((library, environments), address, entry_point)
 
@@ -321,11 +310,21 @@ class _Library(JITCodeLibrary):
         functions = self._final_module.functions
         return tuple(f.name for f in functions if not f.is_declaration and f.linkage != llvm.Linkage.internal)
 
-    def environments(self) -> tuple[Any, ...]:
-        """What functions in here find by the addresses of global variables: constants in Python."""
-        names = (variable.name for variable in self._final_module.global_variables)
-        found = (lookup_environment(name) for name in names if name.startswith(_ENVIRONMENT))
-        return tuple(each for each in found if each is not None and each.can_cache())
+    def constants(self, first: str, root: str) -> tuple[Constants, ...]:
+        """What functions in here find by the addresses of global variables, that of the name `first` before others.
+
+        Other roots have the same functions in them, so each root has variables of its own, named after it.
+        """
+        found: list[Constants] = []
+        suffix = hashlib.sha256(root.encode()).hexdigest()[:16]
+        for variable in list(self._final_module.global_variables):
+            name = variable.name
+            environment = lookup_environment(name) if name.startswith(_ENVIRONMENT) else None
+            if environment is not None and environment.can_cache():
+                variable.name = f"{name}.{suffix}"
+                made = Constants(variable.name, environment.globals["__name__"], list(environment.consts))
+                found.insert(0 if name == first else len(found), made)
+        return tuple(found)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .errors import ConfigError
-from .platform import Host, Platform
+from .platform import Host, Platform, PowerState
 from .record import Floats, Ints
 
 
@@ -23,8 +23,12 @@ class Draw(NamedTuple):
         return found
 
 
-def draw_of(platform: Platform) -> Draw:
+def draw_of(platform: Platform, sleeps: bool = True) -> Draw:
     """What a platform draws at most; storage hosts count at full load.
+
+    Args:
+        platform: the hosts.
+        sleeps: whether hosts may sleep and change their pstates; else they stay in the one that they begin in.
 
     Raises:
         ConfigError: if a host does not say what it draws.
@@ -33,23 +37,28 @@ def draw_of(platform: Platform) -> Draw:
     if silent is not None:
         what = f"{platform.path}: does not say what host {silent} draws"
         raise ConfigError(f"{what}; give the platform's hosts a wattage_per_state", field="platform")
-    rest = np.array([_resting(host) for host in platform.hosts])
+    rest = np.array([_resting(host, sleeps) for host in platform.hosts])
     more = (
-        np.array([max(_computing(host), low) for host, low in zip(platform.hosts, rest.tolist(), strict=True)]) - rest
+        np.array([max(_computing(host, sleeps), low) for host, low in zip(platform.hosts, rest.tolist(), strict=True)])
+        - rest
     )
     storage = sum(max(state.full, state.idle) for host in platform.storage for state in host.pstates[:1])
     return Draw(rest.sum() + storage + np.append(0.0, np.cumsum(np.sort(more)[::-1])))
 
 
-def _computing(host: Host) -> float:
+def _computing(host: Host, sleeps: bool) -> float:
     """Watts at full load in the pstate that draws most."""
-    states = [state for at, state in enumerate(host.pstates) if host.is_computing_pstate(at)]
-    return max(max(state.full, state.epsilon, state.idle) for state in states)
+    return max(max(state.full, state.epsilon, state.idle) for state in _states(host, sleeps))
 
 
-def _resting(host: Host) -> float:
+def _states(host: Host, sleeps: bool) -> list[PowerState]:
+    """Pstates in which a host may compute."""
+    if not sleeps:
+        return [host.pstates[host.initial_pstate]]
+    return [state for at, state in enumerate(host.pstates) if host.is_computing_pstate(at)]
+
+
+def _resting(host: Host, sleeps: bool) -> float:
     """Watts without a job, whether it idles, sleeps or switches."""
-    idle = [state.idle_watts for at, state in enumerate(host.pstates) if host.is_computing_pstate(at)]
-    return max(
-        [*idle, *(host.pstates[at].full for way in host.sleep for at in (way.pstate, way.switch_off, way.switch_on))]
-    )
+    ways = [at for way in host.sleep for at in (way.pstate, way.switch_off, way.switch_on)] if sleeps else []
+    return max(*(state.idle_watts for state in _states(host, sleeps)), *(host.pstates[at].full for at in ways), 0.0)

@@ -192,6 +192,7 @@ SUPPLY = (
     OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
     OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, or grid to run on"),
     OptionLine("restart", "0", "s", "what is left of a suspended job takes so much longer"),
+    OptionLine("cap", "none", "W", "power that is never passed, or a file of it by time"),
 )
 
 

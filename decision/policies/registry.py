@@ -56,7 +56,7 @@ from .options import make_with_options, options_of, refuse_unknown
 from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .policy import Policy
-from .supplied import BEYOND, LATE, RESTART, SuppliedPolicy, read_supply
+from .supplied import SUPPLY_OPTIONS, SuppliedPolicy, read_supply
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
@@ -180,7 +180,7 @@ def _find_plain(
     if source is not None:
         return source.load(name, settings)
     if slots is not None:
-        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART))
+        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS))
         _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return make_policy(name, _class_of(name), settings)
@@ -221,7 +221,7 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
-    for option in (OPTION, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART):
+    for option in (OPTION, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS):
         if option in settings:
             raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {option}")
     return source.load(name, settings)

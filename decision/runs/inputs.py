@@ -43,6 +43,7 @@ class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
     platform: Platform
     workloads: list[Workload]  # named w0, w1, ... as Batsim names them
     events: list[MachineEvent]
+    capped: bool = False  # whether the events are those of the files under a cap on power
 
 
 class LogOnHosts(NamedTuple):
@@ -115,8 +116,11 @@ def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
 
 def event_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
     """The external events as files that a Batsim 4 or 5 (`to`) reads; those that must be converted are in `folder`."""
-    files = []
-    for number, path in enumerate(case.inputs.events):
+    files, given = [], case.inputs.events
+    if case.capped:
+        given = (folder / "capped.txt",)
+        given[0].write_bytes(b"".join(event.source + b"\n" for event in case.events))
+    for number, path in enumerate(given):
         converted = converted_events(path, to)
         if converted.split() != path.read_bytes().split():
             path = folder / f"events{number}.txt"

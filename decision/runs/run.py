@@ -28,8 +28,9 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.model.sessions import find_sessions, of_fixed
 from decision.model.workload import Workload
+from decision.policies.cap import CAP
 from decision.policies.registry import find_agent, find_policy
-from decision.policies.supplied import are_forwarded, check_suspensions, may_suspend, supplied
+from decision.policies.supplied import are_forwarded, check_suspensions, may_suspend, supplied, with_cap
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress, check_jobs, check_sleep
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
@@ -94,6 +95,7 @@ def run_to_folder(
     """
     if plot:
         require_matplotlib()
+    case = _with_cap(case, choice)
     known = context(case.workloads, case.events)
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
         for left in output.glob(f"{_FRESH}*"):  # by a run that was killed
@@ -119,6 +121,7 @@ def simulate_inputs(
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
     if choice.policy == RECORDED:
         return recorded_run(case.workloads, len(case.platform.hosts))
+    case = _with_cap(case, choice)
     fixed, loop = open_loop(case)
     agent: Responder | None = None
     if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
@@ -147,6 +150,15 @@ def simulate_inputs(
     record.window_gap = _window_gap(agent)
     record.know(context(case.workloads, case.events))
     return record
+
+
+def _with_cap(case: LoadedInputs, choice: PolicyChoice) -> LoadedInputs:
+    """The inputs with the cap on power that the policy's options say."""
+    if case.capped or (choice.own is None and CAP not in choice.settings and f",{CAP}=" not in choice.policy):
+        return case
+    policy = find_policy(choice.policy, choice.settings) if choice.own is None else choice.own
+    events = with_cap(policy, case.platform, case.workloads, case.events)
+    return case if events is case.events else replace(case, events=list(events), capped=True)
 
 
 def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptions:

@@ -46,7 +46,7 @@ from decision.policies.plan_check import check_estimates, check_walltime, check_
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.supplied import SuppliedPolicy, are_forwarded, check_suspensions, has_supply, supplied
+from decision.policies.supplied import SuppliedPolicy, are_forwarded, check_suspensions, has_supply, supplied, with_cap
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
@@ -91,9 +91,10 @@ def simulate_workloads(
         PolicyError: if the policy decides something impossible, or jobs wait and nothing happens any more.
     """
     began = time.perf_counter()
+    chosen = find_policy(policy, options) if isinstance(policy, str) else policy
+    events = with_cap(chosen, platform, workloads, events)
     if are_forwarded(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    chosen = find_policy(policy, options) if isinstance(policy, str) else policy
     entry = getattr(innermost(chosen), "entry", None)
     compile_ahead(run_episode, compiled_engine, *([entry] if entry else []))
     engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)

@@ -18,7 +18,18 @@ Rejected: scripts next to the package, which no test would check against the num
 engine that exist only for somebody's mistake; a list of the papers in the command line, which others could not join.
 """
 
-from .campaign import Campaign, Part, Shown
-from .findings import Findings, Parts, ResultTable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .campaign import Campaign, Part, Shown
+    from .findings import Findings, Parts, ResultTable
 
 __all__ = ["Campaign", "Findings", "Part", "Parts", "ResultTable", "Shown"]
+
+
+def __getattr__(name: str) -> object:  # so that the help of a paper's command loads little
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "campaign" if name in ("Campaign", "Part", "Shown") else "findings"
+    return getattr(import_module(f"{__name__}.{home}"), name)

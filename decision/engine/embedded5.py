@@ -254,10 +254,17 @@ class Batsim5Engine(EmbeddedEngine):
         """A command that Batsim 4 has, too."""
         read = self._reader.read(command)
         if isinstance(read, Start):
+            self._check_mapping(read.job, command)
             self._starts.append(read.job)
         if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
             self._check_switch(read, command.data.at_once is True)
         self._add(read)
+
+    def _check_mapping(self, number: int, command: DecisionEvent) -> None:
+        """Refuse a custom mapping without executors for a job that computes: delays need none."""
+        computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
+        if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
+            raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
 
     def _check_probe(self, probe: m.CreateProbeData) -> None:
         if not self.options.energy:

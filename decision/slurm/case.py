@@ -26,6 +26,7 @@ from .nodes import Node, Partition, Window, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
 from .text import DAY, is_nothing, read_hosts
+from .unsimulated import with_touched
 from .windows import read_events, read_reservations
 
 VERSION = 1
@@ -111,7 +112,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         cycles=_cycles(sources, conf, zone),
         windows=tuple(windows),
         notes=(*notes, *more, *guessed),
-        keys=count_keys(conf),
+        keys=with_touched(count_keys(conf), conf, partitions, qualities, jobs),
         linear=Settings(conf).linear,
     )
     return case, conf

@@ -204,6 +204,10 @@ def load_case(folder: Path) -> Case:
         raise InputError(f"{path}: not a case of this version ({error}); make it again: decision slurm read") from None
     if case.version != VERSION:
         raise InputError(f"{path}: version {case.version}, not {VERSION}; make it again: decision slurm read")
+    asked = {name for job in case.jobs for name in job.partition.split(",")} - {p.name for p in case.partitions}
+    listed = {name for partition in case.partitions for name in partition.nodes} - {node.name for node in case.nodes}
+    if unknown := asked | listed:
+        raise InputError(f"{path}: it has no partition or node {min(unknown)!r}; make it again: decision slurm read")
     return msgspec.structs.replace(case, folder=str(folder))
 
 

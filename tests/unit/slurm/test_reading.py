@@ -10,6 +10,7 @@ import pytest
 
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.anonymous import hide_names
+from decision.slurm.case import load_case
 from decision.slurm.conf import read_conf
 from decision.slurm.cycles import read_cycles
 from decision.slurm.goals import Goal
@@ -189,3 +190,14 @@ def test_the_diff_of_a_file_whose_last_line_does_not_end_can_be_applied(tmp_path
     assert read_conf(folder / "slurm.conf").options == {"bf_interval": "60", "bf_window": "60"}
     worse = better._replace(interval=(-6.0, 4.0))
     assert conf_diff(folder, case.conf, Sweep(goal, 10.0, (worse,), {}, 2), "") == ""
+
+
+@pytest.mark.parametrize(("old", "new"), [('"partition":"p"', '"partition":"r"'), ('"nodes":["n1"', '"nodes":["m1"')])
+def test_a_case_that_was_changed_by_hand_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    toy(tmp_path, [line(1, 0, 1, 60, 600)])
+    path = tmp_path / "case" / "case.json"
+    text = path.read_text().replace(" ", "").replace("\n", "")
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(InputError, match="no partition or node"):
+        load_case(path.parent)

@@ -22,7 +22,7 @@ from decision.model.workload import Workload
 from decision.policies.outlook import Correction, Estimate, OutlookSettings
 from decision.policies.plan_arrays import PlanArrays
 from decision.policies.prepared import CompiledPolicy
-from decision.policies.supplied import SupplySettings
+from decision.policies.supply_settings import SupplySettings
 from decision.state.cluster import ClusterState, PlatformFacts
 
 from .cycles import Cycles

@@ -30,7 +30,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, CompileResult, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
-from numba.core.environment import lookup_environment
+from numba.core.environment import Environment, lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
@@ -38,6 +38,30 @@ from numba.extending import overload
 from numba.np import arrayobj
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
+
+
+class Constants(NamedTuple):
+    """The environment of a function as it is kept on disk: numba's own way would load the function's module."""
+
+    name: str
+    module: str
+    objects: list[Any]
+
+    @classmethod
+    def of(cls, environment: Any) -> "Constants":
+        """What is kept of an environment."""
+        return cls(environment.env_name, environment.globals["__name__"], list(environment.consts))
+
+    def environment(self) -> Any:
+        """Numba's environment of these."""
+        found = lookup_environment(self.name)
+        if found is None:
+            module = sys.modules.get(self.module)
+            found = Environment(vars(module) if module else {"__name__": self.module})
+            found.consts[:] = self.objects
+            found.env_name = self.name
+            Environment._memo[self.name] = found
+        return found
 
 
 class Machine(NamedTuple):
@@ -49,14 +73,14 @@ class Machine(NamedTuple):
     wrapper: str  # of the function, where Python calls it; "" where only kernels do
     code: bytes  # an object file
     defined: tuple[str, ...]  # symbols in it
-    environment: Any
-    environments: tuple[Any, ...]  # of the functions in it
+    constants: Constants  # of the function
+    parts: tuple[Constants, ...]  # of the functions in it
 
 
 class Root(NamedTuple):
     """Machine code that can be called."""
 
-    library: Any  # owns it
+    owners: Any  # of the code, and of what it points to
     address: int  # for kernels
     entry_point: Any  # for Python; None where only kernels call it
 
@@ -179,8 +203,8 @@ class _Dispatcher(CPUDispatcher):
                 wrapper=fndesc.llvm_cpython_wrapper_name if for_python else "",
                 code=codegen._tm.emit_object(library._final_module),
                 defined=library.visible(),
-                environment=part.environment,
-                environments=library.environments(),
+                constants=Constants.of(part.environment),
+                parts=tuple(map(Constants.of, library.environments())),
             )
 
     def _loaded(self, machine: Machine) -> Root:
@@ -190,15 +214,18 @@ class _Dispatcher(CPUDispatcher):
         library._set_compiled_object(machine.code)
         library._finalize_final_module()
         codegen._engine._defined_symbols.update(machine.defined)
-        for environment in machine.environments:
-            codegen.set_env(environment.env_name, environment)
+        environments = [constants.environment() for constants in machine.parts]
+        for each in environments:
+            codegen.set_env(each.env_name, each)
         entry_point = None
         if machine.wrapper:
             wrapper = library.get_pointer_to_function(machine.wrapper)
             module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
-            codegen.set_env(machine.environment.env_name, machine.environment)
-            entry_point = _dynfunc.make_function(module, name, "", wrapper, machine.environment, (library,))
-        return Root(library, library.get_pointer_to_function(machine.symbol), entry_point)
+            environment = machine.constants.environment()
+            codegen.set_env(machine.constants.name, environment)
+            entry_point = _dynfunc.make_function(module, name, "", wrapper, environment, (library,))
+        address = library.get_pointer_to_function(machine.symbol)
+        return Root((library, environments), address, entry_point)
 
 
 class _Plain(CompilerBase):

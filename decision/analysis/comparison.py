@@ -6,7 +6,7 @@ The files are CSV for programs, Markdown for people, and JSON, from which the re
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from decision.model.record import SHORTEST_RUNTIME, Floats
 from .blocks import FEW_BLOCKS, Windows, few_blocks
 from .metric_list import METRICS, Metric
 from .recorded import RECORDED, Standing, standing_text
+from .shakes import rounded
 from .statistics import Estimate, interquartile_mean, probability_of_improvement
 
 ALL = "all"  # the name of the rows over all workloads
@@ -43,6 +44,9 @@ class MeasuredRun(msgspec.Struct, frozen=True, kw_only=True):
     first_job: int  # of the window, in order of submission
     seed: int  # of the policy
     metrics: dict[str, float]  # by name, those that have a value; see `decision.analysis.metric_list`
+    copy: int = 0  # of the workload, shaken; 0 is the workload as it is
+    without: dict[str, list[float]] = {}  # of a whole log: the metrics without the jobs of each block of time
+    schedule: str = ""  # of a whole log: equal for equal starts
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,9 +56,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     contender: str
     runs: int
-    score: Estimate  # interquartile mean, in the metric's unit; over all workloads as a multiple of the baseline's
-    improvement: Estimate  # probability that a run is better than one of the baseline's
+    score: Estimate  # interquartile mean, of whole logs the mean over copies, in the metric's unit; over all workloads
+    # a multiple of the baseline's
+    improvement: Estimate | None  # probability that a run is better than one of the baseline's; None for whole logs
     verdict: Verdict
+    change: Estimate | None = None  # for whole logs: against the baseline, -0.2 is a fifth less; None where one is 0
     blocks: float | None = None  # independent blocks of windows, in the workload with least; None without windows
 
 
@@ -66,6 +72,17 @@ class PolicyComparison(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: list[MeasuredRun]
     setup: dict[str, str] = {}  # how it was run, for people
     recorded: list[Standing] = []  # of each workload, where what really happened stands beside the policies
+    reading: list[str] = []  # what is to be known to read it
+
+    @property
+    def judged(self) -> bool:
+        """Whether it is of whole logs, shaken."""
+        return bool(self.rows) and self.rows[0].improvement is None
+
+    @property
+    def single(self) -> bool:
+        """Whether each policy has one run of each workload, so that there is no interval."""
+        return not self.judged and all(row.runs == 1 for row in self.rows)
 
 
 def default_metrics(outcomes: Sequence[MeasuredRun], feedback: bool = False) -> list[Metric]:
@@ -138,13 +155,18 @@ def _scores(outcomes: Sequence[MeasuredRun], workloads: Sequence[str], name: str
     ]
     scores = np.array(columns).T
     if np.isnan(scores).any() and not is_recorded(name):
-        needs_energy = "energy" in metric.name or metric.name in ("switches", "waste_bound")
-        advice = "simulate energy, or choose other metrics" if needs_energy else "choose other metrics"
-        raise ConfigError(
-            f"metric {metric.name} has no value in some run of {name}; {advice}",
-            field="energy" if needs_energy else "metrics",
-        )
+        raise score_error(metric, name)
     return scores
+
+
+def score_error(metric: Metric, name: str) -> ConfigError:
+    """That a metric has no value in some run of a contender."""
+    needs_energy = "energy" in metric.name or metric.name in ("switches", "waste_bound")
+    advice = "simulate energy, or choose other metrics" if needs_energy else "choose other metrics"
+    return ConfigError(
+        f"metric {metric.name} has no value in some run of {name}; {advice}",
+        field="energy" if needs_energy else "metrics",
+    )
 
 
 def _windows(
@@ -245,13 +267,41 @@ def read_comparison(folder: Path) -> PolicyComparison:
 
 
 def markdown(comparison: PolicyComparison) -> str:
-    """The comparison as Markdown tables, one per metric and workload, and how to read them."""
-    return "\n".join([*_tables(comparison), *(f"- {line}" for line in notes(comparison)), ""])
+    """The comparison as Markdown tables, one per metric and workload, and how to read them; above, all at a glance."""
+    glance = _glance(comparison) if comparison.judged or comparison.single else []
+    several = [] if comparison.single else _tables(comparison)
+    return "\n".join([*glance, *several, *(f"- {line}" for line in notes(comparison)), ""])
 
 
 def notes(comparison: PolicyComparison) -> list[str]:
     """How to read the tables, one line each."""
+    lines = _judged_notes(comparison) if comparison.judged else _run_notes(comparison)
+    if any(row.metric == "bounded_slowdown" for row in comparison.rows):
+        bound = f"{SHORTEST_RUNTIME:g} s"
+        lines.append(f"bounded slowdown: mean over jobs; runtimes under {bound} count as {bound}")
+    if any(row.workload == ALL for row in comparison.rows):
+        multiples = f"{ALL}: scores as multiples of {comparison.baseline}'s IQM on the same workload"
+        lines.append(_ALL_JUDGED if comparison.judged else multiples)
+    return [*lines, *comparison.reading, *map(standing_text, comparison.recorded)]
+
+
+_ALL_JUDGED = f"{ALL}: geometric mean over workloads of the ratio to the baseline"
+
+
+def _judged_notes(comparison: PolicyComparison) -> list[str]:
+    runs = max(row.runs for row in comparison.rows if row.workload != ALL)
+    marks = "▲ ▼: better or worse, its interval leaves no change out"
+    return [
+        f"whole logs, {runs:,} shaken {'copy' if runs == 1 else 'copies'} of each under each policy; estimate: the "
+        "mean over copies, without digits that are noise",
+        f"change: against {comparison.baseline} on the same copies; {marks}",
+    ]
+
+
+def _run_notes(comparison: PolicyComparison) -> list[str]:
     runs, blocks = comparison.rows[0].runs, comparison.rows[0].blocks
+    if comparison.single:
+        return ["one run of each policy on each workload: no intervals, and nothing is marked"]
     drawn = "stratified bootstrap (Agarwal et al. 2021)"
     if blocks is not None:
         drawn = "windows that share jobs are drawn together (circular block bootstrap, Politis and White 2004)"
@@ -260,14 +310,7 @@ def notes(comparison: PolicyComparison) -> list[str]:
         f"P(better): probability that a run is better than one of {comparison.baseline}; "
         "▲ ▼: its interval is above or below one half",
     ]
-    if any(row.metric == "bounded_slowdown" for row in comparison.rows):
-        bound = f"{SHORTEST_RUNTIME:g} s"
-        lines.append(f"bounded slowdown: mean over jobs; runtimes under {bound} count as {bound}")
-    if any(row.workload == ALL for row in comparison.rows):
-        lines.append(f"{ALL}: scores as multiples of {comparison.baseline}'s IQM on the same workload")
-    if runs < LEAST_RUNS:
-        lines.append(f"with fewer than {LEAST_RUNS} runs nothing is marked")
-    return [*lines, *map(standing_text, comparison.recorded)]
+    return [*lines, f"with fewer than {LEAST_RUNS} runs nothing is marked"] if runs < LEAST_RUNS else lines
 
 
 def too_few_blocks(comparison: PolicyComparison) -> str:
@@ -303,22 +346,69 @@ def _tables(comparison: PolicyComparison) -> list[str]:
     lines = []
     for metric, workload, rows in tables(comparison):
         lines += [f"### {heading(metric, workload)}", ""]
-        lines += ["| policy | IQM | 95 % | P(better) | 95 % | |", "|---|--:|--:|--:|--:|---|", *map(_line, rows), ""]
+        lines += [_line(headers(rows)), "|---|--:|--:|--:|--:|---|", *(_line(cells(row)) for row in rows), ""]
     return lines
 
 
-def _line(row: Row) -> str:
-    return "| " + " | ".join(cells(row)) + " |"
+def _glance(comparison: PolicyComparison) -> list[str]:
+    lines = []
+    for workload, metrics, rows in at_a_glance(comparison):
+        names = ["policy", *(f"{name}{f' ({METRICS[name].unit})' if METRICS[name].unit else ''}" for name in metrics)]
+        lines += [f"## {workload}", "", _line(names), "|---" + "|--:" * len(metrics) + "|", *map(_line, rows), ""]
+    return lines
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def at_a_glance(comparison: PolicyComparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Of each workload: its name, the metrics, and a row of texts for each policy, its name first; marks beside."""
+    found = {(row.workload, row.contender, row.metric): row for row in comparison.rows if row.workload != ALL}
+    for workload in dict.fromkeys(row.workload for row in comparison.rows if row.workload != ALL):
+        own = [key for key in found if key[0] == workload]
+        policies, metrics = (list(dict.fromkeys(key[at] for key in own)) for at in (1, 2))
+        rows = [
+            [policy, *(_glanced(found.get((workload, policy, metric)), comparison.single) for metric in metrics)]
+            for policy in policies
+        ]
+        yield workload, metrics, rows
+
+
+def _glanced(row: Row | None, single: bool) -> str:
+    if row is None:
+        return "-"
+    return figure(row.score.value) if single else f"{rounded(row.score)[0]} {MARKS[row.verdict]}".rstrip()
+
+
+def headers(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What the cells of rows are."""
+    if rows[0].improvement is None:
+        return ("policy", "estimate", "95 %", "change", "95 %", "")
+    return ("policy", "IQM", "95 %", "P(better)", "95 %", "")
 
 
 def cells(row: Row) -> list[str]:
-    """A row as texts: contender, IQM, probability of improvement, each with its interval if there are runs; mark."""
+    """A row as texts, of `headers`: contender, score, and what it is against the baseline, with intervals; mark."""
     chance = row.improvement
+    if chance is None:
+        value, low, high = rounded(row.score)
+        beside = [row.verdict, ""]
+        if row.verdict not in ("baseline", "not comparable"):
+            beside = ["-", ""] if row.change is None else [_percent(row.change.value), _percents(row.change)]
+        return [row.contender, value, f"{low} to {high}", *beside, MARKS[row.verdict]]
     better = [row.verdict, ""]
     if row.verdict not in ("baseline", "not comparable"):
-        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}" if row.runs > 1 else "-"]
-    interval = _interval(row.score) if row.runs > 1 else "-"
-    return [row.contender, figure(row.score.value), interval, *better, MARKS[row.verdict]]
+        better = [f"{chance.value:.2f}", f"{chance.low:.2f} to {chance.high:.2f}"]
+    return [row.contender, figure(row.score.value), _interval(row.score), *better, MARKS[row.verdict]]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.0f} %"
+
+
+def _percents(change: Estimate) -> str:
+    return f"{100 * change.low:+,.0f} to {100 * change.high:+,.0f} %"
 
 
 def _interval(estimate: Estimate) -> str:
@@ -331,15 +421,16 @@ def _cells(row: Row) -> Mapping[str, object]:
         "workload": row.workload,
         "policy": row.contender,
         "runs": row.runs,
-        "iqm": row.score.value,
-        "iqm_low": row.score.low,
-        "iqm_high": row.score.high,
-        "improvement": row.improvement.value,
-        "improvement_low": row.improvement.low,
-        "improvement_high": row.improvement.high,
+        **_named("estimate" if row.improvement is None else "iqm", row.score),
+        **(_named("change", row.change) if row.improvement is None else _named("improvement", row.improvement)),
         "verdict": row.verdict,
         "blocks": row.blocks,
     }
+
+
+def _named(name: str, found: Estimate | None) -> Mapping[str, float | None]:
+    values = (None, None, None) if found is None else found
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
@@ -347,6 +438,7 @@ def _run_cells(outcome: MeasuredRun) -> Mapping[str, object]:
         "workload": outcome.workload,
         "policy": outcome.contender,
         "first_job": outcome.first_job,
+        "copy": outcome.copy,
         "seed": outcome.seed,
         **{name: outcome.metrics.get(name) for name in METRICS},
     }

@@ -11,12 +11,12 @@ from decision.model.lost_work import lost_work
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable, RunRecord
-from decision.model.topology import FatTree
+from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, split_energy, waste_bound
 from .rates import emitted, paid, peak_power
-from .worth import grid_time, join_parts, total_value, value_share, violations
+from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 
 class Metric(NamedTuple):
@@ -110,7 +110,7 @@ _DEFINED_IN: dict[str, object] = {
     "broken": m.broken_promises,
     "value": total_value,
     "value_share": value_share,
-    "violations": violations,
+    "violations": missed_deadlines,
     "lost_work": lost_work,
     "grid": grid_time,
     "energy": EnergySplit,
@@ -189,7 +189,7 @@ def _of_jobs(
         "job_load": m.mean_job_load(jobs),
         "throughput": m.throughput(jobs),
         "fairness": m.fairness(jobs, users),
-        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation) else math.nan,
+        "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation[:1]) else math.nan,
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
         "lost_work": record.lost_work,
@@ -202,7 +202,7 @@ def _of_worth(record: RunRecord) -> dict[str, float]:
     return {
         "value": total_value(jobs, record.worth),
         "value_share": value_share(jobs, record.worth),
-        "violations": violations(jobs, record.worth),
+        "violations": missed_deadlines(jobs, record.worth),
         "grid": grid_time(m.only_ran(record.jobs), record.supply),
     }
 
@@ -221,6 +221,8 @@ def _of_predictions(record: RunRecord) -> dict[str, float]:
 
 
 def _hops(jobs: JobTable, platform: Platform) -> Floats:
+    if isinstance(platform.topology, Flat):
+        return np.asarray((jobs.size - 1.0) * platform.topology.distance(0, 1), np.float64)
     if not isinstance(platform.topology, FatTree):
         return m.communication_hops(jobs, platform.distance)
     places = np.array(platform.places) if platform.places else np.arange(len(platform.hosts))

@@ -26,7 +26,7 @@ from decision.model.record import (
 )
 from decision.placement.cost import text_costs
 
-from .worth import grid_time, join_parts, total_value, value_share, violations
+from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 HOUR = 3600.0  # seconds
 PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
@@ -130,7 +130,7 @@ def summarise(
         window_gap=window_gap,
         value=total_value(jobs, known.worth),
         value_share=value_share(jobs, known.worth),
-        violations=violations(jobs, known.worth),
+        violations=missed_deadlines(jobs, known.worth),
         lost_work=lost_work,
         grid=grid_time(pieces, known.supply),
     )

@@ -25,7 +25,7 @@ from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
 
-from .comparison import ALL, PolicyComparison, Row, cells, heading, notes, read_comparison, tables
+from .comparison import ALL, PolicyComparison, Row, at_a_glance, cells, headers, heading, notes, read_comparison, tables
 from .curves import CURVES, LearningCurve
 from .metric_list import METRICS, definition, symbols
 from .metrics import Summary
@@ -239,9 +239,6 @@ def _json(data: Any) -> str:
     return msgspec.json.encode(data).decode().replace("<", "\\u003c")
 
 
-_HEADERS = ("policy", "IQM", "95 %", "P(better)", "95 %", "")
-
-
 def write_comparison_report(folder: Path) -> Path:
     """Write ``report.html`` of the comparison in a folder, to the same folder.
 
@@ -264,7 +261,7 @@ def write_comparison_pictures(folder: Path) -> list[Path]:
     suffix = paper().suffix
     figures = {
         folder / f"{metric}-{workload.replace('/', '-')}{suffix}": draw_rows(rows, _unit(metric, workload)).figure
-        for metric, workload, rows in tables(read_comparison(folder))
+        for metric, workload, rows in drawn_tables(read_comparison(folder))
     }
     write_files({path: [drawn(figure, suffix)] for path, figure in figures.items()})
     return list(figures)
@@ -279,8 +276,16 @@ def _title(comparison: PolicyComparison) -> str:
     return f"{len(names)} policies compared, baseline {comparison.baseline}"
 
 
+def drawn_tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
+    """The tables that are drawn: none of single runs, which have no intervals."""
+    return [] if comparison.single else tables(comparison)
+
+
 def _parts(comparison: PolicyComparison) -> Iterator[str]:
-    for number, (metric, workload, rows) in enumerate(tables(comparison)):
+    for workload, names, texts in at_a_glance(comparison) if comparison.judged or comparison.single else ():
+        heads = ("policy", *(f"{name} {METRICS[name].unit}".strip() for name in names))
+        yield section(f"all-{workload}", workload, table(heads, (map(cell, row) for row in texts)))
+    for number, (metric, workload, rows) in enumerate(drawn_tables(comparison)):
         yield section(f"table-{number}", heading(metric, workload), _compared(metric, workload, rows))
     yield section("reading", "How to read it", bullets(notes(comparison)))
     yield section("setup", "How it was run", _words(comparison.setup.items()))
@@ -290,7 +295,7 @@ def _parts(comparison: PolicyComparison) -> Iterator[str]:
 
 def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
     picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
-    return f"{picture}\n{table(_HEADERS, (map(cell, cells(row)) for row in rows))}"
+    return f"{picture}\n{table(headers(rows), (map(cell, cells(row)) for row in rows))}"
 
 
 def _words(facts: Iterable[tuple[str, str]]) -> str:

@@ -1,67 +1,219 @@
-"""Whole logs, shaken: changes against a baseline, with intervals from blocks of time and from shaken copies together.
+"""What a run of a whole log comes to, and without each block of time.
 
-A policy's run of a copy comes to sums over the jobs of each block of time (`TIME_BLOCKS`). The change of a mean is the
-logarithm of its ratio to the baseline's, on the same copies. Its variance is the sum of that over blocks of neighbours
-in time (`decision.analysis.blocks`), and of that of the mean over copies.
+A simulated machine begins empty, and its last jobs have no others behind them, so jobs of a warm-up and of a cool-down
+do not count (`part_of`). A run is kept as its metrics, and as what each would be without the jobs of one block of time:
+the jackknife's influence of each block, which is the same for means, for percentiles and for the longest wait.
+`decision.analysis.shakes` makes intervals of several runs.
 """
 
+import hashlib
 import math
-from collections.abc import Sequence
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from decision.model.record import Floats
+from decision.model.record import Floats, Ints, JobTable
 
-from .blocks import Windows, block_deviation, find_blocks, precision, student
-from .statistics import Estimate
+from . import metrics as m
+from .worth import join_parts
 
-CONFIDENCE = 0.95
-WEEK = 604_800.0  # seconds
+DAY = 86_400.0  # seconds
+WEEK = 7 * DAY
 FEW_WEEKS = 8  # with fewer, blocks of time are days
+FEW_DAYS = 5  # with fewer, the log is one block
+FULL = 0.99  # share of the load that the machine has when the warm-up ends, were there hosts for all
+LEAST_COUNTED = 0.5  # of the log's time; a warm-up that leaves less is not applied
+MEANS = {
+    "bounded_slowdown": m.bounded_slowdowns,
+    "slowdown": m.slowdowns,
+    "per_processor_slowdown": m.per_processor_slowdowns,
+    "wait": m.waiting_times,
+    "turnaround": m.turnaround_times,
+}
+PERCENTILES = {"p95_wait": 0.95, "p99_wait": 0.99}
 
 
-def block_seconds(span: float) -> float:
-    """How long a block of time is in a log of so many seconds: a week, or a day where there are few weeks."""
-    return WEEK if span >= FEW_WEEKS * WEEK else WEEK / 7
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a log counts, by submission, and its blocks of time."""
+
+    first: float  # seconds: when the log begins
+    last: float  # and when its last job is submitted
+    warm_up: float  # seconds that are not counted, at either end; 0 where all jobs count
+    wanted: float  # seconds of the warm-up by the rule
+    block: float  # seconds of a block
+
+    @property
+    def begin(self) -> float:
+        """From when on jobs count."""
+        return self.first + self.warm_up
+
+    @property
+    def end(self) -> float:
+        """Until when they do."""
+        return self.last - self.warm_up
+
+    @property
+    def blocks(self) -> int:
+        """How many there are, at least 1; the last may be longer or shorter."""
+        return max(1, round((self.end - self.begin) / self.block))
+
+    def rows(self, submit: Floats) -> Ints:
+        """The jobs that count, of these submissions (n,)."""
+        inside = (submit >= self.begin) & (submit <= self.end)
+        return np.flatnonzero(inside) if self.warm_up else np.arange(len(submit))
+
+    def block_of(self, submit: Floats) -> Ints:
+        """The block of each job that counts, (n,)."""
+        return np.clip((submit - self.begin) // self.block, 0, self.blocks - 1).astype(np.int64)
 
 
-def change_of_mean(own: Floats, baseline: Floats, jobs: Floats) -> Estimate:
-    """The ratio of means minus 1, with its interval.
+def part_of(submit: Floats, size: Floats, runtime: Floats) -> Part:
+    """The part of a log that counts: all but its first and last jobs, those of `warm_up` seconds.
+
+    Where that would leave less than half of the log's time, all jobs count. Arguments are of its jobs, (n,).
+    """
+    first, last = float(submit.min()), float(submit.max())
+    span, wanted = last - first, warm_up(size, runtime)
+    applied = wanted if span - 2 * wanted > LEAST_COUNTED * span else 0.0
+    counted = span - 2 * applied
+    block = WEEK if counted >= FEW_WEEKS * WEEK else DAY if counted >= FEW_DAYS * DAY else math.inf
+    return Part(first=first, last=last, warm_up=applied, wanted=wanted, block=block)
+
+
+def warm_up(size: Floats, runtime: Floats) -> float:
+    """When a machine that begins empty is at 99 % of its load, had it hosts for all jobs at once: seconds.
+
+    Jobs that arrive at a steady rate fill it as ``sum(q * min(p, t)) / sum(q * p)``: the M/G/infinity queue (Eick,
+    Massey and Whitt, Operations Research 41, 1993), jobs weighted by their hosts q. A queue in front of the machine
+    takes longer to build up; how long depends on the policy, so that no rule of the log can say it. That 99 % are
+    enough, and that the cool-down is as long, is the package's choice.
+    """
+    order = np.argsort(runtime)
+    seconds, hosts = runtime[order], size[order].astype(np.float64)
+    ended = np.cumsum(hosts * seconds)
+    left = hosts.sum() - np.cumsum(hosts)
+    if not len(order) or ended[-1] <= 0:
+        return 0.0
+    reached = ended + left * seconds
+    at = int(np.searchsorted(reached, FULL * ended[-1]))
+    before = float(ended[at - 1]) if at else 0.0
+    return (FULL * float(ended[-1]) - before) / float(left[at] + hosts[at])
+
+
+def counted_text(part: Part) -> str:
+    """Which jobs count, for people."""
+    rule = f"{duration(part.wanted)} fill a machine that begins empty to {100 * FULL:.0f} % of this log's load"
+    rule += " (M/G/infinity queue, Eick, Massey and Whitt 1993)"
+    if not part.warm_up:
+        return f"all jobs count: {rule}, and the log has {duration(part.last - part.first)}, too little for a warm-up"
+    which = f"jobs submitted in the first and the last {duration(part.warm_up)} do not count"
+    return f"{which}, except for the longest wait, late starts and what is of a whole run: {rule}"
+
+
+def blocks_text(part: Part) -> str:
+    """What intervals are made of, for people."""
+    if part.blocks == 1:
+        return "shaken copies alone: the log is too short for blocks of days"
+    return f"{part.blocks} blocks of a {'week' if part.block == WEEK else 'day'} and shaken copies together"
+
+
+def duration(seconds: float) -> str:
+    """``3.2 days``, in the unit that suits."""
+    unit, name = next((u, n) for u, n in ((DAY, "days"), (3600.0, "h"), (60.0, "min"), (0.0, "s")) if seconds >= 2 * u)
+    return f"{seconds / (unit or 1.0):.2g} {name}"
+
+
+# --- A run ----------------------------------------------------------------------------------------------------------
+
+
+class Judged(NamedTuple):
+    """What a run of a whole log comes to."""
+
+    metrics: dict[str, float]
+    without: dict[str, list[float]]  # each metric without the jobs of one block; those that have no such are left out
+    schedule: str  # equal for equal starts
+
+
+def judge(table: JobTable, part: Part, hosts: int) -> Judged:
+    """A run's metrics over the jobs that count.
 
     Args:
-        own: (copies, blocks) sums over each block's jobs.
-        baseline: (copies, blocks) of the baseline.
-        jobs: (blocks,) how many jobs each block has.
+        table: of the run; jobs that did not run count nowhere.
+        part: of the log.
+        hosts: of the machine.
     """
-    ratios = np.log(np.maximum(own.sum(axis=1), 1e-9) / np.maximum(baseline.sum(axis=1), 1e-9))
-    value, copies, n = float(ratios.mean()), len(ratios), len(jobs)
-    if not np.any(own != baseline):
-        return Estimate(0.0, 0.0, 0.0)
-    variance, deviations = float(ratios.var(ddof=1)) / copies if copies > 1 else 0.0, 2.0
-    if n > 1:
-        means = (own.mean(axis=0), baseline.mean(axis=0))
-        influence = n * (means[0] / max(means[0].sum(), 1e-9) - means[1] / max(means[1].sum(), 1e-9))
-        blocks = find_blocks(influence, Windows(np.arange(n), 1, n))
-        exact = precision([blocks], CONFIDENCE)
-        variance += (exact.widening * block_deviation(influence, blocks)) ** 2
-        deviations = exact.deviations
-    half = deviations * math.sqrt(variance)
-    return Estimate(*(math.exp(value + side * half) - 1 for side in (0, -1, 1)))
+    jobs = m.only_ran(join_parts(table))
+    order = np.lexsort((jobs.size, jobs.start_time, jobs.submit_time))
+    starts = np.round([jobs.submit_time[order], jobs.start_time[order], jobs.size[order]], 3)
+    schedule = hashlib.sha256(starts.tobytes()).hexdigest()[:16]
+    counted = jobs.take(part.rows(jobs.submit_time))
+    if not len(counted.size):
+        return Judged({}, {}, schedule)
+    block, number = part.block_of(counted.submit_time), part.blocks
+    metrics, without = {}, {}
+    for name, of in MEANS.items():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = of(counted)
+        metrics[name] = m.mean(values)
+        sums, jobs_in = np.bincount(block, values, number), np.bincount(block, minlength=number)
+        without[name] = (sums.sum() - sums) / np.maximum(len(block) - jobs_in, 1)
+    wait = m.waiting_times(counted)
+    ranks = _ranks(wait, block, number)
+    ascending = np.sort(wait)
+    for name, share in PERCENTILES.items():
+        metrics[name] = m.percentile(wait, 100 * share)
+        without[name] = np.array([_percentile_without(ascending, own, share) for own in ranks])
+    metrics["late_starts"] = float(m.late_starts(jobs))
+    metrics["max_wait"] = m.largest(m.waiting_times(jobs))
+    without["max_wait"] = _longest_without(jobs, part)
+    used, room = _use(jobs, part, hosts)
+    if room.sum() > 0:
+        metrics["arrival_utilization"] = float(used.sum() / room.sum())
+        without["arrival_utilization"] = (used.sum() - used) / np.maximum(room.sum() - room, 1.0)
+    kept = {name: each.tolist() for name, each in without.items() if number > 1 and np.isfinite(each).all()}
+    return Judged(metrics, kept, schedule)
 
 
-def mean_over_copies(values: Sequence[float]) -> Estimate:
-    """The mean of one number by copy, with Student's interval over the copies alone."""
-    numbers = np.array(values, np.float64)
-    mean = float(numbers.mean())
-    if len(numbers) < 2:
-        return Estimate(mean, mean, mean)
-    half = student(len(numbers) - 1, CONFIDENCE) * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
-    return Estimate(mean, mean - half, mean + half)
+def _ranks(values: Floats, block: Ints, number: int) -> list[Ints]:
+    """Of each block, where its values are among all in ascending order, ascending."""
+    blocks = block[np.argsort(values, kind="stable")]
+    order = np.argsort(blocks, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(blocks, minlength=number))[:-1])
 
 
-def rounded(estimate: Estimate) -> float:
-    """The value without the digits that are noise: to the place of the first digit of half of the interval."""
-    half = (estimate.high - estimate.low) / 2
-    if not half > 0 or not math.isfinite(half):
-        return float(f"{estimate.value:.4g}")
-    return round(estimate.value, -math.floor(math.log10(half)))
+def _percentile_without(ascending: Floats, own: Ints, share: float) -> float:
+    """The percentile of all values but those at the places `own`; of all where no others are left."""
+    left = len(ascending) - len(own)
+    if left == 0:
+        own, left = own[:0], len(ascending)
+    place = share * (left - 1)
+    others_before = own - np.arange(len(own))
+    ranks = np.array([math.floor(place), math.ceil(place)])
+    low, high = ascending[ranks + np.searchsorted(others_before, ranks, side="right")]
+    return float(low + (place - ranks[0]) * (high - low))
+
+
+def _longest_without(jobs: JobTable, part: Part) -> Floats:
+    """The longest wait of all jobs but those that count of one block, (blocks,)."""
+    rows = part.rows(jobs.submit_time)
+    wait = m.waiting_times(jobs)
+    longest = np.zeros(part.blocks)
+    np.maximum.at(longest, part.block_of(jobs.submit_time[rows]), wait[rows])
+    others = float(np.delete(wait, rows).max(initial=0.0))
+    second, first = np.sort(np.append(longest, 0.0))[-2:]
+    return np.maximum(others, np.where(longest == first, second, first))
+
+
+def _use(jobs: JobTable, part: Part, hosts: int) -> tuple[Floats, Floats]:
+    """Host-seconds in use, and those there are, in each block of the part that counts."""
+    edges = part.begin + (part.block if part.blocks > 1 else 0.0) * np.arange(part.blocks + 1)
+    edges[-1] = part.end
+    done = np.zeros(len(edges))
+    for times, sign in ((jobs.start_time, 1), (jobs.start_time + jobs.runtime, -1)):
+        order = np.argsort(times)
+        size = jobs.size[order].astype(np.float64)
+        hosts_upto, moments = (np.concatenate([[0.0], np.cumsum(each)]) for each in (size, size * times[order]))
+        at = np.searchsorted(times[order], edges)
+        done += sign * (edges * hosts_upto[at] - moments[at])
+    return np.diff(done), hosts * np.diff(edges)

@@ -113,7 +113,8 @@ def evaluate(
     workload: "Workload | DataFrame | Source",
     policies: "str | Policy | Sequence[str | Policy]",
     *,
-    episodes: int = 100,
+    shake: int = 10,
+    episodes: int | None = None,
     placed: int = 1000,
     offline: bool = False,
     whole: bool = False,
@@ -124,19 +125,21 @@ def evaluate(
     time_field: int | None = None,
     seed: int = 0,
 ) -> "DataFrame | list[dict[str, Any]]":
-    """Compare learned policies with heuristics over the same episodes, as ``decision evaluate`` does.
+    """Compare learned policies with heuristics on the same jobs, as ``decision evaluate`` does.
 
-    An episode begins at a random job of the workload and ends when `placed` jobs have been placed; the last job is
-    followed by the first again.
+    The whole workload is run on shaken copies, as by `decision.compare`, the first policy being the baseline; or
+    episodes are run: one begins at a random job of the workload and ends when `placed` jobs have been placed; the last
+    job is followed by the first again.
 
     Args:
         platform: as of `decision.simulate`.
         workload: as of `decision.simulate`; all jobs need a walltime.
         policies: checkpoints, names of policies, or policies themselves.
-        episodes: how many.
+        shake: copies of the whole workload with shaken submissions.
+        episodes: how many are run in place of the whole workload.
         placed: jobs whose placement ends an episode.
-        offline: no other jobs arrive than those that are placed.
-        whole: run the workload as it is, once, in place of episodes.
+        offline: no other jobs arrive in an episode than those that are placed.
+        whole: run the workload once, as it is.
         jobs: which jobs of the workload are used, ``slice(0, 5000)``, in order of submission; all if None.
         nodes: larger jobs are left out.
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
@@ -145,12 +148,12 @@ def evaluate(
         seed: of the episodes' first jobs, and of policies that draw at random.
 
     Returns:
-        A row per policy and episode with the columns ``policy``, ``episode`` and those of
-        `decision.envs.EPISODE_METRICS`; of a whole workload, a row per policy with the fields of `Summary`. A pandas
-        DataFrame, or a list of dicts without pandas.
+        The ``table`` of `decision.compare`'s result; of episodes, a row per policy and episode with the columns
+        ``policy``, ``episode`` and those of `decision.envs.EPISODE_METRICS`; of a workload that is run once, a row per
+        policy with the fields of `Summary`. A pandas DataFrame, or a list of dicts without pandas.
 
     Raises:
-        ConfigError: if PyTorch is not installed, or the inputs do not fit together.
+        ConfigError: if the inputs do not fit together, or episodes are asked for and PyTorch is not installed.
         PolicyError: if a policy decides something impossible.
 
     Examples:
@@ -159,24 +162,32 @@ def evaluate(
         >>> table.groupby("policy").episode.count().to_dict()
         {'easy': 2, 'fcfs': 2}
     """
-    from decision.learn import require_learning
-
-    require_learning()
-    from decision.learn.schedulers import EpisodeComparison
-
     named = given.name_policies(policies)
     selection, seed = (
         given.read_selection(jobs, nodes, walltime, time_field, missing_walltime),
         arguments.whole("seed", seed),
     )
     offline, whole = flag("offline", offline), flag("whole", whole)
-    episodes, placed = arguments.whole("episodes", episodes, 1), arguments.whole("placed", placed, 1)
+    placed = arguments.whole("placed", placed, 1)
     hosts = given.read_platform(platform, False)
     logs = given.read_workloads(workload, selection, hosts)
     if len(logs) > 1:
         raise ConfigError("workload: give one; several are evaluated one after the other", field="workload")
+    if offline and episodes is None:
+        raise ConfigError("offline: it is for episodes; give their number, too", field="offline")
+    if episodes is None and not whole:
+        from .simulations import compare
+
+        kept = {"jobs": jobs, "nodes": nodes, "walltime": walltime, "missing_walltime": missing_walltime}
+        return compare(platform, workload, policies, shake=shake, time_field=time_field, **kept).table  # type: ignore[arg-type]
     if whole:
         return as_table([_whole_run(name, policy, hosts, logs, seed) for name, policy in named.items()])
+    from decision.learn import require_learning
+
+    require_learning()
+    from decision.learn.schedulers import EpisodeComparison
+
+    episodes = arguments.whole("episodes", episodes, 1)
     episodic = EpisodeComparison(hosts, logs[0], placed, episodes, seed, online=not offline)
     rows = []
     for name, policy in named.items():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from decision.analysis.comparison import PolicyComparison
+    from decision.analysis.comparison import PolicyComparison, Row
     from decision.analysis.metrics import Summary
 
 Place = str | os.PathLike[str]
@@ -147,7 +147,7 @@ class ComparisonResult:
 
     Examples:
         >>> import decision as d
-        >>> result = d.compare("toy", "toy", ["fcfs", "easy"], metrics=["makespan"])
+        >>> result = d.compare("toy", "toy", ["fcfs", "easy"], metrics=["makespan"], whole=True)
         >>> result.runs[["policy", "makespan"]].values.tolist()
         [['fcfs', 10.0], ['easy', 8.0]]
         >>> result.write("comparison")
@@ -158,10 +158,12 @@ class ComparisonResult:
 
     @cached_property
     def table(self) -> "DataFrame | list[dict[str, Any]]":
-        """One row per metric, workload and policy: interquartile mean with its 95 % interval, and the verdict.
+        """One row per metric, workload and policy: ``score`` with its 95 % interval, and the verdict.
 
-        ``p_better`` is the probability that a run is better than one of the baseline's. A pandas DataFrame, or a list
-        of dicts without pandas.
+        Of whole workloads the score is the mean over copies, and ``change``, ``change_low`` and ``change_high`` compare
+        it with the baseline's, -0.2 being a fifth less; else it is an interquartile mean, and ``p_better`` is the
+        probability that a run is better than one of the baseline's. A pandas DataFrame, or a list of dicts without
+        pandas.
         """
         return as_table(
             [
@@ -173,7 +175,7 @@ class ComparisonResult:
                     "score": row.score.value,
                     "low": row.score.low,
                     "high": row.score.high,
-                    "p_better": row.improvement.value,
+                    **_against(row),
                     "verdict": row.verdict,
                 }
                 for row in self.comparison.rows
@@ -182,10 +184,17 @@ class ComparisonResult:
 
     @cached_property
     def runs(self) -> "DataFrame | list[dict[str, Any]]":
-        """One row per run: workload, policy, first job, seed, and every metric that has a value."""
+        """One row per run: workload, policy, first job, copy, seed, and every metric that has a value."""
         return as_table(
             [
-                {"workload": o.workload, "policy": o.contender, "first_job": o.first_job, "seed": o.seed, **o.metrics}
+                {
+                    "workload": o.workload,
+                    "policy": o.contender,
+                    "first_job": o.first_job,
+                    "copy": o.copy,
+                    "seed": o.seed,
+                    **o.metrics,
+                }
                 for o in self.comparison.outcomes
             ]
         )
@@ -204,6 +213,14 @@ class ComparisonResult:
     def __repr__(self) -> str:
         policies = dict.fromkeys(row.contender for row in self.comparison.rows)
         return f"<{type(self).__name__}: {', '.join(policies)}; {len(self.comparison.outcomes):,} runs>"
+
+
+def _against(row: "Row") -> dict[str, float]:
+    """What a row is against the baseline's."""
+    if row.improvement is not None:
+        return {"p_better": row.improvement.value}
+    change = (math.nan,) * 3 if row.change is None else row.change
+    return dict(zip(("change", "change_low", "change_high"), change, strict=True))
 
 
 def as_table(columns: Any) -> Any:

@@ -7,7 +7,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decision.model.arguments import a_path, amount, flag, mapping, whole
+from decision.model.arguments import a_path, amount, flag, mapping
+from decision.model.arguments import whole as count
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
@@ -134,6 +135,8 @@ def compare(
     walltime: "Walltimes" = "requested",
     missing_walltime: str = "none",
     time_field: int | None = None,
+    shake: int = 10,
+    whole: bool = False,
     windows: int = 0,
     length: int = 1024,
     draw: int = 0,
@@ -156,7 +159,9 @@ def compare(
         walltime: ``requested``, ``runtime`` (perfect estimates) or ``none``.
         missing_walltime: of a log's jobs without a requested time: ``none``, ``runtime``, ``longest`` or a model.
         time_field: the field of logs that holds the requested time, counted from 1; the standard's if None.
-        windows: random sequences of jobs of each workload; 0 takes all jobs once.
+        shake: copies of each whole workload with shaken submissions, on which it is judged.
+        whole: run each workload once, as it is, and count all jobs.
+        windows: random sequences of jobs of each workload, in place of the whole.
         length: jobs in a window.
         draw: seed of the windows and of the bootstrap.
         seeds: runs of each policy on each window, for policies that draw at random.
@@ -177,11 +182,10 @@ def compare(
         ...             if job.size > plan.nb_free:
         ...                 break
         ...             plan.start(job)
-        >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"])
+        >>> result = d.compare("toy", "toy", ["easy", Widest()], metrics=["makespan"], whole=True)
         >>> result.table[["policy", "score"]].values.tolist()
         [['easy', 8.0], ['Widest', 12.0]]
     """
-    from decision.analysis.comparison import compare_runs, default_metrics
     from decision.analysis.metric_list import find_metric
     from decision.runs.compare import (
         ComparisonPlan,
@@ -189,13 +193,12 @@ def compare(
         find_baseline,
         read_workloads,
         run_comparison,
-        windows_of,
-        with_record,
     )
+    from decision.runs.judging import judge_plan
 
     named = given.name_policies(policies)
     own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}
-    energy, processes = flag("energy", energy), whole("processes", processes, 1)
+    energy, processes = flag("energy", energy), count("processes", processes, 1)
     kept = None if folder is None else a_path("folder", folder)
     _refuse_own(own, processes, kept)
     chosen = [find_metric(name) for name in given.read_metrics(metrics)]
@@ -209,19 +212,18 @@ def compare(
             settings=given.read_options(options, list(named.values())),
             energy=energy,
             selection=given.read_selection(jobs, nodes, walltime, time_field, missing_walltime),
-            windows=whole("windows", windows),
-            length=whole("length", length, 1),
-            draw=whole("draw", draw),
-            seeds=whole("seeds", seeds, 1),
+            shake=0 if flag("whole", whole) or windows else count("shake", shake, 1),
+            windows=count("windows", windows),
+            length=count("length", length, 1),
+            draw=count("draw", draw),
+            seeds=count("seeds", seeds, 1),
         )
         against = find_baseline(plan, _baseline_name(own, baseline))
         logs = read_workloads(plan)
         setup = {name: text.replace(f"{written}/", "") for name, text in describe_setup(plan, logs).items()}
         with _unplaced(written):
             outcomes = run_comparison(plan, kept or written, processes=processes)
-        chosen, where = chosen or default_metrics(outcomes), windows_of(plan, logs)
-        comparison = compare_runs(outcomes, chosen, against, seed=draw, setup=setup, windows=where)
-        return ComparisonResult(with_record(plan, logs, comparison))
+        return ComparisonResult(judge_plan(plan, outcomes, logs, against, metrics=chosen, setup=setup))
 
 
 @contextmanager

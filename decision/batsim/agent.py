@@ -23,7 +23,6 @@ from decision.model.hosts import format_hosts, format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, PredictionTable
 from decision.model.workload import POWER_SUPPLY, Worth
-from decision.policies import plan_arrays as p
 from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
@@ -37,6 +36,7 @@ from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
 from decision.simulation.misfits import Misfits
 from decision.simulation.simulate import warn_of_no_users
+from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import (
     N_INTERVALS,

@@ -10,14 +10,15 @@ from decision.model.errors import ConfigError
 from .options import (
     JsonOption,
     OutputFolder,
-    ProcessesOption,
     SelectOption,
+    ShakeOption,
     TimeFieldOption,
     WalltimeName,
     WorkloadOption,
     read_pairs,
     read_selection,
 )
+from .spread import Spread, spreads
 
 if TYPE_CHECKING:
     from decision.analysis.statistics import Estimate
@@ -44,9 +45,9 @@ Metric = Annotated[
 More = Annotated[
     list[str] | None, typer.Option("--policy", help="One more policy to try; may be repeated.", metavar="POLICY")
 ]
-Shake = Annotated[int, typer.Option("--shake", help="Copies of the log with shaken submissions.", min=1)]
 
 
+@spreads
 def advise_command(
     workload: WorkloadOption,
     platform: Platform = None,
@@ -58,8 +59,9 @@ def advise_command(
     policy: More = None,
     jobs: SelectOption = None,
     time_field: TimeFieldOption = None,
-    shake: Shake = 10,
-    processes: ProcessesOption = None,
+    shake: ShakeOption = 10,
+    *,
+    spread: Spread,
     output: OutputFolder = Path("out/advise"),
     as_json: JsonOption = False,
 ) -> None:
@@ -84,7 +86,6 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.cores import available_workers
     from decision.runs.advise import METRIC_NAMES, Wish, advise
     from decision.runs.whole import Log
 
@@ -109,8 +110,8 @@ def advise_command(
         metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
     )
     announce_compilation()
-    with counting("runs") as show:
-        advice = advise(log, wish, output, processes=processes or available_workers(), progress=lambda _: show)
+    with counting("runs") as show, spread.begun() as how:
+        advice = advise(log, wish, output, progress=lambda _: show, **how)
     header, rows = advice_table(advice, wish.metrics)
     _write(output, advice)
     page = None
@@ -162,18 +163,13 @@ def _estimates(found: "dict[str, Estimate]") -> dict[str, Any]:
 def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
     """Header and rows: each metric without the digits that are noise, and the longest wait against the baseline's."""
     from decision.analysis.metric_list import METRICS
-    from decision.analysis.whole import rounded
+    from decision.analysis.shakes import rounded
 
     units = [f"{name}\n{METRICS[name].unit}".rstrip() for name in metrics]
     rows = [
         [
             row.policy,
-            *(
-                f"{rounded(row.metrics[name]):,.4g}"
-                if abs(row.metrics[name].value) < 1e4
-                else f"{rounded(row.metrics[name]):,.0f}"
-                for name in metrics
-            ),
+            *(rounded(row.metrics[name])[0] for name in metrics),
             f"{max(row.longest_wait):.2f}",
             "advised" if row.policy == advice.policy else "" if row.keeps_bound else "above",
         ]
@@ -186,8 +182,7 @@ def _about(log: dict[str, Any]) -> str:
     left_out = f"; left out: {log['left_out']}" if log["left_out"] else ""
     return (
         f"{log['jobs']:,} jobs in {log['days']:.0f} days on {log['machine']}, load {log['load']:.2f}{left_out}. "
-        f"The first and last 1 % of the jobs are not counted ({log['warm_up_days']:.1f} and "
-        f"{log['cool_down_days']:.1f} days; Frachtenberg and Feitelson 2005)."
+        f"Submissions move by up to {log['shake']:.3g} s; {log['counted']}."
     )
 
 

@@ -29,6 +29,7 @@ from .options import (
     PlatformOption,
     SelectOption,
     SettingsOption,
+    ShakeOption,
     TimeFieldOption,
     TimeoutOption,
     TypeSizeOption,
@@ -81,9 +82,7 @@ Windows = Annotated[
 ]
 Whole = Annotated[
     bool,
-    typer.Option(
-        "--whole", help="Run each workload once, as it is; the default without --windows.", rich_help_panel=_RUNS
-    ),
+    typer.Option("--whole", help="Run each workload once, as it is, and count all jobs.", rich_help_panel=_RUNS),
 ]
 Length = Annotated[int, typer.Option("--length", help="Jobs in a sequence.", min=1, rich_help_panel=_RUNS)]
 Draw = Annotated[
@@ -144,6 +143,7 @@ def compare_command(
     feedback: FeedbackOption = False,
     whole: Whole = False,
     worth: WorthOption = False,
+    shake: ShakeOption = 10,
     windows: Windows = 0,
     length: Length = 1024,
     draw: Draw = 0,
@@ -160,19 +160,30 @@ def compare_command(
     output: OutputFolder = Path("out/compare"),
     as_json: JsonOption = False,
 ) -> None:
-    """Compare policies over workloads, random sequences, seeds and engines.
+    """Compare policies over whole workloads, or parts of them.
 
     Each workload is compared separately; runs are parallel. Finished runs are
     cached in FOLDER/runs: the same command resumes after Ctrl-C, and with more
-    sequences or policies only the new runs are made. With --days each day of the
-    workload is a run of its own: it begins an hour before midnight, so that idle
-    servers sleep by then, and its energy is counted from midnight until the last
-    server is off. Prints, for each metric,
-    the interquartile mean of the runs and the probability of improvement over
-    the baseline, with 95 % confidence intervals, for which sequences that share
-    jobs count together; of whole workloads a table of all metrics. Writes
-    FOLDER/comparison.csv, .md, .json, runs.csv and report.html, a page with
-    pictures, tables and the setup that works without a network.
+    copies, sequences or policies only the new runs are made.
+
+    Each policy runs the whole workload on ten copies whose submissions are
+    shaken by up to a minute (--shake). Jobs of a warm-up and of a cool-down do
+    not count. Prints, for each metric, the mean over copies and the change
+    against the baseline, with 95 % confidence intervals from blocks of weeks (or
+    days) and copies together. With --feedback or --whole each workload is run
+    once, as it is: one run has no interval.
+
+    With --windows random sequences of jobs are run in place of the whole, each
+    from an empty machine; for each metric there are the interquartile mean and
+    the probability of improvement over the baseline. Sequences that share jobs
+    count together in the intervals. A long wait cannot show in a short sequence.
+
+    With --days each day of the workload is a run of its own: it begins an hour
+    before midnight, so that idle servers sleep by then, and its energy is
+    counted from midnight until the last server is off.
+
+    Writes FOLDER/comparison.csv, .md, .json, runs.csv and report.html, a page
+    with pictures, tables and the setup that works without a network.
 
     Metrics: bounded_slowdown, wait, p95_wait, p99_wait, max_wait, late_starts,
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
@@ -185,10 +196,10 @@ def compare_command(
     Examples:
 
       decision compare -p cluster.xml -w log.swf --policy easy \\
-          --policy sjf+easy --windows 100 --length 1024
+          --policy sjf+easy
 
       decision compare -p cluster.xml -w log.swf --policy easy \\
-          --policy sjf+easy --whole
+          --policy sjf+easy --windows 100 --length 1024
 
       decision compare -p platforms/taurus.xml -w a.json -w b.json -E \\
           --policy easy --policy easy,power=idle-timeout,idle_timeout=300 \\
@@ -206,7 +217,7 @@ def compare_command(
         policy = ["easy", "saf+easy"]
         windows = 50
     """
-    from decision.analysis.comparison import compare_runs, default_metrics, too_few_blocks, write_comparison
+    from decision.analysis.comparison import too_few_blocks, write_comparison
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
@@ -216,11 +227,10 @@ def compare_command(
         find_baseline,
         read_workloads,
         run_comparison,
-        windows_of,
-        with_record,
         worth_of_predictions,
         write_worth,
     )
+    from decision.runs.judging import beside_whole, judge_plan
 
     from .progress import announce_compilation, counting
     from .tables import print_comparison, print_dropped, print_json, print_machines, print_worth, warn_of_seen_jobs
@@ -231,6 +241,8 @@ def compare_command(
     refuse_unused(context, {"windows": not whole}, "--whole runs each workload once")
     refuse_unused(context, {"windows": days is None, "whole": days is None}, "--days runs each day alone")
     refuse_unused(context, {"length": windows > 0}, "it needs --windows")
+    by_copies = not (whole or windows or feedback or days is not None)
+    refuse_unused(context, {"shake": by_copies}, "it is for whole workloads, without --whole and --feedback")
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
@@ -242,6 +254,7 @@ def compare_command(
         events=tuple(events or ()),
         selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
         feedback=feedback,
+        shake=shake if by_copies else 0,
         windows=windows,
         length=length,
         draw=draw,
@@ -260,18 +273,14 @@ def compare_command(
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
         outcomes = run_comparison(plan, output, progress=show, **how)
-    comparison = compare_runs(
-        outcomes,
-        wanted or default_metrics(outcomes, feedback),
-        against,
-        seed=draw,
-        setup=describe_setup(plan, logs, typed_command(context)),
-        windows=windows_of(plan, logs),
-    )
-    comparison = with_record(plan, logs, comparison)
+    setup = describe_setup(plan, logs, typed_command(context))
+    named = [*policy, *(plan.policies if engines[1:] or worth else ())]
+    comparison = judge_plan(plan, outcomes, logs, against, metrics=wanted, named=named, setup=setup)
     rows = worth_of_predictions(plan, comparison) if worth else []
     if text := too_few_blocks(comparison):
         note(f"warning: {text}")
+    if windows:
+        note(beside_whole(plan, comparison, logs, output))
     if not as_json:
         print_comparison(comparison)
         print_worth(rows)

@@ -1,5 +1,7 @@
 """``decision train`` and ``decision evaluate``: learned schedulers."""
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +21,7 @@ from .options import (
     PlatformOption,
     SeedOption,
     SelectOption,
+    ShakeOption,
     TimeFieldOption,
     WalltimeName,
     WalltimeOption,
@@ -26,10 +29,13 @@ from .options import (
     read_days,
     read_selection,
 )
+from .spread import Spread, spreads
+from .sweep import read_seeds, train_combinations
 
 if TYPE_CHECKING:
     from decision.learn.schedulers import EpisodeComparison
     from decision.runs.inputs import LoadedInputs
+    from decision.runs.tasks import How
 
 _LEARNING = "Learning"
 _EPISODES = "Episodes"
@@ -39,7 +45,7 @@ Learned = Annotated[
     str,
     typer.Argument(
         help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
-        "or your own.",
+        "or your own; or one of its presets.",
         metavar="SCHEDULER",
     ),
 ]
@@ -58,7 +64,7 @@ Changes = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Setting that replaces the preset's; may be repeated.",
+        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each.",
         metavar="KEY=VALUE",
         rich_help_panel=_LEARNING,
     ),
@@ -86,6 +92,15 @@ TrainingSeed = Annotated[
     int,
     typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING),
 ]
+TrainingSeeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        help="A training for each random seed from A to B - 1, and for each value of --set.",
+        metavar="A:B",
+        rich_help_panel=_LEARNING,
+    ),
+]
 Data = Annotated[
     Path | None,
     typer.Option(
@@ -103,24 +118,37 @@ Resume = Annotated[
 ]
 
 Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
-Episodes = Annotated[int, typer.Option("--episodes", help="Number of episodes.", min=1, rich_help_panel=_EPISODES)]
+Episodes = Annotated[
+    int | None,
+    typer.Option(
+        "--episodes",
+        help="Run so many episodes in place of the whole workload; 100 with --placed or --offline.",
+        min=1,
+        rich_help_panel=_EPISODES,
+    ),
+]
 Placed = Annotated[
-    int, typer.Option("--placed", help="Number of jobs that an episode places.", min=1, rich_help_panel=_EPISODES)
+    int | None,
+    typer.Option(
+        "--placed",
+        help="Number of jobs that an episode places.",
+        min=1,
+        show_default="1000",
+        rich_help_panel=_EPISODES,
+    ),
 ]
 Offline = Annotated[
     bool,
     typer.Option("--offline", help="Submit only the jobs that the episode places.", rich_help_panel=_EPISODES),
 ]
-Whole = Annotated[
-    bool,
-    typer.Option("--whole", help="Run the whole workload once, as it is, instead.", rich_help_panel=_EPISODES),
-]
+Whole = Annotated[bool, typer.Option("--whole", help="Run the workload once, as it is, and count all jobs.")]
 MetricsFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="CSV file for the metrics of each episode, or run.", metavar="FILE"),
 ]
 
 
+@spreads
 def train_command(
     context: typer.Context,
     scheduler: Learned,
@@ -132,6 +160,7 @@ def train_command(
     steps: Steps = None,
     data: Data = None,
     seed: TrainingSeed = 0,
+    seeds: TrainingSeeds = None,
     resume: Resume = False,
     jobs: SelectOption = None,
     nodes: NodesOption = None,
@@ -140,6 +169,8 @@ def train_command(
     missing_walltime: MissingWalltimeOption = "none",
     days: LearnedDays = None,
     events: EventsOption = None,
+    *,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Train a scheduler on a workload, in the embedded engine.
@@ -167,6 +198,12 @@ def train_command(
     Ctrl-C the same command with --resume gives the result that an uninterrupted
     training would have given.
 
+    With --seeds A:B, or several values in --set, there is a training for each
+    combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
+    The same command goes on where each of them stood; FOLDER/trainings.csv has a
+    row of each, and FOLDER/report.html their curves. One training by evolution
+    lets the workers of --on play its candidates.
+
     Examples:
 
       decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned
@@ -185,10 +222,13 @@ def train_command(
       decision train deepscheduling -p orion.xml -w days.json --days :1600 -o nights
 
       decision train joint -p orion.xml -w days.json --days :1600 -o joint
+
+      decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
+          --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
     """
     from decision.batsim.signals import stop_on_signals
     from decision.learn import require_learning
-    from decision.learn.config import load_config
+    from decision.learn.config import alternatives, load_config, preset_names
     from decision.model.errors import ConfigError
     from decision.runs.inputs import Inputs, first_log, load_inputs
     from decision.schedulers import find_scheduler
@@ -201,8 +241,11 @@ def train_command(
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
     if days is not None:
         changes.append(f"env.days={_checked_days(scheduler, days)}")
+    if preset is None and scheduler in preset_names():
+        preset, scheduler = scheduler, load_config(scheduler).scheduler
     preset = preset or find_scheduler(scheduler).default_preset
-    config = load_config(preset, changes, seed=seed)
+    many = seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
+    config = load_config(preset, [alternatives(change)[0] for change in changes], seed=seed)
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
@@ -213,12 +256,23 @@ def train_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
+    if many:
+        refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
+        refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
+        train_combinations(preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json)
+        return
+    several = "it needs --seeds, or several values in --set"
+    refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
+    refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
+    from decision.runs.elsewhere import share_out
     from decision.runs.training import check_resumable, train_to_folder
 
     if resume:
         check_resumable(output)
     announce_compilation()
-    with stop_on_signals() as request, learning(config.steps) as show:
+    crew: AbstractContextManager[How] = spread.begun() if spread.elsewhere else nullcontext({})
+    with stop_on_signals() as request, learning(config.steps) as show, crew as how:
+        executor = how.get("executor")
         checkpoint = train_to_folder(
             first_log(case),
             config,
@@ -229,6 +283,7 @@ def train_command(
             report=lambda done: show(done.steps, done.rate, done.row),
             note=note,
             command=typed_command(context),
+            share_out=None if executor is None else partial(share_out, executor),
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
@@ -255,8 +310,9 @@ def evaluate_command(
     policies: Policies,
     platform: PlatformOption,
     workload: WorkloadOption,
-    episodes: Episodes = 100,
-    placed: Placed = 1000,
+    shake: ShakeOption = 10,
+    episodes: Episodes = None,
+    placed: Placed = None,
     seed: SeedOption = 0,
     offline: Offline = False,
     whole: Whole = False,
@@ -272,22 +328,26 @@ def evaluate_command(
     missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
-    """Compare learned policies with heuristics over the same episodes.
+    """Compare learned policies with heuristics on the same jobs.
 
-    An episode begins at a random job of the workload and ends when --placed
-    jobs have been placed; the last job is followed by the first again. Metrics
-    are those of Wang, Harwood and Rodriguez (HPCC 2022), averages over time, the
-    mean bounded slowdown of the placed jobs, and the longest waits, of jobs that
-    still wait, too. An episode begins with idle hosts and leaves the queue's rest
-    behind, so that policies that let large jobs wait look well: --whole runs the
-    workload as it is, to the last job, with the figures of decision run. --days
-    runs each day alone, as decision compare does, which has more figures.
+    Each policy runs the whole workload on ten shaken copies, as decision compare
+    does, which keeps finished runs, has more figures and writes a page; the first
+    policy is the baseline. --whole runs the workload once, as it is, with the
+    figures of decision run, and --days each day alone.
+
+    With --episodes parts are run in place of the whole: an episode begins at a
+    random job and ends when --placed jobs have been placed; the last job is
+    followed by the first again. Metrics are those of Wang, Harwood and Rodriguez
+    (HPCC 2022), averages over time, the mean bounded slowdown of the placed
+    jobs, and the longest waits, of jobs that still wait, too. An episode begins
+    with idle hosts and leaves the queue's rest behind, so that policies that let
+    large jobs wait look well.
 
     Examples:
 
-      decision evaluate ranking easy saf+easy -p cluster.xml -w log.swf --whole
+      decision evaluate easy ranking saf+easy -p cluster.xml -w log.swf
 
-      decision evaluate learned/dbf.ckpt easy sjf+easy \\
+      decision evaluate easy learned/dbf.ckpt sjf+easy \\
           -p cluster.xml -w log.swf --select 5000:
 
       decision evaluate fcfs easy -p cluster.xml -w work.json -o metrics.csv
@@ -295,9 +355,6 @@ def evaluate_command(
       decision evaluate learned/inspector.ckpt sjf+easy \\
           -p cluster.xml -w log.swf --placed 128 --offline
     """
-    from decision.learn import require_learning
-
-    require_learning()
     from decision.analysis.recorded import RECORDED
     from decision.model.dates import on_days
     from decision.model.errors import ConfigError
@@ -307,12 +364,15 @@ def evaluate_command(
     from .tables import print_dropped, warn_of_seen_jobs
 
     refuse_unused(context, {"energy": days is not None}, "it needs --days")
+    in_episodes = offline or episodes is not None or placed is not None
+    parts = dict.fromkeys(("episodes", "placed", "offline"), False)
     if days is not None:
-        refuse_unused(context, dict.fromkeys(("episodes", "placed", "offline", "whole"), False), "--days runs each day")
-    refuse_unused(
-        context, dict.fromkeys(("episodes", "placed", "offline"), not whole), "--whole runs the workload as it is"
-    )
-    refuse_unused(context, {"events": whole}, "it needs --whole")
+        refuse_unused(context, {**parts, "whole": False}, "--days runs each day")
+    if whole:
+        refuse_unused(context, parts, "--whole runs the workload as it is")
+    judged = not (whole or in_episodes or days is not None)
+    refuse_unused(context, {"shake": judged}, "it is for the whole workload, without --whole")
+    refuse_unused(context, {"events": whole or judged}, "it is for the whole workload")
     inputs = Inputs(
         platform=platform,
         workloads=(workload,),
@@ -323,42 +383,56 @@ def evaluate_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     chosen = read_days(days)
-    if RECORDED in policies and chosen is None and not whole:
-        raise ConfigError(f"{RECORDED}: nothing is simulated, so there are no episodes; give --whole", field="policy")
+    if RECORDED in policies and in_episodes:
+        raise ConfigError(f"{RECORDED}: nothing is simulated, so there are no episodes; leave them out", field="policy")
     warn_of_seen_jobs(policies, [on_days(w, slice(*chosen)) for w in case.workloads] if chosen else case.workloads)
     announce_compilation()
-    if chosen is not None:
-        _evaluate_days(case, policies, chosen, seed, decide_limit, output, as_json)
+    if chosen is not None or judged:
+        _compare_runs(case, policies, chosen, shake if judged else 0, seed, decide_limit, output, as_json)
     elif whole:
         _evaluate_whole(case, policies, seed, decide_limit, output, as_json)
     else:
+        from decision.learn import require_learning
+
+        require_learning()
         from decision.learn.schedulers import EpisodeComparison
 
         comparison = EpisodeComparison(
-            case.platform, case.workloads[0], placed, episodes, seed, online=not offline, decide_limit=decide_limit
+            case.platform,
+            case.workloads[0],
+            placed or _PLACED,
+            episodes or _EPISODES_RUN,
+            seed,
+            online=not offline,
+            decide_limit=decide_limit,
         )
         _evaluate_episodes(comparison, policies, output, as_json)
 
 
-def _evaluate_days(
+_PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
+
+
+def _compare_runs(
     case: "LoadedInputs",
     policies: list[str],
-    days: tuple[int, int | None],
+    days: tuple[int, int | None] | None,
+    shake: int,
     seed: int,
     decide_limit: float,
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """A run of each day under each policy, and the means over days."""
+    """Runs of each day, or of each shaken copy of the whole, under each policy, and what they say."""
     import tempfile
 
     import numpy as np
 
-    from decision.analysis.comparison import compare_runs, default_metrics
+    from decision.analysis.comparison import default_metrics
     from decision.analysis.metric_list import METRICS
     from decision.cores import available_workers
     from decision.envs import write_metrics
-    from decision.runs.compare import ComparisonPlan, run_comparison
+    from decision.runs.compare import ComparisonPlan, read_workloads, run_comparison
+    from decision.runs.judging import judge_plan
 
     from .progress import counting
     from .tables import print_comparison, print_json
@@ -369,8 +443,10 @@ def _evaluate_days(
         workloads=inputs.workloads,
         policies=tuple(dict.fromkeys(policies)),
         energy=inputs.energy,
+        events=inputs.events,
         selection=inputs.selection,
         days=days,
+        shake=shake,
         draw=seed,
         decide_limit=decide_limit,
     )
@@ -384,7 +460,7 @@ def _evaluate_days(
             for policy in plan.policies
         }
         write_metrics(output, columns)
-    comparison = compare_runs(outcomes, metrics, plan.policies[0], seed=seed)
+    comparison = judge_plan(plan, outcomes, read_workloads(plan), plan.policies[0], metrics=metrics)
     if as_json:
         print_json(comparison)
     else:

@@ -187,6 +187,16 @@ FeedbackOption = Annotated[
         rich_help_panel=_JOBS,
     ),
 ]
+ShakeOption = Annotated[
+    int,
+    typer.Option(
+        "--shake",
+        help="Copies of the whole log with shaken submissions.",
+        min=1,
+        max=1000,
+        metavar="N",
+    ),
+]
 TimeFieldOption = Annotated[
     int | None,
     typer.Option(

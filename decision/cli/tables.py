@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.platform import Platform
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
-    from decision.reproduce import Findings, ResultTable
     from decision.runs.compare import Worth
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
@@ -212,16 +211,18 @@ def summary_columns(summaries: Mapping[str, "Summary"]) -> dict[str, dict[str, "
 
 
 def print_comparison(comparison: "PolicyComparison") -> None:
-    """One table per metric and workload, then how to read them; single runs have all metrics in one table."""
-    from decision.analysis.comparison import cells, heading, notes, tables
+    """One table per metric and workload, then how to read them; of whole workloads above them all metrics at a glance.
 
-    if all(row.runs == 1 for row in comparison.rows):
-        _print_single_runs(comparison)
-        return
-    for metric, workload, rows in tables(comparison):
+    Single runs have that alone.
+    """
+    from decision.analysis.comparison import cells, headers, heading, notes, tables
+
+    if comparison.judged or comparison.single:
+        _print_at_a_glance(comparison)
+    for metric, workload, rows in () if comparison.single else tables(comparison):
         table = simple_table(title=heading(metric, workload))
         table.add_column("policy", overflow="fold", min_width=12)
-        for header in ("IQM", "95 %", "P(better)", "95 %"):
+        for header in headers(rows)[1:-1]:
             table.add_column(header, justify="right", no_wrap=True)
         table.add_column("")
         for row in rows:
@@ -245,25 +246,19 @@ def print_worth(rows: "Sequence[Worth]") -> None:
 _ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 
-def _print_single_runs(comparison: "PolicyComparison") -> None:
-    """The metrics of each policy's one run, by workload."""
-    from decision.analysis.comparison import figure
+def _print_at_a_glance(comparison: "PolicyComparison") -> None:
+    """All metrics of each policy, by workload."""
+    from decision.analysis.comparison import at_a_glance
     from decision.analysis.metric_list import METRICS
-    from decision.analysis.recorded import standing_text
 
-    values = {(row.workload, row.contender, row.metric): row.score.value for row in comparison.rows}
-    workloads, policies, metrics = (list(dict.fromkeys(key[at] for key in values)) for at in range(3))
-    for workload in workloads:
-        say(f"{workload}: one run")
+    for workload, metrics, rows in at_a_glance(comparison):
+        say(f"{workload}: one run" if comparison.single else workload)
         for begin in range(0, len(metrics), _ACROSS):
-            shown = metrics[begin : begin + _ACROSS]
-            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in shown])
-            for policy in policies:
-                own = (values.get((workload, policy, name)) for name in shown)
-                table.add_row(policy, *("-" if value is None else figure(value) for value in own))
+            shown = slice(begin, begin + _ACROSS)
+            table = policy_table([f"{name}\n{METRICS[name].unit}" for name in metrics[shown]])
+            for policy, *own in rows:
+                table.add_row(policy, *own[shown])
             stdout().print(table)
-    for found in comparison.recorded:
-        say(standing_text(found))
 
 
 def print_dropped(workloads: Iterable["Workload"]) -> None:
@@ -350,33 +345,3 @@ def print_replay(replay: "Replay") -> None:
     lines += [f"  recorded: {event}" for event in first.recorded] or ["  recorded: nothing more"]
     lines += [f"  decided:  {event}" for event in first.decided] or ["  decided:  nothing more"]
     say("\n".join(lines))
-
-
-# --- Reproductions --------------------------------------------------------------------------------------------------
-
-
-def print_findings(findings: "Findings", as_json: bool) -> None:
-    """A reproduction's tables and what they say."""
-    if as_json:
-        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
-        return
-    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
-    if findings.side_by_side:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_row(*tables)
-        tables = [grid]
-    for table in tables:
-        stdout().print(table)
-    stdout().print(findings.notes, highlight=False)
-
-
-def _result_table(found: "ResultTable", whole: bool) -> Table:
-    """`whole`: no cell wraps; otherwise those of the first column do not."""
-    table = simple_table(title=found.title)
-    table.collapse_padding = True
-    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
-        words = any(cell[:1].isalpha() for cell in cells)
-        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
-    for row in found.rows:
-        table.add_row(*row)
-    return table

@@ -90,14 +90,14 @@ def describe_command(
     """
     from decision.analysis.descriptions import workload_figures
     from decision.model.demand import runtimes
-    from decision.model.reshape import check_jobs
+    from decision.model.reshape import refuse_empty
     from decision.runs.conversion import load_any
 
     from .tables import print_dropped, print_json
     from .workload_tables import figure_facts, print_figures
 
     workload = load_any(file, time_field)
-    check_jobs(workload)
+    refuse_empty(workload)
     seconds = runtimes(workload, read_speed(speed))
     if plot is not None:
         with drawn_for(Paper(width, type_size, dpi)):

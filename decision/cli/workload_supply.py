@@ -63,7 +63,7 @@ Table = Annotated[
 ]
 
 
-class Unit(StrEnum):
+class SupplyUnit(StrEnum):
     """What a table of power counts."""
 
     HOSTS = "hosts"
@@ -72,9 +72,9 @@ class Unit(StrEnum):
     IRRADIANCE = "W/m2"
 
 
-_WATTS = {Unit.WATTS: 1.0, Unit.KILOWATTS: 1000.0}
+_WATTS = {SupplyUnit.WATTS: 1.0, SupplyUnit.KILOWATTS: 1000.0}
 UnitOption = Annotated[
-    Unit, typer.Option("--unit", help="What the table counts.", case_sensitive=False, rich_help_panel=_TABLE)
+    SupplyUnit, typer.Option("--unit", help="What the table counts.", case_sensitive=False, rich_help_panel=_TABLE)
 ]
 Area = Annotated[
     float | None,
@@ -130,7 +130,7 @@ def supply_command(
     table: Table = None,
     time_column: TimeColumn = None,
     column: ColumnName = None,
-    unit: UnitOption = Unit.HOSTS,
+    unit: UnitOption = SupplyUnit.HOSTS,
     area: Area = None,
     efficiency: Panels = None,
     host_watts: HostWatts = None,
@@ -212,7 +212,7 @@ def supply_command(
 class _Source(NamedTuple):
     """How a table of power becomes hosts."""
 
-    unit: Unit
+    unit: SupplyUnit
     area: float | None
     efficiency: float | None
     host_watts: float | None
@@ -228,13 +228,13 @@ class _Source(NamedTuple):
         edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
         series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
         power = series.averages(edges) * scale
-        return power if self.unit is Unit.HOSTS else self._hosts(power)
+        return power if self.unit is SupplyUnit.HOSTS else self._hosts(power)
 
     def _watts_of_one(self) -> float:
         """What one of the table's units is: watts, or a host."""
-        if {self.area is not None, self.efficiency is not None} != {self.unit is Unit.IRRADIANCE}:
+        if {self.area is not None, self.efficiency is not None} != {self.unit is SupplyUnit.IRRADIANCE}:
             raise ConfigError("--area and --efficiency go with --unit W/m2, which needs both")
-        if (self.host_watts is not None) + (self.platform is not None) != (self.unit is not Unit.HOSTS):
+        if (self.host_watts is not None) + (self.platform is not None) != (self.unit is not SupplyUnit.HOSTS):
             raise ConfigError(f"--unit {self.unit.value}: watts need --host-watts or --platform, and hosts neither")
         return _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
 

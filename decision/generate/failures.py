@@ -25,7 +25,7 @@ class FailureModel(msgspec.Struct, frozen=True, kw_only=True):
     length: float  # no failure begins later
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Breakdown(msgspec.Struct, frozen=True):
     """A machine is away. Seconds."""
 
     machine: int
@@ -33,14 +33,14 @@ class Failure(msgspec.Struct, frozen=True):
     end: float
 
 
-def failures(rng: np.random.Generator, machines: int, model: FailureModel) -> list[Failure]:
+def failures(rng: np.random.Generator, machines: int, model: FailureModel) -> list[Breakdown]:
     """All failures, by machine and time; each ends, be it after the model's length."""
     found = []
     for machine in range(machines):
         time = 0.0
         while (time := time + _draw(rng, model.mtbf, model.shape)) < model.length:
             begin, time = time, time + _draw(rng, model.repair, model.repair_shape)
-            found.append(Failure(machine, begin, time))
+            found.append(Breakdown(machine, begin, time))
     return found
 
 
@@ -50,7 +50,7 @@ def _draw(rng: np.random.Generator, mean: float, shape: float) -> float:
     return max(round(scale * float(rng.weibull(shape)), 6), 1e-6)
 
 
-def failure_lines(found: Sequence[Failure], hosts: Sequence[Sequence[int]]) -> bytes:
+def failure_lines(found: Sequence[Breakdown], hosts: Sequence[Sequence[int]]) -> bytes:
     """The events of failures as Batsim reads them, by time, one JSON object a line; `hosts` are each machine's ids."""
     moves = [(each.begin, "machine_unavailable", each.machine) for each in found]
     moves += [(each.end, "machine_available", each.machine) for each in found]
@@ -61,7 +61,7 @@ def failure_lines(found: Sequence[Failure], hosts: Sequence[Sequence[int]]) -> b
     return b"\n".join([*lines, b""])
 
 
-def availability(found: Sequence[Failure], machines: int, length: float) -> float:
+def availability(found: Sequence[Breakdown], machines: int, length: float) -> float:
     """The share of machine time until `length` (seconds) in which machines are there."""
     away: Floats = np.array([min(each.end, length) - each.begin for each in found], np.float64)
     return 1.0 - float(away.sum()) / (machines * length)

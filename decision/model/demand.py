@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .columns import DelayProfiles, JobColumns
-from .columns import worths as rows_of_worth
+from .columns import worth_rows as rows_of_worth
 from .errors import ConfigError
 from .record import Context, Floats, RateTable, SupplyTable, WorthTable
 from .workload import (

@@ -111,24 +111,34 @@ def _taken(workload: Workload, jobs: JobColumns, rows: list[np.ndarray], moved: 
     return replace(workload, jobs=made, trace=None)
 
 
-SHAKE = 60.0  # seconds
+SHAKE = 60.0  # seconds, at most
 
 
-def shaken(workload: Workload, copy: int, most: float = SHAKE) -> Workload:
-    """A copy of the workload whose jobs are submitted later by a uniform random time of up to `most` seconds each.
+def shake_of(submit: Floats) -> float:
+    """By up to how many seconds `shaken` moves jobs that are submitted at these times (n,), seconds.
+
+    A minute is the package's choice: far below the time in which users react to each other or to the machine, and far
+    above the seconds in which one job's end meets another's arrival. Where jobs come more often than once a minute it
+    is the mean time between two, so that a short log keeps its shape.
+    """
+    return min(SHAKE, float(np.ptp(submit)) / max(len(submit) - 1, 1)) if len(submit) else 0.0
+
+
+def shaken(workload: Workload, copy: int) -> Workload:
+    """A copy of the workload whose jobs are submitted later by a uniform random time of up to `shake_of` seconds each.
 
     Input shaking (Tsafrir, Ouaknine and Feitelson, MASCOTS 2007): what a schedule comes to can depend on a second, and
-    the copies say by how much. A minute is far below the time in which users react to each other or to the machine, and
-    far above the seconds in which one job's end meets another's arrival.
+    the copies say by how much.
 
     Args:
         workload: jobs in any order.
         copy: its number, which alone says how jobs are moved; 0 moves none.
-        most: seconds.
     """
     if copy == 0:
         return workload
     jobs = columns_of(workload.jobs)
-    moved = jobs.submit_time + np.random.default_rng([copy, 20070]).uniform(0.0, most, len(jobs))
+    moved = jobs.submit_time + np.random.default_rng([copy, 20070]).uniform(0.0, 1.0, len(jobs)) * shake_of(
+        jobs.submit_time
+    )
     order = np.argsort(moved, kind="stable")
     return replace(workload, jobs=jobs.take(order).replaced(submit_time=moved[order], source=None), trace=None)

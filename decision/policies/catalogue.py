@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start, Suspend
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
 
 
 class PolicyLine(NamedTuple):
@@ -109,12 +109,12 @@ POWERS: dict[str, tuple[Power, PolicyLine]] = {
     )
 }
 
-STARTS: dict[str, tuple[Start, PolicyLine]] = {
+STARTS: dict[str, tuple[StartHosts, PolicyLine]] = {
     line.name: (start, line)
     for start, line in (
-        (Start.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
+        (StartHosts.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
         (
-            Start.BOUND,
+            StartHosts.BOUND,
             PolicyLine(
                 "bound", "a job gets hosts at once, asleep or not, and starts when the last is awake", _DEEPSCHEDULING
             ),

@@ -16,14 +16,15 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
 from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE
+from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, put_first
+from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
 from decision.state.view import ClusterView
 
 from .around import AroundPolicy, innermost
 from .cap import HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
-from .config import Start
-from .plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, put_first
+from .config import StartHosts
 from .policy import Plan, Policy
 from .supply_settings import Failed, SupplySettings
 from .suspension import make_way
@@ -157,13 +158,8 @@ def refuse_bound(policy: Policy) -> None:
         ConfigError: naming the policy.
     """
     inner: Any = innermost(policy)
-    if getattr(getattr(inner, "config", None), "start", Start.AWAKE) == Start.BOUND:
+    if getattr(getattr(inner, "config", None), "start", StartHosts.AWAKE) == StartHosts.BOUND:
         raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
-
-
-def cannot_be_cut(job_id: str, profile: str) -> str:
-    """Why a job cannot be suspended."""
-    return f"job {job_id} cannot be suspended: its profile {profile!r} is not a delay, and only delays can be cut"
 
 
 @kernel

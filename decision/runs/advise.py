@@ -8,22 +8,25 @@ margin.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 import numpy as np
 
+from decision.analysis.shakes import Runs, change, estimate
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import WEEK, block_seconds, change_of_mean, mean_over_copies
+from decision.analysis.whole import WEEK, counted_text
 from decision.model.columns import columns_of
-from decision.model.demand import offered_load, runtimes, walltimes
+from decision.model.demand import offered_load
 from decision.model.errors import ConfigError
+from decision.model.resample import shake_of
 from decision.model.reshape import dropped_text
 from decision.policies.registry import find_policy
 
+from .compare import COPIES
 from .inputs import writable_folder
-from .tasks import Progress, Result, run_tasks
-from .whole import Log, WholeRun, counted, perform_whole_run
+from .tasks import How, Progress, Result, run_tasks
+from .whole import Log, LogRead, WholeRun, perform_whole_run
 
 ORDERS = (
     *("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"),
@@ -47,7 +50,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     longest_wait: float = 1.5  # times the baseline's
     weights: Mapping[str, float] = msgspec.field(default_factory=lambda: {"wait": 1.0, "slowdown": 1.0})
     policies: tuple[str, ...] = ()  # further candidates
-    copies: int = 10
+    copies: int = COPIES
     metrics: tuple[str, ...] = METRIC_NAMES
 
 
@@ -92,9 +95,16 @@ def expanded(names: Sequence[str]) -> list[str]:
 
 
 def advise(
-    log: Log, wish: Wish, folder: Path, *, processes: int = 1, progress: Callable[[str], Progress] | None = None
+    log: Log, wish: Wish, folder: Path, *, progress: Callable[[str], Progress] | None = None, **how: Unpack[How]
 ) -> Advice:
     """Find the policy. Finished runs are kept in ``folder/runs``.
+
+    Args:
+        log: is looked at.
+        wish: of its operator.
+        folder: gets the finished runs.
+        progress: called with what is counted, gives what is called with the number of finished runs and of all.
+        how: as of `decision.runs.tasks.run_tasks`.
 
     Raises:
         ConfigError: if a policy or the wish makes no sense.
@@ -106,32 +116,31 @@ def advise(
     names = list(dict.fromkeys([wish.baseline, *heuristics(wish.longest_wait), *_shipped(wish), *wish.policies]))
     for name in names:
         find_policy(name)
-    log.read()
+    read = log.read()
     first = min(_FIRST_COPIES, wish.copies)
     show = progress or (lambda what: lambda done, of: None)
 
     def results(policies: Sequence[str], copies: int) -> dict[str, list[Result]]:
         tasks = [WholeRun(log=log, policy=name, copy=k) for k in range(1, copies + 1) for name in policies]
-        found = run_tasks(
-            perform_whole_run, tasks, runs, processes=processes, first=tasks[:1], progress=show(f"{copies} copies")
-        )
+        found = run_tasks(perform_whole_run, tasks, runs, first=tasks[:1], progress=show(f"{copies} copies"), **how)
         return {name: [r for t, r in zip(tasks, found, strict=True) if t.policy == name] for name in policies}
 
     looked_at = results(names, first)
     finalists = _finalists(_different(looked_at, wish), looked_at, wish)
     found = results(finalists, wish.copies)
     rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
-    best = min((row for row in rows if row.keeps_bound), key=lambda row: _cost(row, wish))
+    sure = [row for row in rows if row.keeps_bound and _is_better(row, wish)]
+    best = min(sure, key=lambda row: _cost(row, wish), default=rows[0])
     others = sorted((row for row in rows if row.policy != wish.baseline), key=lambda row: _cost(row, wish))
     rows = [rows[0], *others]
     payers = _payers(found[best.policy], found[wish.baseline])
-    described = _describe(log)
+    described = _describe(log, read)
     return Advice(
         policy=best.policy,
         baseline=wish.baseline,
-        change=_changes(best, rows[0]),
+        change=best.change,
         rows=rows,
-        cannot=_cannot(log, rows[0], described, wish),
+        cannot=_cannot(read, rows[0], described, wish),
         sentence=_sentence(best, wish, payers),
         log=described,
         payers=payers,
@@ -160,12 +169,8 @@ def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
     """Policies whose schedules differ: of those that make the same ones the first counts."""
     seen: dict[tuple[str, ...], str] = {}
     for name, results in found.items():
-        seen.setdefault(tuple(result["starts"] for result in results), name)
+        seen.setdefault(tuple(result["schedule"] for result in results), name)
     return list(dict.fromkeys([wish.baseline, *seen.values(), *wish.policies]))
-
-
-def _mean(result: Result, metric: str) -> float:
-    return sum(result[metric]) / max(sum(result["jobs"]), 1)
 
 
 def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
@@ -175,7 +180,7 @@ def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wi
         pairs = list(zip(found[name], base, strict=True))
         ratios = [_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]
         changes = {
-            metric: float(np.mean([math.log(_ratio(_mean(o, metric), _mean(b, metric))) for o, b in pairs]))
+            metric: math.log(max(_average(found[name], metric), 1e-3) / max(_average(base, metric), 1e-3))
             for metric in MEANS
         }
         weighted = wish.weights.get("wait", 0.0) * changes[MEANS[0]]
@@ -187,38 +192,46 @@ def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wi
     return list(dict.fromkeys([wish.baseline, *asked, *best]))[:MOST_ROWS]
 
 
+def _average(results: Sequence[Result], metric: str) -> float:
+    return float(np.mean([result[metric] for result in results]))
+
+
 def _ratio(own: float, baseline: float) -> float:
     return max(own, 1.0) / max(baseline, 1.0)
 
 
 def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> AdviceRow:
-    measures = {metric: mean_over_copies([_mean(result, metric) for result in own]) for metric in MEANS}
-    measures |= {metric: mean_over_copies([result[metric] for result in own]) for metric in OTHERS}
-    jobs = np.array(own[0]["jobs"], np.float64)
-    change = {
-        metric: change_of_mean(
-            np.array([result[metric] for result in own]), np.array([result[metric] for result in baseline]), jobs
-        )
-        for metric in MEANS
-    }
+    runs = {metric: _runs(own, metric) for metric in METRIC_NAMES}
+    changes = {metric: change(each, _runs(baseline, metric)) for metric, each in runs.items()}
+    for metric in MEANS:
+        changes[metric] = changes[metric] or Estimate(math.inf, math.inf, math.inf)  # nothing waits under the baseline
     longest = [_ratio(mine["max_wait"], theirs["max_wait"]) for mine, theirs in zip(own, baseline, strict=True)]
     keeps = name == wish.baseline or max(longest) <= max(1.0, _MARGIN * wish.longest_wait)
-    return AdviceRow(policy=name, metrics=measures, change=change, longest_wait=longest, keeps_bound=keeps)
+    return AdviceRow(
+        policy=name,
+        metrics={metric: estimate(each) for metric, each in runs.items()},
+        change={metric: each for metric, each in changes.items() if each is not None},
+        longest_wait=longest,
+        keeps_bound=keeps,
+    )
+
+
+def _runs(results: Sequence[Result], metric: str) -> Runs:
+    values = np.array([result.get(metric, math.nan) for result in results], np.float64)
+    return Runs(values, np.array([result["without"].get(metric, []) for result in results], np.float64))
+
+
+def _is_better(row: AdviceRow, wish: Wish) -> bool:
+    """Whether it is shown to be better in something that counts, and worse in nothing that does."""
+    counting = [row.change[metric] for name, metric in _COUNTS.items() if wish.weights.get(name, 0.0) > 0]
+    return any(each.high < 0 for each in counting) and not any(each.low > 0 for each in counting)
+
+
+_COUNTS = dict(zip(("wait", "slowdown"), MEANS, strict=True))
 
 
 def _cost(row: AdviceRow, wish: Wish) -> float:
-    parts = zip(("wait", "slowdown"), MEANS, strict=True)
-    return sum(wish.weights.get(name, 0.0) * math.log1p(row.change[metric].value) for name, metric in parts)
-
-
-def _changes(row: AdviceRow, baseline: AdviceRow) -> dict[str, Estimate]:
-    """Of all metrics; of those that are no means by the ratio of what copies come to on average."""
-    changed = dict(row.change)
-    for name in OTHERS:
-        base = baseline.metrics[name].value
-        if base > 0:
-            changed[name] = Estimate(*(value / base - 1 for value in row.metrics[name]))
-    return changed
+    return sum(wish.weights.get(name, 0.0) * math.log1p(row.change[metric].value) for name, metric in _COUNTS.items())
 
 
 # --- In words ------------------------------------------------------------------------------------------------------
@@ -226,32 +239,35 @@ def _changes(row: AdviceRow, baseline: AdviceRow) -> dict[str, Estimate]:
 _SIZES, _LENGTHS = ("small", "middle-sized", "large"), ("short", "middle-long", "long")
 
 
-def percent(change: Estimate, less: str = "less", more: str = "more") -> str:
-    """``20 % less (95 %: 15 to 24)``."""
-    if change.value <= 0:
-        return f"{-100 * change.value:.0f} % {less} (95 %: {-100 * change.high:.0f} to {-100 * change.low:.0f})"
-    return f"{100 * change.value:.0f} % {more} (95 %: {100 * change.low:.0f} to {100 * change.high:.0f})"
+def percent(change: Estimate, less: str, more: str) -> str:
+    """``20 % less (95 %: 15 to 24)``; where the interval holds no change, that none is shown."""
+    low, high = 100 * change.low, 100 * change.high
+    if change.high < 0:
+        return f"{-100 * change.value:.0f} % {less} (95 %: {-high:.0f} to {-low:.0f})"
+    if change.low > 0:
+        return f"{100 * change.value:.0f} % {more} (95 %: {low:.0f} to {high:.0f})"
+    return f"not shown to be {less} or {more} (95 %: {low:+.0f} to {high:+.0f} %)"
 
 
 def _sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
     if best.policy == wish.baseline:
         return (
-            f"Keep {wish.baseline}: no policy that was tried is better and keeps the longest wait below "
+            f"Keep {wish.baseline}: no policy that was tried is shown to be better and keeps the longest wait below "
             f"{wish.longest_wait:g} times its own."
         )
     longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
     who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
     return (
-        f"Use {best.policy}: jobs wait {percent(best.change['wait'])} than under {wish.baseline}, their bounded "
-        f"slowdown is {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, and the longest wait is {longest}"
-        f"{who}."
+        f"Use {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
+        f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "
+        f"and the longest wait {longest}{who}."
     )
 
 
 def _payers(own: Sequence[Result], baseline: Sequence[Result]) -> list[str]:
     """Which classes of jobs and which users wait longer than under the baseline, the most first."""
     found: list[tuple[float, str]] = []
-    mine, theirs = (np.mean([result["classes"] for result in each], axis=0) for each in (own, baseline))
+    mine, theirs = (np.mean([result["class_waits"] for result in each], axis=0) for each in (own, baseline))
     jobs = np.array(own[0]["class_jobs"])
     for at in range(len(jobs)):
         if jobs[at] >= 20 and mine[at] > 1.05 * theirs[at] and mine[at] - theirs[at] > 60 * jobs[at]:
@@ -270,29 +286,27 @@ def _of_user(results: Sequence[Result], user: str) -> float:
     return float(np.mean([result["users"].get(user, [0.0, 0.0])[1] for result in results]))
 
 
-def _describe(log: Log) -> dict[str, Any]:
-    platform, workload = log.read()
+def _describe(log: Log, read: LogRead) -> dict[str, Any]:
+    platform, workload, seconds, part = read.platform, read.workload, read.runtimes, read.part
     jobs = columns_of(workload.jobs)
-    part = counted(len(jobs))
-    seconds = runtimes(workload, max(host.pstates[host.initial_pstate].speed for host in platform.hosts))
-    described = {
+    return {
         "jobs": len(jobs),
         "hosts": len(platform.hosts),
         "days": float(np.ptp(jobs.submit_time)) / 86_400,
         "load": float(seconds @ jobs.size) / max(float(np.ptp(jobs.submit_time)) * len(platform.hosts), 1.0),
         "offered_load_by_log": offered_load(workload, seconds),
-        "warm_up_days": float(jobs.submit_time[part.start]) / 86_400,
-        "cool_down_days": float(jobs.submit_time[-1] - jobs.submit_time[part.stop - 1]) / 86_400,
-        "not_counted": 2 * part.start,
-        "block": "week" if block_seconds(float(jobs.submit_time[-1])) == WEEK else "day",
+        "warm_up_days": part.warm_up / 86_400,
+        "not_counted": len(jobs) - len(part.rows(jobs.submit_time)),
+        "counted": counted_text(part),
+        "shake": shake_of(jobs.submit_time),
+        "blocks": part.blocks,
+        "block": "week" if part.block == WEEK else "day",
         "left_out": dropped_text(workload),
         "machine": str(log.platform) if log.platform else f"a flat machine of {len(platform.hosts):,} hosts",
     }
-    return described
 
 
-def _cannot(log: Log, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
-    _, workload = log.read()
+def _cannot(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:
     said = []
     if described["days"] * 86_400 < _SHORT:
         said.append(f"the log is short ({described['days']:.0f} days): how seasons change the answer is not known")
@@ -300,13 +314,12 @@ def _cannot(log: Log, baseline: AdviceRow, described: Mapping[str, Any], wish: W
         wait = baseline.metrics["wait"].value
         said.append(f"the machine is idle for much of the time (load {described['load']:.2f}, mean wait {wait:.0f} s):")
         said[-1] += " differences are small in seconds, and would be others at a higher load"
-    original = log.selection
-    limits = walltimes(msgspec.structs.replace(original, missing="none").read(log.workload, "w0"))
-    missing = float(np.isinf(limits).mean())
-    if missing > 0:
-        said.append(f"{100 * missing:.0f} % of the jobs have no requested time, and their run times took its place:")
+    if read.missing > 0:
+        said.append(
+            f"{100 * read.missing:.0f} % of the jobs have no requested time, and their run times took its place:"
+        )
         said[-1] += " what users' estimates do to backfilling is not known"
-    if not any(columns_of(workload.jobs).user.labels):
+    if not any(columns_of(read.workload.jobs).user.labels):
         said.append("the log does not say who submitted which job: whether single users pay is not known")
     if wish.copies < 3:
         said.append(f"{wish.copies} shaken copies say little of how much chance decides; use --shake 10")
@@ -317,20 +330,22 @@ def _cannot(log: Log, baseline: AdviceRow, described: Mapping[str, Any], wish: W
 def _pictures(
     own: list[Result], baseline: list[Result], looked_at: Mapping[str, list[Result]], wish: Wish, block: str
 ) -> dict[str, Any]:
-    jobs = np.maximum(np.array(own[0]["jobs"], np.float64), 1)
+    jobs = np.maximum(np.array(own[0]["block_jobs"], np.float64), 1)
     both = {"advised": own, "baseline": baseline}
     classes = np.maximum(np.array(own[0]["class_jobs"], np.float64), 1)
     return {
-        "weeks": {who: (np.mean([r["wait"] for r in each], axis=0) / jobs).tolist() for who, each in both.items()},
-        "jobs": own[0]["jobs"],
+        "weeks": {
+            who: (np.mean([r["block_waits"] for r in each], axis=0) / jobs).tolist() for who, each in both.items()
+        },
+        "jobs": own[0]["block_jobs"],
         "block": block,
         "classes": {
-            who: (np.mean([r["classes"] for r in each], axis=0) / classes).tolist() for who, each in both.items()
+            who: (np.mean([r["class_waits"] for r in each], axis=0) / classes).tolist() for who, each in both.items()
         },
         "plane": {
             name: [
-                float(np.mean([_mean(r, "wait") for r in each])),
-                float(np.mean([r["max_wait"] for r in each])),
+                _average(each, "wait"),
+                _average(each, "max_wait"),
             ]
             for name, each in looked_at.items()
         },

@@ -4,6 +4,7 @@ import csv
 import datetime
 import functools
 import io
+import itertools
 import math
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from decision import __version__
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
+from decision.analysis.whole import Part, judge, part_of
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
 from decision.formats.files import write_files
@@ -26,13 +28,15 @@ from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
 from decision.formats.workload import is_log
 from decision.jit import is_warm
+from decision.model.columns import JobColumns, columns_of
 from decision.model.dates import DAY_LEAD, BusyDay, chosen_days, of_day
-from decision.model.demand import runtimes
+from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.errors import ConfigError, DecisionError
 from decision.model.record import RunRecord
+from decision.model.resample import shaken
 from decision.model.reshape import dropped_text
 from decision.model.sessions import find_sessions
-from decision.model.workload import Workload
+from decision.model.workload import Job, Workload
 from decision.policies.outlook import ESTIMATE
 from decision.policies.outlook import OPTIONS as OUTLOOK_OPTIONS
 from decision.policies.registry import without_estimate
@@ -46,7 +50,7 @@ from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
 from .store import Result
 from .tasks import How, Progress, run_tasks
 
-_RUNS = "runs"  # folder of the cached results
+RUNS = "runs"  # folder of the cached results
 
 _RUN_SIZE = 2000.0  # bytes that are kept of a run
 _MOST_REPEATED = 1000  # windows, also of a workload that has fewer different ones
@@ -68,6 +72,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     windows: int = 0  # random sequences of jobs of each workload; 0 takes the whole workload
     length: int = 1024  # jobs in a window
     draw: int = 0  # seed of the windows
+    shake: int = 0  # shaken copies on which whole workloads are judged; 0 runs each once, as it is
     days: tuple[int, int | None] | None = None  # those of the days with two submissions or more; each is run alone
     seeds: int = 1  # of the policies, 0, 1, ...
     timeout: float = 0.0  # seconds to wait for Batsim
@@ -124,13 +129,15 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # of the contender
     perfect: bool
     near_record: bool  # whether it is compared with what really happened
+    copy: int  # of a workload that is judged whole, shaken; 0 for the workload as it is
     digests: tuple[str, ...]  # of the files: platform, workload, the policy's own, Batsim's
 
     @property
     def title(self) -> str:
         """For people."""
         jobs = f" jobs {self.window[0]}:{sum(self.window)}" if self.window else ""
-        return f"{self.name} on {self.inputs.workloads[0]}{jobs}, seed {self.choice.seed}"
+        copy = f", copy {self.copy}" if self.copy else ""
+        return f"{self.name} on {self.inputs.workloads[0]}{jobs}{copy}, seed {self.choice.seed}"
 
     def files(self) -> list[tuple[Path, str]]:
         """What it reads, each with its digest."""
@@ -150,6 +157,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
             "digests": self.digests,
             **({} if self.midnight is None else {"midnight": self.midnight}),
             **({"near_record": True} if self.near_record else {}),
+            **({"copy": self.copy} if self.copy else {}),
             **({"feedback": True} if self.inputs.feedback else {}),
             **({} if self.choice.own is None else {"own": id(self.choice.own)}),  # nothing knows it in another process
         }
@@ -207,7 +215,8 @@ def _describe_windows(plan: ComparisonPlan) -> str:
         return f"{which}; each is a run of its own, which begins an hour before midnight and is counted from then on"
     among = f"jobs {plan.selection.texts()['jobs']} of each workload" if cut else "each workload"
     if not plan.windows:
-        return among if cut else f"all of {among}"
+        every = among if cut else f"all of {among}"
+        return f"{every}, on {plan.shake:,} copies with shaken submissions" if plan.shake else every
     each = f"{plan.windows:,} random sequences of {plan.length:,} jobs of {among.removeprefix('jobs ')}"
     return f"{each}, drawn with seed {plan.draw}, the same for all policies"
 
@@ -257,7 +266,8 @@ class PlannedRuns(Collection[ComparedRun]):
 
     def __init__(self, plan: ComparisonPlan) -> None:
         self._plan, self._contenders = plan, contenders(plan)
-        self._each = plan.seeds * len(self._contenders) * len(plan.engines)  # runs of a window
+        self._copies = range(1, plan.shake + 1) if plan.shake else range(1)
+        self._each = plan.seeds * len(self._contenders) * len(plan.engines) * len(self._copies)  # runs of a window
         self._digest_of = functools.cache(file_digest)
         check_memory("runs", len(self), _RUN_SIZE)
 
@@ -268,10 +278,10 @@ class PlannedRuns(Collection[ComparedRun]):
         plan = self._plan
         for workload in plan.workloads:
             for window, midnight in _windows(plan, workload):
-                for seed in range(plan.seeds):
-                    for each in self._contenders:
-                        for engine in plan.engines:
-                            yield _run(plan, workload, engine, window, midnight, each, seed, self._digest_of)
+                for copy, seed in itertools.product(self._copies, range(plan.seeds)):
+                    for each, engine in itertools.product(self._contenders, plan.engines):
+                        part = _Part(window, midnight, copy)
+                        yield _run(plan, workload, engine, part, each, seed, self._digest_of)
 
     def __contains__(self, run: object) -> bool:
         return any(run == each for each in self)
@@ -281,8 +291,7 @@ def _run(
     plan: ComparisonPlan,
     workload: Path,
     engine: Engine,
-    window: tuple[int, int] | None,
-    midnight: float | None,
+    part: "_Part",
     each: Contender,
     seed: int,
     digest_of: Callable[[Path], str],
@@ -297,8 +306,9 @@ def _run(
         choice=choice,
         engine=engine,
         batsim=batsim,
-        window=window,
-        midnight=midnight,
+        window=part.window,
+        midnight=part.midnight,
+        copy=part.copy,
         timeout=plan.timeout,
         name=each.name,
         perfect=each.perfect,
@@ -323,6 +333,14 @@ def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:
         selection=plan.selection,
         feedback=plan.feedback,
     )
+
+
+class _Part(NamedTuple):
+    """What is run of a workload."""
+
+    window: tuple[int, int] | None
+    midnight: float | None
+    copy: int
 
 
 _Window = tuple[tuple[int, int] | None, float | None]
@@ -356,8 +374,12 @@ def _read(plan: ComparisonPlan, workload: Path) -> LoadedInputs:
 def _whole_case(inputs: Inputs, digests: tuple[str, ...]) -> LoadedInputs:
     """What is simulated, jobs in order of submission, read once in each process for the same content."""
     case = load_inputs(inputs)
-    jobs = sorted(case.workloads[0].jobs, key=lambda job: job.submit_time)
-    return replace(case, workloads=[replace(case.workloads[0], jobs=jobs)])
+    jobs = case.workloads[0].jobs
+    if isinstance(jobs, JobColumns):
+        ordered: Sequence[Job] = jobs.take(np.argsort(jobs.submit_time, kind="stable"))
+    else:
+        ordered = sorted(jobs, key=lambda job: job.submit_time)
+    return replace(case, workloads=[replace(case.workloads[0], jobs=ordered)])
 
 
 def inputs_of(run: ComparedRun) -> LoadedInputs:
@@ -368,6 +390,8 @@ def inputs_of(run: ComparedRun) -> LoadedInputs:
         workload = of_day(workload, BusyDay(run.midnight, *run.window))
     elif run.window is not None:
         workload = cut(workload, *run.window)
+    elif run.choice.policy != RECORDED:  # what really happened cannot be shaken
+        workload = shaken(workload, run.copy)
     if run.perfect:
         workload = with_estimates(workload, runtimes(workload, _fastest(case)))
     return replace(case, workloads=[workload])
@@ -403,10 +427,10 @@ def run_comparison(
         if each.policy not in plan.own
         for engine in plan.engines
     }
-    runs, results_folder = PlannedRuns(plan), writable_folder(folder / _RUNS)
+    runs, results_folder = PlannedRuns(plan), writable_folder(folder / RUNS)
     first = _compiling(runs, kernels)
     results = run_tasks(perform_run, runs, results_folder, first=first, progress=progress, **how)
-    return [_outcome(plan, run, result) for run, result in zip(runs, results, strict=True)]
+    return [outcome_of(plan, run, result) for run, result in zip(runs, results, strict=True)]
 
 
 def perform_run(run: ComparedRun) -> Result:
@@ -422,11 +446,45 @@ def perform_run(run: ComparedRun) -> Result:
     except DecisionError as error:
         error.args = (f"{run.title}: {error}",)
         raise
-    users = {job.id: job.user for job in case.workloads[0].jobs}
+    jobs = columns_of(case.workloads[0].jobs)
+    users = dict(zip(jobs.id, jobs.user, strict=True))
     begin = None if run.midnight is None else DAY_LEAD
     metrics = measure_run(record, case.platform, users, _recorded(case), begin)
-    near = agreement(record, case.workloads[0]) if run.near_record and run.choice.policy != RECORDED else {}
-    return {name: value for name, value in (metrics | near).items() if not math.isnan(value)}
+    if run.near_record and run.choice.policy != RECORDED:
+        metrics |= agreement(record, inputs_of(msgspec.structs.replace(run, copy=0)).workloads[0])
+    if not run.copy:
+        return _known(metrics)
+    part = _counted_part(run.inputs, run.digests[: 2 + len(run.inputs.events)])
+    judged = judge(record.jobs, part, len(case.platform.hosts))
+    return {**_known(metrics | judged.metrics), _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
+
+
+def _known(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if not math.isnan(value)}
+
+
+COPIES = 10  # shaken ones of a whole workload, by default
+_WITHOUT, _SCHEDULE = "without", "schedule"  # in the result of a whole log's run, beside its metrics
+
+
+@functools.lru_cache(maxsize=8)
+def _counted_part(inputs: Inputs, digests: tuple[str, ...]) -> Part:
+    return _part_of_case(_whole_case(inputs, digests))
+
+
+def counted_part(plan: ComparisonPlan, workload: Path) -> Part:
+    """The part of a workload that counts where it is judged whole."""
+    return _part_of_case(_read(plan, workload))
+
+
+def _part_of_case(case: LoadedInputs) -> Part:
+    """The part of a case's first workload that counts; all of it where only Batsim knows how long its jobs run."""
+    workload = case.workloads[0]
+    try:
+        seconds = runtimes(workload, _fastest(case))
+    except ConfigError:
+        seconds = np.zeros(len(workload.jobs))
+    return part_of(submit_times(workload), sizes(workload), seconds)
 
 
 def with_record(plan: ComparisonPlan, workloads: Sequence[Workload], comparison: PolicyComparison) -> PolicyComparison:
@@ -435,7 +493,7 @@ def with_record(plan: ComparisonPlan, workloads: Sequence[Workload], comparison:
         return comparison
     found = []
     for path, workload in zip(plan.workloads, workloads, strict=True):
-        name = _workload_name(plan, path)
+        name = workload_name(plan, path)
         runs = [(run.contender, run.metrics) for run in comparison.outcomes if run.workload == name]
         found.append(standing(workload, name, runs))
     return replace(comparison, recorded=found)
@@ -448,7 +506,7 @@ def _recorded(case: LoadedInputs) -> Mapping[str, float]:
         seconds = runtimes(workload, _fastest(case))
     except ConfigError:
         return {}
-    return dict(zip([job.id for job in workload.jobs], seconds.tolist(), strict=True))
+    return dict(zip(columns_of(workload.jobs).id, seconds.tolist(), strict=True))
 
 
 def _fastest(case: LoadedInputs) -> float:
@@ -466,17 +524,22 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
         return read_run(folder)
 
 
-def _outcome(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
+def outcome_of(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:
+    """A run and what it came to."""
     return MeasuredRun(
-        workload=_workload_name(plan, run.inputs.workloads[0]),
+        workload=workload_name(plan, run.inputs.workloads[0]),
         contender=contender(plan, run.name, run.engine),
         first_job=run.window[0] if run.window else 0,
         seed=run.choice.seed,
-        metrics=result,
+        copy=run.copy,
+        metrics={name: value for name, value in result.items() if name not in (_WITHOUT, _SCHEDULE)},
+        without=result.get(_WITHOUT, {}),
+        schedule=result.get(_SCHEDULE, ""),
     )
 
 
-def _workload_name(plan: ComparisonPlan, path: Path) -> str:
+def workload_name(plan: ComparisonPlan, path: Path) -> str:
+    """A workload's name in a comparison: its file's, or the path where several have that."""
     namesakes = sum(other.stem == path.stem for other in plan.workloads)
     return path.stem if namesakes == 1 else str(path)
 
@@ -486,7 +549,7 @@ def windows_of(plan: ComparisonPlan, workloads: Sequence[Workload]) -> tuple[int
     if not plan.windows:
         return None
     sizes = zip(plan.workloads, workloads, strict=True)
-    return plan.length, {_workload_name(plan, path): len(workload.jobs) for path, workload in sizes}
+    return plan.length, {workload_name(plan, path): len(workload.jobs) for path, workload in sizes}
 
 
 def _compiling(

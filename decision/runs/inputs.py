@@ -70,7 +70,7 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
     check_time_field(inputs.workloads, inputs.selection.time_field)
     platform = load_platform(inputs.platform, energy=inputs.energy)
-    workloads = [read_workload(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
+    workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
@@ -140,7 +140,7 @@ def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
         )
 
 
-def read_workload(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:
+def read_selected(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:
     """The selected jobs of a file, or of a workload that keeps its name.
 
     Raises:

@@ -104,7 +104,7 @@ def run_to_folder(
         if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
             files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
-            files, jobs, joules, gap = _run_here(case, choice, output, engine, show)
+            files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
         written += files + write_green_files(output, known)
         written.window_gap = None if math.isnan(gap) else gap
         written.lost_work = lost = lost_work(jobs, case.workloads)
@@ -205,7 +205,7 @@ def _write_predictions(folder: Path, jobs: JobTable, predictions: PredictionTabl
     return [path]
 
 
-def _run_here(
+def _simulate_to_files(
     case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
 ) -> tuple[list[Path], JobTable, float, float]:
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""

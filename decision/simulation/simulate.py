@@ -106,7 +106,7 @@ def simulate_workloads(
     check_suspensions(chosen, workloads, events)
     check_sleep(chosen, platform, engine_options.energy)
     reset_policy(chosen, platform, seed)
-    seconds = run(engine, chosen, progress, decide_limit)
+    seconds = simulate_on(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
     engine.release()
     record = engine.record()
@@ -119,7 +119,9 @@ def simulate_workloads(
     return record
 
 
-def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None, decide_limit: float = 0.0) -> float:
+def simulate_on(
+    engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None, decide_limit: float = 0.0
+) -> float:
     """Run a policy that was reset on an engine that was just made, to the end.
 
     Arguments are those of `simulate_workloads`.

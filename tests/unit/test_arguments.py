@@ -97,7 +97,7 @@ def test_of_compare_with_objects(tmp_path):
     refused("options", d.compare, "toy", "toy", [Own()], options={"a": 1})
     refused("processes", d.compare, "toy", "toy", [Own()], processes=2)
     refused("folder", d.compare, "toy", "toy", [Own()], folder=tmp_path)
-    assert d.compare("toy", "toy", "easy", metrics="makespan").runs.makespan.tolist() == [8]
+    assert d.compare("toy", "toy", "easy", metrics="makespan", whole=True).runs.makespan.tolist() == [8]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_table_of_jobs_is_in_seconds():
 
 def test_a_comparison_names_no_file_of_its_own():
     with pytest.raises(d.PolicyError, match=r"easy on jobs\.json, seed 0: jobs\.json: job w0!1 has no 'walltime'"):
-        d.compare("toy", pandas.DataFrame({"submit_time": [0], "size": [1], "runtime": [5]}), "easy")
+        d.compare("toy", pandas.DataFrame({"submit_time": [0], "size": [1], "runtime": [5]}), "easy", whole=True)
 
 
 def test_a_table_of_jobs_gets_walltimes_from_a_model():

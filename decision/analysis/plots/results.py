@@ -49,7 +49,7 @@ _IN_THOUSANDS = "{x:,.10g}"  # a format of ticks: 12,000
 
 @styled
 def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
-    """The rows' scores on the left, their probabilities of improvement on the right: dots, with intervals as bars.
+    """The rows' scores on the left, on the right their probabilities of improvement or changes: dots, and intervals.
 
     Args:
         rows: one for each policy, of the same metric and workload.
@@ -65,12 +65,14 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         first, second = "Above", "Below"
         figure = new_figure(8 + 2 * height)
         scores, chances = figure.subplots(2, 1, sharey=True)
+    judged = rows[0].improvement is None
     for at, row in enumerate(rows):
         _draw(scores, at, row.score, row.verdict)
+        beside = _in_percent(row.change) if judged else row.improvement
         if row.verdict == "baseline":
             _mark_baseline(scores, chances, at, row)
-        elif row.verdict != _APART:
-            _draw(chances, at, row.improvement, row.verdict)
+        elif row.verdict != _APART and beside is not None:
+            _draw(chances, at, beside, row.verdict)
     for axes in (scores, chances):
         axes.set_yticks(range(len(rows)), names)
         axes.grid(axis="x")
@@ -78,22 +80,37 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Picture:
         axes.spines["left"].set_visible(False)
     scores.set_ylim(len(rows) - 0.5, -0.5)
     _scale_scores(scores, rows, unit)
-    chances.set_xlim(-0.03, 1.03)
+    if not judged:
+        chances.set_xlim(-0.03, 1.03)
     room = 0.28 if paper().columns >= _BESIDE else 0.35
-    chances.set_xlabel(wrapped("probability that a run is better than the baseline's", paper().columns * room))
+    left, right, beside_text = _WORDS[judged]
+    chances.set_xlabel(wrapped(beside_text, paper().columns * room))
     shown = [verdict for verdict in _MEANINGS if any(row.verdict == verdict for row in rows)]
     outer_legend(figure, [_sign(verdict) for verdict in shown])
     return Picture(
         figure,
-        f"{first}: interquartile mean of the runs. {second}: probability that a run is better than one of the "
-        "baseline's. Bars are 95 % intervals. A triangle that points up means better than the baseline, one that "
-        "points down worse, a circle no significant difference; the diamond is the baseline."
+        f"{first}: {left}. {second}: {right}. Bars are 95 % intervals. A triangle that points up means better than "
+        "the baseline, one that points down worse, a circle no significant difference; the diamond is the baseline."
         + (" The cross is what really happened, which is not comparable." if _APART in shown else ""),
         facts_of(
-            "Interquartile means" + (f" in {unit}" if unit else ""),
+            ("Means" if judged else "Interquartile means") + (f" in {unit}" if unit else ""),
             {r.contender: f"{short(r.score.value)} ({r.verdict})" for r in rows},
         ),
     )
+
+
+_WORDS = {  # of runs of a part, and of whole logs: what is on either side, and the second axis
+    False: (
+        "interquartile mean of the runs",
+        "probability that a run is better than one of the baseline's",
+        "probability that a run is better than the baseline's",
+    ),
+    True: ("mean over shaken copies of the log", "change against the baseline", "change against the baseline, %"),
+}
+
+
+def _in_percent(change: Estimate | None) -> Estimate | None:
+    return None if change is None else Estimate(*(100 * each for each in change))
 
 
 def _sign(verdict: Verdict) -> Line2D:
@@ -108,7 +125,7 @@ def _draw(axes: Axes, at: int, estimate: Estimate, verdict: Verdict) -> None:
 
 def _mark_baseline(scores: Axes, chances: Axes, at: int, row: Row) -> None:
     """A band behind it, and a line at what the others are compared with."""
-    for axes, middle in ((scores, row.score.value), (chances, 0.5)):
+    for axes, middle in ((scores, row.score.value), (chances, 0.0 if row.improvement is None else 0.5)):
         axes.axhspan(at - 0.5, at + 0.5, color=_BAND, zorder=0)
         axes.axvline(middle, color=COLORS["baseline"], linewidth=0.8, linestyle="--", zorder=1)
 
@@ -129,7 +146,7 @@ def _scale_scores(axes: Axes, rows: Sequence[Row], unit: str) -> None:
     cut = axes.get_xscale() == "linear" and axes.get_xlim()[0] > 0
     metric = rows[0].metric.replace("_", " ")
     axes.set_xlabel(
-        f"{metric}, interquartile mean"
+        f"{metric}, {'mean' if rows[0].improvement is None else 'interquartile mean'}"
         + (f" ({unit})" if unit else "")
         + ("\nthe axis does not begin at 0" if cut else "")
     )

@@ -150,7 +150,7 @@ def read_mapping(path: str | os.PathLike[str]) -> TableMapping:
     return mapping
 
 
-def refuse_unknown(path: str | os.PathLike[str], names: Sequence[str]) -> InputError:
+def unknown_columns(path: str | os.PathLike[str], names: Sequence[str]) -> InputError:
     """The error of a table whose columns are not known: what they are, and a mapping to fill in."""
     shown = "\n".join(f'{name} = ""' for name in ("submit", "wait", "run", "size", "walltime", "user", "id"))
     listed = ", ".join(names[:100])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.analysis.worth import grid_time, join_parts, total_value, value_share, violated_share, violations
+from decision.analysis.worth import grid_time, join_parts, missed_deadlines, total_value, value_share, violated_share
 from decision.formats.green_files import read_green_files, write_green_files
 from decision.model.errors import InputError
 from decision.model.record import Context, FinalState, JobTable, SupplyTable, WorthTable
@@ -70,9 +70,11 @@ def test_values_and_deadlines_by_hand() -> None:
     jobs = join_parts(JOBS)
     assert total_value(jobs, WORTH) == 5
     assert value_share(jobs, WORTH) == 0.5
-    assert violations(jobs, WORTH) == 2  # b was rejected, d#1 is a second late, a half a millisecond
+    assert missed_deadlines(jobs, WORTH) == 2  # b was rejected, d#1 is a second late, a half a millisecond
     assert violated_share(jobs, WORTH) == 0.3  # b; d#1 has no value
-    assert all(math.isnan(measure(jobs, None)) for measure in (total_value, value_share, violated_share, violations))
+    assert all(
+        math.isnan(measure(jobs, None)) for measure in (total_value, value_share, violated_share, missed_deadlines)
+    )
 
 
 def test_power_beyond_the_supply_by_hand() -> None:

@@ -2,12 +2,14 @@
 
 import json
 import re
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
 
 from decision.analysis.metric_list import METRICS
 from decision.cli import app as application
+from decision.runs.store import ResultStore
 
 
 @pytest.fixture
@@ -99,9 +101,39 @@ def test_a_whole_workload_has_one_row_for_each_policy(compare, tmp_path):
     for name in ("p95_wait", "p99_wait", "max_wait", "late_starts", "arrival_utilization", "bounded_slowdown"):
         assert name in result.stdout
     assert len(re.findall(r"^ easy +\d", result.stdout, re.MULTILINE)) == 2, "four metrics in a table"
+    page = (tmp_path / "report.html").read_text()
+    assert "<svg" not in page and "no intervals" in page, "one run says nothing of chance"
     refused = compare("--policy", "easy", "--whole", "--windows", "3", "-o", str(tmp_path))
     assert refused.exit_code == 2
     assert "--whole runs each workload once" in " ".join(refused.stderr.split())
+
+
+def test_whole_workloads_are_judged_on_shaken_copies_and_finished_runs_are_kept(compare, tmp_path):
+    policies = ("--policy", "easy", "--policy", "fcfs", "--policy", "fcfs+none")
+    result = compare(*policies, "--shake", "3", "-j", "1", "-o", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    assert "whole logs, 3 shaken copies of each under each policy" in said
+    assert "too little for a warm-up" in said and "from shaken copies alone" in said
+    assert re.search(r"^ fcfs +[\d.]+ +[\d.]+ to [\d.]+ +\+\d+ % +[+-]\d+ to \+\d+ %", result.stdout, re.MULTILINE)
+    with closing(ResultStore(tmp_path / "runs")) as store:
+        kept = len(store)
+    assert kept == 9
+    compare(*policies, "--policy", "sjf", "--shake", "3", "-j", "1", "-o", str(tmp_path))
+    with closing(ResultStore(tmp_path / "runs")) as store:
+        assert len(store) == kept + 3
+    refused = compare("--policy", "easy", "--whole", "--shake", "3", "-o", str(tmp_path))
+    assert "it is for whole workloads, without --whole and --feedback" in " ".join(refused.stderr.split())
+
+
+def test_windows_say_that_starvation_cannot_show_and_where_the_whole_disagrees(compare, tmp_path):
+    policies = ("--policy", "easy", "--policy", "fcfs", "-j", "1", "-o", str(tmp_path))
+    windows = (*policies, "--windows", "4", "--length", "4")
+    first = compare(*windows)
+    assert "starvation cannot show in them; the same command without --windows" in " ".join(first.stderr.split())
+    compare(*policies)
+    again = " ".join(compare(*windows).stderr.split())
+    assert "the whole workloads say the same" in again or "they and the whole workloads disagree on" in again
 
 
 def test_windows_that_share_most_jobs_are_a_warning_of_one_line(compare, tmp_path):
@@ -119,8 +151,8 @@ def test_the_options_of_a_comparison_may_stand_in_a_file(tmp_path):
     found = CliRunner().invoke(application.app, [*command, "--seeds", "1"])
     assert found.exit_code == 0, found.stderr
     assert [(row["contender"], row["metric"], row["runs"]) for row in json.loads(found.stdout)["rows"]] == [
-        ("easy", "wait", 1),
-        ("saf+easy", "wait", 1),
+        ("easy", "wait", 10),
+        ("saf+easy", "wait", 10),
     ]
 
 

@@ -63,7 +63,7 @@ def test_a_comparison_and_an_evaluation_choose_alike(inputs, tmp_path):
     assert compared.exit_code == 0, compared.output
     setup = json.loads((tmp_path / "comparison.json").read_text())["setup"]
     assert "(2 jobs, sha256 " in setup["workloads"]
-    assert setup["jobs"] == "jobs 1:3 of each workload"
+    assert setup["jobs"] == "jobs 1:3 of each workload, on 10 copies with shaken submissions"
 
 
 @pytest.mark.parametrize("command", ["run", "compare", "evaluate"])

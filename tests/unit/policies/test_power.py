@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from decision.engine.options import EngineOptions
 from decision.model.notices import warn_once
 from decision.model.record import RunRecord
-from decision.policies import plan_arrays as p
 from decision.policies.config import Backfill, PolicyConfig, Power
 from decision.policies.profile import END_STEP
 from decision.simulation import simulate_workloads
+from decision.state import plan_arrays as p
 
 ENERGY = EngineOptions(energy=True)
 ASLEEP = 1  # pstate

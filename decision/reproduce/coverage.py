@@ -1,10 +1,10 @@
 """How often 95 % intervals hold the truth: logs made by a model, each compared as one would compare a log of one's own.
 
 Logs are made in three ways: by Lublin and Feitelson's model; by it, with a load that goes up and down with a memory of
-500 jobs (gaps times the exponential of an AR(1) series); and of whole weeks of a real log, drawn again and again. Of each
-of many logs windows at random places are scheduled with five policies. The intervals of the mean, the interquartile
-mean, and of the probability that one policy is better than another, are those of `decision.analysis.statistics`. What
-they should hold is known from the windows of many other logs.
+500 jobs (gaps times the exponential of an AR(1) series); and of whole weeks of a real log, drawn again and again. Of
+each of many logs windows at random places are scheduled with five policies. The intervals of the mean, the
+interquartile mean, and of the probability that one policy is better than another, are those of
+`decision.analysis.statistics`. What they should hold is known from the windows of many other logs.
 """
 
 import functools

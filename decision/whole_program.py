@@ -16,6 +16,7 @@ tried with numba 0.68.
 import contextlib
 import functools
 import gc
+import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -30,7 +31,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, CompileResult, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
-from numba.core.environment import lookup_environment
+from numba.core.environment import Environment, lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 from numba.core.sigutils import normalize_signature
@@ -38,6 +39,21 @@ from numba.extending import overload
 from numba.np import arrayobj
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
+
+
+class Constants(NamedTuple):
+    """What a function finds in Python, its environment, as it is kept on disk."""
+
+    name: str  # of the global variable that points to it
+    module: str  # of the function; numba's own way would load it
+    objects: list[Any]
+
+    def environment(self) -> Any:
+        """Numba's environment of these."""
+        module = sys.modules.get(self.module)
+        made = Environment(vars(module) if module else {"__name__": self.module})
+        made.consts[:], made.env_name = self.objects, self.name
+        return made
 
 
 class Machine(NamedTuple):
@@ -49,14 +65,13 @@ class Machine(NamedTuple):
     wrapper: str  # of the function, where Python calls it; "" where only kernels do
     code: bytes  # an object file
     defined: tuple[str, ...]  # symbols in it
-    environment: Any
-    environments: tuple[Any, ...]  # of the functions in it
+    constants: tuple[Constants, ...]  # of the functions in it; the first one's are the root's where it has a wrapper
 
 
 class Root(NamedTuple):
     """Machine code that can be called."""
 
-    library: Any  # owns it
+    owners: Any  # of the code, and of what it points to
     address: int  # for kernels
     entry_point: Any  # for Python; None where only kernels call it
 
@@ -172,6 +187,7 @@ class _Dispatcher(CPUDispatcher):
                 wrap(library, fndesc, part.environment, part.call_helper, release_gil=True)
             library.add_linking_library(part.library)
             library.link(fndesc.llvm_func_name)
+            constants = library.constants(fndesc.env_name, f"{fndesc.llvm_func_name} {for_python}")
             return Machine(
                 name=fndesc.qualname,
                 module=self.py_func.__module__,
@@ -179,8 +195,7 @@ class _Dispatcher(CPUDispatcher):
                 wrapper=fndesc.llvm_cpython_wrapper_name if for_python else "",
                 code=codegen._tm.emit_object(library._final_module),
                 defined=library.visible(),
-                environment=part.environment,
-                environments=library.environments(),
+                constants=constants,
             )
 
     def _loaded(self, machine: Machine) -> Root:
@@ -190,15 +205,16 @@ class _Dispatcher(CPUDispatcher):
         library._set_compiled_object(machine.code)
         library._finalize_final_module()
         codegen._engine._defined_symbols.update(machine.defined)
-        for environment in machine.environments:
-            codegen.set_env(environment.env_name, environment)
+        environments = [constants.environment() for constants in machine.constants]
+        for each in environments:
+            codegen.set_env(each.env_name, each)
         entry_point = None
         if machine.wrapper:
             wrapper = library.get_pointer_to_function(machine.wrapper)
             module, name = sys.modules[machine.module], machine.name.rpartition(".")[2]
-            codegen.set_env(machine.environment.env_name, machine.environment)
-            entry_point = _dynfunc.make_function(module, name, "", wrapper, machine.environment, (library,))
-        return Root(library, library.get_pointer_to_function(machine.symbol), entry_point)
+            entry_point = _dynfunc.make_function(module, name, "", wrapper, environments[0], (library,))
+        address = library.get_pointer_to_function(machine.symbol)
+        return Root((library, environments), address, entry_point)
 
 
 class _Plain(CompilerBase):
@@ -294,11 +310,21 @@ class _Library(JITCodeLibrary):
         functions = self._final_module.functions
         return tuple(f.name for f in functions if not f.is_declaration and f.linkage != llvm.Linkage.internal)
 
-    def environments(self) -> tuple[Any, ...]:
-        """What functions in here find by the addresses of global variables: constants in Python."""
-        names = (variable.name for variable in self._final_module.global_variables)
-        found = (lookup_environment(name) for name in names if name.startswith(_ENVIRONMENT))
-        return tuple(each for each in found if each is not None and each.can_cache())
+    def constants(self, first: str, root: str) -> tuple[Constants, ...]:
+        """What functions in here find by the addresses of global variables, that of the name `first` before others.
+
+        Other roots have the same functions in them, so each root has variables of its own, named after it.
+        """
+        found: list[Constants] = []
+        suffix = hashlib.sha256(root.encode()).hexdigest()[:16]
+        for variable in list(self._final_module.global_variables):
+            name = variable.name
+            environment = lookup_environment(name) if name.startswith(_ENVIRONMENT) else None
+            if environment is not None and environment.can_cache():
+                variable.name = f"{name}.{suffix}"
+                made = Constants(variable.name, environment.globals["__name__"], list(environment.consts))
+                found.insert(0 if name == first else len(found), made)
+        return tuple(found)
 
 
 @contextlib.contextmanager

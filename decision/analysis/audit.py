@@ -38,7 +38,7 @@ _KEYS = {
 }
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class LeftOutRecords(msgspec.Struct, frozen=True):
     """Records that became no jobs, for one reason."""
 
     count: int
@@ -80,7 +80,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     records: int
     jobs: int
-    left_out: dict[str, LeftOut]
+    left_out: dict[str, LeftOutRecords]
     joined: int
     unit: str
     unit_reason: str
@@ -137,16 +137,16 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
     )
 
 
-def _left_out(workload: Workload) -> dict[str, LeftOut]:
+def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
     """Records by reason; jobs that no machine of so many hosts could run have no size."""
-    found: dict[str, LeftOut] = {}
+    found: dict[str, LeftOutRecords] = {}
     for text, count in workload.dropped.items():
         key = _KEYS.get(text, "never_started" if "never" in text else "not_ended" if "end" in text else "no_size")
         if text == "with an unknown or zero run time":
             key = "no_time"
         lines = list(workload.dropped_lines.get(text, ()))
-        before = found.get(key, LeftOut(0, []))
-        found[key] = LeftOut(before.count + count, sorted([*before.lines, *lines])[:5])
+        before = found.get(key, LeftOutRecords(0, []))
+        found[key] = LeftOutRecords(before.count + count, sorted([*before.lines, *lines])[:5])
     return found
 
 

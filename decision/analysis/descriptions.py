@@ -53,7 +53,7 @@ def pstate_uses(host: Host) -> Iterator[PstateUse]:
         yield PstateUse(number, state, use)
 
 
-class Spread(Struct, frozen=True, kw_only=True):
+class SevenFigures(Struct, frozen=True, kw_only=True):
     """A distribution in seven figures; all nan where there is nothing to describe."""
 
     least: float
@@ -72,14 +72,14 @@ class WorkloadFigures(Struct, frozen=True, kw_only=True):
     nb_res: int
     span: float  # seconds from the first submission to the last
     load: float  # offered load (see `decision.model.demand.offered_load`)
-    size: Spread  # hosts
+    size: SevenFigures  # hosts
     serial: float  # share of jobs of one host
     powers: float  # share of powers of two among jobs of more than one host
-    runtime: Spread  # seconds
-    gap: Spread  # seconds between a submission and the next
+    runtime: SevenFigures  # seconds
+    gap: SevenFigures  # seconds between a submission and the next
     limited: float  # share of jobs with a walltime
-    walltime: Spread  # seconds, of those that have one
-    accuracy: Spread  # of those: run time / walltime, 1 where the walltime stops the job
+    walltime: SevenFigures  # seconds, of those that have one
+    accuracy: SevenFigures  # of those: run time / walltime, 1 where the walltime stops the job
     exact: float  # share of those that end just at their walltime
     stopped: float  # share of those that their walltime stops
     by_hour: Floats  # (24,) share of jobs submitted in each hour of the day
@@ -104,14 +104,14 @@ def workload_figures(workload: Workload, runtimes: Floats) -> WorkloadFigures:
         nb_res=workload.nb_res,
         span=float(submitted[-1] - submitted[0]),
         load=offered_load(workload, runtimes),
-        size=spread(size),
+        size=seven_figures(size),
         serial=float((size == 1).mean()),
         powers=share(np.log2(size[size > 1]) % 1 == 0),
-        runtime=spread(runtimes),
-        gap=spread(np.diff(submitted)),
+        runtime=seven_figures(runtimes),
+        gap=seven_figures(np.diff(submitted)),
         limited=float(limited.mean()),
-        walltime=spread(limit),
-        accuracy=spread(np.minimum(run / limit, 1.0)),
+        walltime=seven_figures(limit),
+        accuracy=seven_figures(np.minimum(run / limit, 1.0)),
         exact=share(run == limit),
         stopped=share(run > limit),
         by_hour=np.bincount(hours(workload), minlength=24) / len(size),
@@ -121,12 +121,12 @@ def workload_figures(workload: Workload, runtimes: Floats) -> WorkloadFigures:
     )
 
 
-def spread(values: Floats) -> Spread:
+def seven_figures(values: Floats) -> SevenFigures:
     """The seven figures of some values."""
     if not len(values):
-        return Spread(**dict.fromkeys(Spread.__struct_fields__, np.nan))
+        return SevenFigures(**dict.fromkeys(SevenFigures.__struct_fields__, np.nan))
     quantiles = np.quantile(values, (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)).tolist()
-    return Spread(**dict(zip(Spread.__struct_fields__, [*quantiles, float(values.mean())], strict=True)))
+    return SevenFigures(**dict(zip(SevenFigures.__struct_fields__, [*quantiles, float(values.mean())], strict=True)))
 
 
 def share(holds: NDArray[np.bool_]) -> float:

@@ -14,7 +14,8 @@ from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
 from .energy import EnergySplit, count_switches, split_energy, waste_bound
-from .worth import grid_time, join_parts, total_value, value_share, violations
+from .rates import emitted, paid, peak_power
+from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 
 class Metric(NamedTuple):
@@ -56,6 +57,9 @@ METRICS: dict[str, Metric] = {
         Metric("wait_over_walltime", "", "lower", "mean of waiting time over walltime (batsim-py's stretch)"),
         Metric("stretch", "", "lower", "mean run time of a job over its recorded one, without communication"),
         Metric("energy", _JOULES, "lower", "energy of all hosts"),
+        Metric("carbon", "g", "lower", "what the energy emitted, where events say a carbon intensity"),
+        Metric("cost", "", "lower", "what the energy cost, where events say a price", least=-math.inf),
+        Metric("peak_power", "W", "lower", "the most that all hosts drew at a time"),
         Metric("idle_energy", _JOULES, "lower", "energy of idle hosts"),
         Metric("switching_energy", _JOULES, "lower", "energy of hosts that fall asleep or wake up"),
         Metric("energy_waste", _JOULES, "lower", "idle + switching energy"),
@@ -104,9 +108,12 @@ _DEFINED_IN: dict[str, object] = {
     "broken": m.broken_promises,
     "value": total_value,
     "value_share": value_share,
-    "violations": violations,
+    "violations": missed_deadlines,
     "grid": grid_time,
     "energy": EnergySplit,
+    "carbon": emitted,
+    "cost": paid,
+    "peak_power": peak_power,
     "idle_energy": EnergySplit,
     "switching_energy": EnergySplit,
     "energy_waste": EnergySplit.waste,
@@ -191,7 +198,7 @@ def _of_worth(record: RunRecord) -> dict[str, float]:
     return {
         "value": total_value(jobs, record.worth),
         "value_share": value_share(jobs, record.worth),
-        "violations": violations(jobs, record.worth),
+        "violations": missed_deadlines(jobs, record.worth),
         "grid": grid_time(m.only_ran(record.jobs), record.supply),
     }
 
@@ -222,6 +229,9 @@ def _of_energy(record: RunRecord, platform: Platform, begin: float | None) -> di
     split = split_energy(record, platform, begin)
     return {
         "energy": split.total,
+        "carbon": emitted(record),
+        "cost": paid(record),
+        "peak_power": peak_power(record),
         "idle_energy": split.idle,
         "switching_energy": split.switching,
         "energy_waste": split.waste,

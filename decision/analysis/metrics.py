@@ -17,17 +17,16 @@ import numpy as np
 from decision.model.hosts import parse_hosts
 from decision.model.record import (
     SHORTEST_RUNTIME,
+    Context,
     FinalState,
     Floats,
     Ints,
     JobTable,
     PredictionTable,
-    SupplyTable,
-    WorthTable,
 )
 from decision.placement.cost import text_costs
 
-from .worth import grid_time, join_parts, total_value, value_share, violations
+from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 HOUR = 3600.0  # seconds
 PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
@@ -52,6 +51,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     energy: float  # joules, nan where it was not simulated
     waste: float  # joules of idle hosts and switches, nan where energy was not simulated or is not asked for
     waste_bound: float  # joules: the least of any shutdown with the same starts; nan likewise
+    carbon: float  # g that the energy emitted; nan where it was not simulated, or nothing says what energy emits
+    cost: float  # of the energy; nan likewise
     window_gap: float  # hops of windows above a lower bound, as a share; nan where the policy knows none
     value: float  # of the jobs that ended successfully; nan where no job has one
     value_share: float  # in [0, 1], of all that was submitted; nan likewise
@@ -84,6 +85,8 @@ _PRINTED = {  # a field's label, unit, scale and decimals
     "energy": ("energy", "MJ", 1e-6, 2),
     "waste": ("energy waste", "MJ", 1e-6, 2),
     "waste_bound": ("least waste with these starts", "MJ", 1e-6, 2),
+    "carbon": ("carbon", "kg", 1e-3, 2),
+    "cost": ("cost of energy", "", 1, 2),
     "window_gap": ("gap of windows", "%", 100, 2),
     "value": ("value", "", 1, 2),
     "value_share": ("value, of submitted", "%", 100, 1),
@@ -97,13 +100,13 @@ def summarise(
     nb_hosts: int,
     joules: float = math.nan,
     window_gap: float = math.nan,
-    worth: WorthTable | None = None,
-    supply: SupplyTable | None = None,
+    known: Context | None = None,
     waste: tuple[float, float] = (math.nan, math.nan),
+    rated: tuple[float, float] = (math.nan, math.nan),
 ) -> Summary:
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     pieces, jobs = only_ran(jobs), join_parts(jobs)
-    ran = only_ran(jobs)
+    ran, known = only_ran(jobs), known or Context()
     return Summary(
         jobs=len(ran.id),
         rejected=len(jobs.id) - len(ran.id),
@@ -119,11 +122,13 @@ def summarise(
         energy=joules,
         waste=waste[0],
         waste_bound=waste[1],
+        carbon=rated[0],
+        cost=rated[1],
         window_gap=window_gap,
-        value=total_value(jobs, worth),
-        value_share=value_share(jobs, worth),
-        violations=violations(jobs, worth),
-        grid=grid_time(pieces, supply),
+        value=total_value(jobs, known.worth),
+        value_share=value_share(jobs, known.worth),
+        violations=missed_deadlines(jobs, known.worth),
+        grid=grid_time(pieces, known.supply),
     )
 
 

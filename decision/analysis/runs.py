@@ -17,6 +17,7 @@ from decision.model.record import Floats, JobTable, RunRecord
 
 from .energy import split_energy, waste_bound
 from .metrics import Summary, makespan, only_ran, summarise
+from .rates import emitted, paid
 from .worth import later_record
 
 JOBS_FILE = "*jobs.csv"  # in a run's folder
@@ -128,9 +129,9 @@ def summaries_of(runs: Sequence[NamedRun], platform: Platform | None = None) -> 
             run.record.nb_hosts,
             math.nan if run.record.energy is None else run.record.joules,
             run.record.window_gap,
-            run.record.worth,
-            run.record.supply,
+            run.record,
             waste=waste_of(run.record, platform),
+            rated=(emitted(run.record), paid(run.record)),
         )
         for run in runs
     }

@@ -63,7 +63,7 @@ def value_share(jobs: JobTable, worth: WorthTable | None) -> float:
     return value / float(np.nansum(worth.value)) if worth is not None and value == value else math.nan
 
 
-def violations(jobs: JobTable, worth: WorthTable | None) -> float:
+def missed_deadlines(jobs: JobTable, worth: WorthTable | None) -> float:
     """Jobs that did not end successfully by their deadline, to the millisecond, rejected ones too; nan without any."""
     if worth is None or np.isnan(worth.deadline).all():
         return math.nan
@@ -71,7 +71,7 @@ def violations(jobs: JobTable, worth: WorthTable | None) -> float:
 
 
 def violated_share(jobs: JobTable, worth: WorthTable | None) -> float:
-    """Value of the jobs that `violations` counts, over that of all that were submitted; nan where none has a value."""
+    """Value of the jobs that `missed_deadlines` counts, over that of all submitted ones; nan where none has a value."""
     if worth is None or np.isnan(worth.value).all():
         return math.nan
     return float(np.nansum(worth.value[_violated(jobs, worth)]) / np.nansum(worth.value))
@@ -107,12 +107,14 @@ def grid_time(jobs: JobTable, supply: SupplyTable | None) -> float:
 
 
 def later_record(record: RunRecord, seconds: float) -> RunRecord:
-    """The record with the times of deadlines and of the supply moved."""
-    worth, supply = record.worth, record.supply
+    """The record with the times of deadlines, of the supply and of what energy emits and costs moved."""
+    worth, supply, carbon, price = record.worth, record.supply, record.carbon, record.price
     return replace(
         record,
         worth=worth and replace(worth, deadline=worth.deadline + seconds),
         supply=supply and replace(supply, time=supply.time + seconds),
+        carbon=carbon and replace(carbon, time=carbon.time + seconds),
+        price=price and replace(price, time=price.time + seconds),
     )
 
 

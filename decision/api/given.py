@@ -59,7 +59,7 @@ def read_platform(given: Platform | Source, energy: bool) -> Platform:
 def read_workloads(given: Any, selection: "Selection", platform: Platform) -> list[Workload]:
     """One workload or several, named w0, w1, ... where they are not objects that have a name."""
     from decision.formats.job_frame import frame_workload, is_frame
-    from decision.runs.inputs import check_time_field, read_workload
+    from decision.runs.inputs import check_time_field, read_selected
     from decision.shipped import find_workload
 
     every = some("workload", given, "workload")
@@ -68,7 +68,7 @@ def read_workloads(given: Any, selection: "Selection", platform: Platform) -> li
         for n, each in enumerate(every)
     ]
     check_time_field([each for each in sources if isinstance(each, Path)], selection.time_field)
-    return [read_workload(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
+    return [read_selected(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
 
 
 def read_events(given: Iterable[MachineEvent] | Source) -> list[MachineEvent]:

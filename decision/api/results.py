@@ -86,12 +86,14 @@ class SimulationResult:
     def summary(self) -> "Summary":
         """Makespan, waiting times, bounded slowdown, utilization and energy; printed, it is a table."""
         from decision.analysis.metrics import summarise
+        from decision.analysis.rates import emitted, paid
         from decision.analysis.runs import waste_of
 
         record, waste = self.record, waste_of(self.record, self.platform)
+        rated = emitted(record), paid(record)
         hosts = record.nb_hosts if self.platform is None else len(self.platform.hosts)
         joules = math.nan if record.energy is None else record.joules
-        return summarise(record.jobs, hosts, joules, record.window_gap, record.worth, record.supply, waste=waste)
+        return summarise(record.jobs, hosts, joules, record.window_gap, record, waste=waste, rated=rated)
 
     def plot(
         self, path: Place | None = None, *, width: float = 7.0, type_size: float = 8.0, dpi: float = 200.0

@@ -23,19 +23,19 @@ from decision.model.hosts import format_hosts, format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, PredictionTable
 from decision.model.workload import POWER_SUPPLY, Worth
-from decision.policies import plan_arrays as p
 from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import BEYOND, may_suspend, refuse_bound, supplied
+from decision.policies.supplied import BEYOND, host_cap, may_suspend, refuse_bound, supplied
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
 from decision.simulation.misfits import Misfits
 from decision.simulation.simulate import warn_of_no_users
+from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import (
     N_INTERVALS,
@@ -208,7 +208,18 @@ class Agent:
         self._plan = p.new_plan(self._state)
         self._decider = CheckedPolicy(self._policy, self._facts, self._names, self._decide_limit)
         self._begun = True
+        self._cap(platform, event.data.config)
         self._prepare_suspensions(event.data, commands)
+
+    def _cap(self, platform: Platform, config: m.Config) -> None:
+        """Power is limited from the beginning on; how that changes comes with events."""
+        cap = host_cap(self._policy, platform)
+        if cap is None:
+            return
+        if len(cap.hosts) > 1 and not config.forward_unknown_events:
+            said = "start Batsim with --forward-unknown-events and the events that decision workload supply makes of it"
+            raise ConfigError(f"policy {self._policy.name}: cap={self._policy.settings.cap} changes by time; {said}")
+        transitions.set_supply(self._state, int(cap.hosts[0]), np.zeros(0, np.int32))
 
     def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
         settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
@@ -349,7 +360,9 @@ class Agent:
         supply, *forecast = read_forecast(said.get("hosts"), said.get("forecast", ()), where)
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
-        if self._policy.settings.suspends_beyond and not self._dynamic:
+        settings = self._policy.settings
+        falls = supply < self._state.supply[0] or not settings.cap  # a cap that never falls suspends no job
+        if settings.suspends_beyond and not self._dynamic and falls:
             raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
         refuse_bound(self._policy)
         transitions.tick(self._state, self._when(event))

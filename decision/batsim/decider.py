@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from decision.bundle import Bundle
-from decision.policies.plan_arrays import PlanArrays
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import PlanArrays
 
 from .kernels import FAULTY, ask_now
 

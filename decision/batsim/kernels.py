@@ -6,10 +6,10 @@ longer than most decisions.
 
 from decision.entry import Interface
 from decision.jit import kernel
-from decision.policies.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 from decision.policies.prepared import ask_and_check
 from decision.state import transitions
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 
 FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 

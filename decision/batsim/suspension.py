@@ -12,10 +12,10 @@ from msgspec import UNSET, UnsetType
 
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.workload import rest_name
-from decision.policies.supplied import cannot_be_cut
 from decision.protocol import messages as m
 from decision.state import transitions
 from decision.state.cluster import ClusterState
+from decision.state.rules import cannot_be_cut
 
 NEEDS_DYNAMIC_JOBS = "start Batsim with --enable-dynamic-jobs"
 

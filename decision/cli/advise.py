@@ -10,7 +10,6 @@ from decision.model.errors import ConfigError
 from .options import (
     JsonOption,
     OutputFolder,
-    ProcessesOption,
     SelectOption,
     ShakeOption,
     TimeFieldOption,
@@ -19,6 +18,7 @@ from .options import (
     read_pairs,
     read_selection,
 )
+from .spread import Spread, spreads
 
 if TYPE_CHECKING:
     from decision.analysis.statistics import Estimate
@@ -47,6 +47,7 @@ More = Annotated[
 ]
 
 
+@spreads
 def advise_command(
     workload: WorkloadOption,
     platform: Platform = None,
@@ -59,7 +60,8 @@ def advise_command(
     jobs: SelectOption = None,
     time_field: TimeFieldOption = None,
     shake: ShakeOption = 10,
-    processes: ProcessesOption = None,
+    *,
+    spread: Spread,
     output: OutputFolder = Path("out/advise"),
     as_json: JsonOption = False,
 ) -> None:
@@ -84,7 +86,6 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.cores import available_workers
     from decision.runs.advise import METRIC_NAMES, Wish, advise
     from decision.runs.whole import Log
 
@@ -109,8 +110,8 @@ def advise_command(
         metrics=tuple(dict.fromkeys(metrics or METRIC_NAMES)),
     )
     announce_compilation()
-    with counting("runs") as show:
-        advice = advise(log, wish, output, processes=processes or available_workers(), progress=lambda _: show)
+    with counting("runs") as show, spread.begun() as how:
+        advice = advise(log, wish, output, progress=lambda _: show, **how)
     header, rows = advice_table(advice, wish.metrics)
     _write(output, advice)
     page = None

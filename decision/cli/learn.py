@@ -1,5 +1,7 @@
 """``decision train`` and ``decision evaluate``: learned schedulers."""
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,10 +29,13 @@ from .options import (
     read_days,
     read_selection,
 )
+from .spread import Spread, spreads
+from .sweep import read_seeds, train_combinations
 
 if TYPE_CHECKING:
     from decision.learn.schedulers import EpisodeComparison
     from decision.runs.inputs import LoadedInputs
+    from decision.runs.tasks import How
 
 _LEARNING = "Learning"
 _EPISODES = "Episodes"
@@ -40,7 +45,7 @@ Learned = Annotated[
     str,
     typer.Argument(
         help="Scheduler to train: dbf, rlscheduler, inspector, ranking, repair, packing, prices, deepscheduling, green "
-        "or your own.",
+        "or your own; or one of its presets.",
         metavar="SCHEDULER",
     ),
 ]
@@ -59,7 +64,7 @@ Changes = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Setting that replaces the preset's; may be repeated.",
+        help="Setting that replaces the preset's; may be repeated. Several values, KEY=A,B, are a training each.",
         metavar="KEY=VALUE",
         rich_help_panel=_LEARNING,
     ),
@@ -86,6 +91,15 @@ LearnedDays = Annotated[
 TrainingSeed = Annotated[
     int,
     typer.Option("--seed", help="Random seed.", min=0, max=2**32 - 1, rich_help_panel=_LEARNING),
+]
+TrainingSeeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        help="A training for each random seed from A to B - 1, and for each value of --set.",
+        metavar="A:B",
+        rich_help_panel=_LEARNING,
+    ),
 ]
 Data = Annotated[
     Path | None,
@@ -134,6 +148,7 @@ MetricsFile = Annotated[
 ]
 
 
+@spreads
 def train_command(
     context: typer.Context,
     scheduler: Learned,
@@ -145,6 +160,7 @@ def train_command(
     steps: Steps = None,
     data: Data = None,
     seed: TrainingSeed = 0,
+    seeds: TrainingSeeds = None,
     resume: Resume = False,
     jobs: SelectOption = None,
     nodes: NodesOption = None,
@@ -153,6 +169,8 @@ def train_command(
     missing_walltime: MissingWalltimeOption = "none",
     days: LearnedDays = None,
     events: EventsOption = None,
+    *,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Train a scheduler on a workload, in the embedded engine.
@@ -180,6 +198,12 @@ def train_command(
     Ctrl-C the same command with --resume gives the result that an uninterrupted
     training would have given.
 
+    With --seeds A:B, or several values in --set, there is a training for each
+    combination, in FOLDER/trainings, -j at a time, here or on a cluster (--on).
+    The same command goes on where each of them stood; FOLDER/trainings.csv has a
+    row of each, and FOLDER/report.html their curves. One training by evolution
+    lets the workers of --on play its candidates.
+
     Examples:
 
       decision train dbf -p cluster.xml -w log.swf --select :5000 -o learned
@@ -198,10 +222,13 @@ def train_command(
       decision train deepscheduling -p orion.xml -w days.json --days :1600 -o nights
 
       decision train joint -p orion.xml -w days.json --days :1600 -o joint
+
+      decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
+          --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
     """
     from decision.batsim.signals import stop_on_signals
     from decision.learn import require_learning
-    from decision.learn.config import load_config
+    from decision.learn.config import alternatives, load_config, preset_names
     from decision.model.errors import ConfigError
     from decision.runs.inputs import Inputs, first_log, load_inputs
     from decision.schedulers import find_scheduler
@@ -214,8 +241,11 @@ def train_command(
     changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
     if days is not None:
         changes.append(f"env.days={_checked_days(scheduler, days)}")
+    if preset is None and scheduler in preset_names():
+        preset, scheduler = scheduler, load_config(scheduler).scheduler
     preset = preset or find_scheduler(scheduler).default_preset
-    config = load_config(preset, changes, seed=seed)
+    many = seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
+    config = load_config(preset, [alternatives(change)[0] for change in changes], seed=seed)
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
@@ -226,12 +256,23 @@ def train_command(
     case = load_inputs(inputs)
     print_dropped(case.workloads)
     require_learning()
+    if many:
+        refuse_unused(context, {"audit": False}, "what is done again goes on where it stood")
+        refuse_unused(context, {"seed": seeds is None}, "--seeds names them")
+        train_combinations(preset, changes, read_seeds(seeds) or [seed], inputs, output, data, spread, as_json)
+        return
+    several = "it needs --seeds, or several values in --set"
+    refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
+    refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
+    from decision.runs.elsewhere import share_out
     from decision.runs.training import check_resumable, train_to_folder
 
     if resume:
         check_resumable(output)
     announce_compilation()
-    with stop_on_signals() as request, learning(config.steps) as show:
+    crew: AbstractContextManager[How] = spread.begun() if spread.elsewhere else nullcontext({})
+    with stop_on_signals() as request, learning(config.steps) as show, crew as how:
+        executor = how.get("executor")
         checkpoint = train_to_folder(
             first_log(case),
             config,
@@ -242,6 +283,7 @@ def train_command(
             report=lambda done: show(done.steps, done.rate, done.row),
             note=note,
             command=typed_command(context),
+            share_out=None if executor is None else partial(share_out, executor),
         )
     curve = read_curve(checkpoint.parent / "progress.csv")
     if as_json:
@@ -447,8 +489,7 @@ def _evaluate_whole(
             record.jobs,
             len(case.platform.hosts),
             window_gap=record.window_gap,
-            worth=record.worth,
-            supply=record.supply,
+            known=record,
         )
     if output is not None:
         write_metrics(output, summary_columns(summaries))

@@ -90,6 +90,11 @@ class Spread(NamedTuple):
     wait: WaitOption = 600.0
     audit: AuditOption = 0.0
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the work is done by a cluster."""
+        return self.on != "local"
+
     @contextmanager
     def begun(self) -> "Iterator[How]":
         """What `decision.runs.tasks.run_tasks` takes; workers elsewhere end with the block."""
@@ -97,7 +102,7 @@ class Spread(NamedTuple):
 
         how: How = {"share": _read_share(self.share), "audit": self.audit}
         processes = self.processes or available_workers()
-        if self.on == "local":
+        if not self.elsewhere:
             if self.submit:
                 raise ConfigError("nothing is submitted; say where with --on, or leave the option out", field="submit")
             yield {**how, "processes": processes, "limit": self.limit}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.platform import Platform
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
-    from decision.reproduce import Findings, ResultTable
     from decision.runs.compare import Worth
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
@@ -46,6 +45,9 @@ _WASTE = ("energy waste\nMJ", "waste bound\nMJ")
 _WASTE_NOTES = """\
 energy waste: of idle hosts and of switches
 waste bound: the least of any shutdown with the same starts, all being known before"""
+
+_RATED = ("energy\nMJ", "carbon\nkg", "cost")
+_RATED_NOTES = "carbon, cost: of the energy, by what events say of a kWh"
 
 _GAP = "gap of\nwindows, %"
 _GAP_NOTES = "gap of windows: hops above a lower bound, mean over windows"
@@ -107,6 +109,7 @@ def print_summaries(summaries: Mapping[str, "Summary"], beside: "Standing | None
             table.add_row(policy, *values(summary))
         stdout().print(table)
     _print_waste(summaries)
+    _print_rated(summaries)
     _print_worth(summaries)
     _print_gaps(summaries)
     if beside is not None:
@@ -122,6 +125,18 @@ def _print_waste(summaries: Mapping[str, "Summary"]) -> None:
         table = policy_table(_WASTE, _WASTE_NOTES)
         for policy, summary in known.items():
             table.add_row(policy, number(summary.waste / 1e6), number(summary.waste_bound / 1e6))
+        stdout().print(table)
+
+
+def _print_rated(summaries: Mapping[str, "Summary"]) -> None:
+    """A row for each policy, where something says what its energy emitted or cost."""
+    known = {
+        policy: each for policy, each in summaries.items() if not math.isnan(each.carbon) or not math.isnan(each.cost)
+    }
+    if known:
+        table = policy_table(_RATED, _RATED_NOTES)
+        for policy, summary in known.items():
+            table.add_row(policy, *map(number, (summary.energy / 1e6, summary.carbon / 1e3, summary.cost)))
         stdout().print(table)
 
 
@@ -327,33 +342,3 @@ def print_replay(replay: "Replay") -> None:
     lines += [f"  recorded: {event}" for event in first.recorded] or ["  recorded: nothing more"]
     lines += [f"  decided:  {event}" for event in first.decided] or ["  decided:  nothing more"]
     say("\n".join(lines))
-
-
-# --- Reproductions --------------------------------------------------------------------------------------------------
-
-
-def print_findings(findings: "Findings", as_json: bool) -> None:
-    """A reproduction's tables and what they say."""
-    if as_json:
-        print_json({"tables": [table._asdict() for table in findings.tables], "notes": findings.notes})
-        return
-    tables: Sequence[Table] = [_result_table(table, whole=findings.side_by_side) for table in findings.tables]
-    if findings.side_by_side:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_row(*tables)
-        tables = [grid]
-    for table in tables:
-        stdout().print(table)
-    stdout().print(findings.notes, highlight=False)
-
-
-def _result_table(found: "ResultTable", whole: bool) -> Table:
-    """`whole`: no cell wraps; otherwise those of the first column do not."""
-    table = simple_table(title=found.title)
-    table.collapse_padding = True
-    for at, (header, cells) in enumerate(zip(found.columns, zip(*found.rows, strict=True), strict=True)):
-        words = any(cell[:1].isalpha() for cell in cells)
-        table.add_column(header, justify="left" if words else "right", no_wrap=whole or at == 0)
-    for row in found.rows:
-        table.add_row(*row)
-    return table

@@ -37,6 +37,7 @@ from .workload_make import (
     topology_command,
 )
 from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
+from .workload_rates import carbon_command, price_command
 from .workload_supply import supply_command
 
 if TYPE_CHECKING:
@@ -88,14 +89,14 @@ def describe_command(
     """
     from decision.analysis.descriptions import workload_figures
     from decision.model.demand import runtimes
-    from decision.model.reshape import check_jobs
+    from decision.model.reshape import refuse_empty
     from decision.runs.conversion import load_any
 
     from .tables import print_dropped, print_json
     from .workload_tables import figure_facts, print_figures
 
     workload = load_any(file, time_field)
-    check_jobs(workload)
+    refuse_empty(workload)
     seconds = runtimes(workload, read_speed(speed))
     if plot is not None:
         with drawn_for(Paper(width, type_size, dpi)):
@@ -206,6 +207,8 @@ add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)
 add_command(app, "supply", supply_command)
+add_command(app, "carbon", carbon_command)
+add_command(app, "price", price_command)
 
 _presets = typer.Typer(cls=Group, no_args_is_help=True)
 add_command(_presets, "predicted-runtimes", predicted_runtimes_command)

@@ -7,7 +7,7 @@ from .options import JsonOption, SpeedOption, TimeFieldOption, read_speed
 from .tables import count, number, print_dropped, print_json, simple_table
 from .terminal import say, stdout
 from .workload_convert import Columns, Format, Machine, SourceFiles, TimeZone, UnitOption
-from .workload_tables import duration, percent
+from .workload_tables import as_percent, duration_short
 
 if TYPE_CHECKING:
     from decision.analysis.audit import Audit
@@ -66,7 +66,7 @@ def print_audit(found: "Audit", files: list[Path]) -> None:
     say(f"a host is one of the {found.unit}: {found.unit_reason}{changes}")
     clock = f"; times are {found.clock}" if found.clock else ""
     say(f"{count(found.hosts, 'host')}: {found.hosts_from}{clock}")
-    share = percent(found.walltimes / found.jobs)
+    share = as_percent(found.walltimes / found.jobs)
     say(f"{found.walltimes:,} jobs with a requested time ({share}), {found.users:,} users")
     say(f"{found.host_seconds / 3600:,.0f} host-hours")
     for line in found.notes:
@@ -102,9 +102,9 @@ def _print_recorded(found: "Audit") -> None:
         ("max wait, s", number(recorded.max_wait)),
         ("mean bounded slowdown", number(recorded.mean_bounded_slowdown)),
         ("peak of hosts in use", f"{recorded.peak:,} of {recorded.machine:,}"),
-        ("over: time with more than the machine in use", percent(recorded.over)),
-        ("fitted: waiting beside enough free hosts", percent(recorded.fitted)),
-        ("utilization", percent(recorded.utilization)),
+        ("over: time with more than the machine in use", as_percent(recorded.over)),
+        ("fitted: waiting beside enough free hosts", as_percent(recorded.fitted)),
+        ("utilization", as_percent(recorded.utilization)),
     ):
         table.add_row(name, text)
     stdout().print(table)
@@ -113,10 +113,12 @@ def _print_recorded(found: "Audit") -> None:
 def _print_edges(found: "Audit") -> None:
     edges = found.edges
     table = simple_table("edges", ">")
-    table.add_row("submissions within", duration(edges.last_submission - edges.first_submission))
+    table.add_row("submissions within", duration_short(edges.last_submission - edges.first_submission))
     if found.recorded is not None:
         table.add_row("submitted before the first end", f"{edges.submitted_before_first_end:,} jobs")
         shares = (edges.utilization_first_day, edges.utilization_first_week, edges.utilization)
-        table.add_row("utilization of first day, first week, all", "  ".join(map(percent, shares)))
-        table.add_row("warm-up and cool-down to leave out", f"{duration(edges.warm_up)}, {duration(edges.cool_down)}")
+        table.add_row("utilization of first day, first week, all", "  ".join(map(as_percent, shares)))
+        table.add_row(
+            "warm-up and cool-down to leave out", f"{duration_short(edges.warm_up)}, {duration_short(edges.cool_down)}"
+        )
     stdout().print(table)

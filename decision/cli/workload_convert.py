@@ -1,5 +1,6 @@
 """``decision workload from-swf|from-oar|from-json|to-swf``: conversions between logs, exports and Batsim's JSON."""
 
+import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -231,80 +232,90 @@ Columns = Annotated[
 ]
 
 
+def _convert(
+    given: str | None,
+    context: typer.Context,
+    files: SourceFiles,
+    target: OutputFile,
+    kind: Format = None,
+    unit: UnitOption = "auto",
+    machine: Machine = None,
+    time_zone: TimeZone = None,
+    columns: Columns = None,
+    jobs: Select = None,
+    begin: From = None,
+    end: To = None,
+    nodes: MaxNodes = None,
+    daily: Daily = False,
+    walltime: Walltime = WalltimeName.REQUESTED,
+    missing: MissingWalltimeOption = "none",
+    time_field: TimeFieldOption = None,
+    estimates: Estimates = None,
+    seed: EstimatesSeed = 0,
+    load: Load = None,
+    load_by: LoadBy = "arrivals",
+    scale_sizes: ScaleSizes = None,
+    without: WithoutJobs = None,
+    shift: Shift = False,
+    profile: Profile = None,
+    speed: SpeedOption = None,
+    comm_ratio: CommRatio = None,
+    bandwidth: LinkRate = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Convert files, of the format `given` or of any."""
+    from msgspec.structs import replace
+
+    from decision.formats.traces.read import TraceOptions
+    from decision.runs.conversion import Conversion, convert
+
+    from .workload_tables import print_audit_json, print_converted
+
+    to = end if end in _BATSIMS else None
+    asked = Conversion(
+        sources=tuple(files),
+        target=target,
+        to_swf=given is None and target.suffix.lower() == ".swf",
+        reading=TraceOptions(
+            format=kind or given,
+            unit=unit,
+            machine=machine,
+            time_zone=time_zone,
+            columns=columns,
+            time_field=time_field,
+        ),
+        filters=replace(
+            _read_filters(jobs, begin, None if to else end, nodes, walltime, load, shift, speed),
+            load_by=load_by,
+            scale_sizes=scale_sizes,
+            without=without or "",
+            seed=seed,
+        ),
+        missing=missing,
+        to=to,
+        tasks=_read_tasks(profile, speed, comm_ratio, bandwidth),
+        estimates=estimates,
+        seed=seed,
+        daily=daily,
+        options=_given_options(context),
+    )
+    converted = convert(asked)
+    if as_json and given is None:
+        print_audit_json(converted.source, read_speed(speed))
+    else:
+        print_converted(converted, missing if walltime is WalltimeName.REQUESTED else "", as_json)
+
+
 def _from(text: str, given: str | None = None) -> Callable[..., None]:
     """A command that converts files, of the format `given` or of any; `text` is its help."""
 
-    def command(
-        context: typer.Context,
-        files: SourceFiles,
-        target: OutputFile,
-        kind: Format = None,
-        unit: UnitOption = "auto",
-        machine: Machine = None,
-        time_zone: TimeZone = None,
-        columns: Columns = None,
-        jobs: Select = None,
-        begin: From = None,
-        end: To = None,
-        nodes: MaxNodes = None,
-        daily: Daily = False,
-        walltime: Walltime = WalltimeName.REQUESTED,
-        missing: MissingWalltimeOption = "none",
-        time_field: TimeFieldOption = None,
-        estimates: Estimates = None,
-        seed: EstimatesSeed = 0,
-        load: Load = None,
-        load_by: LoadBy = "arrivals",
-        scale_sizes: ScaleSizes = None,
-        without: WithoutJobs = None,
-        shift: Shift = False,
-        profile: Profile = None,
-        speed: SpeedOption = None,
-        comm_ratio: CommRatio = None,
-        bandwidth: LinkRate = None,
-        as_json: JsonOption = False,
-    ) -> None:
-        from msgspec.structs import replace
+    def command(**options: Any) -> None:
+        _convert(given, **options)
 
-        from decision.formats.traces.read import TraceOptions
-        from decision.runs.conversion import Conversion, convert
-
-        from .workload_tables import print_audit_json, print_converted
-
-        to = end if end in _BATSIMS else None
-        asked = Conversion(
-            sources=tuple(files),
-            target=target,
-            to_swf=given is None and target.suffix.lower() == ".swf",
-            reading=TraceOptions(
-                format=kind or given,
-                unit=unit,
-                machine=machine,
-                time_zone=time_zone,
-                columns=columns,
-                time_field=time_field,
-            ),
-            filters=replace(
-                _read_filters(jobs, begin, None if to else end, nodes, walltime, load, shift, speed),
-                load_by=load_by,
-                scale_sizes=scale_sizes,
-                without=without or "",
-                seed=seed,
-            ),
-            missing=missing,
-            to=to,
-            tasks=_read_tasks(profile, speed, comm_ratio, bandwidth),
-            estimates=estimates,
-            seed=seed,
-            daily=daily,
-            options=_given_options(context),
-        )
-        converted = convert(asked)
-        if as_json and given is None:
-            print_audit_json(converted.source, read_speed(speed))
-        else:
-            print_converted(converted, missing if walltime is WalltimeName.REQUESTED else "", as_json)
-
+    signature = inspect.signature(_convert)
+    parameters = [each for name, each in signature.parameters.items() if name != "given"]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__doc__ = text
     return command
 

@@ -11,7 +11,7 @@ from .options import JsonOption, OutputFile, SpeedOption, read_speed
 from .tables import count, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
 from .workload_convert import Columns, Format, Machine, SourceFile, TimeZone, UnitOption
-from .workload_tables import percent
+from .workload_tables import as_percent
 
 if TYPE_CHECKING:
     from decision.analysis.cleaning import Oddities
@@ -88,7 +88,7 @@ def _print_oddities(found: "Oddities") -> None:
     )
     for each in found.flurries:
         shares = (each.share_of_jobs, each.share_of_host_seconds, each.alike)
-        texts = (f"{each.jobs:,}", f"{each.hours:.1f}", *map(percent, shares))
+        texts = (f"{each.jobs:,}", f"{each.hours:.1f}", *map(as_percent, shares))
         table.add_row(each.user, each.first, each.last, *texts)
     if found.flurries:
         stdout().print(table)
@@ -149,7 +149,7 @@ def outages_command(
         print_json({"outages": listed, "hours": hours, "fitted": before, "fitted_with_outages": after})
         return
     say(f"{target}: {count(len(outages), 'outage')}, {hours:.1f} hours")
-    say(f"fitted: {percent(before)} without them, {percent(after)} with them")
+    say(f"fitted: {as_percent(before)} without them, {as_percent(after)} with them")
 
 
 Name = Annotated[str | None, typer.Argument(help="Log of the Parallel Workloads Archive.", metavar="NAME")]

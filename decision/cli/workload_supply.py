@@ -1,13 +1,23 @@
 """``decision workload supply``: power that comes and goes, as external events."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from decision.model.errors import ConfigError
+
 from .options import JsonOption, OutputFile, SeedOption
+from .series_options import Begin, ColumnName, Gaps, GapsOption, TimeColumn, layout_of
+
+if TYPE_CHECKING:
+    from decision.formats.series import SeriesLayout
+    from decision.generate.supply import SupplyModel
+    from decision.model.record import Floats
 
 _MOST = 1_000_000  # more are a mistake
+_TABLE = "A table of power"
 
 Hosts = Annotated[
     int | None, typer.Option("--hosts", help="Number of hosts; by default what --for is made for.", min=1, max=_MOST)
@@ -33,10 +43,71 @@ Error = Annotated[
     float,
     typer.Option("--error", help="Error of the forecast for the next step, share of the hosts.", min=0, max=10),
 ]
+Rate = Annotated[
+    float | None,
+    typer.Option("--battery-rate", help="Hosts that the battery powers, or takes, at most.", min=0, max=1e9),
+]
+Efficiency = Annotated[
+    float,
+    typer.Option("--battery-efficiency", help="Share of what the battery takes that it gives back.", min=0.01, max=1),
+]
 Table = Annotated[
     Path | None,
     typer.Option(
-        "--csv", help="Power in hosts, from a table with columns time and hosts.", metavar="FILE", dir_okay=False
+        "--csv",
+        help="Power by time, from a table (CSV or Parquet).",
+        metavar="FILE",
+        dir_okay=False,
+        rich_help_panel=_TABLE,
+    ),
+]
+
+
+class SupplyUnit(StrEnum):
+    """What a table of power counts."""
+
+    HOSTS = "hosts"
+    WATTS = "W"
+    KILOWATTS = "kW"
+    IRRADIANCE = "W/m2"
+
+
+_WATTS = {SupplyUnit.WATTS: 1.0, SupplyUnit.KILOWATTS: 1000.0}
+UnitOption = Annotated[
+    SupplyUnit, typer.Option("--unit", help="What the table counts.", case_sensitive=False, rich_help_panel=_TABLE)
+]
+Area = Annotated[
+    float | None,
+    typer.Option("--area", help="Of panels, m2; with W/m2.", min=1e-6, max=1e9, rich_help_panel=_TABLE),
+]
+Panels = Annotated[
+    float | None,
+    typer.Option(
+        "--efficiency",
+        help="Share of the light that panels turn into power; with W/m2.",
+        min=1e-6,
+        max=1,
+        rich_help_panel=_TABLE,
+    ),
+]
+HostWatts = Annotated[
+    float | None,
+    typer.Option(
+        "--host-watts",
+        help="What a host takes that computes; others take nothing.",
+        min=1e-6,
+        max=1e9,
+        rich_help_panel=_TABLE,
+    ),
+]
+Platform = Annotated[
+    Path | None,
+    typer.Option(
+        "--platform",
+        "-p",
+        help="Platform that says what its hosts draw, computing and not.",
+        metavar="FILE",
+        rich_help_panel=_TABLE,
     ),
 ]
 
@@ -51,20 +122,35 @@ def supply_command(
     sun: Sun = 0.8,
     wind: Wind = 0.4,
     battery: Battery = 0.0,
+    battery_rate: Rate = None,
+    battery_efficiency: Efficiency = 1.0,
     floor: Floor = 1,
     forecast: Forecast = 20,
     error: Error = 0.05,
     table: Table = None,
+    time_column: TimeColumn = None,
+    column: ColumnName = None,
+    unit: UnitOption = SupplyUnit.HOSTS,
+    area: Area = None,
+    efficiency: Panels = None,
+    host_watts: HostWatts = None,
+    platform: Platform = None,
+    begin: Begin = None,
+    gaps: GapsOption = Gaps.REFUSE,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make a supply of power that comes and goes, for --events.
 
     At each step so many hosts may compute: what sun and wind power, or a table
-    says, smoothed by a battery, and at least what the grid powers. The file has
-    generic events of Batsim, {"type": "power_supply", "timestamp": t, "hosts": k,
-    "forecast": [...]}; a Batsim of your own needs --forward-unknown-events, which
-    decision run passes itself.
+    says, smoothed by a battery, and at least what the grid powers. A battery knows
+    the last day and not what comes. The file has generic events of Batsim,
+    {"type": "power_supply", "timestamp": t, "hosts": k, "forecast": [...]}; a
+    Batsim of your own needs --forward-unknown-events, which decision run passes
+    itself.
+
+    A table in watts becomes hosts by --host-watts, or by a platform: so many may
+    compute as it feeds at full load while all others idle.
 
     Examples:
 
@@ -72,7 +158,8 @@ def supply_command(
 
       decision workload supply --hosts 50 --steps 10000 --battery 40 -o s.txt
 
-      decision workload supply --hosts 10 --steps 600 --csv power.csv -o s.txt
+      decision workload supply --for w.json --csv pv.csv --column ghi --unit W/m2
+          --area 500 --efficiency 0.2 -p taurus -o s.txt
     """
     import math
 
@@ -80,8 +167,7 @@ def supply_command(
 
     from decision.formats import load_workload
     from decision.formats.files import write_files
-    from decision.generate.supply import SupplyModel, green_power, read_power, supplied_hosts, supply_lines
-    from decision.model.errors import ConfigError
+    from decision.generate.supply import SupplyModel, green_power, supplied_hosts, supply_lines
 
     from .tables import print_json
     from .terminal import say
@@ -102,12 +188,18 @@ def supply_command(
         sun=sun,
         wind=wind,
         battery=battery,
+        battery_rate=math.inf if battery_rate is None else battery_rate,
+        battery_efficiency=battery_efficiency,
         floor=floor,
         horizon=forecast,
         error=error,
     )
     rng = np.random.default_rng(seed)
-    power = green_power(rng, model) if table is None else read_power(table, model)
+    if table is None:
+        power = green_power(rng, model)
+    else:
+        source = _Source(unit, area, efficiency, host_watts, platform)
+        power = source.power(table, layout_of(time_column, column, begin, gaps), model)
     write_files({output: [supply_lines(rng, power, model)]})
     mean = float(supplied_hosts(power, model).mean())
     facts = {"path": output, "hosts": hosts, "steps": steps, "mean_hosts": mean}
@@ -115,3 +207,43 @@ def supply_command(
         print_json(facts)
     else:
         say(f"{output}: {steps:,} steps of {step:g} s, {mean:.1f} of {hosts:,} hosts on average")
+
+
+class _Source(NamedTuple):
+    """How a table of power becomes hosts."""
+
+    unit: SupplyUnit
+    area: float | None
+    efficiency: float | None
+    host_watts: float | None
+    platform: Path | None
+
+    def power(self, table: Path, layout: "SeriesLayout", model: "SupplyModel") -> "Floats":
+        """Power by step, (S,) hosts: the mean of what the table says during it."""
+        import numpy as np
+
+        from decision.formats.series import read_series
+
+        scale = self._watts_of_one()
+        edges = np.linspace(0.0, model.steps * model.step, model.steps + 1)
+        series = read_series(table, layout, ("hosts", "power", "watts"), until=float(edges[-2]))
+        power = series.averages(edges) * scale
+        return power if self.unit is SupplyUnit.HOSTS else self._hosts(power)
+
+    def _watts_of_one(self) -> float:
+        """What one of the table's units is: watts, or a host."""
+        if {self.area is not None, self.efficiency is not None} != {self.unit is SupplyUnit.IRRADIANCE}:
+            raise ConfigError("--area and --efficiency go with --unit W/m2, which needs both")
+        if (self.host_watts is not None) + (self.platform is not None) != (self.unit is not SupplyUnit.HOSTS):
+            raise ConfigError(f"--unit {self.unit.value}: watts need --host-watts or --platform, and hosts neither")
+        return _WATTS.get(self.unit, (self.area or 1.0) * (self.efficiency or 1.0))
+
+    def _hosts(self, watts: "Floats") -> "Floats":
+        if self.platform is None:
+            return watts / (self.host_watts or 1.0)
+        from decision.formats import load_platform
+        from decision.model.draw import draw_of
+        from decision.shipped import find_platform
+
+        within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(watts)
+        return within.clip(min=0).astype(float)

@@ -28,7 +28,7 @@ def print_figures(workload: "Workload", facts: "WorkloadFigures") -> None:
     _print_arrivals(workload, facts)
 
 
-def duration(seconds: float) -> str:
+def duration_short(seconds: float) -> str:
     """A time with its usual unit: ``12 s``, ``5.3 min``, ``2.1 d``; a dash for nan."""
     if math.isnan(seconds):
         return "-"
@@ -43,7 +43,7 @@ def number_short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def percent(share: float) -> str:
+def as_percent(share: float) -> str:
     """A share in percent; a dash for nan."""
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
@@ -59,13 +59,13 @@ def _facts(workload: "Workload", facts: "WorkloadFigures") -> Iterable[tuple[str
         times = submit_times(workload)
         yield "first submission", clock_text(workload, float(times.min()))
         yield "last submission", clock_text(workload, float(times.max()))
-    yield "submitted within", duration(facts.span)
+    yield "submitted within", duration_short(facts.span)
     yield "offered load", "-" if math.isnan(facts.load) else f"{facts.load:.3f}"
-    yield "of one host", percent(facts.serial)
-    yield "of more, powers of two", percent(facts.powers)
-    yield "with a walltime", percent(facts.limited)
-    yield "of these, exact", percent(facts.exact)
-    yield "of these, too short", percent(facts.stopped)
+    yield "of one host", as_percent(facts.serial)
+    yield "of more, powers of two", as_percent(facts.powers)
+    yield "with a walltime", as_percent(facts.limited)
+    yield "of these, exact", as_percent(facts.exact)
+    yield "of these, too short", as_percent(facts.stopped)
 
 
 def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -78,20 +78,20 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def _print_spreads(facts: "WorkloadFigures") -> None:
-    from decision.analysis.descriptions import Spread
+    from decision.analysis.descriptions import SevenFigures
 
     table = simple_table()
     table.add_column("", no_wrap=True)
     columns = []
     for header, spread, written in (
         ("size\nhosts", facts.size, number_short),
-        ("run time", facts.runtime, duration),
-        ("walltime", facts.walltime, duration),
+        ("run time", facts.runtime, duration_short),
+        ("walltime", facts.walltime, duration_short),
         ("run time /\nwalltime", facts.accuracy, number_short),
-        ("between\narrivals", facts.gap, duration),
+        ("between\narrivals", facts.gap, duration_short),
     ):
         table.add_column(header, justify="right", no_wrap=True)
-        columns.append([written(getattr(spread, name)) for name in Spread.__struct_fields__])
+        columns.append([written(getattr(spread, name)) for name in SevenFigures.__struct_fields__])
     for name, *cells in zip(_ROWS, *columns, strict=True):
         table.add_row(name, *cells)
     if facts.exact == 1:
@@ -198,7 +198,7 @@ def print_errors(errors: Mapping[str, "Errors"], history: "History", coverage: f
     mean = number(float(history.runtime.mean()))
     caption = f"{len(history.runtime):,} jobs, mean run time {mean} s; errors are absolute"
     if coverage is not None:
-        caption += f"; intervals of 80 % by quantiles hold {percent(coverage)} of the jobs"
+        caption += f"; intervals of 80 % by quantiles hold {as_percent(coverage)} of the jobs"
     table = simple_table("predictor", *(f">{header}" for header in _ERRORS), caption=caption)
     for name, found in errors.items():
         table.add_row(name, *_error_cells(found))

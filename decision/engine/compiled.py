@@ -14,8 +14,7 @@ from decision.model.hosts import format_intervals
 from decision.model.platform import Platform
 from decision.model.record import FinalState, HostState
 from decision.model.workload import Job, MachineEvent, Workload, rest_name
-from decision.policies import plan_arrays as p
-from decision.policies.supplied import cannot_be_cut
+from decision.state import plan_arrays as p
 from decision.state.cluster import (
     INTERVALS,
     N_ENDED,
@@ -31,6 +30,7 @@ from decision.state.cluster import (
     platform_facts,
     with_room,
 )
+from decision.state.rules import cannot_be_cut
 
 from . import refusals
 from .kernels import arrays as a

@@ -15,7 +15,6 @@ from decision.model.hosts import intervals
 from decision.model.platform import Platform
 from decision.model.record import FinalState, RunRecord
 from decision.model.workload import MachineEvent, Workload
-from decision.policies import plan_arrays as p
 from decision.protocol import Message
 from decision.protocol.messages import (
     Answer,
@@ -25,6 +24,7 @@ from decision.protocol.messages import (
     SimulationEnds,
     TaskProgress,
 )
+from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import ENDED
 

@@ -13,10 +13,10 @@ from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import MachineEvent, Workload
-from decision.policies import plan_arrays as p
 from decision.protocol import Message
 from decision.protocol import messages as m
 from decision.protocol.messages import BatsimEvent, DecisionEvent
+from decision.state import plan_arrays as p
 from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import words5

@@ -151,7 +151,7 @@ class Batch:
         """Let each thread play its part of the environments; the caller's thread takes the first."""
         self.setup.encoder.check_arrays(self._cores, out.observation, out.mask)
         rules, kernels = self.setup.rules, self.kernels
-        given = (beginnings, actions, steps, autoreset, out, self.final, self.final_mask, self.metrics)
+        given = _Asked(beginnings, actions, steps, autoreset), out, _Ends(self.final, self.final_mask, self.metrics)
         parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
         futures = [
             self._pool.submit(_play_part, self.addresses, rules, kernels, *part, *given)
@@ -199,11 +199,26 @@ class Batch:
             self._pool.shutdown()
 
 
+class _Asked(NamedTuple):
+    """What is to be done in N environments."""
+
+    beginnings: NDArray[np.int64]  # (N,) of a new episode, or GO_ON
+    actions: NDArray[np.int64]  # (N, S)
+    steps: NDArray[np.int64]  # (N,) how many of them are taken
+    autoreset: bool  # whether another episode begins where one ends
+
+
+class _Ends(NamedTuple):
+    """What is written where an episode ends: its last observation and mask, and its metrics."""
+
+    final: NDArray[np.float32]  # (N, D)
+    mask: NDArray[np.int8]  # (N, A)
+    metrics: NDArray[np.float64]  # (N, K)
+
+
 @kernel
-def _play_part(
-    addresses, rules, kernels, begin, end, beginnings, actions, steps, autoreset, out, final, final_mask, metrics
-):
-    """In the environments begin .. end - 1: a new episode from beginnings[i] (unless GO_ON), then steps[i] choices.
+def _play_part(addresses, rules, kernels, begin, end, asked, out, ends):
+    """In the environments begin .. end - 1: a new episode where one is asked for, then the choices.
 
     Returns whether a plan could not be carried out.
     """
@@ -212,19 +227,19 @@ def _play_part(
         env = environment_at(addresses[i])
         number = env.progress.number
         out.reward[i] = 0.0
-        if beginnings[i] != GO_ON:
-            begin_episode(env, rules, kernels, beginnings[i])
-        for k in range(steps[i]):
-            out.reward[i] = step(env, rules, kernels, actions[i, k]) if not is_over(env.progress) else 0.0
+        if asked.beginnings[i] != GO_ON:
+            begin_episode(env, rules, kernels, asked.beginnings[i])
+        for k in range(asked.steps[i]):
+            out.reward[i] = step(env, rules, kernels, asked.actions[i, k]) if not is_over(env.progress) else 0.0
         out.terminated[i] = number[TERMINATED] == 1
         out.truncated[i] = number[TRUNCATED] == 1 and not out.terminated[i]
         see(env, kernels, out.observation[i], out.mask[i])
         if is_over(env.progress):
             refused |= number[REFUSED_PLAN] == 1
-            measure_all(env, kernels, metrics[i])
-            if autoreset:
-                final[i] = out.observation[i]
-                final_mask[i] = out.mask[i]
+            measure_all(env, kernels, ends.metrics[i])
+            if asked.autoreset:
+                ends.final[i] = out.observation[i]
+                ends.mask[i] = out.mask[i]
                 begin_episode(env, rules, kernels, RANDOM)
                 see(env, kernels, out.observation[i], out.mask[i])
     return refused

@@ -157,7 +157,7 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
         start[: len(schedule.start)] = schedule.start[: len(start)]
         where = batch.addresses[0], setup.rules, batch.kernels, follow.address, beginning
         due = np.full(len(env.state.size), np.nan)
-        n = _follow(*where, start, schedule.rests, due, *room.columns)
+        n = _follow(*where, start, schedule.rests, due, room.states)
         if env.progress.number[REFUSED_PLAN]:
             raise InternalError("a schedule was followed by what the engine cannot carry out")
         parts.append(room.take(n, env.progress.number[TERMINATED] == 1))
@@ -172,6 +172,15 @@ def replay_schedules(setup: Setup, schedules: Iterable[Schedule]) -> Demonstrati
     return Demonstrations(Observations.joined(seen), mask, action, reward, terminated, late, placed)
 
 
+class _States(NamedTuple):
+    """What is seen, and what is done there."""
+
+    seen: NDArray[np.float32]  # (n, D)
+    mask: NDArray[np.int8]  # (n, A)
+    action: NDArray[np.int64]  # (n,)
+    reward: NDArray[np.float32]  # (n,)
+
+
 class _Room:
     """Arrays for the longest episode."""
 
@@ -181,20 +190,20 @@ class _Room:
         mask = np.empty((rows, setup.encoder.actions), np.int8)
         setup.encoder.check_arrays(len(setup.platform.hosts), seen, mask)
         self._flags = setup.encoder.flags
-        self.columns: tuple[NDArray[Any], ...] = seen, mask, np.empty(rows, np.int64), np.empty(rows, np.float32)
+        self.states = _States(seen, mask, np.empty(rows, np.int64), np.empty(rows, np.float32))
 
     def take(self, n: int, terminates: bool) -> tuple[Any, ...]:
         """The first n states, of which the last one is where the episode is over."""
-        seen, *columns = (column[:n] for column in self.columns)
-        mask, action, reward = (column.copy() for column in columns)
+        seen, mask, action, reward = self.states
+        mask, action, reward = mask[:n].copy(), action[:n].copy(), reward[:n].copy()
         action[-1], reward[-1] = NOTHING, 0.0
         terminated = np.zeros(n, np.bool_)
         terminated[-2:-1] = terminates
-        return Observations(self._flags, seen), mask != 0, action, reward, terminated
+        return Observations(self._flags, seen[:n]), mask != 0, action, reward, terminated
 
 
 @kernel
-def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, seen, mask, action, reward):
+def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, states):
     """Follow a schedule from the beginning of an episode; returns how many states there were, the last one included.
 
     `due` (J,) gets when each job is to begin, by its number here.
@@ -205,13 +214,13 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, see
     for rest in rests:
         end = max(end, rest[2]) if np.isfinite(rest[2]) else end
     begin_episode(env, rules, kernels, beginning)
-    see(env, kernels, seen[n], mask[n])
+    see(env, kernels, states.seen[n], states.mask[n])
     while not is_over(env.progress) and env.state.now[0] <= end + TOLERANCE:  # what would be done later is not known
         known = _note_due(env, start, rests, due, known)
-        action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, due))
-        reward[n] = step(env, rules, kernels, action[n])
+        states.action[n] = call_follow(follow, (env.seen, env.cycles, env.memory, due))
+        states.reward[n] = step(env, rules, kernels, states.action[n])
         n += 1
-        see(env, kernels, seen[n], mask[n])
+        see(env, kernels, states.seen[n], states.mask[n])
     return n + 1
 
 

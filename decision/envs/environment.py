@@ -9,10 +9,10 @@ from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, gro
 from decision.engine.kernels.server import engine
 from decision.jit import kernel
 from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
-from decision.policies.plan_arrays import PlanArrays, new_plan
 from decision.schedulers.cycles import Cycles, new_cycles
 from decision.schedulers.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
 from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
+from decision.state.plan_arrays import PlanArrays, new_plan
 
 from .setup import Beginnings, Setup
 

@@ -14,8 +14,7 @@ from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.capacity import TOLERANCE
-from decision.policies.outlook import Estimate, forget_outlook, look_ahead
-from decision.policies.plan_arrays import CALL_AT, REJECT, START, add, clear
+from decision.policies.outlook import Estimator, forget_outlook, look_ahead
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
 from decision.policies.supplied import ask_when_late, is_any_late, reject_hidden, runs_beyond, too_late
@@ -55,6 +54,7 @@ from decision.schedulers.progress import (
     mean_slowdown,
 )
 from decision.state.cluster import N_QUEUED, N_RUNNING
+from decision.state.plan_arrays import CALL_AT, REJECT, START, add, clear
 from decision.state.transitions import set_aside
 
 from .environment import world_of
@@ -119,7 +119,7 @@ def restart(env, rules, kernels, beginning):
     number[HIDDEN] = 0
     rewind(world_of(env), beginnings.pstate, rules.energy, first, last, clock)
     forget(env.cycles)
-    if env.outlook.settings[0] != Estimate.WALLTIME:
+    if env.outlook.settings[0] != Estimator.WALLTIME:
         forget_outlook(env.outlook)
     call_begin(kernels.begin, (env.seen, env.facts, env.memory))
     clear(env.plan, env.state)
@@ -249,40 +249,74 @@ def _to_next_question(env, rules, window, supplied):
     `supplied` is whether jobs beyond the supply of power make way, and those that are too late are hidden, as a policy
     does by itself that is one under a supply (`decision.policies.supplied`).
     """
-    world, state, plan, progress = world_of(env), env.state, env.plan, env.progress
-    before, idle, watts, switched = state.now[0], 0, 0.0, 0
-    if progress.number[TIMED] == 0:  # so that it ends at that very instant
-        progress.number[TIMED] = 1
-        plan.time[add(plan, CALL_AT, -1)] = progress.total[ENDS_AT]
+    before, idle, watts, switched = env.state.now[0], 0, 0.0, 0
+    _end_in_time(env)
     if rules.energy:
-        forget_requests(world)
-        idle, watts, switched = see_servers(state, env.facts, plan)
+        forget_requests(world_of(env))
+        idle, watts, switched = see_servers(env.state, env.facts, env.plan)
     code = _carry_out(env, rules)
-    while supplied and code == ASK and rules.suspends_beyond and runs_beyond(state):
-        clear(plan, state)
-        make_way(state, plan)
-        code = _carry_out(env, rules)
-    clear(plan, state)
-    if supplied and code == ASK and rules.rejects_late and is_any_late(state):
-        progress.number[HIDDEN] = set_aside(state, too_late(state))
-    if code == ASK and env.outlook.settings[0] != Estimate.WALLTIME:
-        look_ahead(state, env.outlook)
-    add_time(env, window, state.now[0] - before)
+    if supplied and rules.suspends_beyond:
+        code = _keep_to_supply(env, rules, code)
+    clear(env.plan, env.state)
+    if code == ASK:
+        _prepare_question(env, rules, supplied)
+    add_time(env, window, env.state.now[0] - before)
     if rules.energy:
-        progress.total[JOULES] = joules_now(world)
-        _count_servers(progress, before, state.now[0], idle, watts, switched)
-    over = code == ASK and rules.ends_with_jobs == 1 and _all_are_over(world)
-    if code == ASK and not over and state.now[0] < progress.total[ENDS_AT] - TOLERANCE:
+        env.progress.total[JOULES] = joules_now(world_of(env))
+        _count_servers(env.progress, before, env.state.now[0], idle, watts, switched)
+    if _has_ended(env, rules, code):
+        _note_end(env, rules, code)
+        return False
+    return True
+
+
+@kernel
+def _end_in_time(env):
+    """Have the engine ask at the very instant at which the episode ends."""
+    if env.progress.number[TIMED] == 0:
+        env.progress.number[TIMED] = 1
+        env.plan.time[add(env.plan, CALL_AT, -1)] = env.progress.total[ENDS_AT]
+
+
+@kernel
+def _keep_to_supply(env, rules, code):
+    """Let jobs beyond the supply of power make way until none is; returns the last code of `_carry_out`."""
+    while code == ASK and runs_beyond(env.state):
+        clear(env.plan, env.state)
+        make_way(env.state, env.plan)
+        code = _carry_out(env, rules)
+    return code
+
+
+@kernel
+def _prepare_question(env, rules, supplied):
+    """Hide jobs that are too late, and predict."""
+    if supplied and rules.rejects_late and is_any_late(env.state):
+        env.progress.number[HIDDEN] = set_aside(env.state, too_late(env.state))
+    if env.outlook.settings[0] != Estimator.WALLTIME:
+        look_ahead(env.state, env.outlook)
+
+
+@kernel
+def _has_ended(env, rules, code):
+    """Whether no other question comes: the engine has none, the time is over, or all jobs are, which may end it."""
+    if code != ASK or env.state.now[0] >= env.progress.total[ENDS_AT] - TOLERANCE:
         return True
+    return rules.ends_with_jobs == 1 and _all_are_over(world_of(env))
+
+
+@kernel
+def _note_end(env, rules, code):
+    """The episode is over: terminated where nothing is left to be done, else truncated."""
+    state, number = env.state, env.progress.number
+    over = rules.ends_with_jobs == 1 and (code == DONE or (code == ASK and _all_are_over(world_of(env))))
+    over |= rules.drains == 1 and code in (DONE, DEADLOCK)
     if code == ASK:
         begin_decision(env.seen, env.cycles)  # for the last observation
-    progress.number[REFUSED_PLAN] = code == BAD_COMMAND
-    over |= rules.ends_with_jobs == 1 and code == DONE
-    over |= rules.drains == 1 and code in (DONE, DEADLOCK)
-    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + progress.number[HIDDEN]):
+    number[REFUSED_PLAN] = code == BAD_COMMAND
+    for i in range(state.count[N_QUEUED], state.count[N_QUEUED] + number[HIDDEN]):
         leave_late(env, state.queue[i])
-    progress.number[TERMINATED if over else TRUNCATED] = 1
-    return False
+    number[TERMINATED if over else TRUNCATED] = 1
 
 
 @kernel

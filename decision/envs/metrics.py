@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from decision.jit import kernel
 from decision.model.record import SHORTEST_RUNTIME, FinalState
 from decision.policies.capacity import TOLERANCE
-from decision.policies.plan_arrays import START
 from decision.schedulers.cycles import BUSY, LENGTH
 from decision.schedulers.progress import (
     ARRIVED,
@@ -38,6 +37,7 @@ from decision.schedulers.progress import (
     is_over,
 )
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS
+from decision.state.plan_arrays import START
 
 from .environment import Environment
 

@@ -24,7 +24,7 @@ from decision.model.names import nearest
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.reshape import at_most
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
-from decision.policies.outlook import Estimate, OutlookSettings
+from decision.policies.outlook import Estimator, OutlookSettings
 from decision.policies.plan_check import check_estimates
 from decision.policies.supplied import SupplySettings
 from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
@@ -36,7 +36,7 @@ ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode 
 Source = str | os.PathLike[str]
 
 
-class Trace(msgspec.Struct, frozen=True):
+class JobStream(msgspec.Struct, frozen=True):
     """A workload without end: its jobs in the order of their submission, again and again.
 
     The trace is repeated as often as an episode can need, so that it may begin at any of the jobs. Between its last job
@@ -87,7 +87,7 @@ class Setup(msgspec.Struct, frozen=True):
     """All that environments of one kind share."""
 
     platform: Platform
-    trace: Trace
+    trace: JobStream
     rules: Rules
     beginnings: Beginnings
     encoder: Encoder
@@ -155,7 +155,7 @@ def make_setup(
         workload, platform, episodes, scheduler, encoder.window, events=events, supply=supply
     )
     outlook = scheduler.outlook(settings, encoder)
-    if outlook is not None and outlook.estimate == Estimate.GIVEN:
+    if outlook is not None and outlook.estimate == Estimator.GIVEN:
         check_estimates(workload)
     return Setup(platform, trace, rules, beginnings, encoder, scheduler, settings, outlook, supply)
 
@@ -234,7 +234,7 @@ def make_episodes(
     window: int,
     events: Sequence[MachineEvent] = (),
     supply: SupplySettings | None = None,
-) -> tuple[Trace, Beginnings, Rules]:
+) -> tuple[JobStream, Beginnings, Rules]:
     """The trace, long enough for the episodes, where they begin, and their rules.
 
     `supply` is what happens beyond the supply of power that the events are, and after deadlines.
@@ -334,7 +334,7 @@ def _first_rows_at(submit: NDArray[np.float64], time: NDArray[np.float64], repea
     return round_ * len(submit) + np.searchsorted(submit, time - round_ * period)
 
 
-def _repeated(truth: Truth, names: Names, arrivals: int) -> Trace:
+def _repeated(truth: Truth, names: Names, arrivals: int) -> JobStream:
     jobs = len(names)
     row = np.arange(jobs + arrivals)
     again = {name: getattr(truth, name)[row % jobs] for name in ("size", "walltime", "user", "told", "profile")}
@@ -345,7 +345,7 @@ def _repeated(truth: Truth, names: Names, arrivals: int) -> Trace:
     delays = [all(leaf.kind == DELAY for leaf in leaves) for leaves in does]
     runs = [sum(leaf.amount for leaf in leaves) for leaves in does]
     runtime = np.minimum(np.where(delays, runs, np.nan), truth.walltime)
-    return Trace(
+    return JobStream(
         truth=truth._replace(submit_time=submit, **again),
         runtime=runtime[row % jobs],
         jobs=jobs,

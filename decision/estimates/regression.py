@@ -77,7 +77,7 @@ def predict(memory, user, size, walltime, submit_time):
 
 
 @kernel
-def observe(memory, user, size, walltime, submit_time, runtime):
+def learn_end(memory, user, size, walltime, submit_time, runtime):
     """Learn that a job has ended after running for `runtime` seconds: a step of recursive least squares."""
     target = math.log(max(runtime, 1.0))
     if memory.habits[0, JOBS] > 0.0:

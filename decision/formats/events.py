@@ -4,6 +4,7 @@ Those of Batsim 5 are all generic, with a text that it does not read. Where the 
 4 or we know, the event is that one.
 """
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -14,7 +15,7 @@ from msgspec import Meta
 from decision.model.demand import submit_times
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
-from decision.model.workload import GENERIC, POWER_SUPPLY, MachineEvent, Workload
+from decision.model.workload import FORWARDED, GENERIC, POWER_SUPPLY, MachineEvent, Workload
 
 from .files import read_bytes
 from .json_text import DECODE_ERRORS, compact, explain_text, explain_value
@@ -30,6 +31,7 @@ class _Event(msgspec.Struct):
     resources: Any = None
     hosts: Any = None
     forecast: Any = ()
+    value: Any = None
 
 
 _EVENT = msgspec.json.Decoder(_Event)
@@ -43,8 +45,9 @@ def load_events(
     Args:
         path: a file with one JSON object per line; empty lines are skipped.
         forward_unknown: accept events of types that Batsim does not know (its ``--forward-unknown-events``).
-        supply: accept the generic events that say how many hosts have power, of type ``power_supply``: `hosts` may
-            compute from then on, and `forecast` (a list) are expected to, by step.
+        supply: accept the events that we know and Batsim only forwards. Of type ``power_supply``: `hosts` may compute
+            from then on, and `forecast` (a list) are expected to, by step; of ``carbon_intensity`` and
+            ``energy_price``: what a kWh emits (g) or costs from then on is `value`.
 
     Raises:
         InputError: if Batsim would refuse the file; one line with file, line and field.
@@ -82,13 +85,16 @@ def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> Mach
     if fields.type == GENERIC and (meant := _meant(fields)):
         return _event(meant, where, forward_unknown, supply)
     hosts: tuple[int, ...] = ()
+    known, value = supply or forward_unknown, 0.0
     if fields.type in _RANK:
         hosts = _hosts(fields.resources, where)
-    elif fields.type == POWER_SUPPLY and (supply or forward_unknown):
+    elif fields.type == POWER_SUPPLY and known:
         hosts = read_forecast(fields.hosts, fields.forecast, where)
+    elif fields.type in FORWARDED and known:
+        value = _rate(fields.value, where)
     elif not forward_unknown and not (fields.type == GENERIC and isinstance(fields.data, str)):
         _refuse_type(fields.type, where)
-    return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, source=compact(line))
+    return MachineEvent(timestamp=fields.timestamp, type=fields.type, hosts=hosts, value=value, source=compact(line))
 
 
 def _meant(fields: _Event) -> bytes | None:
@@ -97,7 +103,7 @@ def _meant(fields: _Event) -> bytes | None:
         said = msgspec.json.decode(fields.data) if isinstance(fields.data, str) else None
     except DECODE_ERRORS:
         return None
-    if not isinstance(said, dict) or said.get("type") not in (*_RANK, POWER_SUPPLY):
+    if not isinstance(said, dict) or said.get("type") not in (*_RANK, *FORWARDED):
         return None
     return msgspec.json.encode({**said, "timestamp": fields.timestamp})
 
@@ -176,6 +182,12 @@ def read_forecast(hosts: Any, forecast: Any, where: str) -> tuple[int, ...]:
     if not isinstance(forecast, list | tuple) or not all(map(_is_number_of_hosts, forecast)):
         raise InputError(f"{where}, field 'forecast': must be a list of whole numbers, 0 or more; found {forecast!r}")
     return (hosts, *forecast)
+
+
+def _rate(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"{where}, field 'value': must be a finite number; found {value!r}")
+    return float(value)
 
 
 def _is_number_of_hosts(value: Any) -> bool:

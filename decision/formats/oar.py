@@ -21,7 +21,7 @@ import numpy as np
 
 from decision.model.columns import labelled
 from decision.model.errors import InputError
-from decision.model.reshape import check_jobs
+from decision.model.reshape import refuse_empty
 from decision.model.trace import Reading, Trace
 from decision.model.workload import Job, Workload
 
@@ -269,7 +269,7 @@ def load_oar(path: str | os.PathLike[str], name: str = "w0") -> Workload:
             clock="UTC",
         ),
     )
-    check_jobs(workload)
+    refuse_empty(workload)
     return workload
 
 

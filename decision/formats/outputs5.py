@@ -47,17 +47,21 @@ def write_run_of_5(
     """
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
     parts: dict[str, Iterable[bytes]] = {
-        "jobs.csv": old.table(old.JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
+        "jobs.csv": old.table_chunks(old.JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
         "schedule.json": [_object(_figures(record, version))],
         "real_exec_info.json": [_object(_own_figures(seconds))],
     }
     if machine_states:
-        parts["machine_states.csv"] = old.table(old.STATE_HEADER, len(states.time), partial(old.state_rows, states))
+        parts["machine_states.csv"] = old.table_chunks(
+            old.STATE_HEADER, len(states.time), partial(old.state_rows, states)
+        )
     if energy is not None:
-        parts["consumed_energy.csv"] = old.table(old.ENERGY_HEADER, len(energy.time), partial(old.energy_rows, energy))
+        parts["consumed_energy.csv"] = old.table_chunks(
+            old.ENERGY_HEADER, len(energy.time), partial(old.energy_rows, energy)
+        )
     if pstates is not None and pstate_changes:
         rows = partial(old.pstate_rows, pstates)
-        parts["pstate_changes.csv"] = old.table(old.PSTATE_HEADER, len(pstates.time), rows)
+        parts["pstate_changes.csv"] = old.table_chunks(old.PSTATE_HEADER, len(pstates.time), rows)
     contents = {Path(f"{os.fspath(prefix)}{name}"): chunks for name, chunks in parts.items()}
     write_files(contents)
     return list(contents)

@@ -131,10 +131,8 @@ def read_run(place: Place) -> RunRecord:
 
     nb_hosts = int(figure("nb_computing_machines"))
     energy = _energy(files.consumed_energy)
-    worth, supply = read_green_files(files.jobs.parent)
     return RunRecord(
-        worth=worth,
-        supply=supply,
+        **msgspec.structs.asdict(read_green_files(files.jobs.parent)),
         nb_hosts=nb_hosts,
         jobs=_jobs(files.jobs),
         host_states=_host_states(files.machine_states, nb_hosts),

@@ -74,14 +74,14 @@ def write_run(
     """
     jobs, states, energy, pstates = record.jobs, record.host_states, record.energy, record.pstates
     parts: dict[str, Iterable[bytes]] = {
-        "jobs": table(JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
+        "jobs": table_chunks(JOB_HEADER, len(jobs.id), partial(_job_rows, jobs)),
         "schedule": [_schedule(record, version).encode()],
-        "machine_states": table(STATE_HEADER, len(states.time), partial(state_rows, states)),
+        "machine_states": table_chunks(STATE_HEADER, len(states.time), partial(state_rows, states)),
     }
     if energy is not None:
-        parts["consumed_energy"] = table(ENERGY_HEADER, len(energy.time), partial(energy_rows, energy))
+        parts["consumed_energy"] = table_chunks(ENERGY_HEADER, len(energy.time), partial(energy_rows, energy))
     if pstates is not None:
-        parts["pstate_changes"] = table(PSTATE_HEADER, len(pstates.time), partial(pstate_rows, pstates))
+        parts["pstate_changes"] = table_chunks(PSTATE_HEADER, len(pstates.time), partial(pstate_rows, pstates))
     contents = {Path(f"{os.fspath(prefix)}_{name}.csv"): chunks for name, chunks in parts.items()}
     write_files(contents)
     remove_older(prefix, contents)
@@ -94,7 +94,7 @@ def write_predictions(path: Path, jobs: JobTable, predictions: PredictionTable) 
     Raises:
         ConfigError: if the file cannot be written.
     """
-    write_files({path: table(_PREDICTION_HEADER, len(jobs.id), partial(_prediction_rows, jobs, predictions))})
+    write_files({path: table_chunks(_PREDICTION_HEADER, len(jobs.id), partial(_prediction_rows, jobs, predictions))})
 
 
 def _prediction_rows(jobs: JobTable, predictions: PredictionTable, rows: slice) -> Iterator[str]:
@@ -126,7 +126,7 @@ def remove_older(prefix: str | os.PathLike[str], kept: Container[Path]) -> None:
             raise ConfigError(f"{path}: of an older run, cannot be removed ({error.strerror}); remove it") from None
 
 
-def table(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:
+def table_chunks(header: str, length: int, rows: Callable[[slice], Iterable[str]]) -> Iterator[bytes]:
     """A file in chunks of rows, so that a million rows never stand in memory as text."""
     yield header.encode()
     for begin in range(0, length, _CHUNK):

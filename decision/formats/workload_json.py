@@ -18,7 +18,7 @@ from msgspec import Meta, Raw
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small, worths
+from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small, worth_rows
 from decision.model.dates import DAY, LAST_DATE
 from decision.model.demand import read_estimate, read_worth
 from decision.model.errors import ConfigError, InputError
@@ -368,7 +368,9 @@ class _Columns:
         self._size.extend([job.res for job in jobs])
         self._walltime.extend([_walltime(job, i, self._path) for job, i in zip(jobs, full, strict=True)])
         self._estimate.extend([read_estimate(job.estimate) for job in jobs])
-        self._worth.append((len(jobs), worths([_worth(job, i, self._path) for job, i in zip(jobs, full, strict=True)])))
+        self._worth.append(
+            (len(jobs), worth_rows([_worth(job, i, self._path) for job, i in zip(jobs, full, strict=True)]))
+        )
         self._profile.extend([self._profiles.setdefault(job.profile, len(self._profiles)) for job in jobs])
         self._user.extend([self._users.setdefault(label(job.user), len(self._users)) for job in jobs])
         submit = np.array([job.subtime for job in jobs])

@@ -1,18 +1,15 @@
 """A supply of power for a green datacenter: how many hosts may compute at each step, and what was expected before.
 
-Sun follows the hour of the day behind clouds, wind blows in gusts that last; a battery takes what is above the mean
-and gives it back below; the grid always powers a few hosts. Launchpad (Venkataswamy et al., JSSPP 2024) names all four
-and no numbers: the ones here are plausible and fitted to nothing.
+Sun follows the hour of the day behind clouds, wind blows in gusts that last; a battery takes what is above the last
+day's mean and gives it back below; the grid always powers a few hosts. Launchpad (Venkataswamy et al., JSSPP 2024)
+names all four and no numbers: the ones here are plausible and fitted to nothing.
 """
 
-import csv
-import io
-from pathlib import Path
+import math
 
 import msgspec
 import numpy as np
 
-from decision.model.errors import InputError
 from decision.model.record import Floats, Ints
 from decision.model.workload import POWER_SUPPLY
 
@@ -30,6 +27,8 @@ class SupplyModel(msgspec.Struct, frozen=True, kw_only=True):
     sun: float = 0.8  # of the hosts, at noon of a clear day
     wind: float = 0.4  # of the hosts, on average
     battery: float = 0.0  # host-hours that it can hold
+    battery_rate: float = math.inf  # hosts that it takes or gives at most
+    battery_efficiency: float = 1.0  # share of what it takes that it gives back
     floor: int = 1  # hosts that the grid always powers
     horizon: int = 20  # steps of each forecast
     error: float = 0.05  # standard deviation of a forecast for the next step, of the hosts; grows with its root
@@ -61,12 +60,25 @@ def _between(series: Floats) -> Floats:
 
 
 def stored(power: Floats, model: SupplyModel) -> Floats:
-    """What a battery, empty at first, makes of power (S,): it takes what is above the mean, and gives it back below."""
-    room, held, mean, given = model.battery * 3600.0 / model.step, 0.0, float(power.mean()), power.copy()
+    """What a battery, empty at first, makes of power (S,): it takes what is above the mean, and gives back below it.
+
+    The mean is that of the last day, the present step included: a battery does not know what comes.
+    """
+    per_step = 3600.0 / model.step
+    room, rate, held, given = model.battery * per_step, model.battery_rate, 0.0, power.copy()
+    length = max(int(model.day / model.step), 1)
+    total = np.append(0.0, np.cumsum(power))
     for step in range(len(power)):
-        change = min(max(power[step] - mean, -held), room - held)
-        held += change
-        given[step] -= change
+        begin = max(step + 1 - length, 0)
+        over = float(power[step] - (total[step + 1] - total[begin]) / (step + 1 - begin))
+        if over > 0:
+            taken = min(over, rate, (room - held) / model.battery_efficiency)
+            held += taken * model.battery_efficiency
+            given[step] -= taken
+        else:
+            back = min(-over, rate, held)
+            held -= back
+            given[step] += back
     return given
 
 
@@ -99,30 +111,3 @@ def supply_lines(rng: np.random.Generator, power: Floats, model: SupplyModel) ->
             continue
         lines.append(msgspec.json.encode(event))
     return b"\n".join([*lines, b""])
-
-
-def read_power(path: Path, model: SupplyModel) -> Floats:
-    """Power by step, (S,) hosts, from a table with the columns ``time`` (seconds, ascending) and ``hosts``.
-
-    Each step has what the table said last; steps before its first time have none.
-
-    Raises:
-        InputError: if the file is no such table; one line with file and line.
-    """
-    try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
-    times, hosts = np.zeros(len(rows)), np.zeros(len(rows))
-    for number, row in enumerate(rows):
-        try:
-            times[number], hosts[number] = float(row["time"]), float(row["hosts"])
-        except (KeyError, TypeError, ValueError):
-            wanted = "needs the columns time (seconds) and hosts, and numbers in them"
-            raise InputError(f"{path}, line {number + 2}: {wanted}; found {dict(row)}") from None
-        if not 0 <= hosts[number] < np.inf or (number and not times[number] > times[number - 1]):
-            raise InputError(f"{path}, line {number + 2}: times must ascend, and hosts must be 0 or more")
-    if not rows:
-        raise InputError(f"{path}: has no rows; it needs the columns time (seconds) and hosts")
-    at = np.searchsorted(times, np.arange(model.steps) * model.step, side="right") - 1
-    return np.where(at >= 0, hosts[np.maximum(at, 0)], 0.0)

@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from decision.model.errors import DISTRIBUTION, ConfigError, how_to_install
 from decision.model.names import nearest
-from decision.placement.repair import Repair
+from decision.placement.repair import StartRule
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
@@ -99,7 +99,7 @@ def checkpoint_options(name: str) -> Sequence[OptionLine]:
     return getattr(find_scheduler(read_manifest(checkpoint).config.scheduler), "options", ())
 
 
-def read_repair(name: str) -> tuple[Repair, int]:
+def read_repair(name: str) -> tuple[StartRule, int]:
     """The network of a checkpoint, or of a shipped one, for the windows' ``repair``; and the levels of its trees.
 
     Raises:

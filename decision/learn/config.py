@@ -1,5 +1,6 @@
 """What is learned, with which network and how: frozen structs, presets in TOML, and changes last."""
 
+import re
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
@@ -254,6 +255,12 @@ def load_config(preset: str, changes: Iterable[str] = (), **more: Any) -> TrainC
     return _convert(tree | more, preset)
 
 
+def alternatives(change: str) -> list[str]:
+    """The changes that ``key=a,b`` stands for: ``key=a`` and ``key=b``; a comma within brackets parts nothing."""
+    key, equals, values = change.partition("=")
+    return [f"{key}{equals}{value.strip()}" for value in _OUTSIDE.split(values)]
+
+
 def all_settings(config: TrainConfig) -> dict[str, str]:
     """Each of a config's settings, ``learn.lr`` and the like, in words."""
     flat = _flat(msgspec.to_builtins(config))
@@ -341,6 +348,7 @@ def _apply(tree: dict[str, Any], change: str) -> None:
 
 _LEARN: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in typing.get_args(LearnConfig)}
 _METHODS = {"evolution": "cma-es", **{name: name for name in ("ppo", "bc", "crr", "sac")}}
+_OUTSIDE = re.compile(r",(?![^\[]*\])")  # a comma that is in no list
 _METHOD = "learn.method="  # another algorithm, with its own defaults
 _SECTIONS: dict[str, Any] = {"network": NetworkConfig, "env": TrainConfig}
 

@@ -18,7 +18,7 @@ from .actor import NetworkActor
 from .config import BcConfig, CrrConfig, TrainConfig
 from .critics import Critics
 from .networks import Network, untrained_network
-from .replay import Recorded, Transitions, draw
+from .replay import RecordedChoices, Transitions, draw
 
 _UPDATES = 100  # of an iteration
 _KEPT_ASIDE = 20  # every so many choices: agreement is measured on them
@@ -56,7 +56,7 @@ class DataLearner(NetworkLearner):
     def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
         self.config, self._draws = config, scheduler.draws
         self.network = policy_network(config, scheduler, setup)
-        recorded = Recorded(data, self.network)
+        recorded = RecordedChoices(data, self.network)
         aside = np.arange(len(recorded)) % _KEPT_ASIDE == 0
         if aside.all():
             raise ConfigError(f"{len(recorded)} recorded choices are too few to learn from; collect more transitions")

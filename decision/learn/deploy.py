@@ -6,7 +6,7 @@ import torch
 
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.placement.repair import SEEN, Repair
+from decision.placement.repair import SEEN, StartRule
 from decision.policies.outlook import OutlookSettings
 from decision.policies.policy import Policy
 from decision.policies.supplied import SupplySettings
@@ -74,7 +74,7 @@ def policy_of(path: Path, manifest: Manifest, weights: bytes) -> Policy:
     return parametric_policy(path, manifest, scheduler, weights)
 
 
-def repair_of(path: Path) -> tuple[Repair, RepairEncoder]:
+def repair_of(path: Path) -> tuple[StartRule, RepairEncoder]:
     """The network of a checkpoint for the search over windows, and what it sees.
 
     Raises:

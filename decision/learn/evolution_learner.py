@@ -5,7 +5,7 @@ hundreds of schedules for one step are affordable, no gradient is needed, and wh
 over all jobs when all are done, without discount. Networks may be learned so, too: `NetworkEvolution`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,11 +28,17 @@ from .config import CmaEsConfig, TrainConfig
 from .evolution import CmaEs
 from .networks import untrained_network
 
+Play = Callable[[Sequence[Any]], list[Any]]
+"""What makes of each item that a generation plays what was found of it; an item depends on no other."""
+
 _AVERAGED = 0.05  # share of the newest mean in what is learned: single means are noisy
 
 
 class EvolutionLearner:
     """Candidates, and the sequences of jobs that they schedule.
+
+    Attributes:
+        play_elsewhere: does what `play` does, by others; None for this process.
 
     Args:
         config: how it learns.
@@ -57,6 +63,7 @@ class EvolutionLearner:
         self._rows, self._jobs = rows, jobs
         self.columns: tuple[str, ...] = ("episodes", "reward", *curves, "best_reward", "spread")
         self._rng = np.random.default_rng(config.seed)
+        self.play_elsewhere: Play | None = None
 
     def _go_from(self, first: NDArray[np.float64]) -> None:
         self._evolution = CmaEs(first, self._evolve.spread, self._evolve.population)
@@ -108,8 +115,7 @@ class EvolutionLearner:
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
         """What each of (n, P) candidates costs over sequences from these rows on, and means of the metrics."""
-        weights = candidates.reshape(-1, *self._scheduler.weights)
-        played = self._play([*self._references, *weights], first)
+        played = self._played([(each.ravel(), first) for each in (*self._references, *candidates)])
         references, own = played[: len(self._references)], played[len(self._references) :]
         done = min(self.steps / self._evolve.steps, 1.0)
         compared = [self._by_name(table) for table in references]
@@ -121,11 +127,15 @@ class EvolutionLearner:
         """Each metric of (sequences, metrics)."""
         return {name: table[:, k] for k, name in enumerate(self._batch.metric_names)}
 
-    def _play(self, weights: Sequence[NDArray[np.float64]], first: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(policies, sequences, metrics); which thread plays what makes no difference."""
-        policies = [self._scheduler.policy(each, str(k)) for k, each in enumerate(weights)]
-        metrics = np.zeros((len(policies), len(first), len(self._batch.metric_names)))
-        episodes = [(p, k) for p in range(len(policies)) for k in range(len(first))]
+    def _played(self, items: Sequence[Any]) -> list[Any]:
+        return (self.play_elsewhere or self.play)(items)
+
+    def play(self, items: Sequence[Any]) -> list[Any]:
+        """For each candidate (P,) with rows: (sequences, metrics); which thread plays what makes no difference."""
+        shape = self._scheduler.weights
+        policies = [self._scheduler.policy(each.reshape(shape), str(k)) for k, (each, _) in enumerate(items)]
+        found = [np.zeros((len(first), len(self._batch.metric_names))) for _, first in items]
+        episodes = [(p, k) for p, (_, first) in enumerate(items) for k in range(len(first))]
         threads = len(self._batch.envs)
 
         def play(thread: int) -> None:
@@ -134,10 +144,10 @@ class EvolutionLearner:
             memories = [each.memory_for(env.state, env.plan) for each in asked]
             for p, k in episodes[thread::threads]:
                 address, memory = asked[p].address, memories[p].address
-                play_episode(self._batch, thread, address, memory, int(first[k]), metrics[p, k])
+                play_episode(self._batch, thread, address, memory, int(items[p][1][k]), found[p][k])
 
         list(self._pool.map(play, range(threads)))
-        return metrics
+        return found
 
     def _supplied(self, policy: Policy) -> Policy:
         """The policy under the supply of power of the schedules, if there is one."""
@@ -194,9 +204,13 @@ class NetworkEvolution(EvolutionLearner):
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
         """All candidates play the same episodes."""
         rows = np.unique(first).tolist()
-        played = [evaluate(self._actor(each), self._setup, first=rows) for each in candidates]
+        played = self._played([(each, rows) for each in candidates])
         costs = np.array([-each["return"].mean() for each in played])
         return costs, {name: float(np.mean([each[name].mean() for each in played])) for name in self._curves}
+
+    def play(self, items: Sequence[Any]) -> list[Any]:
+        """For each candidate (P,) with rows, the metrics of the episodes that begin there."""
+        return [evaluate(self._actor(each), self._setup, first=rows) for each, rows in items]
 
     def _actor(self, weights: NDArray[np.float64]) -> ChooseAll:
         vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), self._network.parameters())

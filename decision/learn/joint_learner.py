@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,11 +75,11 @@ class JointEvolution(EvolutionLearner):
         """All candidates schedule the same days with even weights, and every second one with others, drawn anew."""
         traded = self._rng.dirichlet(EVEN)
         again = np.arange(0, len(first), 2)
-        tasks: list[tuple[CompiledPolicy, int]] = [(first_fit(), int(day)) for day in first]
+        items: list[Any] = [(None, EVEN, int(day)) for day in first]
         for each in candidates:
-            tasks += [(JointPolicy(each), int(day)) for day in first]
-            tasks += [(JointPolicy(each, traded=traded), int(day)) for day in first[again]]
-        played = self._play_days(tasks)
+            items += [(each, EVEN, int(day)) for day in first]
+            items += [(each, traded, int(day)) for day in first[again]]
+        played = np.array(self._played(items))
         theirs, own = played[: len(first)], played[len(first) :].reshape(len(candidates), -1, len(_PLAYED))
         even, uneven = own[:, : len(first)], own[:, len(first) :]
         cluster = np.searchsorted(self._ends, first, side="right")
@@ -92,19 +93,23 @@ class JointEvolution(EvolutionLearner):
         means = {"energy_waste": waste / days, "waiting_time": wait / jobs, "switches": switches / days}
         return costs / len(self._ends), means
 
-    def _play_days(self, tasks: Sequence[tuple[CompiledPolicy, int]]) -> NDArray[np.float64]:
-        """(tasks, 4) waste, sums of waits, switches and jobs; which thread plays what makes no difference."""
-        found = np.zeros((len(tasks), len(_PLAYED)))
+    def play(self, items: Sequence[Any]) -> list[Any]:
+        """For each candidate, or None for first-fit, with the weights of what is traded and a day: (4,) as `play_day`.
+
+        Which thread plays what makes no difference.
+        """
+        found = np.zeros((len(items), len(_PLAYED)))
 
         def play(thread: int) -> None:
-            for at in range(thread, len(tasks), self._threads):
-                policy, day = tasks[at]
+            for at in range(thread, len(items), self._threads):
+                candidate, traded, day = items[at]
+                policy = first_fit() if candidate is None else JointPolicy(candidate, traded=traded)
                 cluster = int(np.searchsorted(self._ends, day, side="right"))
                 batch, before = self._batches[cluster], int(self._ends[cluster - 1]) if cluster else 0
                 found[at] = play_day(batch, thread, policy, int(batch.setup.beginnings.row[day - before]))
 
         list(self._pool.map(play, range(self._threads)))
-        return found
+        return list(found)
 
     def policy(self) -> JointPolicy:
         """That of the average over the last generations' means."""

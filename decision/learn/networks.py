@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from decision.model.errors import ConfigError
-from decision.placement.repair import NETWORK, Repair
+from decision.placement.repair import NETWORK, StartRule
 from decision.schedulers.base import Image, Layout, Layouts, Pool, Sequences
 from decision.schedulers.window import JOB_FEATURES
 
@@ -436,7 +436,7 @@ def make_network(config: NetworkConfig, inputs: int, actions: int, layout: Layou
     return JobsNetwork(layout, config.hidden[0])
 
 
-def as_repair(policy: nn.Sequential) -> Repair:
+def as_repair(policy: nn.Sequential) -> StartRule:
     """The layers of a policy of `Mlp` with tanh, or of `Convolutions`, for kernels."""
     layers: list[tuple[int, int, int, int, bool]] = []
     weights: list[Tensor] = []
@@ -452,7 +452,7 @@ def as_repair(policy: nn.Sequential) -> Repair:
         elif isinstance(layer, nn.Tanh):
             layers[-1] = (*layers[-1][:4], True)
     flat = torch.cat([each.detach().reshape(-1) for each in weights])
-    return Repair(NETWORK, np.array(layers, np.int64), flat.numpy().copy())
+    return StartRule(NETWORK, np.array(layers, np.int64), flat.numpy().copy())
 
 
 def _by_core(remaining: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:

@@ -1,6 +1,8 @@
 """Learning what free hosts are worth: whole schedules in the embedded engine, with the network where jobs use it."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +23,7 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_walltime
 from decision.schedulers.prices import Prices, PricesSettings
-from decision.simulation.simulate import run
+from decision.simulation.simulate import simulate_on
 from decision.state.cluster import N_JOBS
 
 from .config import TrainConfig
@@ -61,13 +63,16 @@ class PricesEvolution(EvolutionLearner):
         self, candidates: NDArray[np.float64], first: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], dict[str, float]]:
         """All candidates schedule the same sequences."""
-        policies = [self._policy(each) for each in (self._none, *candidates)]
-        schedules = [(policy, int(row)) for policy in policies for row in first]
-        played = np.array(list(self._pool.map(lambda each: self._schedules.measure(*each), schedules)))
-        table = played.reshape(len(policies), len(first), len(METRICS))
+        every = (self._none.ravel(), *candidates)
+        played = np.array(self._played([(each, int(row)) for each in every for row in first]))
+        table = played.reshape(len(every), len(first), len(METRICS))
         judged = table[:, :, METRICS.index(self._settings.metric)]
         means = dict(zip(METRICS, table[1:].mean(axis=(0, 1)).tolist(), strict=True))
         return (judged[1:] / judged[0]).mean(axis=1), means
+
+    def play(self, items: Sequence[Any]) -> list[Any]:
+        """For each candidate (P,) and the first job of a sequence, METRICS."""
+        return list(self._pool.map(lambda item: self._schedules.measure(self._policy(item[0]), item[1]), items))
 
     def _policy(self, weights: NDArray[np.float64]) -> ComposedPolicy:
         return self._prices.policy(weights.reshape(self._shape), self._settings)
@@ -120,7 +125,7 @@ class Schedules:
         jobs = self._workload.jobs[row : row + self.jobs]
         engine = EmbeddedEngine(self._platform, [replace(self._workload, jobs=jobs)])
         reset_policy(policy, self._platform, 0)
-        run(engine, policy)
+        simulate_on(engine, policy)
         state, count = engine.state, int(engine.state.count[N_JOBS])
         hops = np.zeros(count)
         _hops_of_all(state, self._down, self._places, hops)

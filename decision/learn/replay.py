@@ -27,7 +27,7 @@ class Transitions(NamedTuple):
     goes_on: Tensor  # (n,) 0 where the episode terminated, else 1: what comes after a state that was cut off counts
 
 
-class Replay(Protocol):
+class Batches(Protocol):
     """Where batches come from."""
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class Replay(Protocol):
         """These transitions."""
 
 
-class Recorded:
+class RecordedChoices:
     """The choices of demonstrations.
 
     Args:
@@ -128,7 +128,7 @@ class Recent:
         self._full = bool(self._columns) and len(state["columns"][0]) == self._size
 
 
-def draw(replays: tuple[Replay, ...], n: int, rng: np.random.Generator) -> Transitions:
+def draw(replays: tuple[Batches, ...], n: int, rng: np.random.Generator) -> Transitions:
     """n transitions, each as probable as any other of all replays together."""
     sizes = [len(replay) for replay in replays]
     index = rng.integers(sum(sizes), size=n)

@@ -22,7 +22,7 @@ from .collector import Finished, as_array, as_tensor
 from .config import CrrConfig, SacConfig, TrainConfig
 from .data_learner import NetworkLearner, action_critics, adam, policy_network
 from .ppo import log_probs
-from .replay import Recent, Recorded, Transitions, draw
+from .replay import Recent, RecordedChoices, Transitions, draw
 
 _STEPS = 32  # of each environment in an iteration
 _UPDATES = 100  # of an iteration of the phase before
@@ -48,7 +48,7 @@ class SacLearner(NetworkLearner):
         self._critics = action_critics(config, scheduler, setup)
         self._log_temperature = torch.tensor(math.log(_TEMPERATURE), requires_grad=True)
         self._new_optimizers()
-        self._recorded = None if data is None else Recorded(data, self.network)
+        self._recorded = None if data is None else RecordedChoices(data, self.network)
         self._recent = Recent(self._sac.buffer)
         self._envs = SchedulerVectorEnv(self._sac.envs, setup=setup, threads=1)
         self._rng = np.random.default_rng([config.seed, 2])

@@ -1,7 +1,8 @@
 """Training a scheduler, and comparing policies: loops over the records of `decision.schedulers`."""
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,59 +31,69 @@ from .checkpoint import Manifest
 from .choices import replay_choices
 from .config import TrainConfig
 from .deploy import LearnedPolicy, learned_policy
+from .evolution_learner import EvolutionLearner, Play
 from .joint_learner import JointEvolution
 from .prices_learner import PricesEvolution
 from .training import Algorithm, Report, Training, run_training
 from .validation import PREFIX, Validation
 
+ShareOut = Callable[[Play, Sequence[Any]], list[Any]]
+"""Lets others do a function of items, as `decision.runs.elsewhere.share_out` does."""
+
 _EPISODE = 500  # bytes that the metrics of an episode take
 
 
+class TrainingInputs(NamedTuple):
+    """What is learned from."""
+
+    platform: Platform
+    workload: Workload  # jobs, all with a walltime; episodes begin at any of them
+    files: Sequence[InputFacts]  # of the platform, the workload and the events
+    events: Sequence[MachineEvent] = ()  # a supply of power
+    selection: Selection = Selection()  # which jobs of its file the workload has
+    data: Path | None = None  # a file of recorded choices, for algorithms that learn from such
+
+
 def train_scheduler(
-    platform: Platform,
-    workload: Workload,
+    inputs: TrainingInputs,
     config: TrainConfig,
-    files: Sequence[InputFacts],
     folder: Path,
     *,
-    events: Sequence[MachineEvent] = (),
-    selection: Selection = Selection(),  # noqa: B008 - immutable
-    data: Path | None = None,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[Report], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
+    share_out: ShareOut | None = None,
 ) -> Path:
     """Learn; the checkpoint is the scheduler's name ``.ckpt`` in the folder.
 
     Args:
-        platform: the hosts.
-        workload: jobs, all with a walltime; episodes begin at any of them.
+        inputs: what is learned from.
         config: what is learned and how.
-        files: of the platform, the workload and the events.
         folder: gets checkpoint and curves.
-        events: a supply of power.
-        selection: which jobs of its file the workload has.
-        data: a file of recorded choices, for algorithms that learn from such.
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
         note: gets a line on recorded choices that the scheduler cannot make.
+        share_out: lets others do what a generation of an evolution plays.
 
     Raises:
         ConfigError: if the inputs do not fit together, or the folder holds another run.
     """
     scheduler = find_scheduler(config.scheduler)
-    inputs = _Inputs(platform, workload, files, events, selection, data, note)
-    learning = _how_to_learn(scheduler, config, inputs)
+    files = inputs.files
+    learning = _how_to_learn(scheduler, config, inputs, note)
+    if share_out is not None:
+        recipe = pickle.dumps((config, inputs._replace(data=None)))
+        learning = learning._replace(make=partial(_sharing, learning.make, partial(share_out, partial(_play, recipe))))
     manifest = Manifest(
         decision=__version__,
         algorithm=config.algorithm,
         config=config,
         encoder=learning.encoder,
-        nb_hosts=len(platform.hosts),
+        nb_hosts=len(inputs.platform.hosts),
         platform=files[0],
         workloads=tuple(files[1:2]),
         events=tuple(files[2:]),
-        selection=selection,
+        selection=inputs.selection,
         data=learning.data,
         steps=0,
     )
@@ -92,14 +103,26 @@ def train_scheduler(
     return run_training(training, resume=resume, stop=stop, report=report)
 
 
-class _Inputs(NamedTuple):
-    platform: Platform
-    workload: Workload
-    files: Sequence[InputFacts]
-    events: Sequence[MachineEvent]
-    selection: Selection
-    data: Path | None
-    note: Callable[[str], None]
+def _sharing(make: Callable[[TrainConfig], Algorithm], play: Play, config: TrainConfig) -> Algorithm:
+    """An evolution whose generations are played by others."""
+    learner = make(config)
+    if not isinstance(learner, EvolutionLearner):
+        raise ConfigError(f"{config.algorithm} learns in one place; leave the option out", field="on")
+    learner.play_elsewhere = play
+    return learner
+
+
+def _play(recipe: bytes, items: Sequence[Any]) -> list[Any]:
+    """What a worker does for a generation."""
+    return _evolution(recipe).play(items)
+
+
+@lru_cache(maxsize=1)
+def _evolution(recipe: bytes) -> EvolutionLearner:
+    config, inputs = pickle.loads(recipe)
+    learner = _how_to_learn(find_scheduler(config.scheduler), config, inputs, print).make(config)
+    assert isinstance(learner, EvolutionLearner)
+    return learner
 
 
 class _Learning(NamedTuple):
@@ -109,7 +132,9 @@ class _Learning(NamedTuple):
     data: InputFacts | None = None  # recorded choices
 
 
-def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) -> _Learning:
+def _how_to_learn(
+    scheduler: Scheduler, config: TrainConfig, inputs: TrainingInputs, note: Callable[[str], None]
+) -> _Learning:
     platform, workload = inputs.platform, inputs.workload
     if inputs.data is not None and not config.learn.replays:
         raise ConfigError(f"{config.algorithm} does not learn from recorded choices; leave them out", field="data")
@@ -125,7 +150,7 @@ def _how_to_learn(scheduler: Scheduler, config: TrainConfig, inputs: _Inputs) ->
     data = seen = None
     if inputs.data is not None:
         data, seen = replay_choices(inputs.data, setup, inputs.files, inputs.selection)
-        inputs.note(f"{inputs.data}: {seen.summary}")
+        note(f"{inputs.data}: {seen.summary}")
     if config.learn.replays:
         make = partial(make, data=seen)
     return _Learning(make, msgspec.to_builtins(setup.encoder), Validation(setup, workload), data)

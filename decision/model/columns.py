@@ -233,11 +233,11 @@ def columns_of(jobs: Sequence[Job]) -> JobColumns:
         profile=labelled([job.profile for job in jobs]),
         user=labelled([job.user for job in jobs]),
         estimate=_estimates([job.estimate for job in jobs]),
-        worth=worths([job.worth for job in jobs]),
+        worth=worth_rows([job.worth for job in jobs]),
     )
 
 
-def worths(given: Sequence[Worth | None]) -> NDArray[np.float64] | None:
+def worth_rows(given: Sequence[Worth | None]) -> NDArray[np.float64] | None:
     """What jobs say of their worth as rows (n, 4); None where none says anything."""
     if not any(given):
         return None

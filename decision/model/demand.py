@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from .columns import DelayProfiles, JobColumns
-from .columns import worths as rows_of_worth
+from .columns import worth_rows as rows_of_worth
 from .errors import ConfigError
-from .record import Floats, SupplyTable, WorthTable
+from .record import Context, Floats, RateTable, SupplyTable, WorthTable
 from .workload import (
+    CARBON,
     POWER_SUPPLY,
+    PRICE,
     Composed,
     Delay,
     MachineEvent,
@@ -112,6 +114,25 @@ def supply_table(events: Sequence[MachineEvent]) -> SupplyTable | None:
         return None
     time, hosts = zip(*sorted(supply, key=itemgetter(0)), strict=True)
     return SupplyTable(time=np.array(time, np.float64), hosts=np.array(hosts, np.float64))
+
+
+def rate_table(events: Sequence[MachineEvent], kind: str) -> RateTable | None:
+    """What a kWh emits or costs from each time on, by events of this type; None where there are none."""
+    said = [(event.timestamp, event.value) for event in events if event.type == kind]
+    if not said:
+        return None
+    time, rate = zip(*sorted(said, key=itemgetter(0)), strict=True)
+    return RateTable(time=np.array(time, np.float64), rate=np.array(rate, np.float64))
+
+
+def context(workloads: Sequence[Workload], events: Sequence[MachineEvent]) -> Context:
+    """What a run is measured by that Batsim's files do not say."""
+    return Context(
+        worth=worth_table(workloads),
+        supply=supply_table(events),
+        carbon=rate_table(events, CARBON),
+        price=rate_table(events, PRICE),
+    )
 
 
 def _says(workload: Workload, column: int) -> bool:

@@ -92,6 +92,13 @@ class SupplyTable(msgspec.Struct, kw_only=True):
     hosts: NDArray[np.floating]
 
 
+class RateTable(msgspec.Struct, kw_only=True):
+    """What a kWh of energy emits or costs from each time on. Columns of length n."""
+
+    time: Floats  # seconds, ascending
+    rate: Floats  # g or money per kWh
+
+
 class HostTable(msgspec.Struct, kw_only=True):
     """How many hosts are in each state after each change. Columns of length n."""
 
@@ -116,14 +123,21 @@ class PstateTable(msgspec.Struct, kw_only=True):
     pstate: Ints
 
 
-class RunRecord(msgspec.Struct, kw_only=True):
-    """Everything that Batsim 4 writes about a run."""
+class Context(msgspec.Struct, kw_only=True):
+    """What a run is measured by that Batsim's files do not say."""
+
+    worth: WorthTable | None = None  # None where no job has a value or a deadline
+    supply: SupplyTable | None = None  # None where power was no limit
+    carbon: RateTable | None = None  # g per kWh; None where nothing says what energy emits
+    price: RateTable | None = None  # per kWh; None where nothing says what energy costs
+
+
+class RunRecord(Context, kw_only=True):
+    """Everything that Batsim 4 writes about a run, and what that is measured by."""
 
     nb_hosts: int  # compute and storage hosts
     jobs: JobTable
     predictions: PredictionTable | None = None  # None where the policy expects walltimes
-    worth: WorthTable | None = None  # None where no job has a value or a deadline
-    supply: SupplyTable | None = None  # None where power was no limit
     host_states: HostTable
     energy: EnergyTable | None = None  # None where energy was not simulated
     pstates: PstateTable | None = None
@@ -134,3 +148,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     window_gap: float = math.nan  # of a policy that places windows and knows a bound: hops above it, as a share
     scheduling_time: float = math.nan  # wall-clock seconds in the policy
     simulation_time: float = math.nan  # wall-clock seconds in all
+
+    def know(self, context: Context) -> None:
+        """Be measured by all that a context has."""
+        for name in context.__struct_fields__:
+            setattr(self, name, getattr(context, name))

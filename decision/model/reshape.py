@@ -76,7 +76,7 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
         workload = keep(workload, ~matches(workload, filters.without), f"removed by {filters.without}")
     if filters.jobs is not None:
         workload = _range(workload, filters.jobs)
-    check_jobs(workload)
+    refuse_empty(workload)
     begin = filters.begin.of(workload) if filters.begin else float(submit_times(workload).min())
     if filters.walltime != "requested":
         workload = _with_walltimes(workload, filters.walltime, filters.speed)
@@ -91,7 +91,7 @@ def reshape(workload: Workload, filters: Filters) -> Workload:
     return beginning(workload, begin) if filters.shift else workload
 
 
-def check_jobs(workload: Workload) -> None:
+def refuse_empty(workload: Workload) -> None:
     """Refuse a workload without jobs. Raises InputError, with the reasons for which jobs were left out."""
     if not workload.jobs:
         why = f" (left out: {dropped_text(workload)})" if workload.dropped else ""

@@ -162,13 +162,17 @@ def rest_name(name: str, part: int) -> str:
 
 
 GENERIC = "generic"  # type of the events of Batsim 5, which have a text
-POWER_SUPPLY = "power_supply"  # type of the generic event that says how many hosts may compute
+# Types of the generic events that Batsim only forwards, and we know
+POWER_SUPPLY = "power_supply"  # how many hosts may compute
+CARBON, PRICE = "carbon_intensity", "energy_price"  # what a kWh of energy emits (g) or costs
+FORWARDED = (POWER_SUPPLY, CARBON, PRICE)
 
 
 class MachineEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happens to the platform from outside, at a known time."""
 
     timestamp: float  # seconds
-    type: str  # "machine_available", "machine_unavailable", POWER_SUPPLY, or another name, which is only forwarded
+    type: str  # "machine_available", "machine_unavailable", one of FORWARDED, or another name, which is only forwarded
     hosts: tuple[int, ...] = ()  # ids; of a POWER_SUPPLY how many may compute, and how many will by step, as expected
+    value: float = 0.0  # of CARBON and PRICE: per kWh, from now on
     source: bytes = b""  # the event's JSON object as the file has it

@@ -20,7 +20,7 @@ import numpy as np
 from decision.draws import next_word, uniform
 from decision.jit import kernel
 
-from .repair import AT_RANDOM, SEEN, Repair, choose_start, nb_features, take_from
+from .repair import AT_RANDOM, SEEN, StartRule, choose_start, nb_features, take_from
 from .windows import DYNAMIC, FREE, place_in_turn, take_best, worth
 
 _CLOSE = 1e-9  # of Q / n: less is rounding
@@ -37,7 +37,7 @@ class Search(NamedTuple):
     scale: float  # what a window loses, for a temperature, where it is worth one less
     hot: float  # temperature at first
     cold: float  # and at last
-    repair: Repair = AT_RANDOM  # with DYNAMIC: how the entry is chosen where a job begins
+    repair: StartRule = AT_RANDOM  # with DYNAMIC: how the entry is chosen where a job begins
 
 
 @kernel

@@ -27,7 +27,7 @@ RANDOM, BEST_START, NETWORK = range(3)
 INPUTS, OUTPUTS, WIDTH, STRIDE, BENT = range(5)  # columns of `Repair.layers`
 
 
-class Repair(NamedTuple):
+class StartRule(NamedTuple):
     """How a start is chosen."""
 
     kind: int  # RANDOM, BEST_START or NETWORK
@@ -35,9 +35,9 @@ class Repair(NamedTuple):
     weights: np.ndarray  # (P,) float32
 
 
-def without_network(kind: int) -> Repair:
+def without_network(kind: int) -> StartRule:
     """A way that needs none."""
-    return Repair(kind, np.zeros((0, 5), np.int64), np.zeros(0, np.float32))
+    return StartRule(kind, np.zeros((0, 5), np.int64), np.zeros(0, np.float32))
 
 
 AT_RANDOM, AT_BEST = without_network(RANDOM), without_network(BEST_START)

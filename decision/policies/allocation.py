@@ -13,8 +13,6 @@ starts no more than the others do, as long as the run times of jobs do not depen
 prices of free hosts, which say what they are worth to jobs that come later (`decision.placement.prices`).
 """
 
-import importlib
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,11 +23,9 @@ from decision.model.platform import Platform
 from decision.placement.prices import fill_worth
 from decision.placement.tree import place_as_slurm, place_best, place_priced
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
+from decision.state.plan_arrays import START, add, add_interval
 
 from .config import Allocation
-from .plan_arrays import START, add, add_interval
-
-_READER = "decision.learn:read_prices"  # of a package above this one
 
 
 @kernel
@@ -189,18 +185,6 @@ def check_tree(who: str, platform: Platform) -> None:
         raise ConfigError(f"{who} needs a fat-tree, and the topology of {given} is unknown", field="platform")
     kind = type(platform.topology).__name__.lower()
     raise ConfigError(f"{who} needs a fat-tree, and {given} is a {kind}", field="platform")
-
-
-def read_prices(name: str) -> NDArray[np.float64]:
-    """The weights of prices (L - 1, N_FEATURES) of a checkpoint, as a package above this one reads it.
-
-    Raises:
-        ConfigError: if it has no prices.
-        InputError: if it cannot be read.
-    """
-    module, _, function = _READER.partition(":")
-    weights: NDArray[np.float64] = getattr(importlib.import_module(module), function)(name)
-    return weights
 
 
 def check_prices(who: str, prices: NDArray[np.float64], platform: Platform) -> None:

@@ -20,7 +20,7 @@ from .order import sort_candidates
 
 
 @kernel
-def choose(state, facts, config, memory, queue, length):
+def choose_starts(state, facts, config, memory, queue, length):
     """Put the jobs that start now into ``memory.chosen``; returns how many."""
     free = state.count[N_FREE]
     if free == 0:

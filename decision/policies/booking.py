@@ -8,8 +8,8 @@ So do Casagrande et al., DeepScheduling (AINA 2020), and their program. What hap
    `bind`); where all are awake the job starts;
 4. servers that sleep and have a bound host wake (`wake_bound`); those that fall asleep do so once they sleep.
 
-`follow` begins an instant. A job stays in the state's queue while it is bound. It loses its hosts where one of them
-leaves.
+`forget_gone` begins an instant. A job stays in the state's queue while it is bound. It loses its hosts where one of
+them leaves.
 """
 
 import numpy as np
@@ -18,10 +18,10 @@ from decision.bundle import I1, I4, I8, Bundle
 from decision.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
 from decision.state.cluster import N_UNAVAILABLE, QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
+from decision.state.plan_arrays import START, add, add_interval
 
 from .allocation import pick_fullest
 from .capacity import TOLERANCE, awake_at
-from .plan_arrays import START, add, add_interval
 from .servers import add_sleepers, sleepy_from, switch_off, switch_on
 
 # Booking.rank
@@ -32,7 +32,7 @@ _NEVER = -1  # computes, left, or cannot be woken
 class Booking(Bundle):
     """Who is bound to what, kept beside the state from decision to decision."""
 
-    bound_to: I4  # (H,) the job that a host is bound to, or that a plan started on it since `follow`; -1 for none
+    bound_to: I4  # (H,) the job that a host is bound to, or that a plan started on it since `forget_gone`; -1 for none
     bound: I4  # (H,) those jobs in the order in which they were bound; bound[: bound_count[0]]
     bound_count: I8  # (1,)
     rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
@@ -51,7 +51,7 @@ def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
 
 
 @kernel
-def follow(state, booking):
+def forget_gone(state, booking):
     """Forget the jobs that no longer wait, and those that lost a host."""
     if state.count[N_UNAVAILABLE] > 0:
         for host in range(len(booking.bound_to)):

@@ -14,7 +14,7 @@ from .backfill import add_release, find_shadow
 from .booking import (
     bind,
     count_available,
-    follow,
+    forget_gone,
     is_bound,
     next_timeout,
     pick,
@@ -31,7 +31,7 @@ from .memory import EXTRA, SHADOW
 @kernel
 def decide_bound(state, facts, config, memory, plan, queue, length):
     """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
-    follow(state, memory)
+    forget_gone(state, memory)
     start_due(state, memory, plan)
     sleep_due(state, facts, memory, plan, config.idle_timeout)
     call = _bind_jobs(state, facts, config, memory, plan, queue, length)

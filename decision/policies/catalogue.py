@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start, Suspend
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
 
 
 class PolicyLine(NamedTuple):
@@ -109,12 +109,12 @@ POWERS: dict[str, tuple[Power, PolicyLine]] = {
     )
 }
 
-STARTS: dict[str, tuple[Start, PolicyLine]] = {
+STARTS: dict[str, tuple[StartHosts, PolicyLine]] = {
     line.name: (start, line)
     for start, line in (
-        (Start.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
+        (StartHosts.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
         (
-            Start.BOUND,
+            StartHosts.BOUND,
             PolicyLine(
                 "bound", "a job gets hosts at once, asleep or not, and starts when the last is awake", _DEEPSCHEDULING
             ),
@@ -192,6 +192,7 @@ SUPPLY = (
     OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
     OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, or grid to run on"),
     OptionLine("restart", "0", "s", "what is left of a suspended job takes so much longer"),
+    OptionLine("cap", "none", "W", "power that is never passed, or a file of it by time"),
 )
 
 

@@ -12,12 +12,14 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
+from decision.state.plan_arrays import START, add, clear
 
-from .allocation import check_prices, check_tree, plan_start, read_prices, take_on_tree
-from .backfill import choose
+from .above import read_learned
+from .allocation import check_prices, check_tree, plan_start, take_on_tree
+from .backfill import choose_starts
 from .bound import decide_bound
 from .catalogue import SLOTS
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, Start, Suspend
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
 from .conservative import choose_reserved, next_call
 from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
 from .memory import (
@@ -35,7 +37,6 @@ from .memory import (
 )
 from .options import read_value, refuse_unknown
 from .order import sort_queue
-from .plan_arrays import START, add, clear
 from .power import manage_power
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 from .suspension import suspend_for_others
@@ -48,7 +49,7 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
     "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
-    "patience": (float, "start", (Start.BOUND,)),
+    "patience": (float, "start", (StartHosts.BOUND,)),
 }
 BACKFILL_ORDER, PRICES = "backfill_order", "prices"
 OPTIONS = (*_SLOTS, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
@@ -76,7 +77,7 @@ def decide(state, facts, memory, plan):
     if suspends and call_slot(memory.slots[SUSPENSION], (state, facts, memory, plan, length)) > 0.0:
         return
     call = np.inf
-    if config.start == Start.BOUND:
+    if config.start == StartHosts.BOUND:
         chosen, call = 0, call_slot(memory.slots[BOUND], (state, facts, memory, plan, length))
     elif config.backfill == Backfill.CONSERVATIVE:
         chosen = choose_reserved(state, facts, config, memory, queue, length)
@@ -84,7 +85,7 @@ def decide(state, facts, memory, plan):
     elif guarded > 0 or memory.watch_count[0] > 0:
         chosen = choose_guarded(state, facts, config, memory, queue, length, guarded)
     else:
-        chosen = choose(state, facts, config, memory, queue, length)
+        chosen = choose_starts(state, facts, config, memory, queue, length)
     if config.guard < np.inf:
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
@@ -92,7 +93,7 @@ def decide(state, facts, memory, plan):
             call_slot(memory.slots[TREE], (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
         else:
             plan_start(plan, state, facts, config, memory.chosen[i])
-    if config.power != Power.NEVER and config.start == Start.AWAKE:
+    if config.power != Power.NEVER and config.start == StartHosts.AWAKE:
         call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
@@ -141,7 +142,7 @@ def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
     slots = np.zeros(N_SLOTS, np.int64)
     if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
         slots[TREE] = _take_on_tree.address
-    if config.start == Start.BOUND:
+    if config.start == StartHosts.BOUND:
         slots[BOUND] = _decide_bound.address
     if config.suspend != Suspend.NEVER:
         slots[SUSPENSION] = _suspend_for_others.address
@@ -198,7 +199,7 @@ class ComposedPolicy(CompiledPolicy):
         settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
             settings[OPTION] = read_guard(self.name, guard)
-        if codes["start"] == Start.BOUND:
+        if codes["start"] == StartHosts.BOUND:
             _check_bound(self.name, codes, guard is not None, backfill_order is not None)
         if codes["suspend"] != Suspend.NEVER:
             _check_suspend(self.name, codes, guard is not None)
@@ -210,7 +211,7 @@ class ComposedPolicy(CompiledPolicy):
         if isinstance(prices, str) and prices:
             if self._given.allocation != Allocation.TREE:
                 raise ConfigError(f"policy {self.name}: option {PRICES} does nothing without allocation=tree")
-            self._prices = read_prices(prices)
+            self._prices = read_learned("prices", prices)
         self._priced_by = prices if isinstance(prices, str) else "given"
 
     @property
@@ -245,7 +246,7 @@ class ComposedPolicy(CompiledPolicy):
 
     def refuse_guard(self) -> None:
         """Refuse a guard around this policy, if its jobs are bound. Raises ConfigError."""
-        if self._given.start == Start.BOUND:
+        if self._given.start == StartHosts.BOUND:
             raise ConfigError(f"policy {self.name}: start=bound {_UNGUARDED}")
 
     def keep_promises(self) -> None:
@@ -259,7 +260,7 @@ class ComposedPolicy(CompiledPolicy):
             check_tree(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
         check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
-        if self._given.start == Start.BOUND and not any(host.sleep for host in platform.hosts):
+        if self._given.start == StartHosts.BOUND and not any(host.sleep for host in platform.hosts):
             _refuse_sleepless(self.name, platform)
         guard = math.inf if _needs_no_guard(self._given) else self._given.guard
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)

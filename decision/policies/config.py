@@ -60,7 +60,7 @@ class Power(IntEnum):
     KEEP_AWAKE = 2
 
 
-class Start(IntEnum):
+class StartHosts(IntEnum):
     """Which hosts a job may be given."""
 
     AWAKE = 0
@@ -87,7 +87,7 @@ class PolicyConfig(NamedTuple):
     power: int = int(Power.NEVER)
     seed: int = 0
     keep_awake: int = 0  # hosts
-    start: int = int(Start.AWAKE)
+    start: int = int(StartHosts.AWAKE)
     promises: int = 0  # 1 to remember when EASY first promises each head to start
     backfill_order: int = -1  # the Order of the jobs that EASY looks at behind its head; -1: that of the queue
     suspend: int = int(Suspend.NEVER)

@@ -13,7 +13,7 @@ from decision.state.view import ClusterView
 
 from .around import AroundPolicy, layers
 from .memory import Memory
-from .outlook import Estimate, Outlook, OutlookSettings, grown_outlook, look_ahead, new_outlook, seen_through
+from .outlook import Estimator, Outlook, OutlookSettings, grown_outlook, look_ahead, new_outlook, seen_through
 from .policy import Plan, Policy
 
 
@@ -35,12 +35,12 @@ class EstimatedPolicy(AroundPolicy):
     @property
     def needs_estimate(self) -> bool:
         """Whether jobs must say how long they will run."""
-        return self.settings.estimate == Estimate.GIVEN
+        return self.settings.estimate == Estimator.GIVEN
 
     @property
     def needs_users(self) -> bool:
         """Whether nothing is predicted of jobs of nobody."""
-        return self.settings.estimate == Estimate.LAST2
+        return self.settings.estimate == Estimator.LAST2
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""

@@ -30,6 +30,7 @@ from decision.state.cluster import (
     N_QUEUED,
     platform_facts,
 )
+from decision.state.plan_arrays import CALL_AT, add
 
 from .backfill import take
 from .capacity import TOLERANCE
@@ -46,10 +47,9 @@ from .memory import (
     OVERSHOOT,
     note_decision,
 )
-from .plan_arrays import CALL_AT, add
 from .profile import add_free, earliest, least_free
 from .shadow import longest_known, longest_wait
-from .watch import harms_watched, nobody_is_late, note_start, watch
+from .watch import harms_watched, nobody_is_late, watch, watch_start
 
 OPTION = "guard"  # its name, for every policy
 _FIRST = 2 / 3  # of what a job may wait: the limit, until so many jobs have started after it
@@ -175,7 +175,7 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
     now, free = state.now[0], state.count[N_FREE]
     for i in range(chosen):
         free -= state.size[memory.chosen[i]]
-        note_start(state, memory, memory.chosen[i])
+        watch_start(state, memory, memory.chosen[i])
     for i in range(length):
         job = queue[i]
         if free == 0:
@@ -185,7 +185,7 @@ def _take_others(state, config, memory, chosen, queue, length, protected):
         size, walltime = state.size[job], state.expected_runtime[job]
         if size <= free and is_harmless(state, memory, job):
             chosen = take(memory.chosen, chosen, job)
-            note_start(state, memory, job)
+            watch_start(state, memory, job)
             add_free(memory, now, now + walltime, -size)
             free -= size
         elif config.backfill == Backfill.NONE:

@@ -6,6 +6,7 @@ from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.state.bitmap import insert_interval
 from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, PSTATE_SLEEP, ClusterState
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add
 from decision.state.view import ClusterView
 
 from .allocation import take_lowest
@@ -14,11 +15,10 @@ from .config import PolicyConfig, Power
 from .conservative import take_due
 from .guard import ask_for_call, follow_guard, guard_call, is_harmless, note_late, reserve_guarded, switch_times
 from .memory import GUARDED, KEPT, Memory, config_in, grown_memory, new_memory, note_decision
-from .plan_arrays import REJECT, SET_PSTATE, START, add
 from .policy import Plan, Policy
 from .profile import add_free
 from .servers import wake_lowest
-from .watch import harms_watched, note_start
+from .watch import harms_watched, watch_start
 
 
 class GuardedPolicy(AroundPolicy):
@@ -70,7 +70,7 @@ def guard_plan(state, facts, memory, plan):
         due = take_due(state, memory, state.queue, guarded)
         note_late(state, memory, due)
         for i in range(due):
-            note_start(state, memory, memory.chosen[i])
+            watch_start(state, memory, memory.chosen[i])
         _keep_what_may_stay(state, facts, memory, plan)
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
@@ -117,7 +117,7 @@ def _may_stay(state, facts, memory, plan, at):
     exempt = job < memory.counts[GUARDED]
     stays = is_harmless(state, memory, job) and (exempt or not harms_watched(state, memory, job))
     if stays:
-        note_start(state, memory, job)
+        watch_start(state, memory, job)
         add_free(memory, now, now + state.expected_runtime[job], -size)
         memory.reserved[job] = now
     elif begin < np.inf:

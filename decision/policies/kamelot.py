@@ -27,10 +27,10 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.state.bitmap import insert_interval, next_in, next_out, remove_interval
 from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.plan_arrays import CALL_AT, START, add, add_interval, clear
 
 from .capacity import TOLERANCE
 from .gantt import Gantt, begin_gantt, measure_first, new_gantt, release, reserve
-from .plan_arrays import CALL_AT, START, add, add_interval, clear
 from .prepared import DECIDE, DECIDED, CompiledPolicy
 
 # KamelotMemory.numbers

@@ -16,10 +16,10 @@ from decision.state.cluster import (
     PlatformFacts,
     nb_hosts,
 )
+from decision.state.plan_arrays import PlanArrays
 
 from .booking import Booking, new_booking
-from .config import Backfill, Order, PolicyConfig, Start
-from .plan_arrays import PlanArrays
+from .config import Backfill, Order, PolicyConfig, StartHosts
 from .profile import Profile
 from .shadow import Shadow, grown_shadow, new_shadow
 from .watch import Watch, new_watch
@@ -195,7 +195,7 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         spell_end=np.zeros((FREED_ROOM, LEVELS)),
         **new_shadow(hosts),
         **new_watch(),
-        **new_booking(hosts if config.start == Start.BOUND else 0),
+        **new_booking(hosts if config.start == StartHosts.BOUND else 0),
     )
     return grown_memory(memory, state, config)
 

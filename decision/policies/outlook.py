@@ -31,7 +31,7 @@ from decision.estimates.quantiles import (
     room_for_quantiles,
     say_quantiles,
 )
-from decision.estimates.regression import forget_regression, new_regression, observe, predict
+from decision.estimates.regression import forget_regression, learn_end, new_regression, predict
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
@@ -50,7 +50,7 @@ _INCREMENTS = np.array(
 _KILLED = ENDED + int(FinalState.COMPLETED_KILLED)
 
 
-class Estimate(IntEnum):
+class Estimator(IntEnum):
     """Who predicts."""
 
     WALLTIME = 0
@@ -71,7 +71,7 @@ class Correction(IntEnum):
 class OutlookSettings(NamedTuple):
     """What a policy's options say."""
 
-    estimate: Estimate = Estimate.WALLTIME
+    estimate: Estimator = Estimator.WALLTIME
     correction: Correction = Correction.WALLTIME
     shadow: float = 0.5  # with quantiles: the level by which running jobs are expected to have ended
     fill: float = 0.8  # and the level that is expected of jobs that wait
@@ -86,16 +86,16 @@ def read_settings(policy: str, options: dict[str, Any]) -> OutlookSettings | Non
     if CORRECTION in options and ESTIMATE not in options:
         advice = "name one: estimate=last2, regression or given"
         raise ConfigError(f"policy {policy}: option correction does nothing without estimate; {advice}")
-    estimate = Estimate[_known(policy, ESTIMATE, options.pop(ESTIMATE, "walltime"), Estimate)]
+    estimate = Estimator[_known(policy, ESTIMATE, options.pop(ESTIMATE, "walltime"), Estimator)]
     levels = [option for option in (SHADOW, FILL) if option in options]
-    if levels and estimate != Estimate.QUANTILES:
+    if levels and estimate != Estimator.QUANTILES:
         raise ConfigError(f"policy {policy}: option {levels[0]} does nothing without estimate=quantiles")
-    if CORRECTION in options and estimate == Estimate.QUANTILES:
+    if CORRECTION in options and estimate == Estimator.QUANTILES:
         why = "estimate=quantiles predicts again what is left of a job, and takes no option correction"
         raise ConfigError(f"policy {policy}: {why}")
     correction = Correction[_known(policy, CORRECTION, options.pop(CORRECTION, "walltime"), Correction)]
     chosen = {option: _level(policy, option, options.pop(option)) for option in levels}
-    return None if estimate == Estimate.WALLTIME else OutlookSettings(estimate, correction, **chosen)
+    return None if estimate == Estimator.WALLTIME else OutlookSettings(estimate, correction, **chosen)
 
 
 def _level(policy: str, option: str, value: Any) -> float:
@@ -138,9 +138,9 @@ _SHADOW, _FILL = 0, 1  # Outlook.chances
 def new_outlook(state: ClusterState, settings: OutlookSettings) -> Outlook:
     """Before anything was seen; with room for every job of `state`."""
     jobs, most = len(state.size), len(state.running)
-    learns = settings.estimate not in (Estimate.WALLTIME, Estimate.GIVEN)
+    learns = settings.estimate not in (Estimator.WALLTIME, Estimator.GIVEN)
     regression = new_regression(room_for_habits(jobs if learns else 0))
-    spread = settings.estimate == Estimate.QUANTILES
+    spread = settings.estimate == Estimator.QUANTILES
     return Outlook(
         **{name: getattr(regression, name) for name in regression._fields},
         **room_for_quantiles(len(regression.habit_key) if spread else 0, jobs if spread else 0),
@@ -223,11 +223,11 @@ def _learn(state, outlook, job):
         return
     estimate, walltime = outlook.settings[0], state.walltime[job]
     runtime = min(state.end_time[job] - state.start_time[job], walltime)
-    if estimate == Estimate.LAST2:
+    if estimate == Estimator.LAST2:
         observe_last_two(outlook, state.user[job], runtime)
-    elif estimate == Estimate.REGRESSION:
-        observe(outlook, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
-    elif estimate == Estimate.QUANTILES:
+    elif estimate == Estimator.REGRESSION:
+        learn_end(outlook, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
+    elif estimate == Estimator.QUANTILES:
         learn_quantiles(outlook, job, state.user[job], state.size[job], walltime, runtime)
 
 
@@ -235,14 +235,14 @@ def _learn(state, outlook, job):
 def _predict(state, outlook, job):
     estimate, walltime = outlook.settings[0], state.walltime[job]
     seconds = walltime
-    if estimate == Estimate.LAST2:
+    if estimate == Estimator.LAST2:
         seconds = predict_last_two(outlook, state.user[job], walltime)
-    elif estimate == Estimate.REGRESSION:
+    elif estimate == Estimator.REGRESSION:
         seconds = predict(outlook, state.user[job], state.size[job], walltime, state.submit_time[job])
-    elif estimate == Estimate.QUANTILES:
+    elif estimate == Estimator.QUANTILES:
         say_quantiles(outlook, job, state.user[job], state.size[job], walltime)
         seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.chances[_FILL])
-    elif estimate == Estimate.GIVEN and state.told[job] > 0.0:
+    elif estimate == Estimator.GIVEN and state.told[job] > 0.0:
         seconds = state.told[job]
     return min(max(seconds, SHORTEST), walltime)
 
@@ -272,7 +272,7 @@ def _list_running(state, outlook):
             job = state.running[i]
             if outlook.listed[job] == 0:
                 outlook.listed[job] = 1
-                if outlook.settings[0] == Estimate.QUANTILES:
+                if outlook.settings[0] == Estimator.QUANTILES:
                     outlook.expected_runtime[job] = _predict_left(state, outlook, job)
                     outlook.revisions[0] += 1
                 end = state.start_time[job] + outlook.expected_runtime[job]
@@ -307,7 +307,7 @@ def _correct(state, outlook, job):
     while start + seconds <= state.now[0] and seconds < walltime:
         step = outlook.corrections[job]
         outlook.corrections[job] = step + 1
-        if outlook.settings[0] == Estimate.QUANTILES:
+        if outlook.settings[0] == Estimator.QUANTILES:
             seconds = _predict_left(state, outlook, job)
         elif correction == Correction.DOUBLING:
             seconds = 2.0 * seconds

@@ -29,6 +29,7 @@ from decision.state.cluster import (
     PlatformFacts,
     server_name,
 )
+from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 from decision.state.rules import (
     FINE,
     NO_HOST,
@@ -40,8 +41,6 @@ from decision.state.rules import (
     start_fault,
     switch_fault,
 )
-
-from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
 
 # Why an action is impossible, in addition to the reasons of `decision.state.rules`
 NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)

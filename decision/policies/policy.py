@@ -11,10 +11,10 @@ from decision.model.errors import PolicyError
 from decision.model.platform import Platform
 from decision.state.bitmap import count_hosts, remove_interval
 from decision.state.cluster import N_JOBS, PSTATE_COMPUTING, ClusterState, PlatformFacts
+from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays, add, add_interval
 from decision.state.view import ClusterView, JobView, hosts_in
 
 from .allocation import take_lowest
-from .plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays, add, add_interval
 
 
 class Policy(Protocol):

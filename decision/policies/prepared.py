@@ -24,6 +24,7 @@ from decision.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
 from decision.model.platform import Platform
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import PlanArrays, clear
 from decision.state.transitions import set_aside
 from decision.state.view import ClusterView
 
@@ -33,7 +34,6 @@ from .failures import failure, name_of, source_line
 from .guarded import GuardedPolicy, guard_plan
 from .memory import Memory, memory_at
 from .outlook import Outlook, look_ahead
-from .plan_arrays import PlanArrays, clear
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
 from .supplied import SuppliedPolicy, ask_when_late, reject_hidden, runs_beyond, too_late

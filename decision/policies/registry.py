@@ -18,7 +18,7 @@ because then ``dbf`` exists only for those who have imported it.
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -29,6 +29,7 @@ from decision.model.arguments import mapping, text
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
+from .above import shipped_sources
 from .catalogue import (
     BACKFILLS,
     ESTIMATES,
@@ -55,7 +56,7 @@ from .options import make_with_options, options_of, refuse_unknown
 from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .policy import Policy
-from .supplied import BEYOND, LATE, RESTART, SuppliedPolicy, read_supply
+from .supplied import SUPPLY_OPTIONS, SuppliedPolicy, read_supply
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
@@ -97,7 +98,6 @@ class MessageAgent(Protocol):
 
 
 # module: its PolicySource
-_SHIPPED = ("decision.learn:LEARNED", "decision.batsim.pybatsim:SCHEDULERS", "decision.slurm.policy:SLURM")
 _REGISTERED: list[PolicySource] = []
 _CLASSES: dict[str, type] = {"kamelot": Kamelot, "window": Window}
 _CLASS_LINES = [
@@ -180,7 +180,7 @@ def _find_plain(
     if source is not None:
         return source.load(name, settings)
     if slots is not None:
-        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART))
+        refuse_unknown(name, settings, (*OPTIONS, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS))
         _refuse_contradiction(name, settings)
         return ComposedPolicy(**({"order": slots[0], "backfill": slots[1]} | settings))
     return make_policy(name, _class_of(name), settings)
@@ -221,7 +221,7 @@ def find_agent(spec: str, options: Mapping[str, Any] | None = None) -> MessageAg
     source = _source_of(name)
     if source is None or not source.answers_messages:
         return None
-    for option in (OPTION, *OUTLOOK_OPTIONS, LATE, BEYOND, RESTART):
+    for option in (OPTION, *OUTLOOK_OPTIONS, *SUPPLY_OPTIONS):
         if option in settings:
             raise ConfigError(f"policy {name} answers Batsim's messages itself, and cannot have the option {option}")
     return source.load(name, settings)
@@ -235,7 +235,7 @@ def list_policies() -> list[PolicyLine]:
         >>> "easy" in [line.name for line in d.list_policies()]
         True
     """
-    lines = [line for source in (*_REGISTERED, *_shipped()) for line in source.lines()]
+    lines = [line for source in (*_REGISTERED, *shipped_sources()) for line in source.lines()]
     return [*PRESETS, *_CLASS_LINES, *lines, *PARTS]
 
 
@@ -264,17 +264,11 @@ def _source_of(name: str) -> PolicySource | None:
             return source
     if split_name(name) is not None or name in _CLASSES:
         return None
-    return next((source for source in _shipped() if _has(source, name)), None)
+    return next((source for source in shipped_sources() if _has(source, name)), None)
 
 
 def _has(source: PolicySource, name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in source.names)
-
-
-def _shipped() -> Iterator[PolicySource]:
-    for place in _SHIPPED:
-        module, _, attribute = place.partition(":")
-        yield getattr(importlib.import_module(module), attribute)
 
 
 def _split(spec: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -345,7 +339,7 @@ def _class_of(name: str) -> Any:
         return _find_class(name)
     installed = entry_points(group=_ENTRY_POINTS)
     if name not in installed.names:
-        shipped = [each for source in (*_REGISTERED, *_shipped()) for each in source.names if "*" not in each]
+        shipped = [each for source in (*_REGISTERED, *shipped_sources()) for each in source.names if "*" not in each]
         known = [*composed_names(), *SHORTHANDS, *_CLASSES, *shipped, *sorted(installed.names)]
         raise ConfigError(
             f"there is no policy {name!r}{nearest(name, known)} (decision policies lists them; yours is "

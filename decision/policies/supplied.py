@@ -12,23 +12,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decision.jit import kernel
+from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.model.workload import POWER_SUPPLY, Delay, MachineEvent, Workload
+from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
 from decision.state.cluster import N_QUEUED, N_RUNNING
+from decision.state.plan_arrays import CALL_AT, REJECT, START, add, put_first
+from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
 from decision.state.view import ClusterView
 
 from .around import AroundPolicy, innermost
+from .cap import CAP, HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
-from .config import Start
+from .config import StartHosts
 from .options import read_value
-from .plan_arrays import CALL_AT, REJECT, START, add, put_first
 from .policy import Plan, Policy
 from .suspension import make_way
 
 LATE, BEYOND, RESTART = "late", "beyond", "restart"  # names of the options, for every policy
+SUPPLY_OPTIONS = (LATE, BEYOND, RESTART, CAP)
 _CHOICES = {LATE: ("reject", "keep"), BEYOND: ("suspend", "grid")}
 _NOT_CUT = "choose suspend=never and beyond=grid, or give jobs delays"
 _STEP = 1e-5  # seconds: a call that finds a job too late is so much after the last moment
@@ -41,21 +45,25 @@ class SupplySettings(NamedTuple):
     rejects_late: bool = True  # whether jobs leave that cannot end in time any more
     suspends_beyond: bool = True  # whether jobs beyond the supply are suspended; else they run on, on power of the grid
     restart: float = 0.0  # seconds that what is left of a suspended job takes before it goes on
+    cap: str = ""  # watts, or a file of them by time, that are never passed; "": none
 
 
 def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
-    """Take `late`, `beyond` and `restart` out of a policy's options; None where there is none of them.
+    """Take `late`, `beyond`, `restart` and `cap` out of a policy's options; None where there is none of them.
 
     Raises:
         ConfigError: naming the policy and the value.
     """
-    if not options.keys() & {LATE, BEYOND, RESTART}:
+    if not options.keys() & set(SUPPLY_OPTIONS):
         return None
     late, beyond = (_chosen(policy, name, options) for name in (LATE, BEYOND))
     restart = read_value(policy, RESTART, options.pop(RESTART, 0.0), float)
     if not 0 <= restart < math.inf:
         raise ConfigError(f"policy {policy}: option {RESTART}={restart:g} must be finite and not negative")
-    return SupplySettings(late == "reject", beyond == "suspend", restart)
+    cap = str(options.pop(CAP, ""))
+    if cap and beyond != "suspend":
+        raise ConfigError(f"policy {policy}: cap={cap} is not kept with beyond={beyond}; leave one of them out")
+    return SupplySettings(late == "reject", beyond == "suspend", restart, cap)
 
 
 def _chosen(policy: str, option: str, options: dict[str, Any]) -> str:
@@ -112,11 +120,57 @@ def has_supply(events: Iterable[MachineEvent]) -> bool:
     return any(event.type == POWER_SUPPLY for event in events)
 
 
+def never_falls(events: Sequence[MachineEvent]) -> bool:
+    """Whether a supply that is there from the beginning never gets less."""
+    table = supply_table(events)
+    return table is None or (float(table.time[0]) == 0.0 and bool((np.diff(table.hosts) >= 0).all()))
+
+
+def host_cap(policy: Policy, platform: Platform) -> HostCap | None:
+    """How many hosts may compute under the cap that the policy's options say; None where they say none.
+
+    Raises:
+        ConfigError: if it cannot be kept.
+    """
+    if not isinstance(policy, SuppliedPolicy) or not policy.settings.cap:
+        return None
+    sleeps = bool(getattr(innermost(policy), "switches_hosts", True))
+    return read_cap(policy.name, policy.settings.cap, platform, sleeps)
+
+
+def with_cap(
+    policy: Policy, platform: Platform, workloads: Sequence[Workload], events: Sequence[MachineEvent]
+) -> Sequence[MachineEvent]:
+    """The events, with the cap that the policy's options say.
+
+    Raises:
+        ConfigError: if it cannot be kept, or leaves too few hosts for a job that fits the platform.
+    """
+    cap = host_cap(policy, platform)
+    if cap is None:
+        return events
+    most = int(cap.hosts.max())
+    for workload in workloads:
+        wanted = sizes(workload)
+        large = np.flatnonzero((wanted > most) & (wanted <= len(platform.hosts)))
+        if len(large):
+            job = workload.jobs[int(large[0])]
+            what = f"job {job.id} needs {job.size} hosts, and the policy's cap on power lets {most} compute"
+            raise ConfigError(f"{workload.path or workload.name}: {what}; give more")
+    return capped_events(cap, events)
+
+
+def are_forwarded(events: Iterable[MachineEvent]) -> bool:
+    """Whether there are events that Batsim knows nothing of and is to forward."""
+    return any(event.type in FORWARDED for event in events)
+
+
 def may_suspend(policy: Policy, events: Iterable[MachineEvent]) -> bool:
     """Whether jobs may be suspended under these events: by the policy, or because the supply falls."""
-    inner = innermost(policy)
+    inner, events = innermost(policy), list(events)
     settings = policy.settings if isinstance(policy, SuppliedPolicy) else SupplySettings()
-    return bool(getattr(inner, "suspends", False)) or (settings.suspends_beyond and has_supply(events))
+    beyond = settings.suspends_beyond and has_supply(events) and not (settings.cap and never_falls(events))
+    return bool(getattr(inner, "suspends", False)) or beyond
 
 
 def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Sequence[MachineEvent]) -> None:
@@ -143,13 +197,8 @@ def refuse_bound(policy: Policy) -> None:
         ConfigError: naming the policy.
     """
     inner: Any = innermost(policy)
-    if getattr(getattr(inner, "config", None), "start", Start.AWAKE) == Start.BOUND:
+    if getattr(getattr(inner, "config", None), "start", StartHosts.AWAKE) == StartHosts.BOUND:
         raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
-
-
-def cannot_be_cut(job_id: str, profile: str) -> str:
-    """Why a job cannot be suspended."""
-    return f"job {job_id} cannot be suspended: its profile {profile!r} is not a delay, and only delays can be cut"
 
 
 @kernel

@@ -11,12 +11,12 @@ import numpy as np
 
 from decision.jit import kernel
 from decision.state.cluster import N_FREE, N_RUNNING, QUEUED
+from decision.state.plan_arrays import SUSPEND, add
 from decision.state.transitions import spare_power
 
 from .config import Backfill, Suspend
 from .memory import N_HEIRS
 from .order import density_of
-from .plan_arrays import SUSPEND, add
 
 
 @kernel

@@ -104,7 +104,7 @@ def harms_watched(state, memory, job):
 
 
 @kernel
-def note_start(state, memory, job):
+def watch_start(state, memory, job):
     """A job starts now: what it takes of the hosts that watched jobs leave over."""
     end = state.now[0] + state.expected_runtime[job]
     for i in range(memory.watch_count[0]):

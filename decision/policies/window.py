@@ -14,7 +14,6 @@ and nothing need be remembered but which windows were decided and called for. On
 that waits would fit: while it does not, nothing changes before something happens that wakes the policy anyway.
 """
 
-import importlib
 import math
 
 import numpy as np
@@ -30,15 +29,16 @@ from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
 from decision.placement.bound import gap, search_with_bound
 from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
-from decision.placement.repair import AT_BEST, AT_RANDOM, Repair
+from decision.placement.repair import AT_BEST, AT_RANDOM, StartRule
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
+from decision.state.plan_arrays import CALL_AT, START, add, add_interval, clear
 
-from .allocation import check_prices, check_tree, read_prices, take_lowest, take_on_tree
+from .above import read_learned
+from .allocation import check_prices, check_tree, take_lowest, take_on_tree
 from .around import innermost
 from .capacity import TOLERANCE
-from .plan_arrays import CALL_AT, START, add, add_interval, clear
 from .policy import Policy
 from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
 
@@ -46,7 +46,6 @@ STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
 SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
 BEST = "best"  # in place of a network
-_NETWORKS = "decision.learn:read_repair"  # module of a package above this one: what reads a network
 
 # WindowMemory.counts
 _JOBS = 0  # on more than one host, at most in a window; 0 for all
@@ -57,7 +56,7 @@ _UNDO = 4
 _SEED = 5
 _LAST = 6  # number of the last window that was decided, -1 for none
 _DUE = 7  # number of the window that was called for, -1 for none
-_REPAIR = 8  # `decision.placement.repair.Repair.kind`
+_REPAIR = 8  # `decision.placement.repair.StartRule.kind`
 _LARGE = 9  # address of what solves windows exactly that have too many subsets
 _N_COUNTS = 10
 
@@ -271,7 +270,7 @@ def _solve(down, groups, sizes, memory, index, held):
         return True
     undo = counts[_UNDO] == 1
     first = 0 if undo else PROGRAM_FIRST
-    repair = Repair(counts[_REPAIR], memory.layers, memory.weights)
+    repair = StartRule(counts[_REPAIR], memory.layers, memory.weights)
     search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
     word = first_word(counts[_SEED], index)
     if counts[_SOLVER] == _EXACT:
@@ -357,10 +356,10 @@ class Window(CompiledPolicy):
         self._used: WindowMemory | None = None
         if prices and (solving, placing) != (_SEQUENTIAL, FREE):
             raise ConfigError("policy window: option prices is for solver=sequential with strategy=free")
-        self._prices, self._priced_by = read_prices(prices) if prices else np.zeros((0, 0)), prices
+        self._prices, self._priced_by = read_learned("prices", prices) if prices else np.zeros((0, 0)), prices
         self._repair, self._levels = AT_RANDOM, 0
         if solving == _NSA:
-            self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else _read_network(repair)
+            self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else read_learned("network", repair)
         self._name = repair
         self._period = float(period)
         self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0], np.int64)
@@ -425,13 +424,6 @@ def window_gap(policy: Policy) -> float:
     """
     inner = innermost(policy)
     return inner.window_gap() if isinstance(inner, Window) else math.nan
-
-
-def _read_network(name: str) -> tuple[Repair, int]:
-    """The network, and the levels of the trees that it is for."""
-    module, _, function = _NETWORKS.partition(":")
-    network: tuple[Repair, int] = getattr(importlib.import_module(module), function)(name)
-    return network
 
 
 def _code(option: str, value: str, known: dict[str, int]) -> int:

@@ -124,7 +124,7 @@ class Ledger:
         """The refusal of an event that does not fit the job's state."""
         state = self.jobs.get(job_id)
         why = "was never submitted" if state is None else state.value
-        return RefusalError(f"job {one_line(job_id)} {what}, but it {why}")
+        return RefusalError(f"job {shortened_line(job_id)} {what}, but it {why}")
 
     def require_remembered(self, job_id: str, what: str) -> None:
         """Refuse a command about a job that Batsim does not know or has forgotten."""
@@ -142,19 +142,21 @@ class Ledger:
             raise RefusalError("registration_finished was sent, and continue_registration was not sent after it")
 
 
-def one_line(text: str) -> str:
+def shortened_line(text: str) -> str:
     """A text of the peer, shortened to one line."""
     return text if text.isprintable() and len(text) < 80 else repr(text[:80])
 
 
 def _hosts(text: str, where: str) -> None:
     if not _HOSTS(text):
-        raise RefusalError(f"{where} {one_line(text)!r} is not a set of hosts like '0-3 7'")
+        raise RefusalError(f"{where} {shortened_line(text)!r} is not a set of hosts like '0-3 7'")
 
 
 def _describe(job: JobDescription, job_id: str) -> None:
     if not job.walltime > 0:
-        raise RefusalError(f"job {one_line(job_id)} has walltime {job.walltime}; it must be positive, or -1 for none")
+        raise RefusalError(
+            f"job {shortened_line(job_id)} has walltime {job.walltime}; it must be positive, or -1 for none"
+        )
 
 
 # --- Batsim's events -----------------------------------------------------------------------------------------
@@ -186,7 +188,7 @@ def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
     elif job_id in ledger.unacknowledged:
         ledger.unacknowledged.remove(job_id)
     else:
-        raise RefusalError(f"job {one_line(job_id)} was already submitted")
+        raise RefusalError(f"job {shortened_line(job_id)} was already submitted")
 
 
 def _completed(ledger: Ledger, event: JobCompleted) -> None:
@@ -199,7 +201,7 @@ def _killed(ledger: Ledger, event: JobKilled) -> None:
     # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
     for job_id in event.data.job_ids:
         if job_id not in ledger.killing:
-            raise RefusalError(f"job {one_line(job_id)} is killed, but no KILL_JOB asked for it")
+            raise RefusalError(f"job {shortened_line(job_id)} is killed, but no KILL_JOB asked for it")
         ledger.killing.remove(job_id)
 
 
@@ -220,7 +222,7 @@ def _named_call(ledger: Ledger, event: RequestedCall) -> None:
     name = str(event.data.call_id)
     left = ledger.named_calls.get(name, 0)
     if not left:
-        raise RefusalError(f"no CALL_ME_LATER asked for a call {one_line(name)!r}")
+        raise RefusalError(f"no CALL_ME_LATER asked for a call {shortened_line(name)!r}")
     if left == 1 or event.data.last is True:
         del ledger.named_calls[name]
     else:
@@ -230,7 +232,7 @@ def _named_call(ledger: Ledger, event: RequestedCall) -> None:
 def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
     _hosts(event.data.hosts, "hosts")
     if event.data.probe_id not in ledger.probes:
-        raise RefusalError(f"no CREATE_PROBE asked for a probe {one_line(event.data.probe_id)!r}")
+        raise RefusalError(f"no CREATE_PROBE asked for a probe {shortened_line(event.data.probe_id)!r}")
 
 
 def _hello(ledger: Ledger, event: Hello) -> None:
@@ -265,7 +267,8 @@ def _execute(ledger: Ledger, event: ExecuteJob) -> None:
     _hosts(data.alloc, "alloc")
     if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
         raise RefusalError(
-            f"job {one_line(data.job_id)} has several of mapping, storage_mapping, additional_io_job; Batsim takes one"
+            f"job {shortened_line(data.job_id)} has several of mapping, storage_mapping, additional_io_job; "
+            "Batsim takes one"
         )
 
 
@@ -278,7 +281,7 @@ def _call_by_name(ledger: Ledger, event: CallMeLater) -> None:
             raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
         ledger.named_calls[name] = ledger.named_calls.get(name, 0) + 1
     elif name in ledger.named_calls:
-        raise RefusalError(f"there is a call {one_line(name)!r} already")
+        raise RefusalError(f"there is a call {shortened_line(name)!r} already")
     else:
         ledger.named_calls[name] = math.inf if periodic.times is None else periodic.times
 
@@ -290,7 +293,7 @@ def _stop_call(ledger: Ledger, event: StopCall) -> None:
 def _create_probe(ledger: Ledger, event: CreateProbe) -> None:
     _hosts(event.data.hosts, "hosts")
     if event.data.probe_id in ledger.probes:
-        raise RefusalError(f"there is a probe {one_line(event.data.probe_id)!r} already")
+        raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
     ledger.probes.add(event.data.probe_id)
 
 
@@ -313,7 +316,7 @@ def _kill(ledger: Ledger, event: KillJob) -> None:
         if ledger.jobs[job_id] is _WAITING:
             raise ledger.unfit(job_id, "is killed")
         if job_id in ledger.killing and ledger.version.kills_once:
-            raise RefusalError(f"job {one_line(job_id)} is being killed already")
+            raise RefusalError(f"job {shortened_line(job_id)} is being killed already")
     ledger.killing.update(event.data.job_ids)
 
 
@@ -321,11 +324,11 @@ def _register_job(ledger: Ledger, event: RegisterJob) -> None:
     ledger.require_registration()
     job_id = event.data.job_id
     if job_id in ledger.jobs:
-        raise RefusalError(f"job {one_line(job_id)} already exists")
+        raise RefusalError(f"job {shortened_line(job_id)} already exists")
     if job_id.count("!") != 1:
-        raise RefusalError(f"the job's id {one_line(job_id)!r} is not of the form WORKLOAD!NAME")
+        raise RefusalError(f"the job's id {shortened_line(job_id)!r} is not of the form WORKLOAD!NAME")
     if odd := unloadable_part(job_id):
-        raise RefusalError(f"the job's id {one_line(job_id)} contains {odd!r}, which Batsim cannot load")
+        raise RefusalError(f"the job's id {shortened_line(job_id)} contains {odd!r}, which Batsim cannot load")
     _describe(event.data.job, job_id)
     ledger.jobs[job_id] = _WAITING
     if ledger.acknowledges:
@@ -339,14 +342,14 @@ def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
 def _set_state(ledger: Ledger, event: SetResourceState) -> None:
     _hosts(event.data.resources, "resources")
     if not (event.data.state.isascii() and event.data.state.isdigit()):
-        raise RefusalError(f"state {one_line(event.data.state)!r} is not the number of a pstate")
+        raise RefusalError(f"state {shortened_line(event.data.state)!r} is not the number of a pstate")
 
 
 def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
     ledger.require_remembered(event.data.job_id, "is given metadata")
     if '"' in event.data.metadata:
         raise RefusalError(
-            f"the metadata of job {one_line(event.data.job_id)} has a double quote, which Batsim cannot write"
+            f"the metadata of job {shortened_line(event.data.job_id)} has a double quote, which Batsim cannot write"
         )
 
 
@@ -354,14 +357,14 @@ def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
     job_id, name = event.data.job_id, event.data.job_state
     state = ledger.jobs.get(job_id)
     if state is None or name not in _CHANGES[state]:
-        raise ledger.unfit(job_id, f"is changed to {one_line(name)}")
+        raise ledger.unfit(job_id, f"is changed to {shortened_line(name)}")
     ledger.jobs[job_id] = _CHANGES[state][name]
 
 
 def _decision_notifies(ledger: Ledger, event: Notify) -> None:
     finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
     if finished is None:
-        raise RefusalError(f"Batsim does not know the notification {one_line(event.data.type)!r}")
+        raise RefusalError(f"Batsim does not know the notification {shortened_line(event.data.type)!r}")
     ledger.registration_finished = finished
 
 

@@ -8,7 +8,7 @@ margin.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from decision.policies.registry import find_policy
 
 from .compare import COPIES
 from .inputs import writable_folder
-from .tasks import Progress, Result, run_tasks
+from .tasks import How, Progress, Result, run_tasks
 from .whole import Log, LogRead, WholeRun, perform_whole_run
 
 ORDERS = (
@@ -95,9 +95,16 @@ def expanded(names: Sequence[str]) -> list[str]:
 
 
 def advise(
-    log: Log, wish: Wish, folder: Path, *, processes: int = 1, progress: Callable[[str], Progress] | None = None
+    log: Log, wish: Wish, folder: Path, *, progress: Callable[[str], Progress] | None = None, **how: Unpack[How]
 ) -> Advice:
     """Find the policy. Finished runs are kept in ``folder/runs``.
+
+    Args:
+        log: is looked at.
+        wish: of its operator.
+        folder: gets the finished runs.
+        progress: called with what is counted, gives what is called with the number of finished runs and of all.
+        how: as of `decision.runs.tasks.run_tasks`.
 
     Raises:
         ConfigError: if a policy or the wish makes no sense.
@@ -115,9 +122,7 @@ def advise(
 
     def results(policies: Sequence[str], copies: int) -> dict[str, list[Result]]:
         tasks = [WholeRun(log=log, policy=name, copy=k) for k in range(1, copies + 1) for name in policies]
-        found = run_tasks(
-            perform_whole_run, tasks, runs, processes=processes, first=tasks[:1], progress=show(f"{copies} copies")
-        )
+        found = run_tasks(perform_whole_run, tasks, runs, first=tasks[:1], progress=show(f"{copies} copies"), **how)
         return {name: [r for t, r in zip(tasks, found, strict=True) if t.policy == name] for name in policies}
 
     looked_at = results(names, first)

@@ -105,7 +105,7 @@ def do_chunk(sources: tuple[Any, ...], content: bytes) -> Done:
     Raises:
         ConfigError: if this worker has other sources or files.
     """
-    _check_same(Sources(*sources))
+    check_same(Sources(*sources))
     work, tasks = pickle.loads(content)
     return do_tasks(work, tasks, Sources(*sources).files)
 
@@ -134,7 +134,7 @@ def _outcome(work: Callable[[Any], Result], task: Any) -> Outcome:
         return Outcome(None, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def _check_same(sources: Sources) -> None:
+def check_same(sources: Sources) -> None:
     """Refuse to work for a command with other sources, before anything of it is read."""
     python, own_numerics = sys.version_info[:2], numerics()
     if sources.python != python:

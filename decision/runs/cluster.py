@@ -23,7 +23,7 @@ from typing import Any
 from decision.model.errors import ConfigError, DecisionError
 
 from .store import host_name
-from .workers import WorkerLostError, observe, overdue
+from .workers import WorkerLostError, mark_into, overdue
 
 BATCH_SYSTEMS = {
     "slurm": ("SLURMCluster", "squeue --noheader --me --format=%i:%T:%r --name={}"),
@@ -356,7 +356,7 @@ def _on_worker(name: str, limit: float, folder: str, function: Callable[..., Any
             os.chdir(folder)
         except OSError as error:
             raise ConfigError(f"{host_name()}: {folder}: {error.strerror}; workers need the same folders") from None
-        observe(_place, worker.address)
+        mark_into(_place, worker.address)
         over = threading.Event()
         if limit:
             threading.Thread(target=_watch, args=(worker, name, limit, over), daemon=True).start()

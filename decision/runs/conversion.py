@@ -46,7 +46,7 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     options: str = ""  # as the user wrote them, for the description
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was written."""
 
     path: Path
@@ -59,7 +59,7 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
 
     source: Workload  # as it was read
     workload: Workload
-    files: list[Written]  # one, or one per day
+    files: list[WrittenFile]  # one, or one per day
 
 
 def load_any(path: Path, time_field: int | None = None) -> Workload:
@@ -113,7 +113,7 @@ def convert(conversion: Conversion) -> Converted:
         write_files({conversion.target: lines})
         load = _known_load(workload, conversion.filters.speed)
         return Converted(
-            source=source, workload=workload, files=[Written(path=conversion.target, workload=workload, load=load)]
+            source=source, workload=workload, files=[WrittenFile(path=conversion.target, workload=workload, load=load)]
         )
     written = [_written(path, part, conversion, digest) for path, part in _parts(workload, conversion)]
     write_files({each.path: _lines(each.workload, conversion) for each in written})
@@ -195,9 +195,9 @@ def _lines(workload: Workload, conversion: Conversion) -> Iterable[bytes]:
     return converted_lines(b"".join(lines), conversion.to, str(conversion.sources[0]))
 
 
-def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> Written:
+def _written(path: Path, workload: Workload, conversion: Conversion, digest: str) -> WrittenFile:
     load = _known_load(workload, conversion.filters.speed)
-    return Written(path=path, workload=_described(workload, conversion, digest, load), load=load)
+    return WrittenFile(path=path, workload=_described(workload, conversion, digest, load), load=load)
 
 
 def _known_load(workload: Workload, speed: float | None) -> float | None:

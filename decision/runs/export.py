@@ -10,7 +10,7 @@ import msgspec
 
 from decision.model.errors import ConfigError, InputError
 
-from .store import Store, StoredRun
+from .store import ResultStore, StoredRun
 
 _BATCH = 20_000  # rows that are held at a time
 
@@ -36,7 +36,7 @@ def export_runs(folder: Path, output: Path) -> int:
     """
     if output.suffix not in (".csv", ".parquet"):
         raise ConfigError(f"{output}: the name must end in .csv or .parquet", field="output")
-    store = Store(folder / "runs" if (folder / "runs").is_dir() else folder)
+    store = ResultStore(folder / "runs" if (folder / "runs").is_dir() else folder)
     kinds: dict[str, set[type]] = {}
     runs = 0
     for row in map(_row, store.runs()):

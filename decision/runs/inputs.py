@@ -43,6 +43,7 @@ class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
     platform: Platform
     workloads: list[Workload]  # named w0, w1, ... as Batsim names them
     events: list[MachineEvent]
+    capped: bool = False  # whether the events are those of the files under a cap on power
 
 
 class LogOnHosts(NamedTuple):
@@ -69,7 +70,7 @@ def load_inputs(inputs: Inputs) -> LoadedInputs:
     """Read all files. Raises InputError, or ConfigError if an option does not fit them."""
     check_time_field(inputs.workloads, inputs.selection.time_field)
     platform = load_platform(inputs.platform, energy=inputs.energy)
-    workloads = [read_workload(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
+    workloads = [read_selected(path, f"w{i}", inputs.selection, platform) for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, supply=True)
     check_supply(events, len(platform.hosts), workloads)
     return LoadedInputs(inputs=inputs, platform=platform, workloads=workloads, events=events)
@@ -115,8 +116,11 @@ def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
 
 def event_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
     """The external events as files that a Batsim 4 or 5 (`to`) reads; those that must be converted are in `folder`."""
-    files = []
-    for number, path in enumerate(case.inputs.events):
+    files, given = [], case.inputs.events
+    if case.capped:
+        given = (folder / "capped.txt",)
+        given[0].write_bytes(b"".join(event.source + b"\n" for event in case.events))
+    for number, path in enumerate(given):
         converted = converted_events(path, to)
         if converted.split() != path.read_bytes().split():
             path = folder / f"events{number}.txt"
@@ -136,7 +140,7 @@ def check_time_field(paths: Sequence[Path], time_field: int | None) -> None:
         )
 
 
-def read_workload(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:
+def read_selected(source: Path | Workload, name: str, selection: Selection, platform: Platform) -> Workload:
     """The selected jobs of a file, or of a workload that keeps its name.
 
     Raises:

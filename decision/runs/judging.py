@@ -26,7 +26,7 @@ from .compare import (
     with_record,
     workload_name,
 )
-from .store import Store
+from .store import ResultStore
 
 
 def judge_plan(
@@ -117,7 +117,7 @@ def _finished_whole(
     """The comparison of the whole workloads on the usual copies, if all of its runs are there."""
     whole = replace(plan, windows=0, shake=COPIES)
     runs = list(PlannedRuns(whole))
-    with closing(Store(folder / RUNS)) as store:
+    with closing(ResultStore(folder / RUNS)) as store:
         results = [store.get(task_key(run)) for run in runs]
     outcomes = [outcome_of(whole, run, found) for run, found in zip(runs, results, strict=True) if found is not None]
     if len(outcomes) < len(runs):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
+from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
 from decision.batsim.roles import Responder
@@ -22,13 +23,14 @@ from decision.formats import write_run
 from decision.formats.green_files import write_green_files
 from decision.formats.outputs_read import read_jobs, read_joules, read_run
 from decision.formats.outputs_write import remove_older, write_predictions
-from decision.model.demand import supply_table, worth_table
+from decision.model.demand import context
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.model.sessions import find_sessions, of_fixed
 from decision.model.workload import Workload
+from decision.policies.cap import CAP
 from decision.policies.registry import find_agent, find_policy
-from decision.policies.supplied import check_suspensions, has_supply, may_suspend, supplied
+from decision.policies.supplied import are_forwarded, check_suspensions, may_suspend, supplied, with_cap
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress, check_jobs, check_sleep
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
@@ -93,22 +95,24 @@ def run_to_folder(
     """
     if plot:
         require_matplotlib()
-    green = worth_table(case.workloads), supply_table(case.events)
+    case = _with_cap(case, choice)
+    known = context(case.workloads, case.events)
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
         for left in output.glob(f"{_FRESH}*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
         if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
             files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
-            files, jobs, joules, gap = _run_here(case, choice, output, engine, show)
-        written += files + write_green_files(output, *green)
+            files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
+        written += files + write_green_files(output, known)
         written.window_gap = None if math.isnan(gap) else gap
         if plot:
             written.append(_draw(case, choice, output, jobs))
-    joules = joules if case.inputs.energy else math.nan
-    sleeps = case.inputs.energy and any(host.sleep for host in case.platform.hosts)
-    waste = waste_of(read_run(output), case.platform) if sleeps else (math.nan, math.nan)
-    return summarise(jobs, len(case.platform.hosts), joules, gap, *green, waste=waste)
+    joules, waste, rated = joules if case.inputs.energy else math.nan, (math.nan, math.nan), (math.nan, math.nan)
+    if case.inputs.energy and (any(host.sleep for host in case.platform.hosts) or known.carbon or known.price):
+        record = read_run(output)
+        waste, rated = waste_of(record, case.platform), (emitted(record), paid(record))
+    return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated)
 
 
 def simulate_inputs(
@@ -117,6 +121,7 @@ def simulate_inputs(
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
     if choice.policy == RECORDED:
         return recorded_run(case.workloads, len(case.platform.hosts))
+    case = _with_cap(case, choice)
     fixed, loop = open_loop(case)
     agent: Responder | None = None
     if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
@@ -143,8 +148,17 @@ def simulate_inputs(
         record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
     record.predictions = _predictions(agent, record.jobs)
     record.window_gap = _window_gap(agent)
-    record.worth, record.supply = worth_table(case.workloads), supply_table(case.events)
+    record.know(context(case.workloads, case.events))
     return record
+
+
+def _with_cap(case: LoadedInputs, choice: PolicyChoice) -> LoadedInputs:
+    """The inputs with the cap on power that the policy's options say."""
+    if case.capped or (choice.own is None and CAP not in choice.settings and f",{CAP}=" not in choice.policy):
+        return case
+    policy = find_policy(choice.policy, choice.settings) if choice.own is None else choice.own
+    events = with_cap(policy, case.platform, case.workloads, case.events)
+    return case if events is case.events else replace(case, events=list(events), capped=True)
 
 
 def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptions:
@@ -168,7 +182,7 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
         calls=case.inputs.calls,
         dynamic_jobs=suspends or feedback,
         profile_reuse=feedback,
-        forward_unknown_events=has_supply(case.events),
+        forward_unknown_events=are_forwarded(case.events),
     )
 
 
@@ -188,7 +202,7 @@ def _write_predictions(folder: Path, jobs: JobTable, predictions: PredictionTabl
     return [path]
 
 
-def _run_here(
+def _simulate_to_files(
     case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
 ) -> tuple[list[Path], JobTable, float, float]:
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""

@@ -76,7 +76,7 @@ def host_name() -> str:
     return platform.node() or "localhost"
 
 
-class Store:
+class ResultStore:
     """The results in a folder; `add` appends to this process's own file.
 
     Results of before this form, one in a file, are read from the folder and from the one above it.

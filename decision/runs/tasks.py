@@ -24,7 +24,7 @@ from decision.model.errors import ConfigError, Failure, ShareDone
 from .chunks import CHUNK, CachedTask, Done, Sources, check_files, definition_of, do_chunk, do_tasks, numerics, task_key
 from .chunks import file_digest as file_digest
 from .failures import TraceError, failed, write_failures
-from .store import Result, Store
+from .store import Result, ResultStore
 from .workers import WorkerLostError, workers
 
 
@@ -69,7 +69,7 @@ class Results(Sequence[Result]):
         keys: of the tasks.
     """
 
-    def __init__(self, store: Store, keys: Sequence[str]) -> None:
+    def __init__(self, store: ResultStore, keys: Sequence[str]) -> None:
         self._store, self._keys = store, keys
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ def run_tasks(
     """
     keys = [task_key(task) for task in tasks]
     table = folder.parent / ("failures.csv" if share is None else f"failures-{share.number}-of-{share.of}.csv")
-    with closing(Store(folder)) as store:
+    with closing(ResultStore(folder)) as store:
         campaign = _Campaign(work, store, audit)
         wanted = {key for key in keys if share is None or int(key, 16) % share.of == share.number}
         done, of = sum(key in store for key in wanted), len(wanted)
@@ -159,7 +159,7 @@ def run_tasks(
 
 
 def _without_result(
-    tasks: Iterable[tuple[str, _T]], wanted: set[str], store: Store, leaders: Collection[str]
+    tasks: Iterable[tuple[str, _T]], wanted: set[str], store: ResultStore, leaders: Collection[str]
 ) -> Iterator["_Open[_T]"]:
     """Each task once that is wanted and is no leader."""
     given: set[str] = set()
@@ -178,7 +178,7 @@ class _Campaign(Generic[_T]):
         audit: as of `run_tasks`.
     """
 
-    def __init__(self, work: Callable[[_T], Result], store: Store, audit: float) -> None:
+    def __init__(self, work: Callable[[_T], Result], store: ResultStore, audit: float) -> None:
         self._work, self._store, self._audit = work, store, audit
         self._strikes: Counter[str] = Counter()  # workers that each task has taken with it
         self._found: dict[str, tuple[Done, Result]] = {}  # of those that are done again

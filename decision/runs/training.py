@@ -6,7 +6,7 @@ from pathlib import Path
 
 from decision.learn.checkpoint import read_manifest
 from decision.learn.config import TrainConfig, all_settings
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import ShareOut, TrainingInputs, train_scheduler
 from decision.learn.training import STATE, Report, training_files
 from decision.model.errors import ConfigError
 
@@ -33,6 +33,7 @@ def train_to_folder(
     report: Callable[[Report], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
     command: str = "",
+    share_out: ShareOut | None = None,
 ) -> Path:
     """Train a scheduler; ``output/run.json`` says how, and whether it finished, failed or was interrupted.
 
@@ -44,6 +45,7 @@ def train_to_folder(
         resume: as of `decision.learn.training.run_training`, like `stop` and `report`.
         note: gets a line if more steps give another result than one training of so many, and on recorded choices.
         command: what the user typed, for ``run.json``.
+        share_out: as of `decision.learn.schedulers.train_scheduler`.
 
     Returns:
         The checkpoint.
@@ -58,18 +60,16 @@ def train_to_folder(
         if resume and (line := _difference(output, config)):
             note(line)
         checkpoint = train_scheduler(
-            log.platform,
-            log.workload,
+            TrainingInputs(
+                log.platform, log.workload, log.files, events=log.events, selection=log.selection, data=data
+            ),
             config,
-            log.files,
             output,
-            events=log.events,
-            selection=log.selection,
-            data=data,
             resume=resume,
             stop=stop,
             report=report,
             note=note,
+            share_out=share_out,
         )
         if (steps := read_manifest(checkpoint).steps) < config.steps:
             raise Stopped(f"{steps:,} of {config.steps:,} steps are done")

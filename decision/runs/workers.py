@@ -53,7 +53,7 @@ def mark(part: int | None) -> None:
     _place[0] = _NONE if part is None else part
 
 
-def observe(place: Any, name: int | str) -> None:
+def mark_into(place: Any, name: int | str) -> None:
     """Let `mark` write into (part, since): two numbers that somebody else reads; and give this process a name."""
     global _place, _name
     _place, _name = place, name
@@ -213,7 +213,7 @@ def _serve(connection: Connection, place: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if sys.platform == "linux":  # at once, where the thread waits until a compiled function returns
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    observe(place, os.getpid())
+    mark_into(place, os.getpid())
     connection.send_bytes(b"ready")
     while True:
         try:

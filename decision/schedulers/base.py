@@ -19,11 +19,11 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.workload import Workload
-from decision.policies.outlook import Correction, Estimate, OutlookSettings
-from decision.policies.plan_arrays import PlanArrays
+from decision.policies.outlook import Correction, Estimator, OutlookSettings
 from decision.policies.prepared import CompiledPolicy
 from decision.policies.supplied import SupplySettings
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import PlanArrays
 
 from .cycles import Cycles
 from .progress import EpisodeProgress
@@ -73,7 +73,7 @@ class ExpectingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         """What these mean; None for walltimes."""
         if self.estimate == "walltime":
             return None
-        return OutlookSettings(Estimate[self.estimate.upper()], Correction[self.correction.upper()])
+        return OutlookSettings(Estimator[self.estimate.upper()], Correction[self.correction.upper()])
 
 
 class SchedulerKernels(NamedTuple):

@@ -15,7 +15,6 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE
-from decision.policies.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
 from decision.state.bitmap import remove_interval
 from decision.state.cluster import (
     N_CAPACITY_CHANGES,
@@ -29,6 +28,7 @@ from decision.state.cluster import (
     ClusterState,
     nb_hosts,
 )
+from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
 
 # Cycles.number
 SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one

@@ -12,8 +12,8 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.capacity import TOLERANCE
-from decision.policies.plan_arrays import START
 from decision.state.cluster import N_RUNNING, ClusterState
+from decision.state.plan_arrays import START
 
 from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, ExpectingSettings, Layout
 from .cycles import FREE, LENGTH, start_at

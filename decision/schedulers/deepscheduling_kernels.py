@@ -17,7 +17,7 @@ from decision.policies.booking import (
     Booking,
     bind,
     count_available,
-    follow,
+    forget_gone,
     is_bound,
     next_timeout,
     pick,
@@ -26,7 +26,6 @@ from decision.policies.booking import (
     wake_bound,
 )
 from decision.policies.capacity import TOLERANCE
-from decision.policies.plan_arrays import START
 from decision.state.cluster import (
     N_COMPUTING,
     N_ENDED,
@@ -38,6 +37,7 @@ from decision.state.cluster import (
     N_SWITCHING_OFF,
     N_SWITCHING_ON,
 )
+from decision.state.plan_arrays import START
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .confidence import confidence_in, learn_from
@@ -113,7 +113,7 @@ def look(state, facts, cycles, plan, memory):
     _add_up(state, memory)
     for i in range(state.count[N_ENDED]):
         learn_from(state, memory, state.ended[i])
-    follow(state, memory)
+    forget_gone(state, memory)
     planned = plan.count[0]
     start_due(state, memory, plan)
     _note_starts(state, cycles, plan, planned)

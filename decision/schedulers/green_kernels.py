@@ -11,8 +11,8 @@ from decision.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.config import Suspend
 from decision.policies.order import density_of
-from decision.policies.plan_arrays import START, SUSPEND, add
 from decision.state.cluster import N_FORECAST, N_JOBS, N_QUEUED, N_RUNNING, QUEUED
+from decision.state.plan_arrays import START, SUSPEND, add
 
 from .base import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import BUSY, FREE, LENGTH, NEXT_SHOWN, call_at, start_at

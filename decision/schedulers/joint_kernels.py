@@ -17,7 +17,7 @@ from decision.policies.booking import (
     Booking,
     bind,
     count_available,
-    follow,
+    forget_gone,
     is_bound,
     pick_asleep,
     rank_hosts,
@@ -27,10 +27,10 @@ from decision.policies.booking import (
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import ask_for_call
 from decision.policies.order import sort_by_key
-from decision.policies.plan_arrays import clear
 from decision.policies.servers import sleepy_from, switch_off
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in
 from decision.state.cluster import N_COMPUTING, N_ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_SLEEPING
+from decision.state.plan_arrays import clear
 
 from .confidence import Confidence, confidence_in, learn_from
 from .releases import enough_at
@@ -93,7 +93,7 @@ def plan_jointly(state, facts, memory, plan):
     clear(plan, state)
     for i in range(state.count[N_ENDED]):
         learn_from(state, memory, state.ended[i])
-    follow(state, memory)
+    forget_gone(state, memory)
     start_due(state, memory, plan)
     rank_hosts(state, facts, memory, np.zeros(len(plan.free), np.uint64))
     _see_cluster(state, facts, memory, plan)

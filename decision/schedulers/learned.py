@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from decision.bundle import F8, I4, bundle_at
 from decision.estimates.habits import shared_habits
-from decision.estimates.regression import RegressionMemory, new_regression, observe, predict
+from decision.estimates.regression import RegressionMemory, learn_end, new_regression, predict
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
@@ -44,15 +44,15 @@ from decision.policies.config import AUTO, Backfill, Order, PolicyConfig
 from decision.policies.guard import note_guarded
 from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory, grown_memory, new_memory
 from decision.policies.order import drop_gone, sort_by_key
-from decision.policies.plan_arrays import START, add, clear
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.policies.shadow import longest_wait
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, QUEUED, ClusterState
+from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
-from .releases import enough_at, free_at
-from .rollouts import LATE, MARGIN, NB_JUDGE, POWER, SLOWDOWN, TRUST, Rollouts, best_start, new_rollouts, note_end
+from .releases import enough_at, free_hosts_at
+from .rollouts import LATE, MARGIN, NB_JUDGE, POWER, SLOWDOWN, TRUST, Rollouts, best_start, new_rollouts, note_job_end
 from .window import Count
 
 # The weights
@@ -186,10 +186,10 @@ def _note_ends(state, memory):
     for i in range(state.count[N_ENDED]):
         job = state.ended[i]
         walltime, runtime = state.walltime[job], state.end_time[job] - state.start_time[job]
-        observe(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
+        learn_end(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
         memory.doubt[_SUM] += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
         memory.doubt[_ENDED] += 1.0
-        note_end(state, memory, job)
+        note_job_end(state, memory, job)
 
 
 @kernel
@@ -311,7 +311,7 @@ def _choose(state, memory, length, running, guarded, unit):
             begin = np.inf if kept else max(enough_at(ends, sizes, running, free, size), now)
             if not kept and (i < guarded or _is_reserved(state, memory, job, begin, unit)):
                 kept, shadow = True, begin
-                extra = free_at(ends, sizes, running, free, shadow) - size
+                extra = free_hosts_at(ends, sizes, running, free, shadow) - size
             continue
         if kept and end > shadow:
             if size > extra:
@@ -374,7 +374,7 @@ class Learned(ParametricScheduler):
         return Episodes(jobs=min(settings.jobs, len(workload.jobs)), online=False)
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Near what an evolution by `decision.reproduce.learned_order` came to."""
+        """Near what an evolution by `decision.papers.own.learned` came to."""
         weights = np.zeros(NB_WEIGHTS)
         for weight, value in _FIRST.items():
             weights[weight] = value

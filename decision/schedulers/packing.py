@@ -19,7 +19,7 @@ from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.capacity import TOLERANCE
-from decision.policies.outlook import Estimate, OutlookSettings
+from decision.policies.outlook import Estimator, OutlookSettings
 from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED, ClusterState, nb_hosts
 
 from .base import (
@@ -118,7 +118,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def outlook(self) -> OutlookSettings | None:
         """What the policy expects of jobs, unless its options say otherwise; None for walltimes."""
-        return None if self.estimate in ("none", "walltime") else OutlookSettings(Estimate[self.estimate.upper()])
+        return None if self.estimate in ("none", "walltime") else OutlookSettings(Estimator[self.estimate.upper()])
 
     @property
     def actions(self) -> int:

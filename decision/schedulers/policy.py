@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from decision.bundle import Bundle, bundle_at
 from decision.jit import compile_ahead, kernel
 from decision.model.platform import Platform
-from decision.policies.plan_arrays import PlanArrays
 from decision.policies.policy import Plan
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import PlanArrays
 from decision.state.view import ClusterView
 
 from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open

@@ -28,13 +28,13 @@ from decision.model.workload import Workload
 from decision.ordered import insert_in_order
 from decision.policies.allocation import take_lowest
 from decision.policies.order import sort_by_key
-from decision.policies.plan_arrays import START, add, clear
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
+from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
-from .releases import enough_at, free_at
+from .releases import enough_at, free_hosts_at
 from .window import Count
 
 ORDER, RESERVE, HOLD = range(3)
@@ -162,7 +162,7 @@ def plan_by_rank(state, plan, memory):
     running = _list_running(state, ends, sizes)
     seen[:] = 0.0
     seen[_QUEUE] = math.log1p(queued) / 5.0
-    seen[_SOON] = free_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
+    seen[_SOON] = free_hosts_at(ends, sizes, running, free, now + _HOUR) / len(state.host_state)
     seen[_CALM] = _long(_calm(state)) - 0.5
     kept, shadow, spare = False, now, 0
     _rank(state, memory, running)
@@ -177,7 +177,7 @@ def plan_by_rank(state, plan, memory):
             seen[_BLOCKED] = 0.0
             if begin < np.inf and _answer(weights[RESERVE], seen) > 0.0:
                 kept, shadow = True, begin
-                spare = free_at(ends, sizes, running, free, begin) - size
+                spare = free_hosts_at(ends, sizes, running, free, begin) - size
             continue
         late = kept and end > shadow
         _see(state, job, shadow, end if late and size > spare else now, free, seen)

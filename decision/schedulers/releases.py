@@ -18,7 +18,7 @@ def enough_at(ends, sizes, running, free, size):
 
 
 @kernel
-def free_at(ends, sizes, running, free, time):
+def free_hosts_at(ends, sizes, running, free, time):
     """How many hosts are free at a time, if nothing else starts."""
     for i in range(running):
         if ends[i] > time:

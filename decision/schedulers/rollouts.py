@@ -77,7 +77,7 @@ def new_rollouts(state: ClusterState, judge: NDArray[np.float64]) -> Rollouts:
 
 
 @kernel
-def note_end(state, memory, job):
+def note_job_end(state, memory, job):
     """A job has ended."""
     wait, runtime = state.start_time[job] - state.submit_time[job], state.end_time[job] - state.start_time[job]
     memory.past[_WAIT] += wait

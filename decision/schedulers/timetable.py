@@ -25,9 +25,9 @@ from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE
 from decision.policies.order import sort_by_key
-from decision.policies.plan_arrays import CALL_AT, START, SUSPEND, add, clear
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.state.cluster import N_FORECAST, N_FREE, N_QUEUED, N_RUNNING, QUEUED, ClusterState, nb_hosts
+from decision.state.plan_arrays import CALL_AT, START, SUSPEND, add, clear
 from decision.state.transitions import spare_power
 
 from .base import Episodes, ParametricScheduler

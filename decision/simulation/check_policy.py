@@ -17,12 +17,12 @@ from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
 from decision.policies.failures import reset_policy
-from decision.policies.plan_arrays import START
 from decision.policies.policy import Plan, Policy
 from decision.state.cluster import N_QUEUED
+from decision.state.plan_arrays import START
 from decision.state.view import ClusterView
 
-from .simulate import run
+from .simulate import simulate_on
 
 _PATIENCE = 2_000  # decisions without a start while jobs wait
 _DECIDE_LIMIT = 5.0  # seconds
@@ -83,7 +83,7 @@ def _try(trial: Trial, watched: "_Watched", make: Callable[[], Policy], decide_l
 def _simulate(trial: Trial, policy: Policy, decide_limit: float) -> RunRecord:
     engine = EmbeddedEngine(trial.platform, [trial.workload], trial.events, EngineOptions(energy=trial.energy))
     reset_policy(policy, trial.platform, 1)
-    run(engine, policy, decide_limit=decide_limit)
+    simulate_on(engine, policy, decide_limit=decide_limit)
     return engine.record()
 
 

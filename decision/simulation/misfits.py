@@ -6,9 +6,9 @@ one of our policies decides, and with one line for all of them.
 
 from decision.jit import kernel
 from decision.model.notices import warn_once
-from decision.policies.plan_arrays import REJECT, put_first
 from decision.policies.prepared import ask
 from decision.state.cluster import N_QUEUED
+from decision.state.plan_arrays import REJECT, put_first
 from decision.state.transitions import bring_back, set_aside
 
 

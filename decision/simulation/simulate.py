@@ -32,7 +32,7 @@ from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
 from decision.jit import compile_ahead, kernel
-from decision.model.demand import has_deadlines, has_users, sizes, supply_table, walltimes, worth_table
+from decision.model.demand import context, has_deadlines, has_users, sizes, walltimes
 from decision.model.errors import DeadlockError
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
@@ -46,7 +46,7 @@ from decision.policies.plan_check import check_estimates, check_walltime, check_
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.supplied import SuppliedPolicy, check_suspensions, has_supply, supplied
+from decision.policies.supplied import SuppliedPolicy, are_forwarded, check_suspensions, has_supply, supplied, with_cap
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
@@ -91,9 +91,10 @@ def simulate_workloads(
         PolicyError: if the policy decides something impossible, or jobs wait and nothing happens any more.
     """
     began = time.perf_counter()
-    if has_supply(events):
-        engine_options = replace(engine_options, forward_unknown_events=True)
     chosen = find_policy(policy, options) if isinstance(policy, str) else policy
+    events = with_cap(chosen, platform, workloads, events)
+    if are_forwarded(events):
+        engine_options = replace(engine_options, forward_unknown_events=True)
     entry = getattr(innermost(chosen), "entry", None)
     compile_ahead(run_episode, compiled_engine, *([entry] if entry else []))
     engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)
@@ -103,19 +104,21 @@ def simulate_workloads(
     check_suspensions(chosen, workloads, events)
     check_sleep(chosen, platform, engine_options.energy)
     reset_policy(chosen, platform, seed)
-    seconds = run(engine, chosen, progress, decide_limit)
+    seconds = simulate_on(engine, chosen, progress, decide_limit)
     misfits.tell(len(platform.hosts))
     engine.release()
     record = engine.record()
     record.predictions = predictions_of(chosen, engine.finished())
     record.window_gap = window_gap(chosen)
-    record.worth, record.supply = worth_table(workloads), supply_table(events)
+    record.know(context(workloads, events))
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
     return record
 
 
-def run(engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None, decide_limit: float = 0.0) -> float:
+def simulate_on(
+    engine: EmbeddedEngine, policy: Policy, progress: Progress | None = None, decide_limit: float = 0.0
+) -> float:
     """Run a policy that was reset on an engine that was just made, to the end.
 
     Arguments are those of `simulate_workloads`.

@@ -1,4 +1,4 @@
-"""What may be done to a cluster: on which hosts a job may start, and to which pstates a host may go.
+"""What may be done to a cluster: on which hosts a job may start, to which pstates a host may go, which jobs can be cut.
 
 The only place that knows. A policy's plan is checked with it before anybody else sees the plan
 (`decision.policies.plan_check`), and the compiled engine checks each command with it when the command's time comes
@@ -65,3 +65,8 @@ def switch_fault(state, facts, host, pstate):
 def _kind(facts, host, pstate):
     """What a pstate is, -1 where the host has no such pstate."""
     return facts.pstate_kind[host, pstate] if 0 <= pstate < facts.pstate_kind.shape[1] else -1
+
+
+def cannot_be_cut(job_id: str, profile: str) -> str:
+    """Why a job cannot be suspended."""
+    return f"job {job_id} cannot be suspended: its profile {profile!r} is not a delay, and only delays can be cut"

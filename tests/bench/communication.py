@@ -21,7 +21,7 @@ from decision.model.platform import Platform, PowerState
 from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
-from decision.simulation.simulate import run
+from decision.simulation.simulate import simulate_on
 
 SPEED, BANDWIDTH, JOBS, REPEAT = 141.24e9, 12.5e9, 250, 3
 POLICY = "easy,allocation=random"
@@ -51,7 +51,7 @@ def _ours(platform: Platform, workload: Workload) -> float:
     engine, policy = EmbeddedEngine(platform, [workload], (), EngineOptions()), find_policy(POLICY, {})
     policy.reset(platform, 0)
     began = time.perf_counter()
-    run(engine, policy)
+    simulate_on(engine, policy)
     return time.perf_counter() - began
 
 

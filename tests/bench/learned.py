@@ -91,7 +91,7 @@ def _update_rate(jobs: Workload, method: str, folder: Path) -> float:
     """After the first iteration."""
     from decision.learn.choices import write_choices
     from decision.learn.config import load_config
-    from decision.learn.schedulers import train_scheduler
+    from decision.learn.schedulers import TrainingInputs, train_scheduler
 
     acting = ("learn.updates=1.0", "learn.warmup=1", "learn.envs=4") if method == "sac" else ()
     config = load_config(f"dbf-{method}", (*RECORDED, *acting, f"learn.steps={UPDATES}"))
@@ -105,7 +105,7 @@ def _update_rate(jobs: Workload, method: str, folder: Path) -> float:
     def note(report: "Report") -> None:
         done.append((report.steps, time.process_time()))
 
-    train_scheduler(hosts, jobs, config, facts, folder, data=data, report=note)
+    train_scheduler(TrainingInputs(hosts, jobs, facts, data=data), config, folder, report=note)
     return statistics.median((n - m) / (t - s) for (m, s), (n, t) in pairwise(done[1:]))
 
 
@@ -150,7 +150,7 @@ def ppo_deepscheduling(swf: Path | None) -> list[float]:
 def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = None) -> float:
     """After the first iteration, which warms up."""
     from decision.learn.config import load_config
-    from decision.learn.schedulers import train_scheduler
+    from decision.learn.schedulers import TrainingInputs, train_scheduler
 
     config = load_config(preset, changes)
     steps = config.learn.envs * config.learn.rollout
@@ -159,10 +159,8 @@ def _our_rate(jobs: Workload, preset: str, *changes: str, on: Platform | None = 
     facts = [InputFacts(name="", sha256="")] * 2
     with tempfile.TemporaryDirectory() as folder:
         train_scheduler(
-            on or platform(NB_HOSTS),
-            jobs,
+            TrainingInputs(on or platform(NB_HOSTS), jobs, facts),
             config,
-            facts,
             Path(folder),
             report=lambda r: seconds.append(r.rate and steps / r.rate),
         )
@@ -251,8 +249,10 @@ def deepscheduling_latency(preset: str) -> Callable[[Path | None], list[float]]:
 def _untrained(jobs: Workload, folder: Path, preset: str, *changes: str, on: Platform | None = None) -> Path:
     from decision.formats.input_facts import InputFacts
     from decision.learn.config import load_config
-    from decision.learn.schedulers import train_scheduler
+    from decision.learn.schedulers import TrainingInputs, train_scheduler
 
     tiny = ("learn.steps=1", "learn.envs=1", "learn.rollout=2", "learn.threads=1")
     config = load_config(preset, [*changes, *tiny])
-    return train_scheduler(on or platform(NB_HOSTS), jobs, config, [InputFacts(name="", sha256="")] * 2, folder)
+    return train_scheduler(
+        TrainingInputs(on or platform(NB_HOSTS), jobs, [InputFacts(name="", sha256="")] * 2), config, folder
+    )

@@ -17,7 +17,7 @@ from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.registry import find_policy
 from decision.protocol import Connection, Role
-from decision.simulation.simulate import run
+from decision.simulation.simulate import simulate_on
 
 from .inputs import NB_HOSTS, made, platform, with_users, workload
 
@@ -31,7 +31,7 @@ def engine_rate(jobs: Workload, nb_hosts: int, policy: str) -> float:
     chosen = find_policy(policy, {})
     chosen.reset(hosts, 0)
     began = time.perf_counter()
-    run(engine, chosen)
+    simulate_on(engine, chosen)
     return len(jobs.jobs) / (time.perf_counter() - began)
 
 

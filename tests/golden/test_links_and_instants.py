@@ -13,6 +13,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.formats import load_platform, load_workload
+from decision.formats.outputs_write import energy_rows
 from decision.model.platform import Host, Platform, PowerState, Route
 from decision.model.record import FinalState, RunRecord
 from decision.model.workload import Job, ParallelHomogeneous, Workload
@@ -65,6 +66,18 @@ def test_a_task_is_a_load_from_when_time_passes(simulate: Simulate) -> None:
     record = simulate(platform, load_workload(INSTANTS / "energy_workload.json"), "fcfs", True)
     joules = dict(zip(record.jobs.id, record.jobs.energy, strict=True))
     assert joules == {"w0!a": pytest.approx(1903.69, abs=1e-6), "w0!b": pytest.approx(190.0, abs=1e-6)}
+
+
+def test_rows_of_the_energy_trace_stand_as_batsim_s_on_mixed_hosts(simulate: Simulate) -> None:
+    platform = load_platform(INSTANTS / "mixed_platform.xml", energy=True)
+    policy = "saf+easy,start=bound,power=idle-timeout,idle_timeout=0,allocation=pack"
+    record = simulate(platform, load_workload(INSTANTS / "mixed_workload.json"), policy, True)
+    assert record.energy is not None
+    found = list(csv.reader(energy_rows(record.energy, slice(0, len(record.energy.time)))))
+    with (INSTANTS / "mixed_energy.csv").open() as rows:
+        _, *wanted = csv.reader(rows)
+    assert [[time, *rest] for time, _, *rest in found] == [[time, *rest] for time, _, *rest in wanted]
+    assert [float(row[1]) for row in found] == pytest.approx([float(row[1]) for row in wanted], abs=2e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
-from decision.policies import plan_arrays as p
 from decision.policies.composed import decide, slots_of
 from decision.policies.config import PolicyConfig
 from decision.policies.memory import grown_memory, new_memory
+from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_QUEUED, new_state, platform_facts, with_room
 from helpers.reference_policies import Job, Running

@@ -1,6 +1,7 @@
-"""A real Slurm on this machine under a fast clock: a controller, some nodes that run `sleep`, no database.
+"""A real Slurm on this machine: a controller, some nodes, no database; to record jobs, under a fast clock.
 
-All processes share one clock of libfaketime. Everything is in one folder, and no configuration of the machine is used.
+Then all processes share one clock of libfaketime, and jobs run `sleep`. Everything is in one folder; the machine's own
+configuration is not used.
 """
 
 import getpass
@@ -16,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "faketime")
+DAEMONS = ("slurmctld", "slurmd", "sbatch", "scontrol")
+PROGRAMS = (*DAEMONS, "faketime")
 SPEED = 60  # times as fast as the clock
 _BEGIN = "2026-03-02 08:00:00"
 _LIMIT = 150  # seconds that a recording takes at most
@@ -35,9 +37,9 @@ class RealJob(NamedTuple):
     options: str
 
 
-def missing() -> list[str]:
+def missing(programs: Sequence[str] = PROGRAMS) -> list[str]:
     """The programs that are not there."""
-    return [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
+    return [name for name in programs if shutil.which(name, path=_path()) is None]
 
 
 def _path() -> str:
@@ -49,7 +51,7 @@ def record(folder: Path, nodes: int, parameters: str, jobs: Sequence[RealJob]) -
     conf = folder / "slurm.conf"
     conf.write_text(_conf(folder, nodes, parameters))
     (folder / "job.sh").write_text('#!/bin/sh\nsleep "$1"\n')
-    with _running(folder, nodes) as environment:
+    with _running(folder, nodes, ["faketime", "-m", "-f", f"@{_BEGIN} x{SPEED}"]) as environment:
         begin = time.monotonic()
         for job in sorted(jobs):
             time.sleep(max(0.0, begin + job.submit / SPEED - time.monotonic()))
@@ -59,6 +61,14 @@ def record(folder: Path, nodes: int, parameters: str, jobs: Sequence[RealJob]) -
     log = folder / "sacct.txt"
     log.write_text(_as_sacct(shown))
     return conf, log, folder / "slurmctld.log"
+
+
+@contextmanager
+def cluster(folder: Path, nodes: int) -> Iterator[dict[str, str]]:
+    """Nodes that run jobs in real time; yields the environment in which Slurm's commands know them."""
+    (folder / "slurm.conf").write_text(_conf(folder, nodes, "SchedulerParameters=sched_interval=1,batch_sched_delay=0"))
+    with _running(folder, nodes, []) as environment:
+        yield environment
 
 
 def _conf(folder: Path, nodes: int, parameters: str) -> str:
@@ -93,7 +103,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def _running(folder: Path, nodes: int) -> Iterator[dict[str, str]]:
+def _running(folder: Path, nodes: int, clock: Sequence[str]) -> Iterator[dict[str, str]]:
     """The daemons, in a process group of their own that ends with the recording; yields their environment."""
     (folder / "state").mkdir()
     slurmds = "".join(f"slurmd -D -N n{k} > /dev/null 2>&1 &\n" for k in range(1, nodes + 1))
@@ -103,8 +113,7 @@ def _running(folder: Path, nodes: int) -> Iterator[dict[str, str]]:
     )
     environment = {**os.environ, "PATH": _path(), "TZ": "UTC", "FAKETIME_DONT_RESET": "1"}
     environment["SLURM_CONF"] = str(folder / "slurm.conf")
-    command = ["faketime", "-m", "-f", f"@{_BEGIN} x{SPEED}", "sh", str(folder / "start.sh")]
-    daemons = subprocess.Popen(command, env=environment, start_new_session=True)
+    daemons = subprocess.Popen([*clock, "sh", str(folder / "start.sh")], env=environment, start_new_session=True)
     try:
         yield _until_up(folder, nodes)
     finally:

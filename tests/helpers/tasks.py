@@ -39,6 +39,10 @@ def square(task):
     return {"square": task.number**2}
 
 
+def squares(numbers):
+    return [number**2 for number in numbers]
+
+
 def together(task):
     """As `square`, once two workers have begun; task 4 does not wait for a second one."""
     begun = Path(task.folder) / "begun"

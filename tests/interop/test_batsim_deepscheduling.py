@@ -10,7 +10,7 @@ from helpers.policy_toys import platform
 from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 
 from decision.learn.config import load_config
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.model.dates import busy_days, of_day
 
 
@@ -37,7 +37,7 @@ def day(number: int) -> World:
 @pytest.mark.parametrize("preset", ["deepscheduling-compact", "deepscheduling-paper"])
 def test_a_day_runs_as_on_batsim(batsim: str, tmp_path: Path, preset: str) -> None:
     short = ("learn.steps=128", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64", "learn.threads=1")
-    checkpoint = train_scheduler(ON, TRACE, load_config(preset, short), FILES, tmp_path)
+    checkpoint = train_scheduler(TrainingInputs(ON, TRACE, FILES), load_config(preset, short), tmp_path)
     assert run_policy_beside_batsim(day(2), str(checkpoint), 0, batsim, tmp_path) == []
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decision.formats.run_facts import is_locked
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -151,4 +151,4 @@ def test_two_comparisons_work_side_by_side_in_one_folder(root, tmp_path):
     outputs = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     assert outputs[0][0] == outputs[1][0]
-    assert len(Store(tmp_path / "new/folder/runs")) == 6
+    assert len(ResultStore(tmp_path / "new/folder/runs")) == 6

@@ -11,7 +11,7 @@ from helpers.real_batsim import find_batsim, run_policy_beside_batsim
 from decision.engine.options import EngineOptions
 from decision.formats.input_facts import InputFacts
 from decision.learn.config import load_config
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.model.workload import Workload
 
 TINY = ("learn.steps=2", "learn.envs=1", "learn.rollout=2", "learn.threads=1", "env.jobs=50", "env.window=12")
@@ -31,7 +31,7 @@ def test_a_checkpoint_makes_the_same_schedule_on_batsim(kind: str, tmp_path: Pat
     preset, *changes = KINDS[kind]
     work, facts = made(11, 150), [InputFacts(name="", sha256="")] * 2
     config = load_config(preset, [*changes, *TINY], seed=3)
-    policy = str(train_scheduler(platform(HOSTS), work, config, facts, tmp_path / "learned"))
+    policy = str(train_scheduler(TrainingInputs(platform(HOSTS), work, facts), config, tmp_path / "learned"))
     assert run_policy_beside_batsim(world_of(work), policy, 0, batsim, tmp_path) == []
 
 

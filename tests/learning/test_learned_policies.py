@@ -19,7 +19,7 @@ from decision.generate.topologies import full_tree, networked
 from decision.learn import SHIPPED
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import PpoConfig, load_config
-from decision.learn.schedulers import EpisodeComparison, train_scheduler
+from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Link
@@ -45,7 +45,7 @@ def learn(jobs: Workload, folder: Path, *changes: str, kind: str = "cores") -> P
     """A checkpoint."""
     preset, *first = KINDS[kind]
     config = load_config(preset, [*SHORT, "learn.steps=1024", *first, *changes])
-    return train_scheduler(equal_hosts(jobs.nb_res), jobs, config, FILES, folder)
+    return train_scheduler(TrainingInputs(equal_hosts(jobs.nb_res), jobs, FILES), config, folder)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_each_curve_has_a_validation_from_its_first_row_on(checkpoint, mixed):
 def test_a_training_that_was_stopped_leaves_the_files_of_one_that_was_not(mixed, tmp_path, monkeypatch):
     monkeypatch.setattr(PpoConfig, "validated_every", 700)  # which is not after each iteration
     config = load_config("dbf-compact", [*SHORT, *SPLIT, "learn.steps=2560"])
-    train = partial(train_scheduler, equal_hosts(8), mixed, config, FILES)
+    train = partial(train_scheduler, TrainingInputs(equal_hosts(8), mixed, FILES), config)
     train(tmp_path / "whole")
     stops = iter([True, False, True])
     for _ in range(3):

@@ -13,7 +13,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
-from decision.learn.schedulers import EpisodeComparison, train_scheduler
+from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
 from decision.learn.weights import dump, load
 from decision.model.errors import ConfigError, InputError
 from decision.policies import find_policy
@@ -37,7 +37,7 @@ def checkpoint(mixed, tmp_path_factory):
 
 def learn(jobs, folder, generations, *changes, stop=lambda: False, seed=0, **options) -> Path:
     config = load_config("ranking", [*SHORT, f"learn.steps={generations * GENERATION}", *changes], seed=seed)
-    return train_scheduler(equal_hosts(HOSTS), jobs, config, FILES, folder, stop=stop, **options)
+    return train_scheduler(TrainingInputs(equal_hosts(HOSTS), jobs, FILES), config, folder, stop=stop, **options)
 
 
 def test_it_waits_less_than_the_policies_that_it_began_between(mixed, tmp_path):

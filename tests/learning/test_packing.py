@@ -12,7 +12,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.envs import PackingEnv, equal_hosts, make_setup
 from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.model.errors import ConfigError
 from decision.policies import find_policy
 from decision.runs.engines import simulate_by_messages
@@ -31,7 +31,7 @@ JOBS = 60
 
 def learn(folder, preset, *changes):
     config = load_config(preset, [*SHORT, "learn.threads=1", *changes])
-    return train_scheduler(equal_hosts(16), busy(80, 16, seed=2), config, FILES, folder)
+    return train_scheduler(TrainingInputs(equal_hosts(16), busy(80, 16, seed=2), FILES), config, folder)
 
 
 @pytest.fixture(scope="module", params=WAYS)

@@ -21,7 +21,7 @@ from decision.generate.topologies import full_tree, networked
 from decision.learn import read_prices
 from decision.learn.checkpoint import read_checkpoint, read_manifest, read_numbers, write_checkpoint
 from decision.learn.config import load_config
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.learn.weights import dump_numbers
 from decision.model.errors import ConfigError, InputError
 from decision.model.hosts import parse_hosts
@@ -59,7 +59,7 @@ def learn(
     folder: Path, *changes: str, steps: int = 3 * STEPS, platform: Platform = PLATFORM, made=None, **more
 ) -> Path:
     config = load_config("prices", [*SHORT, f"learn.steps={steps}", *changes])
-    return train_scheduler(platform, made or jobs(), config, FILES, folder, **more)
+    return train_scheduler(TrainingInputs(platform, made or jobs(), FILES), config, folder, **more)
 
 
 @pytest.fixture(scope="module")

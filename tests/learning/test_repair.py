@@ -11,7 +11,7 @@ from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.generate.topologies import full_tree, networked
 from decision.learn.config import load_config
-from decision.learn.schedulers import train_scheduler
+from decision.learn.schedulers import TrainingInputs, train_scheduler
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform, PowerState
 from decision.model.topology import Link
@@ -43,7 +43,7 @@ def jobs(seed: int = 0):
 
 def learn(folder: Path, *changes: str) -> Path:
     config = load_config("repair", ["env.jobs=20", *changes])
-    return train_scheduler(PLATFORM, jobs(), config, FILES, folder)
+    return train_scheduler(TrainingInputs(PLATFORM, jobs(), FILES), config, folder)
 
 
 @pytest.fixture(scope="module", params=WAYS)

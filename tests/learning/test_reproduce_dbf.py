@@ -10,8 +10,8 @@ from helpers.learning_runs import write_log
 
 from decision.envs import EPISODE_METRICS, PlacedJobs
 from decision.formats.run_facts import read_facts
-from decision.reproduce.dbf_results import read_types, types_csv
-from decision.reproduce.dbf_runs import BUDGETS, BudgetName
+from decision.papers.dbf.results import read_types, types_csv
+from decision.papers.dbf.runs import BUDGETS
 
 pytest.importorskip("matplotlib")
 
@@ -62,7 +62,7 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
 
 
 def test_budgets_that_share_runs_do_them_alike():
-    standard, splits = (BUDGETS[BudgetName(name)] for name in ("standard", "splits"))
+    standard, splits = (BUDGETS[name] for name in ("standard", "splits"))
     assert (standard.runs, standard.steps, standard.episodes) == (splits.runs, splits.steps, splits.episodes)
     assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64}
 

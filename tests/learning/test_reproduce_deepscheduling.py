@@ -2,15 +2,14 @@
 
 import pytest
 
-from decision.reproduce import Parts
-from decision.reproduce.deepscheduling import BUDGETS, Task, reproduce_deepscheduling
-from decision.reproduce.findings import BudgetName
+from decision.papers import Parts
+from decision.papers.deepscheduling.runs import BUDGETS, DEEPSCHEDULING, Task
 
 
 @pytest.mark.nightly
 def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_nothing(tmp_path):
     told = []
-    found = reproduce_deepscheduling(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
+    found = DEEPSCHEDULING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert told[-1] == (9, 9)
     (table,) = found.tables
     assert table.title == "orion: 4 held-out days, 1 seeds (95 % over seeds and days)"
@@ -24,10 +23,10 @@ def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_not
     assert sorted(path.name for path in (tmp_path / "smoke").glob("*.svg")) == [
         f"orion-figure-{number}.svg" for number in (2, 3, 4)
     ]
-    again = reproduce_deepscheduling(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
+    again = DEEPSCHEDULING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 9)
-    missing = Task(BUDGETS[BudgetName.SMOKE], "orion", "rules", 0, tmp_path / "smoke").file
+    missing = Task(budget=BUDGETS["smoke"], cluster="orion", who="rules", seed=0, folder=tmp_path / "smoke").file
     missing.unlink()
-    shown = reproduce_deepscheduling(Parts(tmp_path), only_finished=True)
+    shown = DEEPSCHEDULING.reproduce(Parts(tmp_path), only_finished=True)
     assert (shown.tables, missing.exists()) == ((), False)
     assert "8 of 9 parts" in shown.notes

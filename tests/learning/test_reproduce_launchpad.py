@@ -8,10 +8,9 @@ import pytest
 
 from decision.envs import evaluate
 from decision.learn.schedulers import choosing_setup
-from decision.reproduce import Parts
-from decision.reproduce.launchpad import BUDGETS, BudgetName, Task, reproduce_launchpad, tasks_of
-from decision.reproduce.launchpad_claims import Verdict
-from decision.reproduce.launchpad_learned import (
+from decision.papers import Parts
+from decision.papers.launchpad.claims import Verdict
+from decision.papers.launchpad.learned import (
     BC,
     BOTH,
     MIXES,
@@ -22,9 +21,10 @@ from decision.reproduce.launchpad_learned import (
     learner_config,
     rollouts_of,
 )
-from decision.reproduce.launchpad_worlds import HEURISTICS, heuristic_shares, world
+from decision.papers.launchpad.runs import BUDGETS, LAUNCHPAD, Task, parts_of
+from decision.papers.launchpad.worlds import HEURISTICS, heuristic_shares, world
 
-SMOKE, JOBS = BUDGETS[BudgetName.SMOKE], 40
+SMOKE, JOBS = BUDGETS["smoke"], 40
 
 
 def setup_of(tested):
@@ -35,7 +35,7 @@ def setup_of(tested):
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     folder, told = tmp_path_factory.mktemp("launchpad"), []
-    found = reproduce_launchpad(Parts(folder, progress=lambda done, of: told.append((done, of))))
+    found = LAUNCHPAD.reproduce(Parts(folder, progress=lambda done, of: told.append((done, of))))
     return folder, found, told
 
 
@@ -62,12 +62,12 @@ def test_the_smoke_budget_judges_each_claim_that_it_has_learners_for(done):
 
 def test_a_second_run_repeats_nothing(done):
     folder, found, told = done
-    again = reproduce_launchpad(Parts(folder, progress=lambda done, of: told.append((done, of))))
+    again = LAUNCHPAD.reproduce(Parts(folder, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 7)
-    missing = Task(SMOKE, 10, Learner(ONLINE, ""), 0, folder / "smoke").file
+    missing = Task(budget=SMOKE, hosts=10, who=Learner(ONLINE, ""), seed=0, folder=folder / "smoke").file
     kept = missing.read_bytes()
     missing.unlink()
-    shown = reproduce_launchpad(Parts(folder), only_finished=True)
+    shown = LAUNCHPAD.reproduce(Parts(folder), only_finished=True)
     assert "6 of 7 parts" in shown.notes
     assert not missing.exists()
     missing.write_bytes(kept)
@@ -75,10 +75,10 @@ def test_a_second_run_repeats_nothing(done):
 
 def test_before_anything_is_learned_the_heuristics_are_shown(done, tmp_path):
     folder, found, _ = done
-    rules = Task(SMOKE, 10, "rules", 0, folder / "smoke").file
+    rules = Task(budget=SMOKE, hosts=10, who="rules", seed=0, folder=folder / "smoke").file
     (tmp_path / "smoke").mkdir()
     (tmp_path / "smoke" / rules.name).write_bytes(rules.read_bytes())
-    shown = reproduce_launchpad(Parts(tmp_path), only_finished=True)
+    shown = LAUNCHPAD.reproduce(Parts(tmp_path), only_finished=True)
     assert "1 of 7 parts" in shown.notes
     values, claims = shown.tables
     assert list(values.rows) == list(found.tables[0].rows)[: len(values.rows)]
@@ -105,15 +105,15 @@ def test_what_a_heuristic_does_is_read_from_an_observation(name):
 
 
 def test_updates_have_the_paper_s_ratio_and_standard_has_about_110_trainings(tmp_path):
-    effort = BUDGETS[BudgetName.STANDARD].effort
+    effort = BUDGETS["standard"].effort
     steps = {method: learner_config(Learner(method, "qos"), effort, 0).learn.steps for method in (BC, OFFLINE, ONLINE)}
     assert steps[ONLINE] == 2 * steps[BC] == 2 * steps[OFFLINE]
     both = learner_config(Learner(BOTH, "qos"), effort, 0).learn
     assert both.steps == steps[ONLINE] == 20 * both.offline
     assert both.updates == 1
-    tasks = tasks_of(BUDGETS[BudgetName.STANDARD], tmp_path)
+    tasks = parts_of(BUDGETS["standard"], tmp_path)
     learned = [task.seed for task in tasks if isinstance(task.who, Learner)]
     assert 100 <= len(learned) <= 120
     assert all(one <= other for one, other in pairwise(learned)), "whole seeds first"
-    paper = learner_config(Learner(BC, "qos"), BUDGETS[BudgetName.FULL].effort, 0)
+    paper = learner_config(Learner(BC, "qos"), BUDGETS["full"].effort, 0)
     assert (paper.learn.steps, paper.network.kind) == (500_000, "image")

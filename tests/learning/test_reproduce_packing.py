@@ -2,15 +2,14 @@
 
 import pytest
 
-from decision.reproduce import Parts
-from decision.reproduce.findings import BudgetName
-from decision.reproduce.packing import BUDGETS, Task, reproduce_packing
+from decision.papers import Parts
+from decision.papers.packing.runs import BUDGETS, PACKING, Task
 
 
 @pytest.mark.nightly
 def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_path):
     told = []
-    found = reproduce_packing(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
+    found = PACKING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert told[-1] == (24, 24)
     titles = [table.title for table in found.tables]
     assert [title[:7] for title in titles] == [
@@ -36,10 +35,10 @@ def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_
         assert all(0 < value <= values[bound - 1] for value in values)
     assert "24 of 24 parts" in found.notes
     assert (tmp_path / "smoke" / "table.md").read_text().count("## ") == 10
-    again = reproduce_packing(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
+    again = PACKING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 24)
-    missing = Task(BUDGETS[BudgetName.SMOKE], 0, "WL2_RND", "NN2", tmp_path / "smoke").file
+    missing = Task(budget=BUDGETS["smoke"], seed=0, learned="WL2_RND", method="NN2", folder=tmp_path / "smoke").file
     missing.unlink()
-    shown = reproduce_packing(Parts(tmp_path), only_finished=True)
+    shown = PACKING.reproduce(Parts(tmp_path), only_finished=True)
     assert "23 of 24 parts" in shown.notes
     assert not missing.exists()

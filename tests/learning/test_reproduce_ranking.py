@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers.learning_runs import write_log
 
-from decision.reproduce import Parts
-from decision.reproduce import ranking_comparison as ranking
+from decision.papers import Parts
+from decision.papers.own import ranking
 
 
 @pytest.fixture

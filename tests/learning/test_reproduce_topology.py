@@ -6,12 +6,13 @@ import shutil
 import numpy as np
 import pytest
 
+from decision.papers import Parts
+from decision.papers.topology import runs as topology
+from decision.papers.topology.models import _by_rows
+from decision.papers.topology.parts import list_of_jobs
+from decision.papers.topology.runs import LOOKS, reproduce_topology
+from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, annealing, solve_epoch
 from decision.placement.exact import place_exactly
-from decision.reproduce import Parts, topology
-from decision.reproduce.hpcschedule_windows import EXACT, IN_TURN, PROGRAM, TEXT, annealing, solve_epoch
-from decision.reproduce.topology import LOOKS, reproduce_topology
-from decision.reproduce.topology_models import _by_rows
-from decision.reproduce.topology_parts import list_of_jobs
 
 
 @pytest.fixture(scope="module", autouse=True)

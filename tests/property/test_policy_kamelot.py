@@ -13,9 +13,9 @@ from decision.model.workload import Delay, Job, Workload
 from decision.policies import ClusterView, Plan
 from decision.policies.config import PolicyConfig
 from decision.policies.kamelot import Kamelot
-from decision.policies.plan_arrays import new_plan
 from decision.simulation import simulate_workloads
 from decision.state.cluster import N_JOBS
+from decision.state.plan_arrays import new_plan
 
 SECURITY = st.sampled_from([0.0, 0.0, 0.3, 1.0, 60.0])  # seconds
 REACTION = st.sampled_from([0.0, 0.0, 1.5])  # seconds

@@ -97,6 +97,33 @@ def test_of_two_processes_that_start_cold_one_compiles(tmp_path: Path) -> None:
     assert len({each.replace("compiles\n", "") for each in said}) == 1
 
 
+RETURNING = """from decision.jit import kernel
+
+@kernel
+def made(n):
+    values = np.empty(n)
+    values[:] = 1.5
+    return values
+
+@kernel
+def added(n):
+    return made(n).sum()
+
+@kernel
+def one(n):
+    return 1
+"""
+
+
+def test_a_function_may_be_a_root_and_a_part_of_another(tmp_path: Path) -> None:
+    """As the second that two processes compile, its constants have the same name in both; a third one loads both."""
+    _write(tmp_path, PACKAGE | {"both.py": f"import numpy as np\n{RETURNING}"})
+    program = "from decision.both import added, made, one\n"
+    assert _run(tmp_path, f"{program}print(added(3))") == "4.5"
+    assert _run(tmp_path, f"{program}print(one(3), made(3))") == "1 [1.5 1.5 1.5]"
+    assert _run(tmp_path, f"{program}print(added(3), made(3))") == "4.5 [1.5 1.5 1.5]"
+
+
 @kernel
 def _taken(values, at):
     return values[at]

@@ -17,11 +17,11 @@ from decision.envs import DbfEnv
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
-from decision.policies import plan_arrays as p
 from decision.policies.backfill import take
 from decision.policies.config import Backfill, Order, PolicyConfig, Power
 from decision.schedulers.cycles import begin_decision, new_cycles
 from decision.schedulers.progress import STEPS
+from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING
 

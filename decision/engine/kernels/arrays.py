@@ -16,8 +16,8 @@ from decision.bundle import F8, I1, I4, I8, Bundle, F8x2, I4x2
 from decision.jit import kernel
 from decision.model.platform import Route
 from decision.model.record import HostState
-from decision.policies.plan_arrays import PlanArrays
 from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.plan_arrays import PlanArrays
 
 from .links import NO_NETWORK
 

@@ -1,6 +1,6 @@
 """What the decision process asks for: whether it is possible now, the server's part of it, and what it sets going.
 
-A command is an action of the plan. Its kind is one of `decision.policies.plan_arrays`, or one of those below, which
+A command is an action of the plan. Its kind is one of `decision.state.plan_arrays`, or one of those below, which
 only a decision process that talks in messages has.
 """
 
@@ -10,9 +10,9 @@ from decision.engine.constants import SHORTEST_CALL
 from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
-from decision.policies.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, put_first
 from decision.state import transitions
 from decision.state.cluster import N_JOBS, QUEUED, RUNNING
+from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, put_first
 from decision.state.rules import FINE, interval_fault, start_fault, switch_fault
 
 from . import arrays as a

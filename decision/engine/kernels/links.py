@@ -20,7 +20,7 @@ _FLOWS_PER_HOST = 2  # a job that is over may still compute while the next one b
 _NO_CABLE = 2**31 - 1  # more than there are
 
 
-class Network(Bundle):
+class LinkState(Bundle):
     """Links and what goes through them. N links (each direction of a cable is one), L levels, H hosts.
 
     A flow is a task that communicates, once its latency is over; F flows, in the order in which they began. A part is
@@ -73,7 +73,7 @@ class Network(Bundle):
 ) = range(4)
 
 
-def new_network(platform: Platform | None) -> Network:
+def new_network(platform: Platform | None) -> LinkState:
     """The network of a platform without any flow; without a platform, or where it has none, one of no links."""
     topology = platform.topology if platform else None
     if platform is None or not isinstance(topology, Flat | FatTree) or platform.unmodelled:
@@ -84,7 +84,7 @@ def new_network(platform: Platform | None) -> Network:
     return _pooled_tree(topology, place) if topology.pooled else _fat_tree(topology, place)
 
 
-def _flat_network(topology: Flat, platform: Platform) -> Network:
+def _flat_network(topology: Flat, platform: Platform) -> LinkState:
     """Hosts with the same property `server` share a link."""
     servers: dict[str, int] = {}
     names = [host.properties.get("server", host.name) for host in platform.hosts]
@@ -100,7 +100,7 @@ def _flat_network(topology: Flat, platform: Platform) -> Network:
     return _network(bandwidth, np.array([0.0, latency]), zero, port, zero, port + len(servers), backbone=backbone)
 
 
-def _pooled_tree(topology: FatTree, place: np.ndarray) -> Network:
+def _pooled_tree(topology: FatTree, place: np.ndarray) -> LinkState:
     """One link up and one down between each subtree and the level above."""
     bandwidth, latency, tables = [], _latencies(topology), []
     first = 0
@@ -115,7 +115,7 @@ def _pooled_tree(topology: FatTree, place: np.ndarray) -> Network:
     return _network(np.array(bandwidth), latency, *(np.array(table) for table in zip(*tables, strict=True)))
 
 
-def _fat_tree(topology: FatTree, place: np.ndarray) -> Network:
+def _fat_tree(topology: FatTree, place: np.ndarray) -> LinkState:
     """SimGrid's own: each device of a level has `up` times `cables` links, numbered by switch first."""
     bandwidth, tables, first = [], [], 0
     above = np.zeros_like(place)  # which of the devices of this level in the sender's subtree a way to here passes
@@ -148,7 +148,7 @@ def _latencies(topology: FatTree) -> np.ndarray:
     return np.array([sum([*each[:top], *reversed(each[:top])]) for top in range(len(each) + 1)])
 
 
-def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **more) -> Network:
+def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **more) -> LinkState:
     f8, i8, i4 = np.float64, np.int64, np.int32
     links, (levels, hosts) = len(bandwidth), subtree.shape
     flows = _FLOWS_PER_HOST * hosts + 1
@@ -156,7 +156,7 @@ def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **m
     cables = np.asarray(more.get("cables", [1] * levels), i4)
     number = np.zeros(N_NETWORK_NUMBERS, i8)
     number[HAS_CABLES] = bool((cables > 1).any())
-    return Network(
+    return LinkState(
         bandwidth=bandwidth,
         latency=latency,
         subtree=subtree.astype(i4),
@@ -193,7 +193,7 @@ def _parts(room: int) -> dict[str, np.ndarray]:
 NO_NETWORK = new_network(None)  # of worlds in which no job communicates
 
 
-def grow_network(network: Network) -> Network:
+def grow_network(network: LinkState) -> LinkState:
     """The same network with room for the parts of any one flow more, and twice as many in all."""
     used = int(network.number[N_PARTS])
     more = _parts(2 * used + len(network.bandwidth) + len(network.hosts))

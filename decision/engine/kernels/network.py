@@ -19,13 +19,13 @@ from decision.jit import kernel
 from decision.model.errors import InternalError
 
 from . import arrays as a
-from .links import N_FLOWS, N_PARTS, Network, find_way, top_of_way
+from .links import N_FLOWS, N_PARTS, LinkState, find_way, top_of_way
 
 _LARGEST = 1.7976931348623157e308
 _LOOK_BACK = 32  # slots of a flow that are compared with a new one
 _RISES, _STOPS, _FROZEN = range(3)
 
-_network_at = bundle_at(Network)
+_network_at = bundle_at(LinkState)
 
 # Operations of `flows`
 LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)

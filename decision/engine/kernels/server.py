@@ -11,9 +11,9 @@ import numpy as np
 
 from decision.entry import Interface
 from decision.jit import inlined, kernel
-from decision.policies.plan_arrays import KILL, SET_PSTATE
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
+from decision.state.plan_arrays import KILL, SET_PSTATE
 
 from . import arrays as a
 from .clock import begin_transfer, end_instant, log, pass_to_next_end, put, six_decimals, takes_time
@@ -60,7 +60,7 @@ def engine(state, facts, truth, sim, rows, plan, operation, now):
     COUNT_JOBS (`jobs_to_come`)."""
     world = a.World(state, facts, truth, sim, rows, plan)
     if operation == BEGIN:
-        begin(world)
+        begin_world(world)
         return 0
     if operation == COUNT_JOBS:
         return jobs_to_come(world)
@@ -81,7 +81,7 @@ def ask_engine(world, operation, now):
 
 
 @kernel
-def begin(world):
+def begin_world(world):
     """Time 0: submitters and event lists say hello, and the first question is ready."""
     truth, number = world.truth, world.sim.number
     begin_energy(world)
@@ -131,7 +131,7 @@ def rewind(world, pstates, energy, first, last, clock):
     if len(sim.list_at) > 0:
         sim.list_at[0] = max(np.searchsorted(world.truth.event_time, clock, side="right") - 1, 0)
         sim.list_sent[0] = sim.list_at[0]
-    begin(world)
+    begin_world(world)
 
 
 @kernel
@@ -319,19 +319,18 @@ def _measures_first(world, kind, arg):
 @inlined
 def _handle(world, kind, arg):
     """The server handles one message; returns NOT_OVER, or why the simulation stops."""
-    number = world.sim.number
+    number, is_over = world.sim.number, False
     if kind == a.MSG_COMMAND:
         handle_command(world, arg)
     elif kind == a.MSG_READY:
         number[a.DECISION_WAITS] = 1
+        is_over = number[a.ENDS_SENT] != 0
     elif kind == a.MSG_COMPLETED:
         _report_end(world, arg)
     elif kind == a.MSG_SUBMITTED:
         _report_submissions(world, arg)
     elif kind == a.MSG_BYE:
-        number[a.N_SUBMITTERS] -= 1
-        if number[a.N_SUBMITTERS] == 0:
-            log(world, a.LOG_NO_MORE_JOBS, 0, 0.0)
+        _count_out(world, a.N_SUBMITTERS, a.LOG_NO_MORE_JOBS)
     elif kind == a.MSG_CALL:
         number[a.N_CALLS] -= 1
         log(world, a.LOG_CALLED, arg, 0.0)
@@ -343,10 +342,16 @@ def _handle(world, kind, arg):
     elif kind == a.MSG_EVENTS:
         _report_events(world, arg)
     elif kind == a.MSG_EVENTS_BYE:
-        number[a.N_EVENT_LISTS] -= 1
-        if number[a.N_EVENT_LISTS] == 0:
-            log(world, a.LOG_NO_MORE_EVENTS, 0, 0.0)
-    return a.DONE if kind == a.MSG_READY and number[a.ENDS_SENT] else NOT_OVER
+        _count_out(world, a.N_EVENT_LISTS, a.LOG_NO_MORE_EVENTS)
+    return a.DONE if is_over else NOT_OVER
+
+
+@kernel
+def _count_out(world, counter, line):
+    """There is one sender fewer; after the last one this is logged."""
+    world.sim.number[counter] -= 1
+    if world.sim.number[counter] == 0:
+        log(world, line, 0, 0.0)
 
 
 @kernel

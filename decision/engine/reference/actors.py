@@ -17,7 +17,7 @@ from decision.protocol import Message
 from decision.protocol.messages import Answer, TaskProgress
 
 from .kernel import STEP, Ask, Call, ParallelTask, Sleep, Steps, Wait, WaitResult
-from .machines import Machine
+from .machines import HostMachine
 from .simulation import SimJob, Simulation
 
 
@@ -196,7 +196,7 @@ def kill_jobs(sim: Simulation, jobs: Sequence[SimJob]) -> Steps[None]:
 # --- Hosts ---------------------------------------------------------------------------------------------------
 
 
-def switch(sim: Simulation, machine: Machine, way: int, pstate: int, state: HostState) -> Steps[None]:
+def switch(sim: Simulation, machine: HostMachine, way: int, pstate: int, state: HostState) -> Steps[None]:
     """Compute one flop in the virtual pstate `way`; then the host is in `pstate` and in `state`."""
     yield Call(partial(machine.set_pstate, way, sim.now))
     for _ in ("flops", "host", "priority"):

@@ -19,7 +19,7 @@ from decision.protocol.messages import DecisionEvent
 
 from .actors import call_later, execute, kill_jobs, switch
 from .kernel import Call, Steps
-from .machines import Machine
+from .machines import HostMachine
 from .simulation import SimJob, Simulation
 
 
@@ -125,7 +125,7 @@ class CommandHandler:
         joules = yield from self.sim.joules(self.sim.machines)
         self.sim.server.outbox.append(words.consumed_energy(self.sim.message_time, float(joules)))
 
-    def _set_pstate(self, machines: Sequence[Machine], pstate: int) -> Steps[None]:
+    def _set_pstate(self, machines: Sequence[HostMachine], pstate: int) -> Steps[None]:
         self._check(refusals.switch_refusal(machines, pstate))
         return self.switches.request(machines, pstate)
 
@@ -136,7 +136,7 @@ class SwitchRequest:
 
     hosts: str
     pstate: int
-    left: set[Machine]
+    left: set[HostMachine]
 
 
 class Switches:
@@ -147,7 +147,7 @@ class Switches:
         self.requests: list[SwitchRequest] = []  # oldest first
         self.nb_switching = 0  # hosts on their way to or from sleep
 
-    def request(self, machines: Sequence[Machine], pstate: int) -> Steps[None]:
+    def request(self, machines: Sequence[HostMachine], pstate: int) -> Steps[None]:
         """Change the hosts' pstate: at once between computing pstates, else through a virtual pstate."""
         tables = self.sim.tables
         request = SwitchRequest(format_hosts(machine.id for machine in machines), pstate, set(machines))
@@ -162,7 +162,7 @@ class Switches:
             yield from self._begin(machine, pstate)
         self.sim.host_row()
 
-    def _begin(self, machine: Machine, pstate: int) -> Steps[None]:
+    def _begin(self, machine: HostMachine, pstate: int) -> Steps[None]:
         if not machine.computes:
             way = next(sleep.switch_on for sleep in machine.facts.sleep if sleep.pstate == machine.pstate)
             yield from self._go(machine, way, pstate, HostState.SWITCHING_ON, HostState.IDLE)
@@ -174,12 +174,12 @@ class Switches:
             request = yield from self._mark_done(machine, pstate)
             self._report(request)
 
-    def _go(self, machine: Machine, way: int, pstate: int, during: HostState, after: HostState) -> Steps[None]:
+    def _go(self, machine: HostMachine, way: int, pstate: int, during: HostState, after: HostState) -> Steps[None]:
         self.sim.enter(machine, during)
         yield Call(partial(self.sim.kernel.start, switch(self.sim, machine, way, pstate, after), machine))
         self.nb_switching += 1
 
-    def on_switched(self, machine: Machine, pstate: int) -> Steps[None]:
+    def on_switched(self, machine: HostMachine, pstate: int) -> Steps[None]:
         """A host has arrived in its pstate."""
         request = yield from self._mark_done(machine, pstate)
         if request:
@@ -187,7 +187,7 @@ class Switches:
         self._report(request)
         self.nb_switching -= 1
 
-    def _mark_done(self, machine: Machine, pstate: int) -> Steps[SwitchRequest | None]:
+    def _mark_done(self, machine: HostMachine, pstate: int) -> Steps[SwitchRequest | None]:
         """Note that a host has arrived; returns the request that it completes."""
         request = next(each for each in self.requests if each.pstate == pstate and machine in each.left)
         request.left.remove(machine)

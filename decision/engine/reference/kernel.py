@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 from decision.engine.constants import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
 from decision.model.platform import Route
 
-from .machines import Machine
-from .network import Flow, Network
+from .machines import HostMachine
+from .network import Flow, PlatformLinks
 
 _T = TypeVar("_T")
 
@@ -89,7 +89,7 @@ class SimActor:
     """A running generator, and the machine that it runs on (none: the master host)."""
 
     body: Steps[Any]
-    machine: Machine | None
+    machine: HostMachine | None
     answer: Any = None
     sleep: "Pause | None" = None
     task: "ParallelTask | None" = None  # the last one that it waited for
@@ -109,7 +109,7 @@ class Activity:
         """Let time pass; whether it is over then."""
         return True
 
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[HostMachine]:
         """Machines whose energy SimGrid brings up to date at its end."""
         return []
 
@@ -127,7 +127,7 @@ class Pause(Activity):
         self.seconds -= seconds
         return self.seconds < TIME_PRECISION
 
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[HostMachine]:
         return [actor.machine for actor, _ in self.wakes if actor.machine]
 
 
@@ -138,8 +138,8 @@ class ParallelTask(Activity):
     One that communicates waits for its latency, and then takes its share of machines and links.
     """
 
-    work: dict[Machine, float] = field(default_factory=dict)  # flop on each machine
-    sent: dict[tuple[Machine, Machine], float] = field(default_factory=dict)  # bytes, of pairs that have any
+    work: dict[HostMachine, float] = field(default_factory=dict)  # flop on each machine
+    sent: dict[tuple[HostMachine, HostMachine], float] = field(default_factory=dict)  # bytes, of pairs that have any
     latency: float = 0.0  # seconds that are left of it
     flow: Flow | None = None  # once it communicates
     remains: float = 1.0  # share that is left
@@ -166,7 +166,7 @@ class ParallelTask(Activity):
         elif not self.sent:
             self.set_rate()
 
-    def flops_on(self, machine: Machine) -> float:
+    def flops_on(self, machine: HostMachine) -> float:
         """Flop/s of the task on the machine."""
         return self.rate * self.work[machine] if self.loads else 0.0
 
@@ -188,7 +188,7 @@ class ParallelTask(Activity):
             self.remains = 0.0
         return self.remains == 0.0
 
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[HostMachine]:
         return list(self.work)
 
 
@@ -196,7 +196,7 @@ class ParallelTask(Activity):
 class Transfer(Activity):
     """A message of one byte on its way to the mailbox's reader: first the route's latency passes, then the byte."""
 
-    sender: Machine | None = None
+    sender: HostMachine | None = None
     latency: float = 0.0  # seconds that are left
     rate: float = math.inf  # share of the byte per second after it
     remains: float = 1.0  # share of the byte that is left
@@ -213,14 +213,14 @@ class Transfer(Activity):
             self.remains -= self.rate * seconds
         return self.latency == 0 and (self.remains < WORK_PRECISION or self.rate == math.inf)
 
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[HostMachine]:
         return [self.sender] if self.sender else []
 
 
-class Kernel:
+class ActorKernel:
     """Runs actors over simulated time. `now` is in seconds; `home` is the route of the master's messages to itself."""
 
-    def __init__(self, network: Network, home: Route = Route()) -> None:  # noqa: B008 - immutable
+    def __init__(self, network: PlatformLinks, home: Route = Route()) -> None:  # noqa: B008 - immutable
         self.now = 0.0
         self.network = network
         self._home = home
@@ -245,7 +245,7 @@ class Kernel:
 
     # --- What actors do through a Call --------------------------------------------------------------------
 
-    def start(self, body: Steps[Any], machine: Machine | None = None) -> SimActor:
+    def start(self, body: Steps[Any], machine: HostMachine | None = None) -> SimActor:
         """Let a new actor take part from the next round on."""
         actor = SimActor(body, machine)
         self._ready.append(actor)

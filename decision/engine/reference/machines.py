@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Machine:
+class HostMachine:
     """One host: Batsim's view of it (traced, job) and SimGrid's (pstate, task, joules).
 
     Batsim has one state, `traced`: a host that is away is back in it when a switch ends, and idle once it is back,

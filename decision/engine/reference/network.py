@@ -15,7 +15,7 @@ from decision.model.topology import FatTree, Flat
 
 if TYPE_CHECKING:
     from .kernel import ParallelTask
-    from .machines import Machine
+    from .machines import HostMachine
 
 _Key = tuple[object, ...]
 
@@ -34,7 +34,7 @@ class Constraint:
 class Flow:
     """A task that takes its share of links and processors."""
 
-    network: "Network"
+    network: "PlatformLinks"
     task: "ParallelTask"
     needs: dict[Constraint, float] = field(default_factory=dict)  # bytes, flop
     bound: float = inf  # share per second
@@ -42,7 +42,7 @@ class Flow:
     rise: float = 0.0  # of the last round
 
 
-class Network:
+class PlatformLinks:
     """The links of a platform, made when somebody first sends over them."""
 
     def __init__(self, platform: Platform) -> None:
@@ -50,7 +50,7 @@ class Network:
         self._places = platform.places or tuple(range(len(platform.hosts)))
         self._servers = [host.properties.get("server", host.name) for host in platform.hosts]
         self._links: dict[_Key, Constraint] = {}
-        self._processors: dict[Machine, Constraint] = {}
+        self._processors: dict[HostMachine, Constraint] = {}
         self._flows: list[Flow] = []  # in the order in which they began
         self.changed = False
 
@@ -126,7 +126,7 @@ class Network:
         """Seconds before the bytes of a task flow: the longest latency that any of them has."""
         return max((self._delay(*pair) for pair in task.sent), default=0.0)
 
-    def _delay(self, sender: "Machine", receiver: "Machine") -> float:
+    def _delay(self, sender: "HostMachine", receiver: "HostMachine") -> float:
         return sum(link.latency for link in self.way(sender.id, receiver.id))
 
     def begin(self, task: "ParallelTask") -> None:

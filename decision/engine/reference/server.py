@@ -13,7 +13,7 @@ from decision.protocol.messages import DecisionEvent, Event, RequestedCall, Simu
 from .actors import ask_decision
 from .commands import CommandHandler
 from .kernel import STEP, Call, Get, Steps
-from .machines import Machine
+from .machines import HostMachine
 from .simulation import SimJob, Simulation
 
 Handler = Callable[[], Steps[None] | None]  # what a message makes the server do
@@ -131,7 +131,7 @@ class Server:
             machine.away = False
             self.sim.trace(machine, HostState.COMPUTING if machine.job else HostState.IDLE)
 
-    def _machines(self, event: MachineEvent) -> list[Machine]:
+    def _machines(self, event: MachineEvent) -> list[HostMachine]:
         return [self.sim.machines[host] for host in sorted(set(event.hosts))]
 
     def _notify(self, kind: str) -> None:
@@ -182,6 +182,6 @@ class Server:
         self.decision_waits = True
         self.over = self.ends_sent
 
-    def on_switched(self, machine: Machine, pstate: int) -> Steps[None]:
+    def on_switched(self, machine: HostMachine, pstate: int) -> Steps[None]:
         """A host has fallen asleep or woken up."""
         return self.commands.switches.on_switched(machine, pstate)

@@ -28,9 +28,9 @@ from decision.model.record import (
 )
 from decision.model.workload import Job, Workload
 
-from .kernel import STEP, Call, Kernel, ParallelTask, Put, SimActor, Steps
-from .machines import Machine
-from .network import Network
+from .kernel import STEP, ActorKernel, Call, ParallelTask, Put, SimActor, Steps
+from .machines import HostMachine
+from .network import PlatformLinks
 
 if TYPE_CHECKING:
     from .server import Handler, Server
@@ -45,8 +45,10 @@ class SimJob:
     moldable: bool  # whether it may get another number of hosts than it requests
     phase: JobPhase = JobPhase.UNKNOWN
     final: FinalState | None = None
-    machines: list[Machine] = field(default_factory=list)  # its allocation, ascending
-    executors: list[Machine] = field(default_factory=list)  # one machine per executor; without a mapping, `machines`
+    machines: list[HostMachine] = field(default_factory=list)  # its allocation, ascending
+    executors: list[HostMachine] = field(
+        default_factory=list
+    )  # one machine per executor; without a mapping, `machines`
     actor: SimActor | None = None
     leaf: LeafTask | None = None  # the present one
     leaf_begin: float = 0.0  # seconds
@@ -73,16 +75,16 @@ class SimJob:
         self.phase, self.final = JobPhase.ENDED, state
         self.runtime = (now - self.start) or NULL_RUNTIME
 
-    def work(self, leaf: LeafTask) -> dict[Machine, float]:
+    def work(self, leaf: LeafTask) -> dict[HostMachine, float]:
         """Flop of the leaf on each machine; executors on one machine add up."""
         work = dict.fromkeys(self.executors, 0.0)
         for machine, flops in zip(self.executors, amounts(leaf, len(self.executors)), strict=True):
             work[machine] += flops
         return work
 
-    def sent(self, leaf: LeafTask) -> dict[tuple[Machine, Machine], float]:
+    def sent(self, leaf: LeafTask) -> dict[tuple[HostMachine, HostMachine], float]:
         """Bytes of the leaf from machine to machine; those of executors on the same machines add up."""
-        sent: dict[tuple[Machine, Machine], float] = {}
+        sent: dict[tuple[HostMachine, HostMachine], float] = {}
         if leaf.sent > 0:
             for i, j, amount in sendings(leaf, len(self.executors)):
                 pair = self.executors[i], self.executors[j]
@@ -110,13 +112,13 @@ class RunTables:
     nb_switches: int = 0
     nb_grouped_switches: int = 0
 
-    def begin_pstates(self, machines: Sequence[Machine]) -> None:
+    def begin_pstates(self, machines: Sequence[HostMachine]) -> None:
         """Write down the pstates of time 0, lowest first."""
         for pstate in sorted({machine.pstate for machine in machines}):
             hosts = format_hosts(machine.id for machine in machines if machine.pstate == pstate)
             self.pstates.append((0.0, hosts, pstate))
 
-    def record(self, machines: Sequence[Machine], energy: bool) -> RunRecord:
+    def record(self, machines: Sequence[HostMachine], energy: bool) -> RunRecord:
         """Everything that Batsim would write about the run."""
         in_state = np.array([machine.time_in_state for machine in machines]).reshape(-1, len(HostState))
         return RunRecord(
@@ -176,11 +178,11 @@ class Simulation:
 
     def __init__(self, platform: Platform, workloads: Sequence[Workload], options: EngineOptions) -> None:
         *routes, home = platform.routes or (Route(),) * (len(platform.hosts) + 1)
-        self.kernel = Kernel(Network(platform), home)
+        self.kernel = ActorKernel(PlatformLinks(platform), home)
         self.options = options
         pairs = zip(platform.hosts, routes, strict=True)
-        self.machines = [Machine(host, options.energy, route) for host, route in pairs]
-        self.machines += [Machine(host, options.energy) for host in platform.storage]
+        self.machines = [HostMachine(host, options.energy, route) for host, route in pairs]
+        self.machines += [HostMachine(host, options.energy) for host in platform.storage]
         self.in_state = [0] * len(HostState)  # compute hosts in each state
         self.in_state[HostState.IDLE] = len(platform.hosts)
         self.jobs: dict[str, SimJob] = {}
@@ -246,12 +248,12 @@ class Simulation:
 
     # --- Hosts and energy ---------------------------------------------------------------------------------
 
-    def enter(self, machine: Machine, state: HostState) -> None:
+    def enter(self, machine: HostMachine, state: HostState) -> None:
         """Change what a host does."""
         machine.doing = state
         self.trace(machine, state)
 
-    def trace(self, machine: Machine, state: HostState) -> None:
+    def trace(self, machine: HostMachine, state: HostState) -> None:
         """Change the state that Batsim takes a host to be in."""
         self.in_state[machine.traced] -= 1
         self.in_state[state] += 1
@@ -262,7 +264,7 @@ class Simulation:
         if self.options.trace:
             self.tables.hosts.append((self.now, list(self.in_state)))
 
-    def joules(self, machines: Iterable[Machine]) -> Steps[np.longdouble]:
+    def joules(self, machines: Iterable[HostMachine]) -> Steps[np.longdouble]:
         """Joules of these machines since the beginning; each that is not up to date takes a round.
 
         The sum is as wide as Batsim's: rows can be nanoseconds apart, and show the power between them.

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from decision.model.errors import ConfigError
-from decision.model.reshape import check_jobs
+from decision.model.reshape import refuse_empty
 from decision.model.workload import Workload
 
 from .account import Account
@@ -24,7 +24,7 @@ from .tables import (
     read_csv,
     read_mapping,
     read_parquet,
-    refuse_unknown,
+    unknown_columns,
 )
 from .values import Clock
 
@@ -80,7 +80,7 @@ def load_trace(paths: Sequence[Path], format: str, options: TraceOptions, name: 
         clock=zone,
         last_counts=format == "pbs",
     )
-    check_jobs(workload)
+    refuse_empty(workload)
     return workload
 
 
@@ -110,7 +110,7 @@ def _reader(path: Path, format: str, options: TraceOptions) -> tuple[Reader, str
     elif known := known_table(names):
         kind, mapping = known
     else:
-        raise refuse_unknown(path, names)
+        raise unknown_columns(path, names)
     read = read_parquet if format == "parquet" else read_csv
     zone = options.time_zone or mapping.zone or "UTC"
     return lambda file, account, clock: read(file, account, Clock(zone), mapping), kind, zone

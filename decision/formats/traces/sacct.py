@@ -23,7 +23,7 @@ from .account import Account
 from .align import Aligner, sacct_fields
 from .lines import line_parts
 from .records import Columns, usable
-from .values import Clock, gpus_of, megabytes, seconds_of, tres, whole
+from .values import Clock, gpus_of, megabytes, seconds_of, tres, whole_count
 
 XDMOD = (
     *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
@@ -368,7 +368,7 @@ def _sizes(text: Texts, count: int) -> dict[str, Floats]:
     allocated = text.get("alloctres")
     sizes = {}
     for name, columns, resource in _COUNTS:
-        said = next((_each(text[column], whole) for column in columns if column in text), nothing)
+        said = next((_each(text[column], whole_count) for column in columns if column in text), nothing)
         listed = nothing if allocated is None else _each(allocated, partial(_count, resource))
         sizes[name] = np.where(said >= 1, said, listed)
     gpus = nothing if allocated is None else _each(allocated, lambda each: gpus_of(tres(each)))
@@ -376,7 +376,7 @@ def _sizes(text: Texts, count: int) -> dict[str, Floats]:
 
 
 def _count(resource: str, text: str) -> float:
-    return whole(tres(text).get(resource, ""))
+    return whole_count(tres(text).get(resource, ""))
 
 
 def _asked(text: Texts) -> dict[str, Any]:
@@ -385,7 +385,7 @@ def _asked(text: Texts) -> dict[str, Any]:
         name: text[name] for name in ("user", "account", "group", "partition", "qos", "dependency") if name in text
     }
     if "timelimitraw" in text:
-        columns["walltime"] = 60.0 * _each(text["timelimitraw"], lambda each: whole(each))
+        columns["walltime"] = 60.0 * _each(text["timelimitraw"], lambda each: whole_count(each))
     elif "timelimit" in text:
         columns["walltime"] = _each(text["timelimit"], lambda each: math.nan if each in _NO_LIMIT else seconds_of(each))
     if "reqmem" in text:
@@ -400,7 +400,7 @@ def _memory(text: Texts) -> Floats:
     amounts = _each(text["reqmem"], megabytes)
     for end, columns in (("c", ("ncpus", "alloccpus")), ("n", ("nnodes", "allocnodes"))):
         of_each = np.array([each.endswith(end) for each in text["reqmem"]])
-        counts = next((_each(text[column], whole) for column in columns if column in text), None)
+        counts = next((_each(text[column], whole_count) for column in columns if column in text), None)
         if counts is not None:
             amounts = np.where(of_each, amounts * counts, amounts)
     return amounts

@@ -150,7 +150,7 @@ def read_mapping(path: str | os.PathLike[str]) -> TableMapping:
     return mapping
 
 
-def refuse_unknown(path: str | os.PathLike[str], names: Sequence[str]) -> InputError:
+def unknown_columns(path: str | os.PathLike[str], names: Sequence[str]) -> InputError:
     """The error of a table whose columns are not known: what they are, and a mapping to fill in."""
     shown = "\n".join(f'{name} = ""' for name in ("submit", "wait", "run", "size", "walltime", "user", "id"))
     listed = ", ".join(names[:100])
@@ -218,6 +218,19 @@ def read_parquet(
 def parquet_columns(path: str | os.PathLike[str]) -> list[str]:
     """The columns of a Parquet file. Raises InputError, and ConfigError where pyarrow is missing."""
     return list(_parquet(path).schema_arrow.names)
+
+
+def parquet_table(
+    path: str | os.PathLike[str], names: Sequence[str], clock: Clock
+) -> dict[str, Sequence[Any] | Floats]:
+    """These columns of a Parquet file: numbers and times (seconds since 1970) as arrays, others as texts.
+
+    Raises:
+        InputError: if it cannot be read.
+        ConfigError: where pyarrow is missing.
+    """
+    table = _parquet(path).read(columns=list(names))
+    return {name: _plain(table.column(name).combine_chunks(), clock) for name in names}
 
 
 def _parquet(path: str | os.PathLike[str]) -> Any:

@@ -53,7 +53,7 @@ def megabytes(text: str, default: str = "M") -> float:
     return math.nan if amount >= _ENDLESS else amount
 
 
-def whole(text: str) -> float:
+def whole_count(text: str) -> float:
     """A count, which may be written as ``9.2K``; nan where it is none."""
     if text.isdecimal():
         return float(text)
@@ -69,8 +69,8 @@ def tres(text: str) -> dict[str, str]:
 def gpus_of(resources: dict[str, str]) -> float:
     """GPUs among Slurm's resources: those of any type, or else the sum over the types; nan of none."""
     if "gres/gpu" in resources:
-        return whole(resources["gres/gpu"])
-    typed = [whole(count) for name, count in resources.items() if name.startswith("gres/gpu:")]
+        return whole_count(resources["gres/gpu"])
+    typed = [whole_count(count) for name, count in resources.items() if name.startswith("gres/gpu:")]
     return sum(typed) if typed else math.nan
 
 

@@ -134,7 +134,7 @@ def _sorted_within(day: Ints, begins: Floats, follows: Flags) -> Floats:
     return ordered[np.cumsum(~follows) - 1]
 
 
-class Habits(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterHabits(msgspec.Struct, frozen=True, kw_only=True):
     """What is chosen of a cluster's jobs.
 
     So that under EASY with smallest-area backfilling and a 5-minute timeout the days have the waits, switches and
@@ -156,7 +156,7 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 HABITS = {
-    "orion": Habits(
+    "orion": ClusterHabits(
         parts=0.6,
         wider=0.39,
         haste=0.0,
@@ -167,7 +167,7 @@ HABITS = {
         job_spread=0.3,
         alike=0.72,
     ),
-    "graphite": Habits(
+    "graphite": ClusterHabits(
         parts=0.3,
         wider=0.3,
         haste=0.9,
@@ -178,7 +178,7 @@ HABITS = {
         job_spread=0.1,
         alike=0.7,
     ),
-    "econome": Habits(
+    "econome": ClusterHabits(
         parts=0.19,
         wider=0.71,
         haste=0.0,
@@ -203,7 +203,7 @@ class PublishedTrace(msgspec.Struct, frozen=True, kw_only=True):
     sequential: float  # share of the jobs
     utilization: float
     groups: tuple[int, ...]  # days
-    habits: Habits
+    habits: ClusterHabits
 
     @property
     def cores(self) -> int:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from .schema5 import SCALARS, Field, parse_schema
+from .schema5 import SCALARS, SchemaField, parse_schema
 
 _U32, _I32, _U16 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 _DEEPEST = 64  # tables within tables; more are no message
@@ -77,7 +77,7 @@ class BinaryForm:
         said[f"{field}_type"] = table
         said[field] = self._table(table, data, at + _U32.unpack_from(data, at)[0], depth + 1)
 
-    def _reader(self, field: Field) -> _Reader:
+    def _reader(self, field: SchemaField) -> _Reader:
         if not field.several:
             return self._single(field.type)
         if field.type in SCALARS:
@@ -128,7 +128,7 @@ class BinaryForm:
         """Write a table, and its place where `reference` is."""
         fields = self._schema.tables[name]
         inline: list[tuple[int, int, struct.Struct, Any]] = []  # slot, size, form and value of what stands in it
-        later: list[tuple[int, Field, Any]] = []  # slot, field and value of what it refers to
+        later: list[tuple[int, SchemaField, Any]] = []  # slot, field and value of what it refers to
         known = 0
         for field in fields:
             value = said.get(field.name)
@@ -152,7 +152,7 @@ class BinaryForm:
         for slot, field, value in later:
             self._put_later(out, places[slot], field, value, said)
 
-    def _scalar(self, field: Field, value: Any) -> tuple[int, struct.Struct, Any]:
+    def _scalar(self, field: SchemaField, value: Any) -> tuple[int, struct.Struct, Any]:
         kind = field.type
         if kind in self._schema.enums:
             values = self._schema.enums[kind]
@@ -183,7 +183,7 @@ class BinaryForm:
         _U32.pack_into(out, reference, table - reference)
         return places
 
-    def _put_later(self, out: bytearray, reference: int, field: Field, value: Any, said: dict[str, Any]) -> None:
+    def _put_later(self, out: bytearray, reference: int, field: SchemaField, value: Any, said: dict[str, Any]) -> None:
         """Write what a table refers to."""
         if field.type in self._schema.unions:
             self._put_table(out, reference, str(said[f"{field.name}_type"]), value)

@@ -26,7 +26,7 @@ _ROOT = re.compile(r"\broot_type\s+([\w.]+)\s*;")
 _ID = re.compile(r"\bid\s*:\s*(\d+)")
 
 
-class Field(Struct, frozen=True):
+class SchemaField(Struct, frozen=True):
     """A field of a table: its type, whether it is a vector of that, and its place in the table's list of offsets."""
 
     name: str
@@ -38,7 +38,7 @@ class Field(Struct, frozen=True):
 class Schema(Struct, frozen=True):
     """What a schema's text says."""
 
-    tables: Mapping[str, tuple[Field, ...]]
+    tables: Mapping[str, tuple[SchemaField, ...]]
     unions: Mapping[str, tuple[str, ...]]  # the tables that each may be; the number of the first is 1
     enums: Mapping[str, Mapping[str, int]]
     sizes: Mapping[str, str]  # the scalar of each enumeration
@@ -90,10 +90,10 @@ def _values(body: str) -> dict[str, int]:
     return values
 
 
-def _fields(body: str, unions: Mapping[str, tuple[str, ...]]) -> Iterator[Field]:
+def _fields(body: str, unions: Mapping[str, tuple[str, ...]]) -> Iterator[SchemaField]:
     slot = 0
     for match in _FIELD.finditer(body):
         kind, given = _last(match[3]), _ID.search(match[5] or "")
         slot = int(given[1]) if given else slot + (kind in unions)  # a union's type is in the slot before
-        yield Field(match[1], kind, bool(match[2]), slot)
+        yield SchemaField(match[1], kind, bool(match[2]), slot)
         slot += 1

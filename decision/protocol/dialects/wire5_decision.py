@@ -8,10 +8,10 @@ from msgspec import UNSET, UnsetType
 from decision.protocol import messages as m
 from decision.protocol.messages import Event
 
-from .wire5_parts import ClosedJob, FromDecision, Nothing, Part, UInt32, UInt64, WireProfile
+from .wire5_parts import ClosedJob, EventPart, FromDecision, Nothing, UInt32, UInt64, WireProfile
 
 
-class _HelloBody(Part, frozen=True, kw_only=True):
+class _HelloBody(EventPart, frozen=True, kw_only=True):
     batprotocol_version: str
     decision_component_name: str
     decision_component_version: str
@@ -34,23 +34,23 @@ class _EDCHelloEvent(FromDecision, frozen=True, kw_only=True):
         return m.Hello(self.timestamp, data)
 
 
-class _Placement(Part, frozen=True):
+class _Placement(EventPart, frozen=True):
     strategy: Literal["SpreadOverHostsFirst", "FillOneHostCoresFirst"] = "SpreadOverHostsFirst"
     mapping: tuple[UInt32, ...] | UnsetType = UNSET
 
 
-class _Allocation(Part, frozen=True):
+class _Allocation(EventPart, frozen=True):
     host_allocation: str
     executor_placement_type: Literal["PredefinedExecutorPlacementStrategyWrapper", "CustomExecutorToHostMapping"]
     executor_placement: _Placement
 
 
-class _Storage(Part, frozen=True):
+class _Storage(EventPart, frozen=True):
     storage_name: str
     host_id: UInt32 = 0
 
 
-class _Start(Part, frozen=True):
+class _Start(EventPart, frozen=True):
     job_id: str
     allocation: _Allocation
     profile_allocation_override: tuple[dict[str, Any], ...] | UnsetType = UNSET
@@ -76,7 +76,7 @@ class _ExecuteJobEvent(FromDecision, frozen=True, kw_only=True):
         return m.ExecuteJob(self.timestamp, m.ExecuteJobData(said.job_id, where.host_allocation, **optional))
 
 
-class _JobId(Part, frozen=True):
+class _JobId(EventPart, frozen=True):
     job_id: str
 
 
@@ -87,7 +87,7 @@ class _RejectJobEvent(FromDecision, frozen=True, kw_only=True):
         return m.RejectJob(self.timestamp, m.RejectJobData(self.event.job_id))
 
 
-class _JobIds(Part, frozen=True):
+class _JobIds(EventPart, frozen=True):
     job_ids: tuple[str, ...]
 
 
@@ -98,14 +98,14 @@ class _KillJobsEvent(FromDecision, frozen=True, kw_only=True):
         return m.KillJob(self.timestamp, m.KillJobData(self.event.job_ids))
 
 
-class _Mode(Part, frozen=True):
+class _Mode(EventPart, frozen=True):
     nb_periods: UInt32 = 0
 
 
 _Unit = Literal["Second", "Millisecond"]
 
 
-class _Period(Part, frozen=True):
+class _Period(EventPart, frozen=True):
     period: UInt64
     mode_type: Literal["Infinite", "FinitePeriodNumber"]
     mode: _Mode
@@ -121,12 +121,12 @@ class _Period(Part, frozen=True):
         return m.Periodic(self.period, "ms" if self.time_unit == "Millisecond" else "s", times)
 
 
-class _OneShot(Part, frozen=True):
+class _OneShot(EventPart, frozen=True):
     time: UInt64 = 0
     time_unit: _Unit = "Second"
 
 
-class _CallBody(Part, frozen=True):
+class _CallBody(EventPart, frozen=True):
     call_me_later_id: str
     when_type: Literal["OneShot", "Periodic"]
     when: dict[str, Any]
@@ -146,7 +146,7 @@ class _CallMeLaterEvent(FromDecision, frozen=True, kw_only=True):
         return m.CallMeLater(self.timestamp, m.CallMeLaterData(time, said.call_me_later_id, "ms" if in_ms else "s"))
 
 
-class _CallId(Part, frozen=True):
+class _CallId(EventPart, frozen=True):
     call_me_later_id: str
 
 
@@ -157,7 +157,7 @@ class _StopCallMeLaterEvent(FromDecision, frozen=True, kw_only=True):
         return m.StopCall(self.timestamp, m.StopCallData(self.event.call_me_later_id))
 
 
-class _JobBody(Part, frozen=True):
+class _JobBody(EventPart, frozen=True):
     job_id: str
     job: ClosedJob
 
@@ -171,7 +171,7 @@ class _RegisterJobEvent(FromDecision, frozen=True, kw_only=True):
         return m.RegisterJob(self.timestamp, m.RegisterJobData(said.job_id, description))
 
 
-class _ProfileBody(Part, frozen=True):
+class _ProfileBody(EventPart, frozen=True):
     profile: WireProfile
 
 
@@ -200,7 +200,7 @@ class _ForceSimulationStopEvent(FromDecision, frozen=True, kw_only=True):
         return m.ForceStop(self.timestamp)
 
 
-class _SwitchBody(Part, frozen=True):
+class _SwitchBody(EventPart, frozen=True):
     host_ids: str
     state: m.Natural = 0
 
@@ -214,7 +214,7 @@ class _TurnOnOffHostsEvent(FromDecision, frozen=True, kw_only=True):
         return m.SetResourceState(self.timestamp, data)
 
 
-class _ChangeBody(Part, frozen=True):
+class _ChangeBody(EventPart, frozen=True):
     host_ids: str
     pstate: m.Natural = 0
 
@@ -228,23 +228,23 @@ class _ChangeHostsPStateEvent(FromDecision, frozen=True, kw_only=True):
         return m.SetResourceState(self.timestamp, data)
 
 
-class _ProbeHosts(Part, frozen=True):
+class _ProbeHosts(EventPart, frozen=True):
     host_ids: str
 
 
-class _Accumulation(Part, frozen=True):
+class _Accumulation(EventPart, frozen=True):
     reset_mode_type: Literal["NoReset"]
     reset_mode: Nothing
     cumulative_function: str = "Sum"
     temporal_normalization: bool = False
 
 
-class _Trigger(Part, frozen=True):
+class _Trigger(EventPart, frozen=True):
     temporal_trigger_type: Literal["Periodic"]
     temporal_trigger: _Period
 
 
-class _ProbeBody(Part, frozen=True, kw_only=True):
+class _ProbeBody(EventPart, frozen=True, kw_only=True):
     """What Batsim 5.0.0-rc2 can measure: joules of hosts, accumulated without reset, periodically."""
 
     probe_id: str
@@ -288,7 +288,7 @@ class _CreateProbeEvent(FromDecision, frozen=True, kw_only=True):
         return m.CreateProbe(self.timestamp, data)
 
 
-class _ProbeId(Part, frozen=True):
+class _ProbeId(EventPart, frozen=True):
     probe_id: str
 
 

@@ -28,11 +28,11 @@ class FromDecision(FromBatsim, frozen=True, forbid_unknown_fields=True):
     """An event of the decision process."""
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
+class EventPart(Struct, frozen=True, forbid_unknown_fields=True):
     """An object within an event of the decision process."""
 
 
-class Nothing(Part, frozen=True):
+class Nothing(EventPart, frozen=True):
     """An empty object."""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.analysis.descriptions import WorkloadFigures, spread, workload_figures
+from decision.analysis.descriptions import WorkloadFigures, seven_figures, workload_figures
 from decision.formats import load_oar, load_swf
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
@@ -46,12 +46,12 @@ def test_figures_are_those_counted_by_hand() -> None:
 
 
 def test_a_spread_has_the_quantiles() -> None:
-    found = spread(np.arange(101.0))
+    found = seven_figures(np.arange(101.0))
     assert (found.least, found.quarter, found.median, found.most_of, found.largest, found.mean) == (
         *(0.0, 25.0, 50.0, 95.0, 100.0),
         50.0,
     )
-    assert math.isnan(spread(np.array([])).mean)
+    assert math.isnan(seven_figures(np.array([])).mean)
 
 
 def test_what_nobody_knows_is_nan() -> None:

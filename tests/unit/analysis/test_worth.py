@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decision.analysis.worth import grid_time, join_parts, total_value, value_share, violated_share, violations
+from decision.analysis.worth import grid_time, join_parts, missed_deadlines, total_value, value_share, violated_share
 from decision.formats.green_files import read_green_files, write_green_files
 from decision.model.errors import InputError
-from decision.model.record import FinalState, JobTable, SupplyTable, WorthTable
+from decision.model.record import Context, FinalState, JobTable, SupplyTable, WorthTable
 
 SUCCESS, KILLED, REJECTED = (
     FinalState.COMPLETED_SUCCESSFULLY,
@@ -70,9 +70,11 @@ def test_values_and_deadlines_by_hand() -> None:
     jobs = join_parts(JOBS)
     assert total_value(jobs, WORTH) == 5
     assert value_share(jobs, WORTH) == 0.5
-    assert violations(jobs, WORTH) == 2  # b was rejected, d#1 is a second late, a half a millisecond
+    assert missed_deadlines(jobs, WORTH) == 2  # b was rejected, d#1 is a second late, a half a millisecond
     assert violated_share(jobs, WORTH) == 0.3  # b; d#1 has no value
-    assert all(math.isnan(measure(jobs, None)) for measure in (total_value, value_share, violated_share, violations))
+    assert all(
+        math.isnan(measure(jobs, None)) for measure in (total_value, value_share, violated_share, missed_deadlines)
+    )
 
 
 def test_power_beyond_the_supply_by_hand() -> None:
@@ -85,12 +87,16 @@ def test_power_beyond_the_supply_by_hand() -> None:
 
 def test_the_files_beside_a_run_are_read_as_they_were_written(tmp_path: Path) -> None:
     supply = SupplyTable(time=np.array([0.0, 15.5]), hosts=np.array([3.0, 1.0]))
-    assert {path.name for path in write_green_files(tmp_path, WORTH, supply)} == {"worth.csv", "supply.csv"}
-    worth, read = read_green_files(tmp_path)
+    assert {path.name for path in write_green_files(tmp_path, Context(worth=WORTH, supply=supply))} == {
+        "worth.csv",
+        "supply.csv",
+    }
+    known = read_green_files(tmp_path)
+    worth, read = known.worth, known.supply
     assert (worth.id, read.time.tolist(), read.hosts.tolist()) == (WORTH.id, [0, 15.5], [3, 1])
     np.testing.assert_array_equal(worth.deadline, WORTH.deadline)
-    write_green_files(tmp_path, None, None)
-    assert read_green_files(tmp_path) == (None, None)
+    write_green_files(tmp_path, Context())
+    assert read_green_files(tmp_path) == Context()
     (tmp_path / "worth.csv").write_text("job_id,value\nw0!a,1\n")
     with pytest.raises(InputError, match=r"worth.csv: not a table of job_id, value, deadline"):
         read_green_files(tmp_path)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from decision.analysis.metric_list import METRICS
 from decision.cli import app as application
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 
 
 @pytest.fixture
@@ -116,11 +116,11 @@ def test_whole_workloads_are_judged_on_shaken_copies_and_finished_runs_are_kept(
     assert "whole logs, 3 shaken copies of each under each policy" in said
     assert "too little for a warm-up" in said and "from shaken copies alone" in said
     assert re.search(r"^ fcfs +[\d.]+ +[\d.]+ to [\d.]+ +\+\d+ % +[+-]\d+ to \+\d+ %", result.stdout, re.MULTILINE)
-    with closing(Store(tmp_path / "runs")) as store:
+    with closing(ResultStore(tmp_path / "runs")) as store:
         kept = len(store)
     assert kept == 9
     compare(*policies, "--policy", "sjf", "--shake", "3", "-j", "1", "-o", str(tmp_path))
-    with closing(Store(tmp_path / "runs")) as store:
+    with closing(ResultStore(tmp_path / "runs")) as store:
         assert len(store) == kept + 3
     refused = compare("--policy", "easy", "--whole", "--shake", "3", "-o", str(tmp_path))
     assert "it is for whole workloads, without --whole and --feedback" in " ".join(refused.stderr.split())

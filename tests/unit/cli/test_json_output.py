@@ -13,7 +13,7 @@ TOY = ("-p", "platforms/toy.xml", "-w", "workloads/toy.json")
 SUMMARY = {
     *("policy", "jobs", "rejected", "makespan", "mean_waiting_time", "max_waiting_time"),
     *("p95_waiting_time", "p99_waiting_time", "late_starts", "arrival_utilization"),
-    *("mean_bounded_slowdown", "utilization", "energy", "waste", "waste_bound", "window_gap"),
+    *("mean_bounded_slowdown", "utilization", "energy", "waste", "waste_bound", "carbon", "cost", "window_gap"),
     *("value", "value_share", "violations", "grid"),
 }
 

@@ -5,15 +5,26 @@ from functools import partial
 import pytest
 from helpers.reference_toys import host
 
-from decision.engine.reference.kernel import STEP, Ask, Call, Get, Kernel, ParallelTask, Put, Sleep, Wait, WaitResult
-from decision.engine.reference.machines import Machine
-from decision.engine.reference.network import Network
+from decision.engine.reference.kernel import (
+    STEP,
+    ActorKernel,
+    Ask,
+    Call,
+    Get,
+    ParallelTask,
+    Put,
+    Sleep,
+    Wait,
+    WaitResult,
+)
+from decision.engine.reference.machines import HostMachine
+from decision.engine.reference.network import PlatformLinks
 from decision.model.platform import Platform, PowerState
 
 
 @pytest.fixture
 def kernel():
-    return Kernel(Network(Platform(hosts=())))
+    return ActorKernel(PlatformLinks(Platform(hosts=())))
 
 
 @pytest.fixture
@@ -27,7 +38,7 @@ def run(kernel):
 
 
 def machine(speed=1.0):
-    return Machine(host(0, PowerState(speed, 0.0, 0.0, 100.0)), metered=True)
+    return HostMachine(host(0, PowerState(speed, 0.0, 0.0, 100.0)), metered=True)
 
 
 def test_actors_take_turns_round_by_round(kernel, log):

@@ -13,7 +13,7 @@ from decision.formats import write_run
 from decision.model.errors import ConfigError
 from decision.model.workload import Delay, Job, MachineEvent, ParallelHomogeneous, Workload
 from decision.policies.registry import find_policy
-from decision.simulation.simulate import run
+from decision.simulation.simulate import simulate_on
 from decision.state import cluster
 
 HOSTS = 40
@@ -52,7 +52,7 @@ def simulated(workload, policy, energy: bool) -> EmbeddedEngine:
     ]
     engine = EmbeddedEngine(hosts, [workload], events, EngineOptions(energy=energy))
     policy.reset(hosts, 0)
-    run(engine, policy)
+    simulate_on(engine, policy)
     return engine
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from decision.estimates.habits import room_for_habits
 from decision.estimates.predictors import Regression
-from decision.estimates.regression import new_regression, observe, predict
+from decision.estimates.regression import learn_end, new_regression, predict
 
 
 def test_kernels_predict_what_the_predictor_in_python_predicts():
@@ -20,7 +20,7 @@ def test_kernels_predict_what_the_predictor_in_python_predicts():
         if rng.random() < 0.8:
             over = waiting.pop(int(rng.integers(len(waiting))))
             runtime = min(float(rng.lognormal(4 + over[0] / 2, 1)), over[2])
-            observe(memory, *over, runtime)
+            learn_end(memory, *over, runtime)
             twin.observe(str(over[0]), *over[1:], runtime)
     own, other = np.array(predicted).T
     assert np.isfinite(own).sum() > 500
@@ -30,5 +30,5 @@ def test_kernels_predict_what_the_predictor_in_python_predicts():
 def test_what_a_user_runs_again_is_predicted():
     memory = new_regression(room_for_habits(600))
     for i in range(600):
-        observe(memory, i % 3, 4, 3600.0, 1000.0 * i, (30.0, 300.0, 3000.0)[i % 3])
+        learn_end(memory, i % 3, 4, 3600.0, 1000.0 * i, (30.0, 300.0, 3000.0)[i % 3])
     assert [predict(memory, user, 4, 3600.0, 601000.0) for user in range(3)] == pytest.approx([30, 300, 3000], rel=0.15)

@@ -38,8 +38,23 @@ def test_wind_blows_around_its_mean() -> None:
 def test_a_battery_gives_back_what_it_took() -> None:
     power = np.array([0.0, 8.0, 8.0, 0.0, 0.0, 8.0])
     model = SupplyModel(battery=6 / 60)  # six host-steps of a minute
-    given = stored(power, model)  # the mean is 4: it holds 0, 4, 6, 2, 0, 4
+    given = stored(power, model)  # the means so far are 0, 4, 16/3, 4, 16/5, 4: it holds 0, 4, 6, 2, 0, 4
     assert given.tolist() == [0, 4, 6, 4, 2, 4]
+
+
+def test_a_battery_loses_what_its_efficiency_says_and_keeps_its_rate() -> None:
+    power = np.array([0.0, 8.0, 8.0, 0.0, 0.0, 0.0])
+    lossy = stored(power, SupplyModel(battery=1, battery_efficiency=0.5))  # takes 4 and 8/3, holds 2 and 10/3
+    assert lossy == pytest.approx([0, 4, 16 / 3, 10 / 3, 0, 0])
+    slow = stored(power, SupplyModel(battery=1, battery_rate=1))
+    assert slow.tolist() == [0, 7, 7, 1, 1, 0]
+
+
+def test_a_battery_does_not_know_what_comes() -> None:
+    power = green_power(rng(), SupplyModel(hosts=100, steps=2000))
+    model = SupplyModel(hosts=100, battery=50)
+    other = np.append(power[:900], 0 * power[900:])
+    assert (stored(power, model)[:900] == stored(other, model)[:900]).all()
 
 
 def test_the_grid_powers_a_few_and_the_platform_is_the_most() -> None:
@@ -74,7 +89,34 @@ def test_the_command_makes_what_run_reads(tmp_path: Path) -> None:
     table.write_text("time,hosts\n0,2.5\n90,7\n")
     options = ("--hosts", "5", "--steps", "3", "--forecast", "0", "--csv", str(table), "-o", str(path))
     assert supply(*options).exit_code == 0
-    assert [event.hosts for event in load_events(path, supply=True)] == [(2,), (5,)]
+    assert [event.hosts for event in load_events(path, supply=True)] == [(2,), (4,), (5,)]  # 2.5, 4.75 and 7 on average
+
+
+FLAT = '<zone id="z" routing="Full"><host id="master_host" speed="1Gf"/>{}</zone>'
+HOST = '<host id="h{}" speed="1Gf"><prop id="wattage_per_state" value="95:95:190"/></host>'
+
+
+@pytest.mark.parametrize(
+    ("words", "hosts"),
+    [
+        (("--unit", "W", "--host-watts", "100"), [0, 4, 8]),
+        (("--unit", "kW", "--host-watts", "1e5"), [0, 4, 8]),
+        (("--unit", "W/m2", "--area", "2", "--efficiency", "0.25", "--host-watts", "50"), [0, 4, 8]),
+        (("--unit", "W", "--platform", "P"), [0, 0, 4]),  # 4 hosts draw 380 W, and each that computes 95 W more
+    ],
+)
+def test_power_in_watts_and_in_light_becomes_hosts(tmp_path: Path, words, hosts) -> None:
+    table, platform, path = tmp_path / "pv.csv", tmp_path / "p.xml", tmp_path / "s.txt"
+    rows = ("2024-06-01T06:00:00+02:00;0", "2024-06-01T06:30:00+02:00;400", "2024-06-01T07:00:00+02:00;800")
+    table.write_text("\n".join(("PeriodEnd;ghi", *rows)) + "\n")
+    platform.write_text(f'<platform version="4.1">{FLAT.format("".join(map(HOST.format, range(4))))}</platform>')
+    named = tuple(str(platform) if word == "P" else word for word in words)
+    options = ("--hosts", "9", "--steps", "3", "--step", "1800", "--floor", "0", "--forecast", "0", "-o", str(path))
+    made = supply(*options, "--csv", str(table), "--time-column", "PeriodEnd", *named)
+    assert made.exit_code == 0, made.stderr
+    events = load_events(path, supply=True)
+    at = {event.timestamp: event.hosts[0] for event in events}
+    assert [at.get(time, at[0]) for time in (0, 1800, 3600)] == hosts
 
 
 @pytest.mark.parametrize(
@@ -82,8 +124,11 @@ def test_the_command_makes_what_run_reads(tmp_path: Path) -> None:
     [
         (("--hosts", "5"), "", "give --hosts and --steps, or with --for the workload that says both"),
         (("--hosts", "5", "--steps", "9", "--floor", "6"), "", "--floor 6: there are only 5 hosts"),
-        (("--hosts", "5", "--steps", "9", "--csv", "T"), "time,power\n0,1\n", "line 2: needs the columns time"),
-        (("--hosts", "5", "--steps", "9", "--csv", "T"), "time,hosts\n9,1\n0,1\n", "line 3: times must ascend"),
+        (("--hosts", "5", "--steps", "9", "--csv", "T"), "t,hosts\n0,1\n", "has the columns t, hosts; say which one"),
+        (("--hosts", "5", "--steps", "9", "--csv", "T"), "time,hosts\n0,1\n60,1\n", "no value from 120 to 480 s"),
+        (("--hosts", "5", "--steps", "9", "--csv", "T", "--unit", "W"), "time,W\n0,1\n", "watts need --host-watts"),
+        (("--hosts", "5", "--steps", "9", "--csv", "T", "--area", "2"), "time,W\n0,1\n", "go with --unit W/m2"),
+        (("--hosts", "5", "--steps", "9", "--csv", "T"), "time,hosts\n9,1\n0,1\n", "row 2: times must ascend"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_file(tmp_path: Path, words, text: str, message: str) -> None:

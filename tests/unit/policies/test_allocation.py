@@ -15,8 +15,8 @@ from decision.model.topology import FatTree, Flat, Link
 from decision.policies import find_policy
 from decision.policies.allocation import plan_start, take_on_tree
 from decision.policies.config import Allocation, PolicyConfig
-from decision.policies.plan_arrays import START, add, clear
 from decision.state.cluster import N_FREE, pack_hosts, platform_facts
+from decision.state.plan_arrays import START, add, clear
 
 
 def allocate(

@@ -11,7 +11,7 @@ from decision.policies import find_policy
 from decision.policies.composed import ComposedPolicy
 from decision.policies.estimated import EstimatedPolicy
 from decision.policies.guarded import GuardedPolicy
-from decision.policies.outlook import Estimate, OutlookSettings
+from decision.policies.outlook import Estimator, OutlookSettings
 from decision.simulation import simulate_workloads
 
 Row = tuple[float, int, float, float, str]
@@ -90,7 +90,7 @@ def test_a_job_that_is_killed_is_not_learned() -> None:
                 plan.call_at(5)
 
     rows = ((0, 1, 1000, 20, "a"), (0, 3, 1000, 500, "a"), (50, 1, 1000, 40, "a"), (200, 1, 1000, 1, "a"))
-    policy = EstimatedPolicy(Killer(), OutlookSettings(Estimate.LAST2))
+    policy = EstimatedPolicy(Killer(), OutlookSettings(Estimator.LAST2))
     run(policy, workload(*rows))
     assert policy.outlook.predicted[3] == 30  # of 20 s and 40 s; the killed one ran for 5 s
 

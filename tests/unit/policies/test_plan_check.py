@@ -6,9 +6,9 @@ from helpers.policy_toys import Toy
 from decision.model.errors import PolicyError
 from decision.policies import Plan, check_plan
 from decision.policies.config import PolicyConfig
-from decision.policies.plan_arrays import SET_PSTATE, START, add, add_interval, clear
 from decision.policies.plan_check import first_fault
 from decision.state import transitions
+from decision.state.plan_arrays import SET_PSTATE, START, add, add_interval, clear
 
 NAMES = [f"w0!{i}" for i in range(10)]
 

@@ -9,12 +9,12 @@ from helpers.policy_toys import Toy
 from decision.model.errors import PolicyError
 from decision.model.record import HostState
 from decision.policies import ClusterView, Plan, Policy
-from decision.policies import plan_arrays as p
 from decision.policies.config import PolicyConfig
-from decision.policies.plan_arrays import clear
 from decision.simulation import check_policy
+from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import JobState
+from decision.state.plan_arrays import clear
 
 NAMES = ["w0!a", "w0!b", "w0!c"]
 

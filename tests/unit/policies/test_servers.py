@@ -11,10 +11,10 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.policies import Plan, check_plan
 from decision.policies.config import PolicyConfig
-from decision.policies.plan_arrays import clear
 from decision.simulation import simulate_workloads
 from decision.state import transitions
 from decision.state.cluster import platform_facts, server_name
+from decision.state.plan_arrays import clear
 
 ENERGY = EngineOptions(energy=True)
 

@@ -18,11 +18,11 @@ from decision.model.record import RunRecord
 from decision.model.topology import Link
 from decision.policies import ClusterView, Plan, find_policy
 from decision.policies.config import PolicyConfig
-from decision.policies.plan_arrays import CALL_AT
 from decision.policies.window import Window
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 from decision.state.cluster import platform_facts
+from decision.state.plan_arrays import CALL_AT
 
 
 def tree(*down: int) -> Platform:

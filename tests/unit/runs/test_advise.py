@@ -9,7 +9,7 @@ from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.runs import advise as advising
 from decision.runs.advise import Wish, advise, expanded, heuristics
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 from decision.runs.whole import Log
 
 
@@ -52,9 +52,9 @@ def test_the_advised_policy_keeps_the_bound_and_is_the_best_that_does(tmp_path, 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):
     case = log(tmp_path)
     advise(case, Wish(copies=2), tmp_path / "out")
-    before = len(Store(tmp_path / "out" / "runs"))
+    before = len(ResultStore(tmp_path / "out" / "runs"))
     advise(case, Wish(copies=2, policies=("ljf+easy",)), tmp_path / "out")
-    assert len(Store(tmp_path / "out" / "runs")) == before + 2
+    assert len(ResultStore(tmp_path / "out" / "runs")) == before + 2
 
 
 @pytest.mark.parametrize(

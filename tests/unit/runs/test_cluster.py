@@ -3,18 +3,21 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import Executor, Future
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from helpers.tasks import Square, die_at_three, die_once_at_three, sleep_at_three, square
+from helpers.tasks import Square, die_at_three, die_once_at_three, sleep_at_three, square, squares
 from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.model.errors import ConfigError, RunsFailedError
 from decision.runs import cluster as module
-from decision.runs.store import Store
+from decision.runs.elsewhere import share_out
+from decision.runs.store import ResultStore
 from decision.runs.tasks import run_tasks
+from decision.runs.workers import WorkerLostError
 
 distributed = pytest.importorskip("distributed")
 if find_spec("dask_jobqueue") is None:  # imported, it would take SIGINT from all tests that follow
@@ -43,7 +46,7 @@ def test_workers_elsewhere_find_the_same_whatever_is_killed(dask, tmp_path):
             run_tasks(sleep_at_three, tasks, tmp_path / "c/runs", executor=executor)
         again = run_tasks(square, tasks, tmp_path / "d/runs", executor=executor, audit=1.0)
         assert again == [{"square": n * n} for n in range(6)]
-    assert len(Store(tmp_path / "b/runs")) == len(Store(tmp_path / "c/runs")) == 5
+    assert len(ResultStore(tmp_path / "b/runs")) == len(ResultStore(tmp_path / "c/runs")) == 5
 
 
 def test_ctrl_c_stays_what_it_is():
@@ -68,7 +71,42 @@ def test_a_worker_of_another_version_is_refused_by_host(dask, tmp_path, monkeypa
         pytest.raises(ConfigError, match=f"{os.uname().nodename}: has another version of decision"),
     ):
         run_tasks(square, [Square(1, str(tmp_path))], tmp_path / "runs", executor=executor)
-    assert len(Store(tmp_path / "runs")) == 0
+    assert len(ResultStore(tmp_path / "runs")) == 0
+
+
+def test_an_evolution_is_the_same_whoever_plays_its_candidates(dask, root, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(root)
+    settings = ("learn.population=4", "learn.sequences=4", "env.jobs=4")
+    command = ["train", "ranking", "-p", "toy", "-w", "toy", "--steps", "128", *(f"--set={each}" for each in settings)]
+    for folder, options in (("here", ()), ("there", ("--on", dask))):
+        done = CliRunner().invoke(application.app, [*command, "-o", str(tmp_path / folder), *options])
+        assert done.exit_code == 0, done.output
+    for name in ("ranking.ckpt", "progress.csv"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+class _Losing(Executor):
+    """Does work at once, but for some workers that end before they have done any."""
+
+    def __init__(self, lost):
+        self.lost = lost
+
+    def submit(self, function, /, *args):
+        future = Future()
+        if self.lost:
+            self.lost -= 1
+            future.set_exception(WorkerLostError(None))
+        else:
+            future.set_result(function(*args))
+        return future
+
+
+def test_what_a_lost_worker_had_is_done_by_another_one():
+    assert share_out(_Losing(2), squares, [1, 2, 3, 4, 5]) == [1, 4, 9, 16, 25]
+    with pytest.raises(ConfigError, match="ended 3 workers"):
+        share_out(_Losing(10), squares, [1])
 
 
 @pytest.mark.parametrize(

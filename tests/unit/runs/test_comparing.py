@@ -13,7 +13,7 @@ from decision.runs import Engine
 from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 
 LAZY = """
 class Lazy:
@@ -99,7 +99,7 @@ def test_a_policy_of_ones_own_runs_again_when_its_file_has_changed(toy, tmp_path
     (first,) = run_comparison(toy(f"{mine}:Lazy"), tmp_path)
     mine.write_text(LAZY.replace("cluster.now > 0", "cluster.now > 0.5"))
     (second,) = run_comparison(toy(f"{mine}:Lazy"), tmp_path)
-    assert len(Store(tmp_path / "runs")) == 2
+    assert len(ResultStore(tmp_path / "runs")) == 2
     assert first.metrics["rejected"] == second.metrics["rejected"] == 0
 
 
@@ -108,7 +108,7 @@ def test_namesakes_are_told_apart_by_their_paths(toy, tmp_path, root):
     twin.write_bytes((root / "workloads/toy.json").read_bytes())
     outcomes = run_comparison(toy("easy", workloads=(root / "workloads/toy.json", twin)), tmp_path)
     assert len({outcome.workload for outcome in outcomes}) == 2
-    assert len(Store(tmp_path / "runs")) == 1  # the content is the same, and so is the result
+    assert len(ResultStore(tmp_path / "runs")) == 1  # the content is the same, and so is the result
 
 
 def test_a_run_that_fails_says_which_it_is(toy, tmp_path):

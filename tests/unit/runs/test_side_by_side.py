@@ -28,7 +28,7 @@ from decision.batsim.signals import Interrupted
 from decision.model.errors import ConfigError, RunsFailedError, ShareDone
 from decision.runs import chunks
 from decision.runs.chunks import file_digest, task_key
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 from decision.runs.tasks import Share, run_tasks
 
 
@@ -97,7 +97,7 @@ def test_an_interruption_lets_the_task_finish_and_keeps_it(tmp_path, tasks):
     with pytest.raises(Interrupted):
         run_tasks(interrupt_at_three, tasks, tmp_path / "runs")
     assert done(tmp_path) == [0, 1, 2, 3]
-    assert len(Store(tmp_path / "runs")) == 4
+    assert len(ResultStore(tmp_path / "runs")) == 4
 
 
 def test_an_interruption_of_several_processes_starts_nothing_new_and_leaves_none_behind(tmp_path):
@@ -107,7 +107,7 @@ def test_an_interruption_of_several_processes_starts_nothing_new_and_leaves_none
     with pytest.raises(Interrupted):
         run_tasks(slowly, more, tmp_path / "runs", processes=2)
     timer.join()
-    assert 0 < len(Store(tmp_path / "runs")) == len(done(tmp_path)) < 60
+    assert 0 < len(ResultStore(tmp_path / "runs")) == len(done(tmp_path)) < 60
     deadline = time.monotonic() + 10
     while multiprocessing.active_children() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -124,14 +124,14 @@ def test_a_run_that_takes_three_workers_with_it_is_set_aside(tmp_path, tasks):
         run_tasks(die_at_three, tasks, tmp_path / "runs", processes=2)
     assert [(row["run"], row["reason"]) for row in failures(tmp_path)] == [("the square of 3", "killed 3 workers")]
     assert done(tmp_path).count(3) == 3
-    assert len(Store(tmp_path / "runs")) == 5
+    assert len(ResultStore(tmp_path / "runs")) == 5
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_that_hangs_ends_by_its_limit(tmp_path, tasks, processes):
     with pytest.raises(RunsFailedError, match=r"took longer than 0\.4 s"):
         run_tasks(hang_at_three, tasks, tmp_path / "runs", processes=processes, limit=0.4)
-    assert len(Store(tmp_path / "runs")) == 5
+    assert len(ResultStore(tmp_path / "runs")) == 5
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -140,7 +140,7 @@ def test_a_file_that_changes_meanwhile_ends_it_and_nothing_is_stored(tmp_path, p
     tasks = [SquareOfFile(n, str(tmp_path), file_digest(tmp_path / "input.txt")) for n in range(3)]
     with pytest.raises(ConfigError, match=rf"{os.uname().nodename}: .*input.txt is not what it was"):
         run_tasks(change_the_file, tasks, tmp_path / "runs", processes=processes)
-    assert len(Store(tmp_path / "runs")) == 0
+    assert len(ResultStore(tmp_path / "runs")) == 0
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -152,7 +152,7 @@ def test_an_audit_names_what_reads_the_clock(tmp_path, tasks, processes):
         assert len({tuple(line) for line in lines}) == 12  # each by both
     with pytest.raises(RunsFailedError, match=r"the square of 3: done twice, two results: at \d+.*read the clock"):
         run_tasks(look_at_the_clock, tasks, tmp_path / "runs", processes=processes, audit=1.0)
-    assert len(Store(tmp_path / "runs")) == 5
+    assert len(ResultStore(tmp_path / "runs")) == 5
 
 
 def test_shares_are_disjoint_and_the_plain_call_collects_them(tmp_path, tasks):

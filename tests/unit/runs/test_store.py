@@ -8,13 +8,13 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.runs.export import export_runs
-from decision.runs.store import Store
+from decision.runs.store import ResultStore
 
 KEYS = [f"{number:024x}" for number in range(4)]
 
 
 def fill(folder, *results, host="a", policy="easy"):
-    store = Store(folder)
+    store = ResultStore(folder)
     for key, result in zip(KEYS, results, strict=False):
         store.add(key, msgspec.json.encode({"policy": policy}), f"run {key[-1]}", result, host)
     store.close()
@@ -24,7 +24,7 @@ def test_what_was_added_is_found_again_and_a_torn_line_is_not(tmp_path):
     fill(tmp_path, {"wait": 1.5}, {"wait": 2.5})
     (segment,) = tmp_path.glob("*.jsonl")
     segment.write_bytes(segment.read_bytes()[:-20])
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     assert (store.get(KEYS[0]), store.get(KEYS[1]), len(store)) == ({"wait": 1.5}, None, 1)
 
 
@@ -34,16 +34,16 @@ def test_equal_results_count_once_and_others_are_refused_with_both_hosts(tmp_pat
     (first, second) = sorted(tmp_path.glob("*.jsonl"))
     second.write_bytes(second.read_bytes() + first.read_bytes().splitlines(keepends=True)[1].replace(b'"a"', b'"c"'))
     with pytest.raises(InputError, match=r"run 0: two results that differ, of [abc] and of [abc]"):
-        Store(tmp_path)
+        ResultStore(tmp_path)
     second.write_bytes(second.read_bytes().replace(b'"result":{}', b'"result":{"wait":1.5}'))
-    assert len(Store(tmp_path)) == 2
+    assert len(ResultStore(tmp_path)) == 2
 
 
 def test_results_of_before_are_read(tmp_path):
     content = {"version": "0.1.0", "definition": {"policy": "easy"}, "result": {"wait": 7.0}}
     (tmp_path / f"{KEYS[3]}.json").write_text(json.dumps(content))
-    assert Store(tmp_path).get(KEYS[3]) == {"wait": 7.0}
-    assert KEYS[3] in Store(tmp_path / "runs")  # reproductions kept them beside their tables
+    assert ResultStore(tmp_path).get(KEYS[3]) == {"wait": 7.0}
+    assert KEYS[3] in ResultStore(tmp_path / "runs")  # reproductions kept them beside their tables
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

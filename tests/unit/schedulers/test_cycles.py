@@ -5,11 +5,11 @@ import pytest
 
 from decision.batsim.kernels import carry_out
 from decision.model.platform import Host, Platform, PowerState
-from decision.policies.plan_arrays import clear, new_plan
 from decision.schedulers import cycles as c
 from decision.schedulers.dbf import Dbf, DbfEncoder
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, new_state, platform_facts
+from decision.state.plan_arrays import clear, new_plan
 
 HOSTS = 6
 PER_CORE = DbfEncoder(cores=HOSTS, cluster=HOSTS, head=2, tail=1, max_runtime=100.0, max_wait=100.0)

@@ -162,13 +162,13 @@ def test_it_is_trained_shown_listed_and_run_from_the_command_line(inputs, tmp_pa
 def test_it_resumes_bit_by_bit_and_deploys_under_messages(tmp_path):
     pytest.importorskip("torch")
     from decision.learn.config import load_config
-    from decision.learn.schedulers import train_scheduler
+    from decision.learn.schedulers import TrainingInputs, train_scheduler
 
     config = load_config("night_shift", ["learn.steps=512"])
-    whole = train_scheduler(PLATFORM, days(), config, FILES, tmp_path / "whole")
+    whole = train_scheduler(TrainingInputs(PLATFORM, days(), FILES), config, tmp_path / "whole")
     stops = iter([False, True])
-    train_scheduler(PLATFORM, days(), config, FILES, tmp_path / "parts", stop=lambda: next(stops))
-    parts = train_scheduler(PLATFORM, days(), config, FILES, tmp_path / "parts", resume=True)
+    train_scheduler(TrainingInputs(PLATFORM, days(), FILES), config, tmp_path / "parts", stop=lambda: next(stops))
+    parts = train_scheduler(TrainingInputs(PLATFORM, days(), FILES), config, tmp_path / "parts", resume=True)
     assert parts.read_bytes() == whole.read_bytes()
     simulated = simulate_workloads(PLATFORM, [days()], str(whole), engine_options=ENERGY)
     messages = simulate_by_messages(

@@ -1,0 +1,169 @@
+"""Reproductions by budget: parts that leave files, and the table and figures of those that are there."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from decision.formats.files import write_files
+from decision.runs.chunks import CachedTask, task_key
+from decision.runs.inputs import writable_folder
+from decision.runs.store import Result
+from decision.runs.tasks import run_tasks
+
+from .findings import Findings, Parts, ResultTable, tables_markdown
+
+
+class FilePart(CachedTask, Protocol):
+    """A part that leaves files."""
+
+    @property
+    def written(self) -> Sequence[Path]:
+        """The files, of different names; the first is there once the part is finished."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part that any process can do: what it finds is written into a file. Subclasses add their fields, and `file`."""
+
+    experiment: ClassVar[str]  # the paper's name
+    budget: Any
+    seed: int
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """What it leaves."""
+        raise NotImplementedError
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.file]
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        fields = msgspec.structs.asdict(self)
+        del fields["folder"]
+        return {"experiment": self.experiment, **fields}
+
+
+_B = TypeVar("_B")
+_P = TypeVar("_P", bound=FilePart)
+
+
+class Asked(NamedTuple, Generic[_B, _P]):
+    """What somebody wants to be shown."""
+
+    name: str  # of the budget
+    budget: _B
+    folder: Path  # of table and figures
+    done: list[_P]
+    wanted: list[_P]
+    how: Parts
+
+
+class Shown(NamedTuple):
+    """What finished parts say."""
+
+    tables: tuple[ResultTable, ...]
+    files: Mapping[str, bytes] = {}  # to be written; ``table.md`` has the tables, where it is none of them
+    notes: str = ""  # instead of the usual ones
+
+
+class Campaign(NamedTuple, Generic[_B, _P]):
+    """What a paper runs by each budget, and what that shows."""
+
+    budgets: Mapping[str, _B]
+    parts: Callable[
+        [_B, Path], list[_P]
+    ]  # of a budget that is kept in a folder, what is to be done first standing first
+    work: Callable[[_P], None]  # does a part; a function that another process can import
+    show: Callable[[Asked[_B, _P]], Shown]
+    few: Callable[[_B], str] = str  # of what the budget smoke has too little to say something, in words
+    kept: Callable[[str], str] = str  # the folder of a budget's parts; another budget may have some of the same
+
+    def reproduce(self, how: Parts, budget: str = "smoke", *, only_finished: bool = False) -> Findings:
+        """Do what is missing, write ``table.md`` and the figures into ``FOLDER/BUDGET``.
+
+        Args:
+            how: where parts are kept, and how many are done at a time; an interrupted one is resumed.
+            budget: how much is run.
+            only_finished: learn nothing; show what is there.
+
+        Raises:
+            ConfigError: if nothing can be written there.
+            RunsFailedError: if parts have failed, when all others are done.
+            Interrupted: if a signal asked for the end; what is finished is kept.
+        """
+        chosen, folder, kept = self.budgets[budget], how.folder / budget, how.folder / self.kept(budget)
+        wanted = self.parts(chosen, kept)
+        if not only_finished:
+            finish(self.work, wanted, how, writable_folder(kept))
+        done = [part for part in wanted if part.written[0].exists()]
+        shown = self.show(Asked(budget, chosen, folder, done, wanted, how))
+        finished = f"{len(done)} of {len(wanted)} parts are finished"
+        if not shown.tables:
+            return Findings((), f"{folder}: {finished}")
+        files = {"table.md": tables_markdown(shown.tables).encode(), **shown.files}
+        write_files({folder / name: [content] for name, content in files.items()})
+        notes = shown.notes or f"{folder}: {', '.join(files)}; {finished}"
+        if budget == "smoke" and not shown.notes:
+            notes += f"\nsmoke shows that all runs: so {self.few(chosen)} say nothing else"
+        return Findings(shown.tables, notes)
+
+
+class _Kept(NamedTuple):
+    """A part, and what does it."""
+
+    work: Callable[[Any], None]
+    part: FilePart
+
+    @property
+    def title(self) -> str:
+        return str(self.part.written[0])
+
+    def definition(self) -> dict[str, Any]:
+        return self.part.definition()
+
+
+def finish(work: Callable[[_P], None], wanted: Sequence[_P], how: Parts, folder: Path) -> None:
+    """Do the parts that have no result of these sources, and write the files of all.
+
+    Args:
+        work: what does a part; a function that another process can import. It writes the part's files, and where its
+            folder is not this one's, as on another machine, they are written here again.
+        wanted: the parts.
+        how: of `decision.runs.tasks.run_tasks`.
+        folder: keeps the results.
+
+    Raises:
+        RunsFailedError: if parts have failed, when all others are done and written.
+    """
+    heard: list[int] = []
+
+    def progress(done: int, of: int) -> None:
+        heard.append(done)
+        if len(heard) > 1:  # the first says what was there
+            how.progress(done, of)
+
+    kept = [_Kept(work, part) for part in wanted]
+    results = run_tasks(_files_of, kept, folder / "runs", progress=progress, **how.how)
+    for part, result in zip(wanted, results, strict=True):
+        for path in part.written:
+            content = base64.b64decode(result[path.name])
+            if not path.exists() or path.read_bytes() != content:
+                write_files({path: [content]})
+
+
+def _files_of(kept: _Kept) -> Result:
+    """Do a part; the content of its files by name."""
+    kept.work(kept.part)
+    return {path.name: base64.b64encode(path.read_bytes()).decode() for path in kept.part.written}
+
+
+def training_folder(part: FilePart) -> Path:
+    """Where a part trains, so that it goes on after an interruption; another one for other sources."""
+    first = part.written[0]
+    return first.with_name(f"{first.stem}-{task_key(part)[:8]}")

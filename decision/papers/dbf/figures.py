@@ -1,0 +1,207 @@
+"""The figures of the paper on deep backfilling, from our runs; results are sorted by waiting time."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+from decision.analysis.curves import CURVES, Columns, LearningCurve, read_curves
+from decision.analysis.plots.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    headline,
+    new_figure,
+    outer_legend,
+    panels_in_row,
+    short_duration,
+    styled,
+    wrapped,
+)
+from decision.analysis.plots.results import learning_curves
+from decision.model.record import Floats
+
+from .results import COLUMNS, Result, Results, Types, estimate
+
+_LEAST = 20  # ems: the width of a panel
+_INTERVAL = "interquartile mean over the seeds, 95 % interval where there are several"
+_AREA = 900.0  # points squared per square inch of a panel's width: of a policy's circles together
+_SHADES = 1000.0  # the longest waiting time over the one where the colours begin
+_PARTS = 10  # of a training, which a learning curve has a value for
+
+
+@styled
+def comparison(results: Results) -> Figure:
+    """All policies, the one whose jobs wait least at the top (the paper's figure 4)."""
+    figure = new_figure(10 + 2 * len(results))
+    panels = figure.subplots(1, len(COLUMNS), sharey=True)
+    for axes, column in zip(panels, COLUMNS, strict=True):
+        _draw_rows(axes, results, *column)
+    headline(figure, f"sorted by waiting time; {_INTERVAL}")
+    kinds = dict.fromkeys(_kind(runs[0]) for runs in results.values())
+    signs = [Line2D([], [], color=kind.color, marker=kind.marker, linestyle="", label=kind.name) for kind in kinds]
+    outer_legend(figure, signs, below=True)
+    return figure
+
+
+def curves(trainings: Mapping[str, Sequence[Path]]) -> Figure:
+    """The course of the trainings in these folders, by policy (the paper's figure 3).
+
+    Environments that began together end their episodes together, so that single iterations go up and down.
+    """
+    found = [
+        LearningCurve(policy, [_in_parts(read_curves(folder / CURVES)) for folder in seeds])
+        for policy, seeds in trainings.items()
+    ]
+    return learning_curves(found, f"means over {_PARTS} parts of the training; seeds: mean, lowest and highest").figure
+
+
+def _in_parts(columns: Columns) -> Columns:
+    """Means over the values of equal parts, nan where a part has none."""
+    steps = columns["steps"]
+    part = np.minimum((steps * _PARTS / (steps[-1] + 1)).astype(int), _PARTS - 1)
+    return {name: np.array([_mean(values[part == k]) for k in np.unique(part)]) for name, values in columns.items()}
+
+
+def _mean(values: Floats) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else np.nan
+
+
+def _draw_rows(axes: Axes, rows: Results, metric: str, title: str, scale: float) -> None:
+    """A metric of each policy, from above, as a dot in its interval."""
+    for at, runs in enumerate(rows.values()):
+        found, kind = estimate(runs, metric, scale), _kind(runs[0])
+        axes.plot([found.low, found.high], [at, at], color=kind.color, linewidth=4, alpha=0.35, solid_capstyle="butt")
+        axes.plot([found.value], [at], kind.marker, color=kind.color, markersize=5, clip_on=False)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(wrapped(title, 13))
+    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(left=False)
+
+
+class _Kind(NamedTuple):
+    """How a kind of policy is drawn."""
+
+    name: str
+    color: str
+    marker: str
+
+
+_DBF, _LEARNED, _HEURISTIC = _Kind("DBF", BLUE, "o"), _Kind("learned, not DBF", RED, "s"), _Kind("heuristic", GREY, "D")
+
+
+def _kind(run: Result) -> _Kind:
+    if run.window:
+        return _DBF
+    return _HEURISTIC if run.seed is None else _LEARNED
+
+
+@styled
+def splits(results: Results) -> Figure:
+    """Waiting time and queue by the tail's size, a panel for each size of the window (the paper's figure 5)."""
+    windows = _by_window(results)
+    figure, panels = _panels(len(windows), 18)
+    across = panels_in_row(len(windows), _LEAST)
+    for at, (axes, (slots, by_tail)) in enumerate(zip(panels, windows.items(), strict=True)):
+        queue = axes.twinx()
+        _draw_tails(axes, by_tail, "waiting_time", RED, "o")
+        _draw_tails(queue, by_tail, "queue_length", GREEN, "X")
+        axes.set_xticks(range(len(by_tail)), list(map(str, by_tail)))
+        axes.set_xlim(-0.5, len(by_tail) - 0.5)
+        queue.spines["right"].set_visible(True)
+        axes.set_title(f"M = {slots}")
+        axes.set_xlabel("jobs from the tail")
+        if at % across == 0:
+            axes.set_ylabel("mean waiting time (s): dots", color=RED)
+        if at % across == across - 1 or at == len(windows) - 1:
+            queue.set_ylabel("mean queue (jobs): crosses", color=GREEN)
+    headline(figure, f"windows of M jobs; {_INTERVAL}")
+    return figure
+
+
+def _by_window(results: Results) -> dict[int, dict[int, Sequence[Result]]]:
+    """Learned policies by the size of their window and of its tail."""
+    found: dict[int, dict[int, Sequence[Result]]] = {}
+    learned = [(runs[0].window, runs) for runs in results.values() if runs[0].window]
+    for (head, tail), runs in sorted(learned, key=lambda item: (sum(item[0]), item[0][1])):
+        found.setdefault(head + tail, {})[tail] = runs
+    return found
+
+
+def _draw_tails(axes: Axes, by_tail: Mapping[int, Sequence[Result]], metric: str, color: str, marker: str) -> None:
+    found = np.array([estimate(runs, metric) for runs in by_tail.values()])
+    aside = (-0.02 if marker == "o" else 0.02) * len(by_tail)  # so that none hides another
+    spread = np.abs(found[:, 1:] - found[:, :1]).T
+    axes.errorbar(np.arange(len(found)) + aside, found[:, 0], spread, fmt=marker, color=color, capsize=3)
+    axes.set_ylim(0.0, 1.15 * found.max() or 1.0)
+    axes.tick_params(axis="y", labelcolor=color)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter("{x:,.10g}")
+
+
+@styled
+def invisible_jobs(results: Results) -> Figure:
+    """Jobs outside of the window, and how often there are any (the paper's figure 6)."""
+    learned = [runs for tails in _by_window(results).values() for runs in tails.values()]
+    rows = {runs[0].policy: runs for runs in learned}
+    figure = new_figure(10 + 2 * len(rows))
+    left, right = figure.subplots(1, 2, sharey=True)
+    _draw_rows(left, rows, "unseen_jobs", "queued jobs outside of the window, mean", 1.0)
+    _draw_rows(right, rows, "partial_time", "time with any, %", 100.0)
+    left.set_xlim(left=0)
+    right.set_xlim(left=0)
+    headline(figure, f"in the evaluation; {_INTERVAL}")
+    return figure
+
+
+@styled
+def waits_by_type(types: Mapping[str, Types]) -> Figure:
+    """Waiting time of each type of job, a panel for each policy (the paper's figure 7)."""
+    figure, panels = _panels(len(types), 24)
+    longest = max(1.0, *(wait for found in types.values() for _, wait in found.values()))
+    shortest = longest / _SHADES
+    colors = LogNorm(shortest, longest)
+    for axes, (policy, found) in zip(panels, types.items(), strict=True):
+        (cores, seconds), (jobs, wait) = np.array(list(found)).T, np.array(list(found.values())).T
+        size = _AREA * (panels[0].bbox.width / figure.dpi) ** 2 * jobs / jobs.sum()
+        wait = np.maximum(wait, shortest)
+        circles = axes.scatter(cores, seconds, size, wait, cmap="YlOrRd", norm=colors, edgecolors=GREY, linewidths=0.4)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=4)
+        axes.minorticks_off()
+        axes.margins(0.12)
+        axes.set_xticks(sizes := np.unique(cores), [f"{size:g}" for size in sizes], fontsize="x-small")
+        axes.set_yticks(
+            lengths := np.unique(seconds), [short_duration(length) for length in lengths], fontsize="x-small"
+        )
+        axes.set_xlabel("requested cores, at most")
+        axes.set_title(wrapped(policy, 16))
+    panels[0].set_ylabel("requested time, at most")
+    bar = figure.colorbar(circles, ax=panels, label="mean waiting time (s)", fraction=0.03, aspect=40, extend="min")
+    bar.ax.yaxis.set_major_formatter("{x:,.0f}")
+    bar.minorticks_off()
+    headline(figure, "circles: types of jobs, their areas the share of the placed jobs; all seeds together")
+    return figure
+
+
+def _panels(number: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, each of a height in ems."""
+    across = panels_in_row(number, _LEAST)
+    down = -(-number // across)
+    figure = new_figure(5 + height * down)
+    panels = list(figure.subplots(down, across, squeeze=False).flat)
+    for unused in panels[number:]:
+        unused.remove()
+    return figure, panels[:number]

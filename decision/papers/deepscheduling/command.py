@@ -1,0 +1,43 @@
+"""``decision reproduce deepscheduling``."""
+
+from decision.cli.options import JsonOption
+from decision.cli.spread import Spread, spreads
+
+from ..command import Finished, PackingBudget, PartsFolder, parts_in, reproduce
+
+
+@spreads
+def deepscheduling_command(
+    budget: PackingBudget = "smoke",
+    output: PartsFolder = None,
+    *,
+    spread: Spread,
+    finished: Finished = False,
+    as_json: JsonOption = False,
+) -> None:
+    """DeepScheduling on servers that sleep, against rules, claim by claim.
+
+    Days like those of orion, graphite and econome; trained networks, First-Fit,
+    EASY and SAF as the authors have them, and a grid of rules (order, packing,
+    patience, timeout); each claim of the paper with its number on held-out days,
+    and its figures 2 to 4. A second run goes on where the first was stopped.
+
+    Examples:
+
+      decision reproduce deepscheduling
+
+      decision reproduce deepscheduling --budget standard -o out/deepscheduling
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .runs import DEEPSCHEDULING
+
+    reproduce(
+        "parts",
+        lambda how, progress: DEEPSCHEDULING.reproduce(
+            parts_in(output, "deepscheduling", how, progress), budget, only_finished=finished
+        ),
+        as_json,
+        spread,
+    )

@@ -1,0 +1,213 @@
+"""Launchpad's learners: what they learn from, how long they take, what they reach, and whom they agree with."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from decision.envs import Setup, evaluate, make_setup
+from decision.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
+from decision.formats.input_facts import InputFacts
+from decision.formats.selection import Selection
+from decision.learn.choices import collect, write_choices
+from decision.learn.config import TrainConfig, load_config
+from decision.learn.deploy import LearnedPolicy, learned_policy
+from decision.learn.schedulers import choosing_setup
+from decision.model.record import Floats
+from decision.runs.inputs import LogOnHosts
+from decision.runs.training import train_to_folder
+from decision.schedulers.green_kernels import CLUSTER, FEATURES
+
+from .worlds import HEURISTICS, STEP, World
+
+BC, OFFLINE, ONLINE, BOTH = "BC", "Offline", "Online", "Offline+Online"
+MIXES = {  # heuristics by equal shares of the transitions
+    "qos": ("QoS",),
+    "qos_sjf": ("QoS", "SJF"),
+    "combo": ("SJF", "QoS", "FCFS", "HVF"),
+    "random": ("random",),
+}
+_POLICIES = {**HEURISTICS, "random": "random+first-fit"}
+_UPDATES = {BC: 500, OFFLINE: 500, ONLINE: 1000, BOTH: 1000}  # of the paper, thousands; online an update a step
+_ALGORITHMS = {BC: "bc", OFFLINE: "crr", ONLINE: "sac", BOTH: "sac"}
+_BEFORE = 50  # thousands of updates from recorded choices alone
+_EXPLORING = 0.2  # share of the steps in which epsilon falls, as in super_sac's 200,000 of a million
+_QOS, _VALUE, _HOSTS, _TIME, _PRESENT = 1, 0, 2, 3, 7  # numbers of a ready job in the compact observation
+_KEYS = {"QoS": (_QOS, -1.0), "HVF": (_VALUE, -1.0), "SJF": (_TIME, 1.0), "FCFS": (_PRESENT, 0.0)}  # the least first
+
+
+class Learner(NamedTuple):
+    """A method and the data that it learns from."""
+
+    method: str
+    data: str  # of MIXES; "" for none
+
+    def __str__(self) -> str:
+        return f"{self.method}_{self.data}" if self.data else self.method
+
+
+class Effort(NamedTuple):
+    """How much is learned."""
+
+    unit: float  # updates for a thousand of the paper's
+    transitions: int  # recorded
+    jobs: int  # of a rollout
+    presets: Mapping[str, str]  # by method
+    changes: tuple[str, ...] = ()  # to all presets
+    acting: tuple[str, ...] = ()  # and to those that step environments
+
+
+class Outcome(NamedTuple):
+    """What a learner came to."""
+
+    share: Floats  # (R,) value that ended over value that was submitted, of each rollout
+    early: Floats  # (R,) likewise, after a third of the steps in environments; empty for others
+    seconds: float  # of a processor, to learn; nan where the training was interrupted
+    agreement: Floats  # (2,) with who made its data, on other rollouts: of all steps, and of the choices; nan without
+
+
+def learner_config(learner: Learner, effort: Effort, seed: int) -> TrainConfig:
+    """As many updates as the paper has, but for the unit, and with the paper's ratios."""
+    steps = round(_UPDATES[learner.method] * effort.unit)
+    method = f"learn.method={_ALGORITHMS[learner.method]}"
+    changes = [method, f"learn.steps={steps}", "learn.threads=1", f"env.jobs={effort.jobs}", *effort.changes]
+    if learner.method in (ONLINE, BOTH):
+        before = round(_BEFORE * effort.unit) if learner.method == BOTH else 0
+        changes += ["learn.updates=1.0", f"learn.epsilon_steps={round(_EXPLORING * steps)}", f"learn.offline={before}"]
+        changes += effort.acting
+    return load_config(effort.presets[learner.method], changes, seed=seed)
+
+
+def record_data(world: World, mix: str, effort: Effort, path: Path) -> None:
+    """Write what the mix's heuristics choose."""
+    config = learner_config(Learner(BC, mix), effort, 0)
+    setup = choosing_setup(config, world.workload, world.platform, events=world.events)
+    names = MIXES[mix]
+    sources, schedules = collect({_POLICIES[name]: 1 / len(names) for name in names}, setup, effort.transitions, 0)
+    write_choices(path, schedules, setup, _FACTS, Selection(), sources, 0)
+
+
+def learn_and_play(
+    learner: Learner, effort: Effort, seed: int, learned: World, tested: World, rollouts: int, data: Path, folder: Path
+) -> Outcome:
+    """Learn in one world, and roll out in another.
+
+    Args:
+        learner: what learns from what.
+        effort: how much.
+        seed: of the training.
+        learned: world that is learned in.
+        tested: world of the rollouts.
+        rollouts: R.
+        data: file of the recorded choices.
+        folder: of the training.
+    """
+    config = learner_config(learner, effort, seed)
+    known, fresh = data if learner.data else None, not folder.exists()
+    began = time.process_time()
+    shares: list[Floats] = []
+    used = 0.0
+    parts = (3, 1) if learner.method in (ONLINE, BOTH) else (1,)
+    for divisor in parts:
+        steps = max(config.learn.steps // divisor, 1)
+        checkpoint = _train(learned, replace(config, learn=replace(config.learn, steps=steps)), known, folder)
+        used += time.process_time() - began
+        shares.append(play(checkpoint, tested, rollouts, effort.jobs))
+        began = time.process_time()
+    agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
+    early = shares[0] if len(parts) > 1 else np.empty(0)
+    return Outcome(shares[-1], early, used if fresh else float("nan"), agreement)
+
+
+def play(checkpoint: Path, world: World, rollouts: int, jobs: int) -> Floats:
+    """(R,) share of the value of each rollout of a learned policy."""
+    policy, setup = _deployed(checkpoint, world, jobs)
+    return evaluate(policy.actor.together, setup, first=np.arange(rollouts) * jobs)["value_share"]
+
+
+def agreement_with(checkpoint: Path, world: World, mix: str, jobs: int) -> Floats:
+    """(2,) how often a learned policy chooses as a mix of heuristics, where these choose: of all steps, of choices."""
+    policy, setup = _deployed(checkpoint, world, jobs)
+    found = []
+    for name in MIXES[mix]:
+        seen, forced = rollouts_of(name, setup)
+        mask = seen.mask[seen.choices].astype(np.int8)
+        chosen = policy.actor.together(seen.observation[seen.choices], mask)
+        found.append(_shares(chosen == seen.action[seen.choices], forced))
+    return np.mean(found, axis=0)
+
+
+def most_agreement(world: World, mix: str, effort: Effort) -> Floats:
+    """(2,) the most that a function of the observation can agree with a mix, where it does not know who chooses."""
+    config = learner_config(Learner(BC, mix), effort, 0)
+    setup, found = choosing_setup(config, world.workload, world.platform, events=world.events), []
+    for name in MIXES[mix]:
+        seen, forced = rollouts_of(name, setup)
+        rows = seen.choices
+        choices = [heuristic_choices(seen.observation[rows], each, len(world.platform.hosts)) for each in MIXES[mix]]
+        counts = np.zeros((len(rows), seen.mask.shape[1]))
+        for each in choices:
+            counts[np.arange(len(rows)), each] += 1 / len(choices)
+        found.append(_shares(counts.max(1), forced))
+    return np.mean(found, axis=0)
+
+
+def heuristic_choices(seen: NDArray[np.float32], name: str, hosts: int) -> NDArray[np.int64]:
+    """(n,) what a heuristic does at compact observations (n, D): of the ready jobs that it starts, the first in queue.
+
+    As in recorded choices, which do not say in which order jobs of one instant were started.
+    """
+    jobs = seen[:, CLUSTER:].reshape(len(seen), -1, FEATURES)
+    pool, rows = jobs.shape[1], np.arange(len(seen))
+    feature, sign = _KEYS[name]
+    key = np.where(jobs[:, :, _PRESENT] > 0, sign * jobs[:, :, feature], np.inf)
+    order = np.argsort(key, axis=1, kind="stable")
+    free = np.rint(np.minimum(seen[:, 0], seen[:, 1] - seen[:, 2]) * hosts)
+    first = np.full(len(seen), pool + 1)
+    for at in range(pool):
+        slot = order[:, at]
+        size = np.rint(jobs[rows, slot, _HOSTS] * hosts)
+        starts = (jobs[rows, slot, _PRESENT] > 0) & (size <= free)
+        free -= np.where(starts, size, 0.0)
+        first = np.where(starts & (slot < first), slot, first)
+    return first
+
+
+def rollouts_of(name: str, setup: Setup) -> tuple[Demonstrations, int]:
+    """Recorded choices of a heuristic, and at how many steps there was nothing to choose."""
+    schedules = record_schedules(_POLICIES[name], setup, _MEASURED, 1)
+    seen = replay_schedules(setup, schedules)
+    steps = sum(map(_steps_of, schedules, [setup.trace.truth.submit_time] * len(schedules)))
+    ended = int(np.count_nonzero(seen.action == seen.mask.shape[1] - 1))  # each step ends with a no_op
+    return seen, max(steps - ended, 0)
+
+
+def _steps_of(schedule: Schedule, submit: Floats) -> int:
+    end = np.max(schedule.start, initial=submit[schedule.first], where=np.isfinite(schedule.start))
+    return int((end - submit[schedule.first]) / STEP) + 1
+
+
+def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
+    total = float(np.sum(agreed))
+    return np.array([(total + forced) / (len(agreed) + forced), total / len(agreed)])
+
+
+_MEASURED = 4000  # transitions of each heuristic
+_FACTS = (InputFacts(name="green", sha256=""), InputFacts(name="green", sha256=""))
+
+
+def _train(world: World, config: TrainConfig, data: Path | None, folder: Path) -> Path:
+    log = LogOnHosts(world.platform, world.workload, _FACTS, events=world.events)
+    return train_to_folder(log, config, folder, data=data, resume=True)
+
+
+def _deployed(checkpoint: Path, world: World, jobs: int) -> tuple[LearnedPolicy, Setup]:
+    policy = learned_policy(checkpoint)
+    assert isinstance(policy, LearnedPolicy)
+    policy.actor.reset(0)
+    setup = make_setup(world.workload, world.platform, encoder=policy.encoder, jobs=jobs, events=world.events)
+    return policy, setup

@@ -1,0 +1,215 @@
+"""``decision reproduce`` of what is this package's own: how shipped policies were made, and what they are worth."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decision.cli.options import JsonOption, MissingWalltimeOption
+from decision.cli.spread import Spread, spreads
+from decision.shipped import find_workload
+
+from ..command import Data, Log, PartsFolder, parts_in, reproduce
+
+RealLog = Annotated[
+    Path | None,
+    typer.Option("--swf", help="Real log whose weeks are drawn, too, in the Standard Workload Format.", metavar="FILE"),
+]
+Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train.", min=1)]
+PlacedJobs = Annotated[
+    int | None, typer.Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)
+]
+
+
+@spreads
+def coverage_command(
+    swf: RealLog = None, output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
+) -> None:
+    """How often 95 % intervals hold the truth, on generated logs.
+
+    Schedules windows of 200 logs with five policies, and those of 1,000 other
+    logs, from which the truth is known: logs of a model, logs whose load has a
+    memory of 500 jobs, and with --swf weeks of that log, drawn again. Finished
+    logs are kept.
+
+    Example:
+
+      decision reproduce coverage -o out/coverage
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .coverage import reproduce_coverage
+
+    reproduce(
+        "batches",
+        lambda how, progress: reproduce_coverage(parts_in(output, "coverage", how, progress), log=swf),
+        as_json,
+        spread,
+    )
+
+
+def green_command(output: PartsFolder = None, as_json: JsonOption = False) -> None:
+    """Evolve the policy green, and compare it with heuristics where power comes and goes.
+
+    On made jobs and supplies for 10, 50 and 100 hosts together; then on others,
+    beside 49 heuristics and beside what no schedule can exceed. A second run goes
+    on where the first was stopped.
+
+    Example:
+
+      decision reproduce green -o out/green
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .green import reproduce_green
+
+    reproduce("parts", lambda progress: reproduce_green(parts_in(output, "green", {}, progress)), as_json)
+
+
+@spreads
+def held_out_command(
+    data: Data = Path(),
+    output: PartsFolder = None,
+    policy: Annotated[str, typer.Option("--policy", help="Checkpoint, or any other policy.")] = "learned",
+    *,
+    spread: Spread,
+    as_json: JsonOption = False,
+) -> None:
+    """A learned policy against every heuristic, on held-out halves of public logs.
+
+    Shows the best heuristic in hindsight, changes with 95 % intervals, and how
+    far the policy is from a lower bound. FOLDER is that of decision reproduce
+    learned. Finished logs are kept.
+
+    Example:
+
+      decision reproduce held-out --data traces -o out/held-out
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .held_out import reproduce_held_out
+
+    reproduce(
+        "logs",
+        lambda how, progress: reproduce_held_out(data, parts_in(output, "held-out", how, progress), policy),
+        as_json,
+        spread,
+    )
+
+
+@spreads
+def learned_command(
+    data: Data = Path(),
+    output: PartsFolder = None,
+    *,
+    spread: Spread,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
+    generations: Annotated[
+        int | None, typer.Option("--generations", help="Number of generations of twelve candidates.", min=1)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evolve the policy learned, on first halves of public logs and made jobs.
+
+    FOLDER has lublin_256.swf, lublin_256_2.swf, NASA-iPSC-1993-3.1-cln.swf,
+    theta_argonne.swf and curie_25days.swf. A second run goes on where the first
+    was stopped.
+
+    Example:
+
+      decision reproduce learned --data traces -o out/learned
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .learned import GENERATIONS, reproduce_learned
+
+    reproduce(
+        "candidates",
+        lambda how, progress: reproduce_learned(
+            data, parts_in(output, "learned", how, progress), seed=seed, generations=generations or GENERATIONS
+        ),
+        as_json,
+        spread,
+    )
+
+
+def packer_command(
+    output: PartsFolder = None,
+    generations: Annotated[
+        int | None, typer.Option("--generations", help="Number of generations of sixteen candidates.", min=1)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evolve the policy packing, on made workloads of many kinds.
+
+    They are like those of decision reproduce packing, but of other seeds and
+    other shares of single-node jobs. A second run goes on where the first was
+    stopped.
+
+    Example:
+
+      decision reproduce packer -o out/packer
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .packer import GENERATIONS, reproduce_packer
+
+    reproduce(
+        "generations",
+        lambda progress: reproduce_packer(
+            parts_in(output, "packer", {}, progress), generations=generations or GENERATIONS
+        ),
+        as_json,
+    )
+
+
+def ranking_command(
+    swf: Log,
+    output: PartsFolder = None,
+    seeds: Seeds = 5,
+    steps: PlacedJobs = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learned rankings against every order with backfilling, on held-out jobs.
+
+    Example:
+
+      decision reproduce ranking --swf lublin_256.swf -o out/ranking
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .ranking import reproduce_ranking
+
+    reproduce(
+        "steps",
+        lambda progress: reproduce_ranking(swf, parts_in(output, "ranking", {}, progress), seeds=seeds, steps=steps),
+        as_json,
+    )
+
+
+def recorded_command(
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs with recorded starts.", metavar="LOG...", parser=find_workload)
+    ],
+    missing_walltime: MissingWalltimeOption = "none",
+    as_json: JsonOption = False,
+) -> None:
+    """What really happened in logs, beside EASY on the same jobs.
+
+    Waits as recorded and as simulated, how near they are job by job, and how much
+    of the waiting was beside enough free hosts: the guide's page on what really
+    happened explains why the two are not to be compared.
+
+    Example:
+
+      decision reproduce recorded UniLu-Gaia-2014-1.swf COARE-2020-cln.swf
+    """
+    from .recorded import reproduce_recorded
+
+    reproduce("logs", lambda progress: reproduce_recorded(logs, missing_walltime, progress), as_json)

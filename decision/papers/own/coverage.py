@@ -1,0 +1,239 @@
+"""How often 95 % intervals hold the truth: logs made by a model, each compared as one would compare a log of one's own.
+
+Logs are made in three ways: by Lublin and Feitelson's model; by it, with a load that goes up and down with a memory
+of 500 jobs (gaps times the exponential of an AR(1) series); and of whole weeks of a real log, drawn again and again.
+Of each of many logs windows at random places are scheduled with five policies. The intervals of the mean, the
+interquartile mean, and of the probability that one policy is better than another, are those of
+`decision.analysis.statistics`. What they should hold is known from the windows of many other logs.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from decision.analysis.blocks import Windows
+from decision.analysis.statistics import (
+    Estimate,
+    bootstrap_mean,
+    interquartile_mean,
+    middle_mean,
+    probability_of_improvement,
+)
+from decision.analysis.whole import WEEK
+from decision.envs import equal_hosts, evaluate, make_setup
+from decision.estimates import apply_estimates
+from decision.formats.selection import Selection
+from decision.generate.lublin import lublin_workload
+from decision.model.columns import columns_of, labelled
+from decision.model.demand import submit_times
+from decision.model.record import Floats, Ints
+from decision.model.workload import Workload
+from decision.runs.inputs import writable_folder
+from decision.runs.store import Result
+from decision.runs.tasks import file_digest, run_tasks
+
+from ..findings import Findings, Parts, ResultTable, markdown_table
+
+POLICIES = ("easy", "conservative", "wfp3+easy", "sjf+easy", "saf+easy")
+METRICS = {"waiting_time": "wait", "bounded_slowdown": "slowdown"}
+HOSTS = 256  # of made logs
+MODEL, MEMORY, WEEKS = "model", "memory", "weeks"
+_MEMORY, _SWING = 500.0, 0.5  # jobs after which a load is forgotten to 1 / e, and its standard deviation, in logarithms
+_TOGETHER = 20  # logs in a task
+
+
+class Design(NamedTuple):
+    """What is repeated."""
+
+    logs: int = 200  # that are judged
+    known: int = 1000  # other logs, from which the truth is known
+    jobs: int = 5000  # of a log
+    windows: int = 50  # of a log that is judged
+    length: int = 250  # jobs of a window
+
+
+class LogBatch(NamedTuple):
+    """Logs that one process makes and schedules."""
+
+    first: int  # number of the first
+    logs: int
+    design: Design
+    random: bool  # whether windows begin at random jobs; else one after the other
+    made: str  # how: `MODEL`, `MEMORY` or `WEEKS`
+    log: Path | None  # whose weeks are drawn
+
+    def definition(self) -> dict[str, Any]:
+        """All that the result depends on."""
+        digest = None if self.log is None else file_digest(self.log)
+        return {**self._asdict(), "log": digest, "design": self.design._asdict(), "policies": POLICIES}
+
+
+class Scores(NamedTuple):
+    """Of a log."""
+
+    windows: Windows
+    of: Floats  # (policies, metrics, windows)
+
+
+def reproduce_coverage(parts: Parts, design: Design = Design(), log: Path | None = None) -> Findings:  # noqa: B008
+    """Schedule what is missing and count.
+
+    Args:
+        parts: where finished logs are kept, and how many processes work.
+        design: what is repeated.
+        log: a real one, whose weeks are drawn; without it there are made logs alone.
+
+    Raises:
+        Interrupted: if a signal asked for the end; what is finished is kept.
+    """
+    ways = (MODEL, MEMORY) if log is None else (MODEL, MEMORY, WEEKS)
+    tasks = [
+        LogBatch(first, min(_TOGETHER, end - first), design, random, made, log if made == WEEKS else None)
+        for made in ways
+        for begin, end, random in ((0, design.logs, True), (design.logs, design.logs + design.known, False))
+        for first in range(begin, end, _TOGETHER)
+    ]
+    folder = writable_folder(parts.folder)
+    results = run_tasks(schedule_logs, tasks, folder / "runs", first=tasks[:1], progress=parts.progress, **parts.how)
+    every = list(zip(tasks, results, strict=True))
+    tables = []
+    for made in ways:
+        own = [(task.random, s) for task, result in every if task.made == made for s in _read(result, design)]
+        truth = np.concatenate([scores.of for random, scores in own if not random], axis=2)
+        rows = list(_rows([scores for random, scores in own if random], truth))
+        tables.append(ResultTable(f"{_TITLES[made]}: share of 95 % intervals that hold the truth, %", _columns(), rows))
+    lines = [line for table in tables for line in (table.title, "", *markdown_table(table.columns, table.rows), "")]
+    (folder / "table.md").write_text("\n".join(lines))
+    return Findings(tuple(tables), _notes(design))
+
+
+_TITLES = {MODEL: "the model", MEMORY: f"load with a memory of {_MEMORY:g} jobs", WEEKS: "weeks of a log, drawn again"}
+
+
+def schedule_logs(batch: LogBatch) -> Result:
+    """The scores of a batch's logs."""
+    numbers = range(batch.first, batch.first + batch.logs)
+    logs = [_schedule(number, batch) for number in numbers]
+    return {"first": [first.tolist() for first, _ in logs], "scores": [scores.tolist() for _, scores in logs]}
+
+
+def _schedule(number: int, batch: LogBatch) -> tuple[Ints, Floats]:
+    """First jobs (n,) and scores (policies, metrics, n) of the windows of a log; each begins with idle hosts."""
+    rng, design = np.random.default_rng([number, 7]), batch.design
+    log = _weeks_of(batch.log, design.jobs, rng) if batch.log else _made(batch.made, design.jobs, rng)
+    last = design.jobs - design.length
+    first = rng.integers(0, last + 1, design.windows) if batch.random else np.arange(0, last + 1, design.length)
+    setup = make_setup(log, equal_hosts(log.nb_res), jobs=design.length, online=False)
+    found = [evaluate(policy, setup, first=first) for policy in POLICIES]
+    return first, np.array([[scores[metric] for metric in METRICS] for scores in found])
+
+
+def _made(how: str, jobs: int, rng: np.random.Generator) -> Workload:
+    log = apply_estimates(lublin_workload(rng, jobs, HOSTS), "exact", rng)
+    if how == MODEL:
+        return log
+    submit, stay = submit_times(log), math.exp(-1 / _MEMORY)
+    swing = np.array([*accumulate(rng.normal(size=jobs), lambda x, new: stay * x + math.sqrt(1 - stay**2) * new)])
+    gaps = np.diff(submit, prepend=submit[0]) * np.exp(_SWING * swing - _SWING**2 / 2)
+    return replace(log, jobs=columns_of(log.jobs).replaced(submit_time=np.cumsum(gaps), source=None))
+
+
+def _weeks_of(path: Path, jobs: int, rng: np.random.Generator) -> Workload:
+    """So many jobs of whole weeks of a log, drawn with replacement and put one after the other."""
+    log = _real(path, file_digest(path))
+    columns = columns_of(log.jobs)
+    week = (columns.submit_time // WEEK).astype(np.int64)
+    rows: list[Ints] = []
+    submit: list[Floats] = []
+    while sum(map(len, rows)) < jobs:
+        drawn = np.flatnonzero(week == rng.integers(week[-1]))  # the last one is not whole
+        submit.append(columns.submit_time[drawn] % WEEK + WEEK * len(rows))
+        rows.append(drawn)
+    taken = columns.take(np.concatenate(rows)[:jobs])
+    ids = labelled([f"w0!{number}" for number in range(jobs)])
+    return replace(log, jobs=taken.replaced(id=ids, submit_time=np.concatenate(submit)[:jobs], source=None), trace=None)
+
+
+@functools.lru_cache(maxsize=1)
+def _real(path: Path, digest: str) -> Workload:
+    log = Selection(walltime="runtime").read(path, "w0")
+    jobs = columns_of(log.jobs)
+    return replace(log, jobs=jobs.take(np.argsort(jobs.submit_time, kind="stable")))
+
+
+def _read(result: Result, design: Design) -> Iterator[Scores]:
+    for first, scores in zip(result["first"], result["scores"], strict=True):
+        yield Scores(Windows(np.array(first), design.length, design.jobs), np.array(scores))
+
+
+def _columns() -> tuple[str, ...]:
+    return ("", *(f"{name}: {text}" for name in METRICS.values() for text in ("mean", "IQM", "P(better)")))
+
+
+def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
+    """A row for each policy, one for each pair, and one for all."""
+    cells: dict[str, list[float]] = {}
+    for policy, name in enumerate(POLICIES):
+        cells[name] = []
+        for metric in range(len(METRICS)):
+            own = truth[policy, metric]
+            cells[name] += [
+                _coverage(judged, _of(bootstrap_mean, policy, metric), float(own.mean())),
+                _coverage(judged, _of(interquartile_mean, policy, metric), middle_mean(own)),
+                math.nan,
+            ]
+    for one, other in combinations(range(len(POLICIES)), 2):
+        name = f"{POLICIES[one]}, {POLICIES[other]}"
+        cells[name] = []
+        for metric in range(len(METRICS)):
+            known = _chance(truth[one, metric], truth[other, metric])
+            cells[name] += [math.nan, math.nan, _coverage(judged, _better(one, other, metric), known)]
+    cells["all"] = [float(column) for column in np.nanmean(list(cells.values()), axis=0)]
+    for name, values in cells.items():
+        yield [name, *("" if math.isnan(value) else f"{100 * value:.1f}" for value in values)]
+
+
+def _chance(scores: Floats, against: Floats) -> float:
+    """That one of `scores` is below one of `against`; ties count one half."""
+    ascending = np.sort(scores)
+    below, upto = (np.searchsorted(ascending, against, side).mean() for side in ("left", "right"))
+    return float((below + upto) / (2 * len(scores)))
+
+
+Interval = Callable[[Scores], Estimate]
+
+
+def _of(statistic: Callable[..., Estimate], policy: int, metric: int) -> Interval:
+    return lambda scores: statistic(scores.of[policy, metric][:, None], _rng(), [scores.windows])
+
+
+def _better(one: int, other: int, metric: int) -> Interval:
+    def interval(scores: Scores) -> Estimate:
+        own, against = (scores.of[policy, metric][:, None] for policy in (one, other))
+        return probability_of_improvement(own, against, _rng(), [scores.windows])
+
+    return interval
+
+
+def _coverage(judged: Sequence[Scores], interval: Interval, known: float) -> float:
+    """The share of logs whose interval holds what is known."""
+    return float(np.mean([low <= known <= high for _, low, high in map(interval, judged)]))
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _notes(design: Design) -> str:
+    chance = 196 * math.sqrt(0.95 * 0.05 / design.logs)
+    return (
+        f"{design.logs:,} logs of {design.jobs:,} jobs, made ones on {HOSTS} hosts (Lublin and Feitelson's model), "
+        f"{design.windows} random windows of {design.length} jobs of each; the truth is that of {design.known:,} other "
+        f"logs.\nBy chance alone a share of 95 % is off by up to {chance:.1f} % in 19 of 20 cells."
+    )

@@ -1,0 +1,1 @@
+"""Takizawa, Nomura and Matsuba: packing for utilization with predicted run times, against chance and a bound."""

@@ -1,0 +1,43 @@
+"""``decision reproduce packing``."""
+
+from decision.cli.options import JsonOption
+from decision.cli.spread import Spread, spreads
+
+from ..command import Finished, PackingBudget, PartsFolder, parts_in, reproduce
+
+
+@spreads
+def packing_command(
+    budget: PackingBudget = "smoke",
+    output: PartsFolder = None,
+    *,
+    spread: Spread,
+    finished: Finished = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Packing for utilization with predicted run times, against chance.
+
+    Heuristics, an upper bound, chance and trained networks on five made pairs of
+    WL1 and WL2; tables 4, 5 and 6 of the paper, and its claims counted again; and
+    the policy packing, one for all, on twenty. A second run goes on where the
+    first was stopped.
+
+    Examples:
+
+      decision reproduce packing
+
+      decision reproduce packing --budget standard -o out/packing
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .runs import PACKING
+
+    reproduce(
+        "parts",
+        lambda how, progress: PACKING.reproduce(
+            parts_in(output, "packing", how, progress), budget, only_finished=finished
+        ),
+        as_json,
+        spread,
+    )

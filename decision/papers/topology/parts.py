@@ -1,0 +1,301 @@
+"""The parts of the reproduction of Lan et al.: trainings, epochs of windows, schedules, and jobs that communicate.
+
+Each part can be done by any process, and its result depends on its definition alone. `windows` has the
+windows, and `topology` says what the parts are for.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decision.analysis.metrics import makespan_from_submission, only_ran, stretches, tree_hops, waiting_times
+from decision.estimates import apply_estimates
+from decision.formats import write_platform, write_workload
+from decision.formats.files import write_files
+from decision.formats.input_facts import InputFacts
+from decision.formats.outputs_read import read_jobs
+from decision.generate.jobs import workload_of
+from decision.generate.papers.uniform import topology_workload
+from decision.generate.tasks import Tasks, as_tasks
+from decision.generate.topologies import full_tree, networked
+from decision.learn import read_repair
+from decision.learn.checkpoint import read_checkpoint
+from decision.learn.config import load_config
+from decision.model.demand import runtimes, sizes
+from decision.model.platform import Platform, PowerState
+from decision.model.record import JobTable
+from decision.model.topology import Link
+from decision.model.workload import Workload
+from decision.placement.anneal import PROGRAM_FIRST
+from decision.placement.repair import AT_BEST
+from decision.runs import Engine
+from decision.runs.chunks import file_digest, task_key
+from decision.runs.inputs import Inputs, LogOnHosts, PolicyChoice, load_inputs
+from decision.runs.run import run_to_folder
+from decision.runs.store import Result
+from decision.runs.training import train_to_folder
+from decision.simulation import simulate_workloads
+
+from ..rlscheduler.rules import Sequence as Jobs
+from ..rlscheduler.rules import part
+from .models import solve_models
+from .rules import EPOCH_JOBS, EPOCHS, read_job_list
+from .windows import (
+    EXACT,
+    IN_TURN,
+    LARGEST_FIRST,
+    PROGRAM,
+    TEXT,
+    Solver,
+    Tree,
+    Window,
+    annealing,
+    solve_epoch,
+)
+
+TREES = {tree.name: tree for tree in (PROGRAM, TEXT)}
+NETWORKS = {  # Table II
+    "FCN-1": ("fcn", (64, 64)),
+    "FCN-2": ("fcn", (64, 64, 64)),
+    "FCN-3": ("fcn", (96, 64)),
+    "CNN-1": ("cnn", (4, 4)),
+    "CNN-2": ("cnn", (8, 4)),
+    "CNN-3": ("cnn", (16, 8)),
+}
+LOOKS = (500, 600, 700, 800, 900, 1000)  # steps of NSA in Fig. 5; SA is given twice as many
+SA_LOOKS = (500, *(2 * steps for steps in LOOKS))
+UNDOES = (500, 1000)
+LINKS = {"full": (1, 1, 1), "tapered": (1, 4, 8)}  # by what share of the hosts' bandwidth each level is slower
+SPEED = 141.24e9  # flop/s, as all of the shipped fat_tree1000
+_BANDWIDTH, _LATENCY = 12.5e9, 1e-6  # bytes/s, seconds
+_TRAINING_JOBS, _TRAINING_SEED = 20_000, 1000  # of the jobs that networks learn from, which no other part uses
+
+
+def platform_of(tree: Tree, links: str = "full") -> Platform:
+    """The tree with its network."""
+    levels = [Link(_BANDWIDTH / share, _LATENCY) for share in LINKS[links]]
+    return networked(full_tree(tuple(tree.down.tolist()), levels), (PowerState(SPEED),))
+
+
+def all_to_all(jobs: Workload, ratio: float) -> Workload:
+    """The jobs as tasks whose hosts all communicate, alone for `ratio` of the time that they compute."""
+    return as_tasks(jobs, Tasks(kind="parallel", speed=SPEED, comm_ratio=ratio, bandwidth=_BANDWIDTH))
+
+
+def schedule_files(platform: Platform, jobs: Workload, policy: str, seed: int, batsim: bool) -> JobTable:
+    """The schedule of inputs as files have them: where links fill up at once, last digits decide which do.
+
+    Args:
+        platform: is written and read again, as the jobs are.
+        jobs: to be scheduled.
+        policy: with its options.
+        seed: of the policy.
+        batsim: whether a real Batsim simulates, or the embedded engine.
+    """
+    with TemporaryDirectory() as folder:
+        files = Path(folder) / "tree.xml", Path(folder) / "jobs.json"
+        write_platform(files[0], platform)
+        write_workload(files[1], jobs)
+        case = load_inputs(Inputs(platform=files[0], workloads=(files[1],)))
+        if not batsim:
+            return simulate_workloads(case.platform, case.workloads, policy, seed=seed).jobs
+        name, *options = policy.split(",")
+        choice = PolicyChoice(policy=name, settings=dict(o.split("=") for o in options), seed=seed)
+        run_to_folder(case, choice, Path(folder) / "run", engine=Engine.BATSIM)
+        return read_jobs(str(Path(folder) / "run" / "out"))
+
+
+def list_of_jobs(path: Path | None) -> Jobs:
+    """The authors' list, or without it as many jobs of their generator."""
+    if path is not None:
+        return read_job_list(path)
+    made = topology_workload(np.random.default_rng(0), EPOCHS * EPOCH_JOBS)
+    seconds = runtimes(made, SPEED)
+    return Jobs(np.array([job.submit_time for job in made.jobs]), seconds, seconds, sizes(made).astype(np.int64))
+
+
+# --- Networks -------------------------------------------------------------------------------------------------------
+
+
+class Training(NamedTuple):
+    """A network to be trained on one tree."""
+
+    parent: Path  # of its folder
+    tree: str
+    network: str
+    seed: int
+    changes: tuple[str, ...]  # to the preset
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return {"experiment": "topology", **{name: value for name, value in self._asdict().items() if name != "parent"}}
+
+    @property
+    def written(self) -> list[Path]:
+        """What it leaves."""
+        return [self.checkpoint]
+
+    @property
+    def checkpoint(self) -> Path:
+        """What it leaves."""
+        return self.parent / f"{self.tree}-{self.network}-{self.seed}" / "repair.ckpt"
+
+
+def train(training: Training) -> None:
+    """Learn what is missing; the jobs are made by the authors' generator, and differ with the seed."""
+    kind, hidden = NETWORKS[training.network]
+    changes = [f"network.kind={kind}", f"network.hidden={list(hidden)}", "learn.threads=1", *training.changes]
+    config = load_config("repair", changes, seed=training.seed)
+    seed = _TRAINING_SEED + training.seed
+    rng, tree = np.random.default_rng(seed), TREES[training.tree]
+    jobs = apply_estimates(topology_workload(rng, _TRAINING_JOBS), "exact", rng)
+    down = ", ".join(map(str, tree.down))
+    facts = (
+        InputFacts(name=f"fat-tree of {down}", sha256=""),
+        InputFacts(name=f"topology, {_TRAINING_JOBS:,} jobs, seed {seed}", sha256=""),
+    )
+    log = LogOnHosts(platform_of(tree), jobs, facts)
+    folder = training.checkpoint.parent / task_key(training)[:8]
+    write_files({training.checkpoint: [train_to_folder(log, config, folder, resume=True).read_bytes()]})
+
+
+# --- Windows --------------------------------------------------------------------------------------------------------
+
+
+class WindowEpoch(NamedTuple):
+    """An epoch of windows that all solvers place."""
+
+    jobs: Path | None
+    tree: str
+    epoch: int
+    periods: int
+    networks: Mapping[str, Path]  # checkpoints by name
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        networks = {name: _digest(path) for name, path in self.networks.items()}
+        return {**_facts(self, "networks"), "networks": networks}
+
+    def work(self) -> Result:
+        """Mean cost of a window by solver and steps, and seconds by solver."""
+        solvers = [*_solvers(self.networks), EXACT]
+        found = solve_epoch(list_of_jobs(self.jobs), self.epoch, solvers, TREES[self.tree], self.periods)
+        names = [f"{solver.name} {steps}" if steps else solver.name for solver in solvers for steps in solver.steps]
+        return {
+            "costs": dict(zip(names, found.costs.tolist(), strict=True)),
+            "seconds": dict(zip((solver.name for solver in solvers), found.seconds.tolist(), strict=True)),
+        }
+
+
+def _solvers(networks: Mapping[str, Path]) -> list[Solver]:
+    """All but the exact one. A walk is the beginning of any longer one; a search that undoes is not."""
+    solvers = [
+        IN_TURN,
+        annealing("SA, walk", SA_LOOKS, False, first=PROGRAM_FIRST),
+        *(annealing("SA, undo", (steps,), True) for steps in UNDOES),
+        annealing("best start, walk", (500,), False, AT_BEST, PROGRAM_FIRST),
+        annealing("best start, undo", (500,), True, AT_BEST),
+        LARGEST_FIRST,
+    ]
+    for name, path in networks.items():
+        repair, _ = read_repair(str(path))
+        solvers.append(annealing(f"{name}, walk", LOOKS, False, repair, PROGRAM_FIRST))
+        solvers.append(annealing(f"{name}, undo", (500,), True, repair))
+    return solvers
+
+
+class Models(NamedTuple):
+    """Windows that several exact solvers place."""
+
+    jobs: Path | None
+    tree: str
+    windows: int
+    limit: float  # seconds that one may take
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return _facts(self)
+
+    def work(self) -> Result:
+        """By solver, the seconds and the worth of each window; no worth where the time was over."""
+        windows: list[Window] = []
+        epoch = 0
+        while len(windows) < self.windows:
+            windows += solve_epoch(list_of_jobs(self.jobs), epoch, [EXACT], TREES[self.tree]).windows
+            epoch += 1
+        return solve_models(windows[: self.windows], self.limit)
+
+
+# --- Schedules ------------------------------------------------------------------------------------------------------
+
+
+class Schedule(NamedTuple):
+    """An epoch of Fig. 6."""
+
+    jobs: Path | None
+    tree: str
+    policy: str
+    epoch: int
+    length: int  # jobs
+    network: Path | None = None  # of the policy
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return {**_facts(self, "network"), "network": _digest(self.network) if self.network else ""}
+
+    def work(self) -> Result:
+        """Mean cost in thousandths of a hop, and wait in seconds."""
+        tree = TREES[self.tree]
+        jobs = part(list_of_jobs(self.jobs), self.epoch * EPOCH_JOBS, self.length)
+        made = workload_of(jobs.submit - jobs.submit[0], jobs.size, jobs.runtime, tree.hosts)
+        policy = f"{self.policy},repair={self.network}" if self.network else self.policy
+        platform = platform_of(tree)
+        done = only_ran(simulate_workloads(platform, [made], policy, seed=self.epoch).jobs)
+        size, hops = done.size.astype(np.int64), tree_hops(done, platform.down, np.arange(tree.hosts))
+        worth = float(((2 * len(tree.down) * size - 2 - hops) / 2).sum())  # hops are those of the text
+        return {"cost": tree.cost(size, worth) / len(size), "wait": float(waiting_times(done).mean())}
+
+
+class Contention(NamedTuple):
+    """Jobs that communicate, all to all, under one policy."""
+
+    tree: str
+    links: str
+    ratio: float
+    policy: str
+    seed: int
+    jobs: int
+    batsim: bool = False  # under a real Batsim
+
+    def definition(self) -> dict[str, Any]:
+        """All that its result depends on."""
+        return self._asdict()
+
+    def work(self) -> Result:
+        """Means over jobs: hops of the text, stretch and wait (seconds); and makespan (seconds)."""
+        tree = TREES[self.tree]
+        made = topology_workload(np.random.default_rng(self.seed), self.jobs)
+        recorded = dict(zip((job.id for job in made.jobs), runtimes(made, SPEED).tolist(), strict=True))
+        platform, tasks = platform_of(tree, self.links), all_to_all(made, self.ratio)
+        done = only_ran(schedule_files(platform, tasks, self.policy, self.seed, self.batsim))
+        return {
+            "hops": float(tree_hops(done, platform.down, np.arange(tree.hosts)).mean()),
+            "stretch": float(stretches(done, recorded).mean()),
+            "wait": float(waiting_times(done).mean()),
+            "makespan": float(makespan_from_submission(done)),
+        }
+
+
+def _digest(checkpoint: Path) -> str:
+    """A hash of what was learned, which a training that was resumed does not change."""
+    return hashlib.sha256(read_checkpoint(checkpoint)[1]).hexdigest()[:24]
+
+
+def _facts(task: Any, *but: str) -> dict[str, Any]:
+    """A task's fields, with the list of jobs by its content."""
+    fields = {name: value for name, value in task._asdict().items() if name not in (*but, "jobs")}
+    return {**fields, "kind": type(task).__name__, "list": file_digest(task.jobs) if task.jobs else ""}

@@ -1,0 +1,65 @@
+"""One call's work shared out among workers, and waited for: what a generation of an evolution needs.
+
+Nothing is stored, so what a lost worker had is done by another one, and the call goes on as long as there is one.
+"""
+
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from decision.model.errors import ConfigError
+
+from .chunks import Sources, check_same, numerics
+from .workers import WorkerLostError
+
+_AHEAD = 2  # parts for each worker, so that none waits for long
+_STRIKES = 3  # workers that a part may take with it
+
+Work = Callable[[Sequence[Any]], list[Any]]
+
+
+def share_out(crew: Executor, work: Work, items: Sequence[Any]) -> list[Any]:
+    """What `work` makes of the items, done in parts by workers, in the order of the items.
+
+    Args:
+        crew: who does it.
+        work: a function that workers can import; what it makes of an item must not depend on the others.
+        items: what is to be done.
+
+    Raises:
+        ConfigError: if a worker has another version of this package, or a part has taken three workers with it.
+    """
+    slots = int(getattr(crew, "slots", 0) or getattr(crew, "_max_workers", 1))
+    size = max(1, -(-len(items) // (_AHEAD * slots)))
+    parts = [items[at : at + size] for at in range(0, len(items), size)]
+    under_way = [_given(crew, work, part) for part in parts]
+    return [found for future, part in zip(under_way, parts, strict=True) for found in _found(crew, work, part, future)]
+
+
+def _given(crew: Executor, work: Work, part: Sequence[Any]) -> "Future[list[Any]]":
+    sources = tuple(Sources(sys.version_info[:2], numerics(), ()))
+    return crew.submit(_do, sources, pickle.dumps((work, part)))
+
+
+def _found(crew: Executor, work: Work, part: Sequence[Any], future: "Future[list[Any]]") -> list[Any]:
+    lost = 0
+    while True:
+        try:
+            return future.result()
+        except WorkerLostError as error:
+            lost += error.workers
+            if lost >= _STRIKES:
+                raise ConfigError(
+                    f"a part of the work has ended {lost} workers; give them more memory or time"
+                ) from None
+            future = _given(crew, work, part)
+
+
+def _do(sources: tuple[Any, ...], content: bytes) -> list[Any]:
+    """What a worker does."""
+    check_same(Sources(*sources))
+    work, part = pickle.loads(content)
+    found: list[Any] = work(part)
+    return found

@@ -1,0 +1,120 @@
+"""What a policy decides: a plan, as arrays that kernels fill and drivers carry out.
+
+A plan is a list of actions in the order in which they are carried out. Host sets are intervals in a pool of the
+plan, so that writing a plan allocates nothing.
+"""
+
+import numpy as np
+
+from decision.bundle import F8, I1, I4, I8, U8, Bundle
+from decision.jit import kernel
+from decision.model.errors import InternalError
+
+from .cluster import ClusterState
+
+# Kinds of action
+START = 0  # job on hosts
+REJECT = 1  # job
+KILL = 2  # job
+SET_PSTATE = 3  # hosts to pstate `value`
+CALL_AT = 4  # be asked again at `time`
+SUSPEND = 5  # job: it is killed, and what is left of it is submitted again
+
+
+class PlanArrays(Bundle):
+    """Actions 0 .. count[0]; room for A actions and I intervals."""
+
+    count: I8  # (2,) number of actions, number of intervals
+    kind: I1  # (A,) START, REJECT, ...
+    job: I4  # (A,) number of the job, -1 where none
+    time: F8  # (A,) seconds, CALL_AT only
+    value: I4  # (A,) pstate, SET_PSTATE only
+    begin: I4  # (A,) first interval of the hosts
+    end: I4  # (A,) one past the last
+    first: I4  # (I,) first host of an interval
+    last: I4  # (I,) last host of it
+    free: U8  # (W,) u8 bitmap: hosts still free after the plan's starts; `clear` copies the state's
+
+
+def new_plan(state: ClusterState, nb_actions: int = 0, nb_intervals: int = 0) -> PlanArrays:
+    """An empty plan with room for every job and host of `state`, and at least so many actions and intervals."""
+    jobs, hosts = len(state.size), len(state.host_state)
+    room = max(nb_actions, jobs + 4 * hosts + 16)
+    pool = max(nb_intervals, 4 * hosts + 16)
+    return PlanArrays(
+        count=np.zeros(2, np.int64),
+        kind=np.zeros(room, np.int8),
+        job=np.zeros(room, np.int32),
+        time=np.zeros(room),
+        value=np.zeros(room, np.int32),
+        begin=np.zeros(room, np.int32),
+        end=np.zeros(room, np.int32),
+        first=np.zeros(pool, np.int32),
+        last=np.zeros(pool, np.int32),
+        free=state.free.copy(),
+    )
+
+
+def grown_plan(plan: PlanArrays, state: ClusterState) -> PlanArrays:
+    """The same plan with room for every job of `state`."""
+    longer = new_plan(state, len(plan.kind), len(plan.first))
+    for name in plan._fields:
+        getattr(longer, name)[: len(getattr(plan, name))] = getattr(plan, name)
+    return longer
+
+
+@kernel
+def clear(plan, state):
+    """Empty the plan; its free hosts are the state's."""
+    plan.count[0] = 0
+    plan.count[1] = 0
+    for word in range(len(plan.free)):
+        plan.free[word] = state.free[word]
+
+
+@kernel
+def add(plan, kind, job):
+    """Append an action without hosts; returns its index."""
+    at = plan.count[0]
+    if at >= len(plan.kind):
+        raise InternalError("the plan has no room for another action")
+    plan.kind[at] = kind
+    plan.job[at] = job
+    plan.value[at] = 0
+    plan.begin[at] = plan.count[1]
+    plan.end[at] = plan.count[1]
+    plan.count[0] = at + 1
+    return at
+
+
+@kernel
+def put_first(plan, kind, jobs):
+    """Put an action of this kind for each of `jobs` (n,) before all others."""
+    count, more = plan.count[0], len(jobs)
+    for _ in range(more):
+        add(plan, kind, 0)
+    for at in range(count - 1, -1, -1):
+        for column in (plan.job, plan.value, plan.begin, plan.end):
+            column[at + more] = column[at]
+        plan.kind[at + more] = plan.kind[at]
+        plan.time[at + more] = plan.time[at]
+    for at in range(more):
+        plan.kind[at] = kind
+        plan.job[at] = jobs[at]
+        for column in (plan.value, plan.begin, plan.end):
+            column[at] = 0
+
+
+@kernel
+def add_interval(plan, action, first, last):
+    """Give hosts first..last to the plan's last action; ascending order, adjacent intervals are merged."""
+    at = plan.count[1]
+    if at > plan.begin[action] and plan.last[at - 1] == first - 1:
+        plan.last[at - 1] = last
+        return
+    if at >= len(plan.first):
+        raise InternalError("the plan has no room for another interval of hosts")
+    plan.first[at] = first
+    plan.last[at] = last
+    plan.count[1] = at + 1
+    plan.end[action] = at + 1

@@ -1,0 +1,82 @@
+"""The numbers of DeepScheduling's claims, on days that fit on paper, and its rules in the agent's own environment."""
+
+import numpy as np
+import pytest
+from helpers.env_toys import workload
+from helpers.policy_toys import platform
+
+from decision.envs import make_setup
+from decision.model.dates import DAY_LEAD
+from decision.papers.deepscheduling import claims
+from decision.papers.deepscheduling.claims import Jobs, compare
+from decision.papers.deepscheduling.rules import RULES, Days, play_days, rule
+from decision.papers.deepscheduling.runs import best_rule, part
+
+MINUTE = 60.0
+JOBS = Jobs(np.array([0, 0, 1, 1, 1]), np.array([1.0, 2, 1, 1, 4]), np.full(5, 10.0), np.array([0.0, 1, 0, 1, 1]))
+EACH = np.ones(2)
+
+
+def days(waits, waste=(1.0, 3.0), switches=(2.0, 2.0)):
+    none = np.zeros(2)
+    return Days(np.array([2, 3]), np.array(waste), np.array(switches), none, none, none, np.array(waits, float))
+
+
+def test_statistics_of_two_days():
+    some = days([0, 10, 20, 40, 80])
+    assert claims.waste(some, JOBS, EACH) == 4
+    assert claims.pooled_wait(some, JOBS, EACH) == 30
+    assert claims.pooled_wait(some, JOBS, np.array([1.0, 0])) == 5
+    assert claims.trimmed_wait(some, JOBS, EACH) == pytest.approx((0.5 * 0 + 10 + 20 + 40 + 0.5 * 80) / 4)
+    assert claims.slowdowns(some, JOBS).tolist() == [1, 2, 3, 5, 9]
+    assert claims.share_slowed(some, JOBS, EACH) == 3 / 5
+    assert claims.sequential_slowdown(some, JOBS, EACH) == pytest.approx((2 + 5 + 9) / 3)
+    assert claims.within_range(np.array([1.0, 2, 3, 2, 100]), np.ones(5, bool)).tolist() == [1, 1, 1, 1, 0]
+
+
+def test_a_change_is_of_means_over_seeds_and_its_interval_is_paired_by_days():
+    base = days([0, 10, 20, 40, 80])
+    worse = [days([0, 10, 20, 40, 80], waste=(1.1, 3.3)), days([0, 10, 20, 40, 80], waste=(1.3, 3.9))]
+    found = compare(claims.waste, worse, [base], JOBS, samples=200)
+    assert found.value == pytest.approx(0.2)
+    assert (found.low, found.high) == (pytest.approx(0.1), pytest.approx(0.3)), "days differ by the same share"
+
+
+def test_the_best_rule_waits_and_switches_no_more_than_first_fit():
+    bound = "first-fit,start=bound,patience={}"
+    found = {
+        "First-Fit": [days([10, 10, 10, 10, 10])],
+        bound.format(0): [days([9, 10, 10, 10, 10], waste=(1.0, 2.0))],
+        bound.format(300): [days([20, 10, 10, 10, 10], waste=(0.0, 1.0))],
+        bound.format(600): [days([9, 10, 10, 10, 10], waste=(0.0, 1.0), switches=(2.0, 3.0))],
+    }
+    assert best_rule(found, JOBS) == bound.format(0)
+    assert best_rule({name: found[name] for name in ("First-Fit", bound.format(300))}, JOBS) == ""
+    assert best_rule(found, JOBS, "First-Fit", wait=1.2) == bound.format(300), "a wait of 12 is at most 1.2 times 10"
+    kept, jobs = part(found["First-Fit"][0], JOBS, 1, 2)
+    assert (kept.jobs.tolist(), len(kept.wait), jobs.day.tolist()) == ([3], 3, [0, 0, 0])
+
+
+def starts(name, *rows):
+    """Minutes after the submission of the first job at which each starts, two servers of two cores."""
+    on = platform(4, sleeps=True, wake=60.0, doze=180.0, cores=2)
+    trace = workload(4, *((600 + at * MINUTE, n, wall * MINUTE, run * MINUTE) for at, n, wall, run in rows))
+    played = play_days(make_setup(trace, on, encoder="deepscheduling"), [0], rule(name))
+    submit = np.array([job.submit_time for job in trace.jobs])
+    assert played.used[0] == sum(n * run * MINUTE for _, n, _, run in rows)
+    return ((submit + played.wait - 600) / MINUTE).tolist()
+
+
+def test_first_fit_binds_what_fits_and_easy_what_ends_before_the_head_may_start():
+    rows = [(0, 3, 30, 20), (1, 2, 10, 10), (1, 1, 100, 10), (1, 1, 15, 10)]
+    assert starts("First-Fit", *rows) == [1, 21, 1, 11], "the third job takes the fourth core"
+    assert starts("EASY", *rows) == [1, 21, 21, 1], "the third would not end before minute 31"
+    assert starts("SAF", *rows) == [1, 21, 21, 1]
+
+
+def test_saf_looks_at_the_smallest_area_first():
+    rows = [(0, 3, 30, 20), (1, 2, 10, 10), (1, 1, 20, 10), (1, 1, 15, 10)]
+    assert starts("EASY", *rows) == [1, 21, 1, 11]
+    assert starts("SAF", *rows) == [1, 21, 11, 1]
+    assert set(RULES) == {"First-Fit", "EASY", "SAF"}
+    assert DAY_LEAD == 3600

@@ -1,0 +1,82 @@
+"""How the policy packing is made, with few and short schedules; and what ships."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+from decision.batsim.agent import Agent
+from decision.engine.embedded import EmbeddedEngine
+from decision.envs import equal_hosts, evaluate
+from decision.learn import load_policy
+from decision.learn.checkpoint import read_manifest
+from decision.model.demand import runtimes
+from decision.papers import Parts
+from decision.papers.own import packer
+from decision.papers.packing.parts import made_half, setup_of
+from decision.runs.engines import simulate_by_messages
+from decision.schedulers.packer import Packer, largest_area_first
+from decision.simulation import simulate_workloads
+
+
+def test_a_stopped_evolution_goes_on_and_learns_the_same(tmp_path, monkeypatch):
+    shown, folder = [], tmp_path / "stopped"
+    packer.reproduce_packer(Parts(folder), generations=1, jobs=30)
+    first = (folder / "generation-0.json").stat().st_mtime_ns
+    parts = Parts(folder, progress=lambda done, of: shown.append((done, of)))
+    stopped = packer.reproduce_packer(parts, generations=2, jobs=30)
+    assert (folder / "generation-0.json").stat().st_mtime_ns == first, "nothing is scheduled again"
+    assert shown == [(1, 2), (2, 2)]
+    at_once = packer.reproduce_packer(Parts(tmp_path / "at once"), generations=2, jobs=30)
+    assert stopped.tables == at_once.tables
+    learned = folder / "packing.ckpt"
+    assert learned.read_bytes() == (tmp_path / "at once" / "packing.ckpt").read_bytes()
+    assert read_manifest(learned).config.scheduler == "packer"
+    assert load_policy(str(learned), {}).name == "packing.ckpt"
+
+
+def test_what_is_learned_from_is_of_other_shares_and_its_walltimes_are_run_times():
+    for number in (0, packer.nb_halves() - 1):
+        made = packer.made_kind(number, 1000)
+        assert [job.walltime for job in made.jobs] == [max(run, 1.0) for run in runtimes(made).tolist()]
+        single = np.mean([job.size == 1 for job in made.jobs])
+        assert min(abs(single - share) for share in (0.8, 0.2)) > 0.02
+
+
+def test_learning_begins_with_the_largest_area_first_and_easy():
+    setup = setup_of(made_half(0, "WL1_100", "b", 200))
+    own, laf = (evaluate(policy, setup, first=[0]) for policy in (Packer().policy(largest_area_first()), "laf+easy"))
+    assert own["duration"] == laf["duration"]
+    assert own["packed_utilization"] == pytest.approx(laf["packed_utilization"])
+
+
+def test_packing_makes_the_same_schedule_in_environment_engine_and_messages():
+    jobs, platform, policy = made_half(0, "WL2_RND", "b", 120), equal_hosts(256), "packing,estimate=given"
+    simulated = simulate_workloads(platform, [jobs], policy).jobs
+    told = simulate_by_messages(EmbeddedEngine(platform, [jobs]), Agent(policy, {}, platform=platform)).jobs
+    assert (told.id, told.allocation) == (simulated.id, simulated.allocation)
+    assert told.start_time.tolist() == simulated.start_time.tolist()
+    began = []
+    evaluate(policy, setup_of(jobs), first=[0], began=began)
+    by_id = dict(zip(simulated.id, simulated.start_time.tolist(), strict=True))
+    assert began[0].start.tolist() == pytest.approx([by_id[job.id] for job in jobs.jobs])
+
+
+def test_packing_uses_more_than_the_largest_area_first():
+    setup = setup_of(made_half(3, "WL2_RND", "b", 400))
+    used = {
+        policy: evaluate(policy, setup, first=[0])["packed_utilization"][0]
+        for policy in ("packing,estimate=given", "laf+easy", "easy")
+    }
+    assert used["packing,estimate=given"] > used["laf+easy"] > used["easy"]
+
+
+def test_packing_needs_no_torch():
+    code = (
+        "import sys; sys.modules['torch'] = None; sys.modules['gymnasium'] = None\n"
+        "from decision.policies import find_policy; print(find_policy('packing,estimate=last2'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "<policy packing, estimate=last2>"), done.stderr

@@ -1,0 +1,34 @@
+"""The claims of the packing paper: counts of its own tables, as a reader makes them by hand."""
+
+import numpy as np
+import pytest
+from helpers.env_toys import workload
+
+from decision.papers.packing.claims import PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, count_claims
+from decision.papers.packing.runs import upper_bound
+
+
+def test_counts_of_the_published_tables_are_those_made_by_hand():
+    found = count_claims(PUBLISHED_4, PUBLISHED_5, PUBLISHED_6)
+    assert (found.at_least_simple, found.above_simple, found.below_backfilling) == (14, 13, 18)
+    assert found.unlike_below == (1, 7, 2)
+    assert (found.own_best, found.own_alone_best) == (11, 5)
+    assert (found.own_effect, found.accuracy_effect, found.kind_effect) == pytest.approx(
+        (0.029, 0.009, 0.042), abs=5e-4
+    )
+    assert found.predictions_gain_nothing == 6
+    assert (found.wider_at_least, found.wider_above) == (30, 22)
+
+
+def test_tables_are_read_as_printed():
+    assert PUBLISHED_4["WL1_050b"] == {"SJF": 0.46, "SJF w/ BF": 0.49, "FCFS": 0.55, "FCFS w/ BF": 0.53}
+    assert PUBLISHED_5["WL2_RND"] == (0.76, 0.76, 0.77)
+    assert PUBLISHED_6["WL2_100", "WL1_RND"] == (0.50, 0.52, 0.50)
+    assert np.mean(list(PUBLISHED_6.values()), axis=0) == pytest.approx([0.6886, 0.675, 0.6975], abs=1e-4)
+
+
+def test_no_schedule_exceeds_the_bound():
+    # 400 node-seconds for 4 nodes; the last 200 of them come at 100 s, and the last job runs up to 300 s
+    jobs = workload(4, (0, 2, 100, 100), (100, 1, 200, 200))
+    assert upper_bound(jobs, 4) == pytest.approx(400 / (4 * 300))
+    assert upper_bound(workload(4, (0, 4, 100, 100), (0, 4, 100, 100)), 4) == 1

@@ -90,6 +90,7 @@ def make_networks(folder: Path) -> None:
 def make_papers_workloads(folder: Path) -> None:
     """Small ones of those that `decision workload` makes; their descriptions say with which command."""
     lublin_command(folder / "lublin_256.json", jobs=500)
+    lublin_command(folder / "lublin_10000.json", jobs=10_000)
     predicted_runtimes_command(folder / "wl1_rnda.json", half=Half.A)
     grid5000_like_command(TraceName.ORION, folder / "orion_days.json", days="0:14")
     green_command(folder / "green.json", jobs=300)

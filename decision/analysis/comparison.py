@@ -295,6 +295,7 @@ def _judged_notes(comparison: PolicyComparison) -> list[str]:
         f"whole logs, {runs:,} shaken {'copy' if runs == 1 else 'copies'} of each under each policy; estimate: the "
         "mean over copies, without digits that are noise",
         f"change: against {comparison.baseline} on the same copies; {marks}",
+        "late starts, and what is of a whole run such as energy: intervals of copies alone, since a log ends once",
     ]
 
 

@@ -84,10 +84,10 @@ def _half(copies: Floats, blocks: Floats) -> float:
 def rounded(found: Estimate) -> tuple[str, str, str]:
     """Value and ends of the interval as texts, to the last digit that is above a thirtieth of half of the interval.
 
-    So half of an interval has one digit, or two where it begins with 1 or 2. Where there is no interval, four digits.
+    So half of an interval has one digit, or two where it begins with 1 or 2; and no value has more than four digits.
     """
     half = (found.high - found.low) / 2
-    known = half > 0 and math.isfinite(half)
-    least = half / 3 if known else abs(found.value) / 1000 or 1.0
-    places = -math.floor(math.log10(least))
+    places = 3 - math.floor(math.log10(abs(found.value) or 1.0))
+    if half > 0 and math.isfinite(half):
+        places = min(places, -math.floor(math.log10(half / 3)))
     return tuple(f"{round(each, places):,.{max(places, 0)}f}" for each in found)  # type: ignore[return-value]

@@ -219,7 +219,7 @@ def gates(
     missing_walltime: str = "none",
     time_field: int | None = None,
 ) -> "GateCheck":
-    """Check whether a checkpoint may be deployed, on a whole log, and keep what is found in it.
+    """Check whether a checkpoint may be deployed, on a log that it has not seen, and keep what is found in it.
 
     As ``decision gates``: ``decision run`` and ``serve`` refuse a checkpoint that was not checked or that fails on one
     of its logs. A shipped checkpoint stays as it is.
@@ -240,23 +240,25 @@ def gates(
 
     Raises:
         InputError: if the checkpoint cannot be used.
-        ConfigError: if the inputs do not fit together, or PyTorch is not installed.
+        ConfigError: if the inputs do not fit together, it was learned from these jobs, or PyTorch is not installed and
+            the policy needs it.
 
     Examples:
         >>> import decision as d
         >>> d.gates("packing", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
-    from decision.learn import SHIPPED, existing_checkpoint, require_learning
-
-    require_learning()
+    from decision.learn import SHIPPED, existing_checkpoint
+    from decision.learn.gates import require_unseen
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import first_log
 
     name = str(a_path("checkpoint", checkpoint))
     file = existing_checkpoint(name)
     selection = given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
-    found = check_gates(file, first_log(_read_files(platform, workload, events, lets_sleep(file), selection)))
+    case = _read_files(platform, workload, events, lets_sleep(file), selection)
+    require_unseen(name, case.workloads[0])
+    found = check_gates(file, first_log(case))
     if name not in SHIPPED:
         keep_check(file, found)
     return found

@@ -289,13 +289,12 @@ def print_machines(platform: "Platform", workloads: Iterable["Workload"]) -> Non
 
 def warn_of_seen_jobs(policies: Iterable[str], workloads: Sequence["Workload"]) -> None:
     """Say which policies are judged on jobs that they were learned from."""
-    from decision.learn.seen_jobs import seen_jobs
+    from decision.learn.seen_jobs import seen_text
 
     for policy in policies:
         for workload in workloads:
-            if seen := seen_jobs(policy, workload):
-                jobs = f"{seen:,} of the {count(len(workload.jobs), 'job')} of {workload.path}"
-                note(f"warning: {policy} was learned from {jobs}, which says little of others (--select chooses jobs)")
+            if text := seen_text(policy, workload):
+                note(f"warning: {text}; that says little of others (--select chooses jobs)")
 
 
 def print_catalogue(catalogue: Iterable["PolicyLine"]) -> None:

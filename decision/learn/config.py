@@ -93,7 +93,7 @@ class CmaEsConfig(
     """Evolution by whole schedules or episodes (Hansen, arXiv 1604.00772); `decision.learn.evolution` follows it."""
 
     learner: ClassVar[str] = "evolution_learner:EvolutionLearner"
-    validated_every: ClassVar[int] = 2_000_000  # steps
+    validated_every: ClassVar[int] = 250_000  # steps
     replays: ClassVar[bool] = False
 
     steps: Count = 150_000_000  # jobs that are placed in all

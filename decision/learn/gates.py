@@ -1,8 +1,27 @@
 """Whether a learned policy may be deployed: ``decision gates`` has checked it, and it has passed."""
 
 from decision.model.errors import ConfigError
+from decision.model.workload import Workload
 
 from . import find_checkpoint
+
+
+def require_unseen(policy: str, workload: Workload) -> str:
+    """Refuse to judge a policy on jobs that it was learned from.
+
+    Returns:
+        What is not known of that, for people; or "".
+
+    Raises:
+        ConfigError: if it was learned from some of them.
+        InputError: if the checkpoint or the file cannot be used.
+    """
+    from .seen_jobs import seen_jobs, seen_text
+
+    text = seen_text(policy, workload)
+    if seen_jobs(policy, workload):
+        raise ConfigError(f"{text}: gates are for jobs that nothing was learned from; choose others", field="select")
+    return text
 
 
 def require_gates(policy: str) -> None:

@@ -55,6 +55,8 @@ def judge_plan(
     """
     chosen = metrics or default_metrics(outcomes, plan.feedback)
     if plan.shake:
+        if not metrics:  # until the last end, it tells of one job
+            chosen = [metric for metric in chosen if metric.name != "utilization"]
         listed = named or {run.contender for run in outcomes}
         lines = [*how_judged(plan, workloads), *few_copies(plan)]
         compared = judge_runs(outcomes, chosen, baseline, named=listed, setup=setup, reading=lines)

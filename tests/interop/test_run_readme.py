@@ -1,5 +1,6 @@
 """What the README says can be typed can be typed, and prints what it says."""
 
+import csv
 import re
 import shlex
 
@@ -53,7 +54,8 @@ def test_the_example_of_the_api_runs(blocks, here, capsys):
 
 def test_every_run_on_our_own_engine_works(blocks, here):
     runs = [command for command in commands(blocks) if command.startswith("decision run")]
-    runs = [command for command in runs if not any(word in command for word in ("mine.py", "pybatsim", "batsim -o"))]
+    others = ("mine.py", "pybatsim", "batsim -o", ".ckpt")
+    runs = [command for command in runs if not any(word in command for word in others)]
     assert runs
     for command in runs:
         assert type_in(command).exit_code == 0, command
@@ -71,6 +73,37 @@ def test_the_comparison_prints_the_table_that_the_readme_shows(blocks, here):
     result = type_in(command)
     assert result.exit_code == 0, result.stderr
     assert [line.rstrip() for line in result.stdout.splitlines()][: len(shown)] == shown
+
+
+@pytest.mark.nightly
+def test_the_headline_table_is_made_again_by_the_command_above_it(blocks, here):
+    pytest.importorskip("torch")
+    shown = shown_after(blocks, "decision evaluate easy")
+    result = type_in(blocks_text(blocks, "decision evaluate easy"))
+    assert result.exit_code == 0, result.stderr
+    assert [line.rstrip() for line in result.stdout.splitlines()][: len(shown)] == shown
+
+
+def blocks_text(blocks, beginning: str) -> str:
+    (text,) = (text for _, text in blocks if text.startswith(beginning))
+    return text
+
+
+def test_the_training_learns_from_the_first_half_passes_on_the_second_and_runs(blocks, here, monkeypatch):
+    """The README's three commands, with a smaller budget."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr("decision.learn.config.CmaEsConfig.validated_every", 1)
+    monkeypatch.setattr("decision.runs.gates.COPIES", 3)
+    train, gates, run = blocks_text(blocks, "decision train learned").strip().splitlines()
+    small = "--set learn.population=4 --set learn.sequences=2 --set env.jobs=100 --steps 6400"
+    done = type_in(f"{train.replace('--steps 3000000', '')} {small}")
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader((here / "learned/progress.csv").open()))
+    assert sum(bool(row["validation_waiting_time"]) for row in rows) >= 9, "before, and after each generation"
+    done = type_in(gates.replace("5000:", "5000:5600"))
+    assert done.exit_code == 0, done.output
+    done = type_in(f"{run} --select 5000:5600")
+    assert done.exit_code == 0, done.output
 
 
 def test_what_is_made_from_nothing_prints_what_the_readme_shows(blocks, here):

@@ -65,7 +65,7 @@ def test_more_windows_of_a_log_do_not_shrink_an_interval_without_limit():
         widths.append(high - low)
     theory = 2 * 1.96 * jobs.std() / np.sqrt(JOBS)
     assert min(widths) > 0.8 * theory
-    assert max(widths) < 1.6 * theory
+    assert max(widths) < 1.8 * theory, "the price of not knowing that windows far apart share nothing"
     assert (bootstrap_mean(scores, rng()).high - scores.mean()) < 0.3 * theory, "as if they shared no jobs"
 
 

@@ -146,6 +146,7 @@ def test_the_same_schedules_are_no_change_and_there_is_none_of_nothing():
         (Estimate(12_345.6, 7_000.0, 17_000.0), ("12,000", "7,000", "17,000")),
         (Estimate(1.23456, 1.23, 1.24), ("1.235", "1.230", "1.240")),
         (Estimate(20.0, 20.0, 20.0), ("20.00", "20.00", "20.00")),
+        (Estimate(0.8248783, 0.8248781, 0.8248785), ("0.8249", "0.8249", "0.8249")),
     ],
 )
 def test_digits_that_are_noise_are_not_printed(found, texts):

@@ -16,7 +16,9 @@ REPOSITORY = Path(__file__).parents[3]
 SHIPPED = [f"platforms/{n}.xml" for n in ("taurus", "orion_cores", "cluster256", "toy")]
 SHIPPED += [f"platforms/{n}.xml" for n in ("fat_tree16", "fat_tree1000", "torus64", "dragonfly64")]
 SHIPPED += [f"workloads/{n}.json" for n in ("taurus_week", "taurus_week_flops", "toy")]
-SHIPPED += [f"workloads/{n}.json" for n in ("lublin_256", "wl1_rnda", "orion_days", "green", "topology")]
+SHIPPED += [
+    f"workloads/{n}.json" for n in ("lublin_256", "lublin_10000", "wl1_rnda", "orion_days", "green", "topology")
+]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,10 @@ from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
 from decision.learn.checkpoint import Manifest, write_checkpoint
 from decision.learn.config import TrainConfig
-from decision.learn.seen_jobs import seen_jobs
+from decision.learn.gates import require_unseen
+from decision.learn.seen_jobs import seen_jobs, seen_text
+from decision.model.errors import ConfigError
+from decision.shipped import find_workload
 
 
 @pytest.fixture
@@ -44,11 +47,26 @@ def learned(log, tmp_path):
         (Selection(jobs=(150, None)), 0),
         (Selection(jobs=(70, 80), walltime="runtime"), 10),
         (Selection(), 100),
-        (None, 100),
+        (None, 0),
     ],
 )
 def test_jobs_are_known_again_by_their_file_and_number(learned, log, selection, seen):
     assert seen_jobs(learned(selection), load_workload(log, jobs=slice(50, 150))) == seen
+
+
+def test_a_checkpoint_that_does_not_say_which_jobs_is_not_said_to_have_seen_all(learned, log):
+    text = seen_text(learned(None), load_workload(log))
+    assert "was learned from jobs of" in text and "does not say which" in text
+    assert seen_text("easy", load_workload(log)) == ""
+
+
+def test_days_made_like_those_that_were_learned_from_count_as_seen():
+    days = load_workload(find_workload("orion_days"))
+    assert seen_jobs("joint", days) == len(days.jobs)
+    assert "made like those of orion" in seen_text("joint", days)
+    with pytest.raises(ConfigError, match="gates are for jobs that nothing was learned from; choose others"):
+        require_unseen("joint", days)
+    assert seen_jobs("joint", replace(days, description="")) == 0
 
 
 def test_ranges_count_the_jobs_that_are_left(learned, log):

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from decision.model.errors import ConfigError
+from decision.model.lost_work import lost_work
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable, RunRecord
@@ -77,6 +78,7 @@ METRICS: dict[str, Metric] = {
         Metric("value", "", "higher", "value of the jobs that ended, where jobs have values"),
         Metric("value_share", "", "higher", "the same as a share of the value that was submitted", most=1),
         Metric("violations", "jobs", "lower", "jobs that did not end by their deadline, where jobs have deadlines"),
+        Metric("lost_work", "host-seconds", "lower", "work done in vain, of jobs that were cut, killed or begun again"),
         Metric("grid", "host-seconds", "lower", "computing beyond the supply of power, where there is one"),
     )
 }
@@ -109,6 +111,7 @@ _DEFINED_IN: dict[str, object] = {
     "value": total_value,
     "value_share": value_share,
     "violations": missed_deadlines,
+    "lost_work": lost_work,
     "grid": grid_time,
     "energy": EnergySplit,
     "carbon": emitted,
@@ -189,6 +192,7 @@ def _of_jobs(
         "hops": m.mean(_hops(jobs, platform)) if platform.topology and any(jobs.allocation[:1]) else math.nan,
         "wait_over_walltime": m.mean(m.waits_over_walltime(jobs)),
         "stretch": m.mean(m.stretches(jobs, recorded)),
+        "lost_work": record.lost_work,
         "rejected": float(len(submitted.id) - len(jobs.id)),
     }
 

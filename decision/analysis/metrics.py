@@ -57,6 +57,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     value: float  # of the jobs that ended successfully; nan where no job has one
     value_share: float  # in [0, 1], of all that was submitted; nan likewise
     violations: float  # jobs that did not end by their deadline; nan where no job has one
+    lost_work: float  # host-seconds that were done in vain; nan where that is not known
     grid: float  # host-seconds beyond the supply of power; nan without one
 
     def __str__(self) -> str:
@@ -91,6 +92,7 @@ _PRINTED = {  # a field's label, unit, scale and decimals
     "value": ("value", "", 1, 2),
     "value_share": ("value, of submitted", "%", 100, 1),
     "violations": ("deadlines missed", "", 1, 0),
+    "lost_work": ("lost work", "host-hours", 1 / HOUR, 2),
     "grid": ("grid power", "host-hours", 1 / HOUR, 2),
 }
 
@@ -103,6 +105,7 @@ def summarise(
     known: Context | None = None,
     waste: tuple[float, float] = (math.nan, math.nan),
     rated: tuple[float, float] = (math.nan, math.nan),
+    lost_work: float = math.nan,
 ) -> Summary:
     """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
     pieces, jobs = only_ran(jobs), join_parts(jobs)
@@ -128,6 +131,7 @@ def summarise(
         value=total_value(jobs, known.worth),
         value_share=value_share(jobs, known.worth),
         violations=missed_deadlines(jobs, known.worth),
+        lost_work=lost_work,
         grid=grid_time(pieces, known.supply),
     )
 

@@ -132,6 +132,7 @@ def summaries_of(runs: Sequence[NamedRun], platform: Platform | None = None) -> 
             run.record,
             waste=waste_of(run.record, platform),
             rated=(emitted(run.record), paid(run.record)),
+            lost_work=run.record.lost_work,
         )
         for run in runs
     }

@@ -93,7 +93,9 @@ class SimulationResult:
         rated = emitted(record), paid(record)
         hosts = record.nb_hosts if self.platform is None else len(self.platform.hosts)
         joules = math.nan if record.energy is None else record.joules
-        return summarise(record.jobs, hosts, joules, record.window_gap, record, waste=waste, rated=rated)
+        return summarise(
+            record.jobs, hosts, joules, record.window_gap, record, waste=waste, rated=rated, lost_work=record.lost_work
+        )
 
     def plot(
         self, path: Place | None = None, *, width: float = 7.0, type_size: float = 8.0, dpi: float = 200.0

@@ -29,7 +29,8 @@ from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import BEYOND, host_cap, may_suspend, refuse_bound, supplied
+from decision.policies.supplied import host_cap, may_suspend, refuse_bound, supplied
+from decision.policies.supply_settings import BEYOND
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
@@ -227,7 +228,7 @@ class Agent:
         self._dynamic = config.dynamic_jobs_enabled
         needs = suspends or self._loop is not None or (settings.suspends_beyond and config.forward_unknown_events)
         self._registers = self._dynamic and (needs or not self._is_compiled())
-        self._suspensions = Suspensions(data.profiles if self._registers else {}, settings.restart)
+        self._suspensions = Suspensions(data.profiles if self._registers else {}, settings.restart, settings.every)
         if self._dynamic and not self._registers:  # Batsim waits for it
             commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
 
@@ -283,8 +284,8 @@ class Agent:
                 continue
             if len(self._names) == len(self._state.size):
                 self._grow()
-            restart = self._suspensions.restart
-            rest = kernels.job_returns.from_python(self._state.address, event.timestamp, killed, restart)
+            how = self._suspensions.restart, self._suspensions.every
+            rest = kernels.job_returns.from_python(self._state.address, event.timestamp, killed, *how)
             rest_id, registration = self._suspensions.register(self._state, self._names, killed, rest, self.now)
             self._names.append(rest_id)
             self._number[rest_id] = rest

@@ -28,11 +28,11 @@ def job_is_worth(state, job, value, qos, deadline, expected):
     return 0
 
 
-@Interface(int, ClusterState, float, int, float).entry
-def job_returns(state, now, job, restart):
-    """What is left of a job that was suspended arrives, as `transitions.resubmit`; its number."""
+@Interface(int, ClusterState, float, int, float, float).entry
+def job_returns(state, now, job, restart, every):
+    """What is left of a job that was suspended or failed arrives, as `transitions.resubmit`; its number."""
     transitions.tick(state, now)
-    return transitions.resubmit(state, job, restart)
+    return transitions.resubmit(state, job, restart, every)
 
 
 @Interface(int, ClusterState, PlatformFacts, float, int, int).entry
@@ -64,7 +64,7 @@ def carry_out(state, facts, plan):
         elif kind == REJECT:
             transitions.reject(state, plan.job[at])
         elif kind == SUSPEND:
-            transitions.begin_suspension(state, plan.job[at])
+            transitions.begin_suspension(state, plan.job[at], plan.value[at])
         elif kind == SET_PSTATE:
             _switch(state, facts, plan, at)
     transitions.drop_started(state)

@@ -1,4 +1,4 @@
-"""Jobs that are suspended under Batsim: killed, and what is left of them registered at the same instant.
+"""Jobs that are suspended, or whose hosts fail, under Batsim: killed, and what is left registered at the same instant.
 
 Batsim itself knows no suspension. What is left is counted by our clock, from when we were told that the job started to
 when we were told that it is over; the progress that Batsim sends has six decimals. It gets a profile of its own,
@@ -26,10 +26,13 @@ class Suspensions:
     Args:
         profiles: those of SIMULATION_BEGINS, by workload and name.
         restart: seconds that what is left of a job takes before it goes on.
+        every: seconds between two checkpoints of a job that runs; 0 where there are none.
     """
 
-    def __init__(self, profiles: Mapping[str, Mapping[str, Mapping[str, Any]]], restart: float) -> None:
-        self._profiles, self.restart = profiles, restart
+    def __init__(
+        self, profiles: Mapping[str, Mapping[str, Mapping[str, Any]]], restart: float, every: float = 0.0
+    ) -> None:
+        self._profiles, self.restart, self.every = profiles, restart, every
         self._profile: dict[int, tuple[str, Mapping[str, Any]]] = {}  # of each job that was submitted: name and object
         self._task: dict[int, tuple[float, int]] = {}  # of each job that was left of another: seconds and exit code
 
@@ -68,8 +71,7 @@ class Suspensions:
             rest: number of what is left of it.
             now: seconds: when the commands are sent.
         """
-        ran = float(state.end_time[killed] - state.start_time[killed])
-        paid = self.restart if state.part[killed] else 0.0
+        ran, paid = transitions.progress(state, killed, self.restart, self.every)
         whole, code = self._task_of(killed, names[killed])
         seconds = float(transitions.rest_of(whole, ran, paid, self.restart))
         self._task[rest] = seconds, code

@@ -191,7 +191,7 @@ def compare_command(
     hops, stretch, wait_over_walltime, rejected, prediction_error, underpredicted,
     corrections, broken, value, value_share, violations, grid; with --energy also
     energy, idle_energy, switching_energy, energy_waste, waste_bound,
-    switches.
+    switches, carbon, cost, peak_power.
 
     Examples:
 

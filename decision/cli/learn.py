@@ -490,6 +490,7 @@ def _evaluate_whole(
             len(case.platform.hosts),
             window_gap=record.window_gap,
             known=record,
+            lost_work=record.lost_work,
         )
     if output is not None:
         write_metrics(output, summary_columns(summaries))

@@ -5,7 +5,6 @@ package's own are in `decision.papers`; installed packages add theirs in the sam
 """
 
 from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
 from typing import Any
 
 import typer
@@ -13,7 +12,11 @@ import typer
 from .command import Group, add_command
 from .terminal import note
 
-_ENTRY_POINTS = "decision.papers"
+
+def _entry_points() -> Any:
+    from importlib.metadata import entry_points  # other commands need no such modules
+
+    return entry_points(group="decision.papers")
 
 
 class _Registered(Mapping[str, Any]):
@@ -21,14 +24,14 @@ class _Registered(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         alone = typer.Typer(add_completion=False)
-        add_command(alone, name, entry_points(group=_ENTRY_POINTS)[name].load())
+        add_command(alone, name, _entry_points()[name].load())
         return typer.main.get_command(alone)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(entry_points(group=_ENTRY_POINTS).names))
+        return iter(sorted(_entry_points().names))
 
     def __len__(self) -> int:
-        return len(entry_points(group=_ENTRY_POINTS))
+        return len(_entry_points())
 
 
 class Papers(Group):

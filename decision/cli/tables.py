@@ -35,10 +35,11 @@ _TAIL_NOTES = """\
 p95, p99: percentiles of the waiting times
 late starts: after the last arrival, when no other jobs compete"""
 
-_WORTH = ("value", "of submitted\n%", "deadlines\nmissed", "grid power\nhost-hours")
+_WORTH = ("value", "of submitted\n%", "deadlines\nmissed", "lost work\nhost-hours", "grid power\nhost-hours")
 _WORTH_NOTES = """\
 value: of the jobs that ended successfully
 deadlines missed: also by jobs that were rejected
+lost work: done in vain, by jobs that were cut, killed or begun again
 grid power: computing beyond the supply"""
 
 _WASTE = ("energy waste\nMJ", "waste bound\nMJ")
@@ -154,6 +155,7 @@ def _worth_values(summary: "Summary") -> Iterator[str]:
     yield number(summary.value)
     yield number(100 * summary.value_share)
     yield number(summary.violations)
+    yield number(summary.lost_work / 3600) if summary.lost_work else "-"
     yield number(summary.grid / 3600)
 
 

@@ -29,6 +29,7 @@ from .workload_convert import (
     from_swf_command,
     to_swf_command,
 )
+from .workload_failures import failures_command
 from .workload_make import (
     green_command,
     grid5000_like_command,
@@ -207,6 +208,7 @@ add_command(app, "describe", describe_command)
 add_command(app, "lublin", lublin_command)
 add_command(app, "predict", predict_command)
 add_command(app, "supply", supply_command)
+add_command(app, "failures", failures_command)
 add_command(app, "carbon", carbon_command)
 add_command(app, "price", price_command)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from decision.model.errors import ConfigError, DeadlockError
+from decision.model.errors import ConfigError, DeadlockError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
@@ -17,7 +17,7 @@ from decision.protocol import Message
 from decision.protocol import messages as m
 from decision.protocol.messages import BatsimEvent, DecisionEvent
 from decision.state import plan_arrays as p
-from decision.state.cluster import PSTATE_COMPUTING, PSTATE_SLEEP
+from decision.state.cluster import N_RUNNING, PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import words5
 from .busy_hosts import with_busy_hosts
@@ -27,6 +27,7 @@ from .embedded import EmbeddedEngine
 from .kernels import arrays as a
 from .kernels.clock import takes_time
 from .options import EngineOptions
+from .profiles import LeafKind
 
 _STOP = 1 << 20  # above the numbers of calls; of the alarm that ends the simulation
 _IDLE_QUESTIONS = 1000  # calls in a row that nobody reacts to, after all jobs: then they go on for ever
@@ -100,6 +101,7 @@ class Batsim5Engine(EmbeddedEngine):
         while (question := super().ask()) is not None:
             before, self._asked_at = self._asked_at, question.now
             if self._stopped:
+                self._check_stop()
                 return Message(question.now, (m.SimulationEnds(question.now),))
             if question.events:
                 self._check_endless(question)
@@ -112,6 +114,14 @@ class Batsim5Engine(EmbeddedEngine):
         if message.events:
             self._unheeded = 0
         super().answer(message)
+
+    def _check_stop(self) -> None:
+        """Refuse to stop while a job computes: the cancelled task lets Batsim 5 abort. Delays end quietly."""
+        running = self.state.running[: self.state.count[N_RUNNING]]
+        for number in running.tolist():
+            if self.leaves(number)[self.world.sim.leaf[number]].kind is not LeafKind.DELAY:
+                what = f"ForceSimulationStop while {self.job(number).id} computes, at which Batsim 5.0.0-rc2 aborts"
+                raise PolicyError(f"t={self.now:.12g} s: {what}; kill the job first, or stop after its end")
 
     def _check_endless(self, question: Message) -> None:
         """Refuse to go on for ever."""
@@ -244,10 +254,17 @@ class Batsim5Engine(EmbeddedEngine):
         """A command that Batsim 4 has, too."""
         read = self._reader.read(command)
         if isinstance(read, Start):
+            self._check_mapping(read.job, command)
             self._starts.append(read.job)
         if isinstance(read, SetPstate) and isinstance(command, m.SetResourceState):
             self._check_switch(read, command.data.at_once is True)
         self._add(read)
+
+    def _check_mapping(self, number: int, command: DecisionEvent) -> None:
+        """Refuse a custom mapping without executors for a job that computes: delays need none."""
+        computes = any(leaf.kind is not LeafKind.DELAY for leaf in self.leaves(number))
+        if isinstance(command, m.ExecuteJob) and command.data.mapping == {} and computes:
+            raise self._refuse_command(f"{command.data.job_id}: its mapping has no executors; give a host for each")
 
     def _check_probe(self, probe: m.CreateProbeData) -> None:
         if not self.options.energy:

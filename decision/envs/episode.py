@@ -29,7 +29,7 @@ from decision.schedulers.base import (
     call_open,
     call_reward,
 )
-from decision.schedulers.cycles import BUSY, FREE, LENGTH, begin_decision, forget, show_arrival
+from decision.schedulers.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
 from decision.schedulers.progress import (
     ARRIVED,
     BASELINE_SLOWDOWN,
@@ -222,8 +222,8 @@ def _to_next_decision(env, rules):
         if env.plan.kind[at] in (START, REJECT):
             env.cycles.number[LENGTH] -= 1
         if env.plan.kind[at] == START:
-            env.cycles.number[FREE] -= env.state.size[env.plan.job[at]]
-            env.cycles.number[BUSY] += env.state.size[env.plan.job[at]]
+            env.cycles.number[FREE_HOSTS] -= env.state.size[env.plan.job[at]]
+            env.cycles.number[BUSY_HOSTS] += env.state.size[env.plan.job[at]]
     place_planned(env, rules, 0)
     if is_over(env.progress) or not _to_next_question(env, rules, _ALL, False):
         return

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from decision.jit import kernel
 from decision.model.record import SHORTEST_RUNTIME, FinalState
 from decision.policies.capacity import TOLERANCE
-from decision.schedulers.cycles import BUSY, LENGTH
+from decision.schedulers.cycles import BUSY_HOSTS, LENGTH
 from decision.schedulers.progress import (
     ARRIVED,
     BEGAN,
@@ -98,7 +98,7 @@ def add_time(env, window, seconds):
     """Add up what stayed the same for so long."""
     number, total = env.cycles.number, env.progress.total
     queued = number[LENGTH]
-    total[USED] += seconds * number[BUSY]
+    total[USED] += seconds * number[BUSY_HOSTS]
     total[WAITED] += seconds * queued
     total[WAITING] += seconds * queued
     total[LOADED] += seconds * total[LOAD]

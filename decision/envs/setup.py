@@ -26,7 +26,7 @@ from decision.model.reshape import at_most
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.policies.outlook import Estimator, OutlookSettings
 from decision.policies.plan_check import check_estimates
-from decision.policies.supplied import SupplySettings
+from decision.policies.supply_settings import SupplySettings
 from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
 from decision.schedulers.registry import find_observation
 from decision.simulation.misfits import Misfits

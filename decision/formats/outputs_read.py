@@ -74,9 +74,9 @@ def find_run(place: Place) -> RunFiles:
     return _checked(_files(str(found[0]).removesuffix("jobs.csv")))
 
 
-def _window_gap(folder: Path) -> float:
-    facts = read_facts(folder)
-    return math.nan if facts is None or facts.window_gap is None else facts.window_gap
+def _said(value: float | None) -> float:
+    """What ``run.json`` says; nan where it does not."""
+    return math.nan if value is None else value
 
 
 def _checked(files: RunFiles) -> RunFiles:
@@ -131,6 +131,7 @@ def read_run(place: Place) -> RunRecord:
 
     nb_hosts = int(figure("nb_computing_machines"))
     energy = _energy(files.consumed_energy)
+    facts = read_facts(files.jobs.parent)
     return RunRecord(
         **msgspec.structs.asdict(read_green_files(files.jobs.parent)),
         nb_hosts=nb_hosts,
@@ -138,7 +139,8 @@ def read_run(place: Place) -> RunRecord:
         host_states=_host_states(files.machine_states, nb_hosts),
         energy=energy,
         pstates=None if energy is None else _pstates(files.pstate_changes, energy),
-        window_gap=_window_gap(files.jobs.parent),
+        window_gap=math.nan if facts is None else _said(facts.window_gap),
+        lost_work=math.nan if facts is None else _said(facts.lost_work),
         time_in_state=np.array([figure(f"time_{state.name.lower()}") for state in HostState]),
         joules=figure("consumed_joules"),
         nb_switches=int(figure("nb_machine_switches")),

@@ -48,6 +48,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     begin: datetime.datetime
     end: datetime.datetime | None = None
     window_gap: float | None = None  # mean over windows: hops above a lower bound, as a share, where one is known
+    lost_work: float | None = None  # host-seconds that were done in vain
     files: Mapping[str, int] = {}  # their names and bytes; while it is not finished, those of the run before
 
     @property

@@ -2,7 +2,8 @@
 
 `lublin` is a published model of whole logs, `papers` are the workloads of papers, `week` is for demonstrations; all use
 `jobs`, which makes a workload of columns. `grid5000` are facts of clusters, `clusters` makes platforms of them, and
-`topologies` makes platforms of hosts in a fat-tree, torus or dragonfly.
+`topologies` makes platforms of hosts in a fat-tree, torus or dragonfly. `supply` is power that comes and goes, and
+`failures` are machines that do.
 
 Design
 ------

@@ -9,7 +9,7 @@ from decision.model.platform import Platform
 from decision.placement.repair import SEEN, StartRule
 from decision.policies.outlook import OutlookSettings
 from decision.policies.policy import Policy
-from decision.policies.supplied import SupplySettings
+from decision.policies.supply_settings import SupplySettings
 from decision.schedulers import (
     ChoosingPolicy,
     ChoosingScheduler,

@@ -146,6 +146,7 @@ class RunRecord(Context, kw_only=True):
     nb_switches: int = 0  # hosts asked to change pstate
     nb_grouped_switches: int = 0  # requests to change pstate
     window_gap: float = math.nan  # of a policy that places windows and knows a bound: hops above it, as a share
+    lost_work: float = math.nan  # host-seconds that were done in vain (`decision.model.lost_work`); nan: not known
     scheduling_time: float = math.nan  # wall-clock seconds in the policy
     simulation_time: float = math.nan  # wall-clock seconds in all
 

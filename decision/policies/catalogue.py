@@ -191,7 +191,10 @@ GUARD = OptionLine(
 SUPPLY = (
     OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
     OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, or grid to run on"),
-    OptionLine("restart", "0", "s", "what is left of a suspended job takes so much longer"),
+    OptionLine("failed", "run", "", "jobs whose hosts become unavailable: run on, kill, or resubmit to begin again"),
+    OptionLine("checkpoint_every", "0", "s", "with failed=resubmit: how often jobs are saved, and begin there again"),
+    OptionLine("checkpoint", "0", "s", "to save a job that is cut; what is left takes so much longer"),
+    OptionLine("restart", "0", "s", "for what is left of a job to go on; it takes so much longer"),
     OptionLine("cap", "none", "W", "power that is never passed, or a file of it by time"),
 )
 

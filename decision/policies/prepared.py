@@ -36,7 +36,7 @@ from .memory import Memory, memory_at
 from .outlook import Outlook, look_ahead
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
-from .supplied import SuppliedPolicy, ask_when_late, reject_hidden, runs_beyond, too_late
+from .supplied import SuppliedPolicy, ask_when_late, let_fail, reject_hidden, runs_beyond, some_failed, too_late
 from .suspension import make_way
 
 DECIDE = Interface(int, ClusterState, PlatformFacts, int, PlanArrays)  # the integer: address of the policy's memory
@@ -214,7 +214,7 @@ class _SuppliedMemory(Bundle):
     """Whom to ask, and what the options say."""
 
     addresses: I8  # (2,) of the policy's entry and of its memory
-    rules: I8  # (2,) whether late jobs are rejected, and whether jobs beyond the supply are suspended
+    rules: I8  # (3,) whether late jobs are rejected, whether jobs beyond the supply are suspended, and `Failed`
 
 
 _supplied_at = bundle_at(_SuppliedMemory)
@@ -223,6 +223,10 @@ _supplied_at = bundle_at(_SuppliedMemory)
 @DECIDE.entry
 def _decide_supplied(state, facts, memory, plan):
     own = _supplied_at(memory)
+    if own.rules[2] and some_failed(state):
+        clear(plan, state)
+        if let_fail(state, plan, own.rules[2]):
+            return DECIDED
     if own.rules[1] and runs_beyond(state):
         clear(plan, state)
         make_way(state, plan)
@@ -241,7 +245,8 @@ class _Supplied:
     """A prepared policy under a supply and deadlines."""
 
     def __init__(self, policy: SuppliedPolicy, asked: PreparedPolicy) -> None:
-        self._rules = np.array(policy.settings[:2], np.int64)
+        settings = policy.settings
+        self._rules = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
         self._asked, self._own = asked, cast(Bundle | None, None)
         self.address, self.looks_back = _decide_supplied.address, asked.looks_back
 

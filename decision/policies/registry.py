@@ -56,7 +56,8 @@ from .options import make_with_options, options_of, refuse_unknown
 from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .policy import Policy
-from .supplied import SUPPLY_OPTIONS, SuppliedPolicy, read_supply
+from .supplied import SuppliedPolicy
+from .supply_settings import SUPPLY_OPTIONS, read_supply
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"

@@ -1,78 +1,37 @@
-"""Any policy under a supply of power and deadlines: who makes way where power falls, and who leaves when it is late.
+"""Any policy under a supply of power, deadlines and failures: who makes way, and who leaves when it is late.
 
 What a supply leaves free is in the state, so that every policy obeys it unchanged. Here is what happens to the jobs
 that run beyond it, and to jobs that wait and could only end after their deadline: they are rejected before a policy
 sees them, with a tolerance of a millisecond, because a peer's clock rounds and what it rounds adds up.
 """
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from decision.jit import kernel
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
-from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
-from decision.state.cluster import N_QUEUED, N_RUNNING
-from decision.state.plan_arrays import CALL_AT, REJECT, START, add, put_first
+from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE
+from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, put_first
 from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
 from decision.state.view import ClusterView
 
 from .around import AroundPolicy, innermost
-from .cap import CAP, HostCap, capped_events, read_cap
+from .cap import HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
 from .config import StartHosts
-from .options import read_value
 from .policy import Plan, Policy
+from .supply_settings import Failed, SupplySettings
 from .suspension import make_way
 
-LATE, BEYOND, RESTART = "late", "beyond", "restart"  # names of the options, for every policy
-SUPPLY_OPTIONS = (LATE, BEYOND, RESTART, CAP)
-_CHOICES = {LATE: ("reject", "keep"), BEYOND: ("suspend", "grid")}
-_NOT_CUT = "choose suspend=never and beyond=grid, or give jobs delays"
+_NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs delays"
 _STEP = 1e-5  # seconds: a call that finds a job too late is so much after the last moment
 _SOON = 1.0  # seconds: no such call is nearer, because it must reach Batsim before its time
-
-
-class SupplySettings(NamedTuple):
-    """What a policy's options say."""
-
-    rejects_late: bool = True  # whether jobs leave that cannot end in time any more
-    suspends_beyond: bool = True  # whether jobs beyond the supply are suspended; else they run on, on power of the grid
-    restart: float = 0.0  # seconds that what is left of a suspended job takes before it goes on
-    cap: str = ""  # watts, or a file of them by time, that are never passed; "": none
-
-
-def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
-    """Take `late`, `beyond`, `restart` and `cap` out of a policy's options; None where there is none of them.
-
-    Raises:
-        ConfigError: naming the policy and the value.
-    """
-    if not options.keys() & set(SUPPLY_OPTIONS):
-        return None
-    late, beyond = (_chosen(policy, name, options) for name in (LATE, BEYOND))
-    restart = read_value(policy, RESTART, options.pop(RESTART, 0.0), float)
-    if not 0 <= restart < math.inf:
-        raise ConfigError(f"policy {policy}: option {RESTART}={restart:g} must be finite and not negative")
-    cap = str(options.pop(CAP, ""))
-    if cap and beyond != "suspend":
-        raise ConfigError(f"policy {policy}: cap={cap} is not kept with beyond={beyond}; leave one of them out")
-    return SupplySettings(late == "reject", beyond == "suspend", restart, cap)
-
-
-def _chosen(policy: str, option: str, options: dict[str, Any]) -> str:
-    names = _CHOICES[option]
-    value = str(options.pop(option, names[0]))
-    if value not in names:
-        has = f"there are {', '.join(names)}"
-        raise ConfigError(f"policy {policy}: there is no {option} {value!r}{nearest(value, names)} ({has})")
-    return value
 
 
 class SuppliedPolicy(AroundPolicy):
@@ -94,7 +53,9 @@ class SuppliedPolicy(AroundPolicy):
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Fill the plan, for callers that have a `ClusterView`."""
-        state = cluster.arrays
+        state, failed = cluster.arrays, int(self.settings.failed)
+        if failed and some_failed(state) and let_fail(state, plan.arrays, failed):
+            return
         if self.settings.suspends_beyond and runs_beyond(state):
             make_way(state, plan.arrays)
             return
@@ -170,7 +131,7 @@ def may_suspend(policy: Policy, events: Iterable[MachineEvent]) -> bool:
     inner, events = innermost(policy), list(events)
     settings = policy.settings if isinstance(policy, SuppliedPolicy) else SupplySettings()
     beyond = settings.suspends_beyond and has_supply(events) and not (settings.cap and never_falls(events))
-    return bool(getattr(inner, "suspends", False)) or beyond
+    return bool(getattr(inner, "suspends", False)) or beyond or settings.failed is Failed.RESUBMIT
 
 
 def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Sequence[MachineEvent]) -> None:
@@ -199,6 +160,37 @@ def refuse_bound(policy: Policy) -> None:
     inner: Any = innermost(policy)
     if getattr(getattr(inner, "config", None), "start", StartHosts.AWAKE) == StartHosts.BOUND:
         raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
+
+
+@kernel
+def some_failed(state):
+    """Whether hosts are unavailable."""
+    return state.count[N_UNAVAILABLE] > 0
+
+
+@kernel
+def let_fail(state, plan, failed):
+    """End the jobs that run on unavailable hosts as `failed` (Failed) says; whether there are any."""
+    found = False
+    for i in range(state.count[N_RUNNING]):
+        job = state.running[i]
+        if state.suspended[job] == 0 and _has_failed(state, job):
+            found = True
+            if failed == Failed.KILL:
+                add(plan, KILL, job)
+            else:
+                plan.value[add(plan, SUSPEND, job)] = 1
+    return found
+
+
+@kernel
+def _has_failed(state, job):
+    begin = state.alloc_first[job]
+    for i in range(begin, begin + state.alloc_count[job]):
+        for host in range(state.interval_first[i], state.interval_last[i] + 1):
+            if state.host_state[host] == UNAVAILABLE:
+                return True
+    return False
 
 
 @kernel

@@ -118,7 +118,7 @@ def _worth_of(state, config, job):
 def make_way(state, plan):
     """Suspend running jobs until no more hosts compute than have power: those of least value, of equals the last."""
     running = state.running[: state.count[N_RUNNING]]
-    goes = state.suspended[running] == 1
+    goes = state.suspended[running] > 0
     over = -spare_power(state) - np.sum(state.size[running] * goes)
     while over > 0:
         least = -1

@@ -45,7 +45,16 @@ from decision.room import check_memory
 from . import Engine
 from .chunks import file_digest
 from .engines import compiled_kernels
-from .inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs, one_speed, policy_file, writable_folder
+from .inputs import (
+    Inputs,
+    LoadedInputs,
+    PolicyChoice,
+    load_inputs,
+    one_speed,
+    option_files,
+    policy_file,
+    writable_folder,
+)
 from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
 from .store import Result
 from .tasks import How, Progress, run_tasks
@@ -318,10 +327,11 @@ def _run(
 
 
 def _files(inputs: Inputs, choice: PolicyChoice, batsim: str) -> list[Path]:
-    """The files of a run: platform, workload, events, the policy's own, Batsim's."""
+    """The files of a run: platform, workload, events, the policy's own and those of its options, Batsim's."""
     files = [*([inputs.platform] if inputs.platform else []), *inputs.workloads, *inputs.events]
     code = policy_file(choice.policy) if choice.own is None else None
-    return [*files, *([] if code is None else [code]), *([Path(batsim)] if batsim else [])]
+    files += [] if code is None else [code]
+    return [*files, *option_files(choice), *([Path(batsim)] if batsim else [])]
 
 
 def _inputs(plan: ComparisonPlan, workload: Path) -> Inputs:

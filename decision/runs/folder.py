@@ -26,6 +26,7 @@ class Written(list[Path]):
     """The files that a run has written, and what else it has found."""
 
     window_gap: float | None = None  # as `RunFacts`
+    lost_work: float | None = None
 
 
 class Stopped(BaseException):
@@ -116,7 +117,8 @@ def run_folder(output: Path, facts: RunFacts) -> Iterator[Written]:
         files = {path.name: path.stat().st_size for path in written}
         for name in older.keys() - files.keys():
             _remove(folder / Path(name).name)
-        _write(folder, replace(facts, state="finished", end=_now(), files=files, window_gap=written.window_gap))
+        found = {"window_gap": written.window_gap, "lost_work": written.lost_work}
+        _write(folder, replace(facts, state="finished", end=_now(), files=files, **found))
 
 
 @contextmanager

@@ -175,6 +175,12 @@ def policy_file(policy: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def option_files(choice: PolicyChoice) -> list[Path]:
+    """The files that a policy's options name, such as ``cap=watts.csv``."""
+    inside = (part.partition("=")[2] for part in choice.policy.split(",")[1:])
+    return [Path(value) for value in (*choice.settings.values(), *inside) if value and Path(value).is_file()]
+
+
 def writable_folder(path: Path) -> Path:
     """Make a folder for results, and check before the run that files can be written there.
 

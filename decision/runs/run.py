@@ -25,6 +25,7 @@ from decision.formats.outputs_read import read_jobs, read_joules, read_run
 from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.demand import context
 from decision.model.errors import ConfigError, InputError
+from decision.model.lost_work import lost_work
 from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.model.sessions import find_sessions, of_fixed
 from decision.model.workload import Workload
@@ -106,13 +107,14 @@ def run_to_folder(
             files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
         written += files + write_green_files(output, known)
         written.window_gap = None if math.isnan(gap) else gap
+        written.lost_work = lost = lost_work(jobs, case.workloads)
         if plot:
             written.append(_draw(case, choice, output, jobs))
     joules, waste, rated = joules if case.inputs.energy else math.nan, (math.nan, math.nan), (math.nan, math.nan)
     if case.inputs.energy and (any(host.sleep for host in case.platform.hosts) or known.carbon or known.price):
         record = read_run(output)
         waste, rated = waste_of(record, case.platform), (emitted(record), paid(record))
-    return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated)
+    return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated, lost_work=lost)
 
 
 def simulate_inputs(
@@ -149,6 +151,7 @@ def simulate_inputs(
     record.predictions = _predictions(agent, record.jobs)
     record.window_gap = _window_gap(agent)
     record.know(context(case.workloads, case.events))
+    record.lost_work = lost_work(record.jobs, case.workloads)
     return record
 
 

@@ -21,7 +21,7 @@ from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.outlook import Correction, Estimator, OutlookSettings
 from decision.policies.prepared import CompiledPolicy
-from decision.policies.supplied import SupplySettings
+from decision.policies.supply_settings import SupplySettings
 from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays
 

@@ -34,11 +34,11 @@ from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_inte
 SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one
 LENGTH = 1  # of the queue as it is seen
 NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
-FREE = 3  # hosts that this decision leaves free so far
+FREE_HOSTS = 3  # hosts that this decision leaves free so far
 SWITCHES_SEEN = 4  # N_CAPACITY_CHANGES of the state when `until` was last computed for all hosts
-RUNNING = 5  # jobs that run once the last decision is carried out, -1 before the first one
+RUNNING_JOBS = 5  # jobs that run once the last decision is carried out, -1 before the first one
 _REVISIONS_SEEN = 6  # revisions of the state when `until` was last computed for all hosts
-BUSY = 7  # hosts that compute once this decision is carried out
+BUSY_HOSTS = 7  # hosts that compute once this decision is carried out
 N_CYCLE_NUMBERS = 8
 
 
@@ -54,7 +54,7 @@ class Cycles(Bundle):
 def new_cycles(state: ClusterState) -> Cycles:
     """Before the first decision about this state."""
     number = np.zeros(N_CYCLE_NUMBERS, np.int64)
-    number[[SWITCHES_SEEN, RUNNING]] = -1
+    number[[SWITCHES_SEEN, RUNNING_JOBS]] = -1
     return Cycles(
         number=number,
         queue=np.zeros(len(state.size), np.int32),
@@ -75,7 +75,7 @@ def forget(cycles):
     """As `new_cycles`, for another run."""
     cycles.number[:] = 0
     cycles.number[SWITCHES_SEEN] = -1
-    cycles.number[RUNNING] = -1
+    cycles.number[RUNNING_JOBS] = -1
     cycles.call[0] = np.inf
 
 
@@ -98,9 +98,9 @@ def begin_decision(state, cycles):
     number[SHOWN] = count[N_JOBS]
     number[LENGTH] = old
     number[NEXT_SHOWN] = old
-    number[FREE] = count[N_FREE]
-    number[BUSY] = count[N_COMPUTING]
-    number[RUNNING] = count[N_RUNNING]
+    number[FREE_HOSTS] = count[N_FREE]
+    number[BUSY_HOSTS] = count[N_COMPUTING]
+    number[RUNNING_JOBS] = count[N_RUNNING]
     return count[N_ENDED] > 0 or moved or called
 
 
@@ -133,9 +133,9 @@ def note_start(state, cycles, plan, at, action):
     end = state.now[0] + state.expected_runtime[job]
     for i in range(plan.begin[action], plan.end[action]):
         cycles.until[plan.first[i] : plan.last[i] + 1] = end
-    number[FREE] -= state.size[job]
-    number[BUSY] += state.size[job]
-    number[RUNNING] += 1
+    number[FREE_HOSTS] -= state.size[job]
+    number[BUSY_HOSTS] += state.size[job]
+    number[RUNNING_JOBS] += 1
     number[LENGTH] -= 1
     for i in range(at, number[LENGTH]):
         cycles.queue[i] = cycles.queue[i + 1]
@@ -154,7 +154,7 @@ def sleep_at(facts, cycles, plan, host):
     _plan_switch(plan, host, facts.sleep_pstate[host])
     remove_interval(plan.free, host, host)
     cycles.until[host] = np.inf
-    cycles.number[FREE] -= 1
+    cycles.number[FREE_HOSTS] -= 1
 
 
 @kernel
@@ -179,7 +179,7 @@ def _follow_hosts(state, cycles):
 
     That is where hosts came or went, a start was not carried out, or an outlook was corrected.
     """
-    as_planned = cycles.number[RUNNING] in (-1, state.count[N_RUNNING] + state.count[N_ENDED])
+    as_planned = cycles.number[RUNNING_JOBS] in (-1, state.count[N_RUNNING] + state.count[N_ENDED])
     as_planned = as_planned and cycles.number[_REVISIONS_SEEN] == state.revisions[0]
     if cycles.number[SWITCHES_SEEN] != state.count[N_CAPACITY_CHANGES] or not as_planned:
         cycles.number[SWITCHES_SEEN] = state.count[N_CAPACITY_CHANGES]

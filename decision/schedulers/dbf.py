@@ -16,7 +16,7 @@ from decision.state.cluster import N_RUNNING, ClusterState
 from decision.state.plan_arrays import START
 
 from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, ExpectingSettings, Layout
-from .cycles import FREE, LENGTH, start_at
+from .cycles import FREE_HOSTS, LENGTH, start_at
 from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .registry import register
 from .window import (
@@ -124,7 +124,7 @@ class DbfMemory(Bundle):
 def _act(state, facts, cycles, plan, memory, action):
     """Start the job of a slot; anything else ends the cycle."""
     at = place_of(cycles, memory.number[0], memory.number[1], action)
-    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE]:
+    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE_HOSTS]:
         return 0
     start_at(state, cycles, plan, at)
     return 1
@@ -134,7 +134,7 @@ def _act(state, facts, cycles, plan, memory, action):
 def _follow(state, cycles, memory, starts):
     """The slot of a job that began by now; Fwd where none fits."""
     head, tail = memory.number[0], memory.number[1]
-    slot = slot_begun(state, cycles, head, tail, starts, state.now[0] + TOLERANCE, cycles.number[FREE])
+    slot = slot_begun(state, cycles, head, tail, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
     return slot if slot >= 0 else head + tail
 
 
@@ -149,7 +149,7 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
         width = see_pools(state, cycles, plan, pools, max_runtime, observation)
     window = observation[width:]
     some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
-    idle = cycles.number[FREE] == len(cycles.until)
+    idle = cycles.number[FREE_HOSTS] == len(cycles.until)
     mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
     return 0
 
@@ -157,7 +157,7 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
 @kernel
 def _all_fit(state, cycles):
     """Whether the cluster is idle, or all jobs that wait could start now: then waiting for anything is of no use."""
-    free = cycles.number[FREE]
+    free = cycles.number[FREE_HOSTS]
     if free == len(cycles.until):
         return True
     for at in range(cycles.number[LENGTH]):
@@ -173,7 +173,7 @@ def _reward(state, facts, cycles, progress, memory, moment):
     if moment != CYCLE_ENDS:
         return 0.0
     number, total, weight = cycles.number, progress.total, progress.parameters
-    idle = number[FREE] / len(cycles.until)
+    idle = number[FREE_HOSTS] / len(cycles.until)
     queued = number[LENGTH] / total[MOST_QUEUED] if total[MOST_QUEUED] > 0.0 else 0.0
     waiting = total[WAITING] / total[MOST_WAITING] if total[MOST_WAITING] > 0.0 else 0.0
     return -(weight[0] * idle + weight[1] * queued + weight[2] * waiting)
@@ -195,8 +195,8 @@ def see_pools(state, cycles, plan, pools, max_runtime, out):
     hosts = len(cycles.until)
     now, scale = state.now[0], 1.0 / max_runtime
     out[:pools] = 0.0
-    out[0] = cycles.number[FREE]
-    away = hosts - cycles.number[FREE]
+    out[0] = cycles.number[FREE_HOSTS]
+    away = hosts - cycles.number[FREE_HOSTS]
     for i in range(state.count[N_RUNNING]):
         size = state.size[state.running[i]]
         out[_pool(pools, (state.expected_end[i] - now) * scale)] += size

@@ -41,7 +41,7 @@ from decision.state.plan_arrays import START
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .confidence import confidence_in, learn_from
-from .cycles import BUSY, LENGTH, NEXT_SHOWN, RUNNING, call_at, note_start
+from .cycles import BUSY_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, note_start
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 
 SEEN = 20  # jobs of the queue, jobs that run, and snapshots
@@ -253,8 +253,12 @@ def _take_snapshot(state, facts, cycles, memory):
     reserved = count[N_COMPUTING]
     for i in range(memory.bound_count[0]):
         reserved += state.size[memory.bound[i]]
-    waiting = number[LENGTH] - memory.bound_count[0] + number[RUNNING] - count[N_RUNNING]
-    started, dozing, woken = number[BUSY] - count[N_COMPUTING], memory.counted[_DOZING], _count_woken(facts, memory)
+    waiting = number[LENGTH] - memory.bound_count[0] + number[RUNNING_JOBS] - count[N_RUNNING]
+    started, dozing, woken = (
+        number[BUSY_HOSTS] - count[N_COMPUTING],
+        memory.counted[_DOZING],
+        _count_woken(facts, memory),
+    )
     seen[at] = reserved / hosts
     seen[at + 1] = min(math.log1p(waiting) / math.log1p(_LONGEST_QUEUE), 1.0)
     seen[at + 2] = (state.now[0] - DAY_LEAD) % DAY / DAY
@@ -262,7 +266,7 @@ def _take_snapshot(state, facts, cycles, memory):
     seen[at + 4] = (count[N_SWITCHING_ON] + woken) / hosts
     seen[at + 5] = (count[N_SWITCHING_OFF] + dozing) / hosts
     seen[at + 6] = (count[N_IDLE] - started - dozing) / hosts
-    seen[at + 7] = number[BUSY] / hosts
+    seen[at + 7] = number[BUSY_HOSTS] / hosts
 
 
 @OBSERVE.entry_with(DeepSchedulingMemory)

@@ -16,7 +16,7 @@ from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.config import Suspend
 from decision.policies.plan_check import check_worths
-from decision.policies.supplied import SupplySettings
+from decision.policies.supply_settings import SupplySettings
 from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels

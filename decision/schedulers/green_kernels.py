@@ -15,7 +15,7 @@ from decision.state.cluster import N_FORECAST, N_JOBS, N_QUEUED, N_RUNNING, QUEU
 from decision.state.plan_arrays import START, SUSPEND, add
 
 from .base import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
-from .cycles import BUSY, FREE, LENGTH, NEXT_SHOWN, call_at, start_at
+from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, start_at
 from .progress import VALUE, VIOLATED
 from .window import slot_begun
 
@@ -117,7 +117,7 @@ def _goes_on(state, cycles, plan, memory):
 
 @kernel
 def _fits(state, cycles, job):
-    return state.size[job] <= cycles.number[FREE]
+    return state.size[job] <= cycles.number[FREE_HOSTS]
 
 
 @kernel
@@ -148,7 +148,7 @@ def _find_pair(state, cycles, memory):
                 most, candidate = worth, job
     if candidate < 0:
         return
-    missing = state.size[candidate] - min(cycles.number[FREE], state.supply[0] - cycles.number[BUSY])
+    missing = state.size[candidate] - min(cycles.number[FREE_HOSTS], state.supply[0] - cycles.number[BUSY_HOSTS])
     least, victim = most, -1
     for i in range(state.count[N_RUNNING]):
         job = state.running[i]
@@ -169,7 +169,7 @@ def _worth_of(state, memory, job, ran):
 def follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
     pool, by = memory.number[POOL], state.now[0] + TOLERANCE
-    slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE])
+    slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE_HOSTS])
     if slot >= 0:
         return slot
     suspends = memory.number[_VICTIM] >= 0 and starts[memory.number[_CANDIDATE]] <= by
@@ -244,9 +244,9 @@ def _steps_left(state, memory, job):
 def _see_cluster(state, cycles, plan, memory, out):
     """Hosts that are free, have power and compute, now and in some steps; and the job that may be suspended."""
     number, share, count = cycles.number, 1.0 / len(cycles.until), len(AHEAD)
-    out[0] = number[FREE] * share
+    out[0] = number[FREE_HOSTS] * share
     out[1] = state.supply[0] * share
-    out[2] = number[BUSY] * share
+    out[2] = number[BUSY_HOSTS] * share
     for k in range(count):
         out[3 + k] = _power_in(state, AHEAD[k]) * share
     busy = out[3 + count : 3 + 2 * count]

@@ -14,7 +14,7 @@ from decision.policies.order import rank_of
 from decision.state.cluster import ClusterState
 
 from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
-from .cycles import FREE, LENGTH, call_at
+from .cycles import FREE_HOSTS, LENGTH, call_at
 from .progress import BASELINE_SLOWDOWN, is_over, mean_slowdown
 from .registry import register
 from .rlscheduler import open_committed, start_or_commit
@@ -134,7 +134,7 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
     """The seven numbers; all but the share of free cores are 0 where no job waits."""
     observation[:] = 0.0
     mask[:] = 1
-    observation[3] = cycles.number[FREE] / len(cycles.until)
+    observation[3] = cycles.number[FREE_HOSTS] / len(cycles.until)
     if cycles.number[LENGTH] == 0:
         return 0
     job, delay = cycles.queue[first_in_order(state, cycles, memory)], 0.0
@@ -143,7 +143,7 @@ def _observe(state, facts, cycles, plan, memory, observation, mask):
     observation[0] = min((state.now[0] - state.submit_time[job]) / memory.seconds[1], 1.0)
     observation[1] = min(state.expected_runtime[job] / memory.seconds[0], 1.0)
     observation[2] = state.size[job] / len(cycles.until)
-    observation[4] = state.size[job] <= cycles.number[FREE]
+    observation[4] = state.size[job] <= cycles.number[FREE_HOSTS]
     observation[5] = memory.refused[job] / MOST_REFUSALS
     observation[6] = min(delay / (RETRY / SHORTEST_RUNTIME * MANY), 1.0)
     mask[1] = memory.refused[job] < MOST_REFUSALS

@@ -26,7 +26,7 @@ from decision.policies.options import read_value
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
 from decision.state.cluster import ClusterState, nb_hosts
 
-from . import joint_kernels as kernels
+from . import joint_numbers as n
 from .base import Episodes, ParametricScheduler
 from .confidence import longer_confidence, new_confidence
 from .deepscheduling import Day, day_range
@@ -41,10 +41,10 @@ Cluster = Literal["orion", "graphite", "econome"]
 
 def saf_packed(timeout: float = 60.0, patience: float = 300.0) -> NDArray[np.float64]:
     """(N_WEIGHTS,) smallest area first, fullest server first, with a fixed timeout and a fixed patience, in seconds."""
-    weights = np.zeros(kernels.N_WEIGHTS)
-    weights[[kernels.ORDER, kernels.ORDER + 2]] = 1.0, 0.5
-    weights[kernels.PATIENCE], weights[kernels.LINGER] = math.log1p(patience / 60.0), math.log1p(timeout / 60.0)
-    weights[kernels.PLACE + kernels.FREE] = -1.0
+    weights = np.zeros(n.N_WEIGHTS)
+    weights[[n.ORDER, n.ORDER + 2]] = 1.0, 0.5
+    weights[n.PATIENCE], weights[n.LINGER] = math.log1p(patience / 60.0), math.log1p(timeout / 60.0)
+    weights[n.PLACE + n.FREE] = -1.0
     return weights
 
 
@@ -103,15 +103,15 @@ class JointPolicy(CompiledPolicy):
         return memory
 
     def _new_memory(self, jobs: int, running: int, hosts: int) -> JointMemory:
-        seen, times = np.zeros(kernels.N_SEEN), np.zeros(N_TIMES)
-        seen[kernels.TRADE : kernels.TRADE + len(TRADED)] = self._trade
+        seen, times = np.zeros(n.N_SEEN), np.zeros(N_TIMES)
+        seen[n.TRADE : n.TRADE + len(TRADED)] = self._trade
         times[NEXT_CALL] = np.inf
         return JointMemory(
             **new_booking(hosts),
             **new_confidence(jobs),
             weights=self.weights,
             seen=seen,
-            fit=np.zeros(kernels.N_FIT),
+            fit=np.zeros(n.N_FIT),
             times=times,
             per_server=np.array([self._per_server]),
             until=np.zeros(hosts),
@@ -174,7 +174,7 @@ class Joint(ParametricScheduler):
     presets = ("joint",)
     curves = ("waiting_time", "energy_waste", "switches")
     sees = {"name": "joint", "version": 1}  # raised whenever a number changes its meaning
-    weights = (kernels.N_WEIGHTS,)
+    weights = (n.N_WEIGHTS,)
     energy = True
     options = tuple(
         OptionLine(name, f"{default:g}", "", f"weight of {name}; shares of the sum count")
@@ -189,8 +189,8 @@ class Joint(ParametricScheduler):
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """The rule that wastes least of a grid, with patience and timeouts as the trade-off asks for."""
         weights = saf_packed()
-        weights[kernels.PATIENCE + 1 + kernels.TRADE : kernels.PATIENCE + 4 + kernels.TRADE] = 0.5, -0.7, 0.2
-        weights[kernels.LINGER + 1 + kernels.TRADE : kernels.LINGER + 4 + kernels.TRADE] = -0.3, 0.1, 0.4
+        weights[n.PATIENCE + 1 + n.TRADE : n.PATIENCE + 4 + n.TRADE] = 0.5, -0.7, 0.2
+        weights[n.LINGER + 1 + n.TRADE : n.LINGER + 4 + n.TRADE] = -0.3, 0.1, 0.4
         return weights
 
     def policy(self, weights: NDArray[np.float64], name: str = "joint", **options: Any) -> JointPolicy:

@@ -32,37 +32,9 @@ from decision.state.bitmap import count_hosts, has_host, insert_interval, next_i
 from decision.state.cluster import N_COMPUTING, N_ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_SLEEPING
 from decision.state.plan_arrays import clear
 
+from . import joint_numbers as n
 from .confidence import Confidence, confidence_in, learn_from
 from .releases import enough_at
-
-# JointMemory.seen: numbers that functions see, all about 1; times are logarithms of minutes
-CALM = 0  # since the last job came
-CALM_8 = 1  # since the last eight came
-WANTED = 2  # servers that would hold all that waits unbound, logarithm
-ASLEEP = 3  # share of hosts
-BUSY = 4  # share of hosts
-IDLE = 5  # servers that are idle, logarithm
-TRADE = 6  # the weights of energy, wait and switches: 0 where each has a third
-RANK = 9  # LINGER: idle servers before this one, logarithm
-WALLTIME = 10  # from here on of a job
-EXPECTED = 11  # walltime times confidence in its user
-SIZE = 12  # servers that would hold it, logarithm
-WAITED = 13
-MISSING = 14  # share of its hosts that are not awake
-WOKEN = 15  # servers that would have to be woken for it, logarithm
-SOON = 16  # until enough hosts are awake and free, if jobs run for as long as expected
-LATE = 17  # and if they run for their walltimes
-N_SEEN = 18
-# JointMemory.fit: how a job fits a server; PLACE sees this alone
-FREE, EMPTY, OUTLASTS, OUTLASTED, HOLDS = range(5)
-N_FIT = 5
-
-# Where the weights of each function begin: those with a constant have it first
-ORDER = 0  # of WALLTIME, EXPECTED, SIZE, WAITED: the lowest first
-PATIENCE = 4  # a constant, and all but RANK
-LINGER = PATIENCE + N_SEEN  # a constant, and CALM to RANK
-PLACE = LINGER + 1 + WALLTIME  # of `fit`: the highest first
-N_WEIGHTS = PLACE + N_FIT
 
 _MINUTE = 60.0  # seconds
 _LONGEST = math.log1p(120.0)  # two hours: no patience lasts longer, and no server lingers longer
@@ -132,10 +104,10 @@ def _see_cluster(state, facts, memory, plan):
     for i in range(state.count[N_QUEUED]):
         if not is_bound(memory, state.queue[i]):
             wanted += state.size[state.queue[i]]
-    seen[CALM], seen[CALM_8] = _long(_since(state, 1)), _long(_since(state, _LAST))
-    seen[WANTED] = math.log1p(wanted * servers / hosts)
-    seen[ASLEEP], seen[BUSY] = state.count[N_SLEEPING] / hosts, state.count[N_COMPUTING] / hosts
-    seen[IDLE] = math.log1p(idle)
+    seen[n.CALM], seen[n.CALM_8] = _long(_since(state, 1)), _long(_since(state, _LAST))
+    seen[n.WANTED] = math.log1p(wanted * servers / hosts)
+    seen[n.ASLEEP], seen[n.BUSY] = state.count[N_SLEEPING] / hosts, state.count[N_COMPUTING] / hosts
+    seen[n.IDLE] = math.log1p(idle)
 
 
 @kernel
@@ -179,10 +151,10 @@ def _expect_ends(state, facts, memory):
 def _see_job(state, memory, job):
     """The numbers that ORDER sees."""
     seen, walltime = memory.seen, state.walltime[job]
-    seen[WALLTIME] = _long(walltime)
-    seen[EXPECTED] = _long(walltime * confidence_in(state, memory, job))
-    seen[SIZE] = math.log1p(state.size[job] * memory.per_server[0])
-    seen[WAITED] = _long(state.now[0] - state.submit_time[job])
+    seen[n.WALLTIME] = _long(walltime)
+    seen[n.EXPECTED] = _long(walltime * confidence_in(state, memory, job))
+    seen[n.SIZE] = math.log1p(state.size[job] * memory.per_server[0])
+    seen[n.WAITED] = _long(state.now[0] - state.submit_time[job])
 
 
 @kernel
@@ -193,11 +165,11 @@ def _see_waking(state, facts, memory, plan, job):
     for host in range(len(memory.rank)):
         if memory.bound_to[host] < 0 and memory.rank[host] >= WAKING:
             ready += memory.rank[host] == WAKING or memory.woken[facts.server[host]] == 1
-    seen[MISSING] = (size - free) / size
-    seen[WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
+    seen[n.MISSING] = (size - free) / size
+    seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
     running = state.count[N_RUNNING]
-    seen[SOON] = _long(enough_at(memory.ends, memory.sizes, running, free, size) - now)
-    seen[LATE] = _long(_when_at_latest(state, running, size - free) - now)
+    seen[n.SOON] = _long(enough_at(memory.ends, memory.sizes, running, free, size) - now)
+    seen[n.LATE] = _long(_when_at_latest(state, running, size - free) - now)
 
 
 @kernel
@@ -236,7 +208,10 @@ def _bind_jobs(state, facts, memory, plan):
     for i in range(queued):
         job = state.queue[i]
         _see_job(state, memory, job)
-        memory.ranked[i], memory.key[job] = job, _sum(memory.weights, ORDER, memory.seen, WALLTIME, PATIENCE - ORDER)
+        memory.ranked[i], memory.key[job] = (
+            job,
+            _sum(memory.weights, n.ORDER, memory.seen, n.WALLTIME, n.PATIENCE - n.ORDER),
+        )
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
     for i in range(queued):
         job = memory.ranked[i]
@@ -262,8 +237,8 @@ def _patient_until(state, facts, memory, plan, job):
     _see_job(state, memory, job)
     _see_waking(state, facts, memory, plan, job)
     weights, seen = memory.weights, memory.seen
-    answer = weights[PATIENCE] + _sum(weights, PATIENCE + 1, seen, CALM, RANK)
-    answer += _sum(weights, PATIENCE + 1 + RANK, seen, WALLTIME, N_SEEN - WALLTIME)
+    answer = weights[n.PATIENCE] + _sum(weights, n.PATIENCE + 1, seen, n.CALM, n.RANK)
+    answer += _sum(weights, n.PATIENCE + 1 + n.RANK, seen, n.WALLTIME, n.N_SEEN - n.WALLTIME)
     return state.submit_time[job] + _seconds(answer)
 
 
@@ -288,7 +263,7 @@ def _pick_awake(state, facts, memory, plan, job, picked):
     for server in range(servers):
         if memory.vacant[server] > 0:
             _see_fit(state, facts, memory, job, server)
-            score[server] = _sum(memory.weights, PLACE, memory.fit, 0, N_FIT)
+            score[server] = _sum(memory.weights, n.PLACE, memory.fit, 0, n.N_FIT)
     while left > 0:
         best = np.argmax(score)
         if score[best] == -np.inf:
@@ -307,10 +282,10 @@ def _see_fit(state, facts, memory, job, server):
     """How a job fits a server."""
     fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
     longer = state.now[0] + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
-    fit[FREE] = memory.vacant[server] / hosts
-    fit[EMPTY] = memory.vacant[server] == hosts
-    fit[OUTLASTS], fit[OUTLASTED] = _long(longer), _long(-longer)
-    fit[HOLDS] = memory.vacant[server] >= state.size[job]
+    fit[n.FREE] = memory.vacant[server] / hosts
+    fit[n.EMPTY] = memory.vacant[server] == hosts
+    fit[n.OUTLASTS], fit[n.OUTLASTED] = _long(longer), _long(-longer)
+    fit[n.HOLDS] = memory.vacant[server] >= state.size[job]
 
 
 @kernel
@@ -322,9 +297,9 @@ def _let_sleep(state, facts, memory, plan):
     for server in range(len(facts.server_begin) - 1):
         if sleepy_from(state, facts, plan, server, 0.0) == np.inf:
             continue
-        seen[RANK] = math.log1p(before)
+        seen[n.RANK] = math.log1p(before)
         before += 1
-        answer = weights[LINGER] + _sum(weights, LINGER + 1, seen, CALM, RANK + 1)
+        answer = weights[n.LINGER] + _sum(weights, n.LINGER + 1, seen, n.CALM, n.RANK + 1)
         at = sleepy_from(state, facts, plan, server, _seconds(answer))
         if at > now + TOLERANCE:
             due = min(due, at)

@@ -36,7 +36,7 @@ from .base import (
     Episodes,
     Layout,
 )
-from .cycles import FREE, LENGTH, NEXT_SHOWN, RUNNING, call_at, start_at
+from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, start_at
 from .dbf import MOST_POOLS, see_pools
 from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
 from .registry import register
@@ -234,7 +234,7 @@ def _some_fit(state, cycles, memory):
     smallest = len(cycles.until) + 1
     for at in range(min(cycles.number[LENGTH], memory.number[_WINDOW])):
         smallest = min(smallest, state.size[cycles.queue[at]])
-    return smallest <= cycles.number[FREE]
+    return smallest <= cycles.number[FREE_HOSTS]
 
 
 @kernel
@@ -244,10 +244,10 @@ def _let_time_pass(state, cycles, plan, memory):
     if cycles.number[LENGTH] == 0:
         return
     if memory.seconds[_TICK] == 0.0:
-        if cycles.number[RUNNING] == 0:
+        if cycles.number[RUNNING_JOBS] == 0:
             call_at(cycles, plan, state.now[0] + PATIENCE)
         return
-    if cycles.number[FREE] > 0 and (number[_MASKED] == 0 or _some_fit(state, cycles, memory)):
+    if cycles.number[FREE_HOSTS] > 0 and (number[_MASKED] == 0 or _some_fit(state, cycles, memory)):
         _call_at_tick(state, cycles, plan, memory, number[_LAST] + number[_GAP])
         if number[_DOUBLES]:
             number[_GAP] = min(2 * number[_GAP], _LONGEST_GAP)
@@ -258,7 +258,7 @@ def _act(state, facts, cycles, plan, memory, action):
     """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
     number, goes_on = memory.number, False
     if 0 <= action < min(cycles.number[LENGTH], number[_WINDOW]):
-        if state.size[cycles.queue[action]] <= cycles.number[FREE]:
+        if state.size[cycles.queue[action]] <= cycles.number[FREE_HOSTS]:
             number[_FAILED] = 0
             _start(state, cycles, plan, memory, action)
             goes_on = cycles.number[LENGTH] > 0 and (number[_MASKED] == 0 or _some_fit(state, cycles, memory))
@@ -286,7 +286,7 @@ def _start(state, cycles, plan, memory, at):
 def _follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
     window = memory.number[_WINDOW]
-    slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE])
+    slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
     return slot if slot >= 0 else window
 
 
@@ -351,13 +351,13 @@ def _write_mask(state, cycles, memory, shown, mask):
     if memory.number[_MASKED] == 0:
         mask[:] = 1
         return
-    free, some = cycles.number[FREE], False
+    free, some = cycles.number[FREE_HOSTS], False
     mask[:] = 0
     for slot in range(shown):
         fits = state.size[cycles.queue[slot]] <= free
         mask[slot] = fits
         some |= fits
-    mask[len(mask) - 1] = cycles.number[RUNNING] > 0 or not some
+    mask[len(mask) - 1] = cycles.number[RUNNING_JOBS] > 0 or not some
 
 
 @REWARD.entry_with(PackingMemory)

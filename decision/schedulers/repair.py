@@ -31,7 +31,7 @@ from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add
 
 from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
-from .cycles import FREE, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
+from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
 from .registry import register
 from .window import Count
 
@@ -159,7 +159,7 @@ def _open(state, facts, cycles, plan, memory):
         return 0
     number[_LAST] = index
     order = in_order(state, cycles.queue[: cycles.number[LENGTH]], period, index)
-    taken, wide = taken_from(state, order, cycles.number[FREE], number[_JOBS])
+    taken, wide = taken_from(state, order, cycles.number[FREE_HOSTS], number[_JOBS])
     number[_SINGLE] = taken - wide
     if wide == 0:
         _end_window(state, cycles, plan, memory)
@@ -175,7 +175,7 @@ def _ask_for_next(state, cycles, plan, memory, index):
         return
     period = memory.total[_PERIOD]
     head = first_of(state, cycles.queue[: cycles.number[LENGTH]], period, index + 1)
-    if state.size[head] <= cycles.number[FREE]:
+    if state.size[head] <= cycles.number[FREE_HOSTS]:
         memory.number[_DUE] = index + 1
         call_at(cycles, plan, (index + 1) * period)
 

@@ -9,7 +9,7 @@ from decision.jit import kernel
 from decision.state.cluster import ClusterState
 
 from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
-from .cycles import FREE, LENGTH, start_at
+from .cycles import FREE_HOSTS, LENGTH, start_at
 from .progress import is_over, mean_slowdown
 from .registry import register
 from .window import (
@@ -88,7 +88,7 @@ def open_committed(state, cycles, plan, committed):
 def start_or_commit(state, cycles, plan, committed, at):
     """Start the job at a place of the queue; or else let others start that it will not wait for, and return False."""
     job = cycles.queue[at]
-    if state.size[job] <= cycles.number[FREE]:
+    if state.size[job] <= cycles.number[FREE_HOSTS]:
         committed[0] = -1
         start_at(state, cycles, plan, at)
         return True
@@ -105,7 +105,7 @@ def _backfill(state, cycles, plan, committed):
     at = 0
     while at < cycles.number[LENGTH]:
         job = cycles.queue[at]
-        fits = state.size[job] <= cycles.number[FREE]
+        fits = state.size[job] <= cycles.number[FREE_HOSTS]
         if fits and job != committed and state.now[0] + state.expected_runtime[job] < begins:
             start_at(state, cycles, plan, at)
         else:

@@ -15,7 +15,7 @@ from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 
 from .base import ChoosingScheduler, Encoder
-from .cycles import FREE, LENGTH
+from .cycles import FREE_HOSTS, LENGTH
 
 JOB_FEATURES = 4  # numbers of a slot
 MOST_SLOTS = 8192  # of a window
@@ -156,7 +156,7 @@ def see_window(state, cycles, head, tail, max_runtime, max_wait, endless, only_f
 @kernel
 def _see_slot(state, cycles, max_runtime, max_wait, endless, only_fitting, job, slot, out, mask):
     begin, size = JOB_FEATURES * slot, state.size[job]
-    can = size <= cycles.number[FREE]
+    can = size <= cycles.number[FREE_HOSTS]
     out[begin] = size / len(cycles.until)
     out[begin + 1] = min(state.expected_runtime[job] / max_runtime, 1.0)
     wait = state.now[0] - state.submit_time[job]

@@ -12,6 +12,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.arrays import (
     ASK,
     DONE,
+    EVERY,
     GROW,
     N_EVENT_LISTS,
     N_FINISHED,
@@ -34,6 +35,7 @@ from decision.engine.options import EngineOptions
 from decision.jit import compile_ahead, kernel
 from decision.model.demand import context, has_deadlines, has_users, sizes, walltimes
 from decision.model.errors import DeadlockError
+from decision.model.lost_work import lost_work
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
@@ -111,6 +113,7 @@ def simulate_workloads(
     record.predictions = predictions_of(chosen, engine.finished())
     record.window_gap = window_gap(chosen)
     record.know(context(workloads, events))
+    record.lost_work = lost_work(record.jobs, workloads)
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began
     return record
@@ -133,6 +136,7 @@ def simulate_on(
     engine.world.sim.number[REGISTRATION_OPEN] = 0  # what is left of suspended jobs is registered by the engine itself
     if isinstance(policy, SuppliedPolicy):
         engine.world.sim.real[RESTART] = policy.settings.restart
+        engine.world.sim.real[EVERY] = policy.settings.every
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())

@@ -9,7 +9,7 @@ import msgspec
 from decision.model.errors import InputError
 
 from .conf import read_text
-from .text import is_nothing, read_memory, read_minutes, read_tres
+from .text import is_nothing, read_duration, read_memory, read_minutes, read_tres
 
 ROOT = "root"
 
@@ -57,6 +57,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_nodes: int = -1
     job_cpus: int = -1
     max_wall: float = math.inf
+    grace: float = 0.0  # seconds
 
 
 def read_table(path: Path, needed: str) -> list[dict[str, str]]:
@@ -124,6 +125,7 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
             job_nodes=_count(job.get("node", "")),
             job_cpus=_count(job.get("cpu", "")),
             max_wall=_wall(row.get("maxwall", "")),
+            grace=read_duration(row.get("gracetime", "") or "0"),
         )
     except ValueError as error:
         raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show qos prints?") from None

@@ -22,6 +22,7 @@ from .text import DAY, read_hosts
 
 _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
 _MICRO = 1e-6  # seconds
+_KINDS_KEPT = 256  # kinds of requests for which backfill keeps when nodes have room
 _LEAD = 100  # seconds before the first submission in which the simulation begins
 
 
@@ -64,6 +65,7 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> W
         **_shares(tree),
         **_windows(case, begin),
     }
+    parts["entry_kind"] = _kinds(parts)
     parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
     return World(**parts, **_state(case, settings, parts))
 
@@ -132,6 +134,7 @@ def _nodes(case: Case) -> dict[str, Any]:
     weight = np.array([node.weight for node in nodes], np.int64)
     return {
         "node_cores": np.array([node.cores for node in nodes], np.int64),
+        "largest_node": np.array([max(node.cores for node in nodes)], np.int64),
         "node_memory": np.array([int(node.memory) for node in nodes], np.int64),
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
@@ -312,6 +315,15 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     }
 
 
+def _kinds(parts: Mapping[str, I8]) -> I8:
+    """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
+    names = ("nodes_min", "nodes_max", "cores", "per_task", "per_node", "memory", "memory_per_core", "exclusive")
+    columns = [*(parts[name] for name in names), *parts["gres"].T]
+    of_jobs = np.stack(columns, 1)[parts["entry_job"]]
+    rows = np.column_stack([of_jobs, parts["entry_mask"]])
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
 def _limits(case: Case, settings: Settings) -> dict[str, Any]:
     buckets = Buckets(case, settings)
     begin, members = [0], []
@@ -387,14 +399,16 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
         "free_at",
         "started",
     )
-    zero = (*zero, "killed", "by_end", "candidates", "estimated")
+    zero = (*zero, "killed", "by_end", "ends", "candidates", "estimated")
     state: dict[str, Any] = {name: job(value) for name, value in names.items()} | {name: job() for name in zero}
     state |= {name: node() for name in ("away", "nb_jobs", "nb_completing", "capacity", "chosen", "chosen_cores")}
-    state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs")}
+    state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
     state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
-    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
+    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable", "roomy")}
     state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
+    state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
+    state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}
     state |= {"slot_mask": np.zeros((slots, words), np.uint64), "timers": timers}
     state["next_backfill"] = np.array([now + settings.number("bf_phase")])
     state |= {"priority": np.zeros(nb_entries, np.int64), "pending": np.zeros(nb_entries, np.int64)}
@@ -403,7 +417,8 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     state |= {"free_gres": parts["node_gres"].copy(), "trial_gres": parts["node_gres"].copy()}
     state["alloc_begin"] = begin.astype(np.int64)
     size = int(room.sum()) + 1
-    state |= {"alloc_node": np.zeros(size, np.int64), "alloc_cores": np.zeros(size, np.int64)}
+    pools = ("alloc_node", "alloc_cores", "held_node", "held_cores", "held_memory")
+    state |= {name: np.zeros(size, np.int64) for name in pools} | {"held_begin": np.zeros(nb_jobs + 1, np.int64)}
     _place_running(case, state, parts, settings.linear)
     return state
 

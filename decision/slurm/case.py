@@ -26,6 +26,7 @@ from .nodes import Node, Partition, Window, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
 from .text import DAY, is_nothing, read_hosts
+from .unsimulated import with_touched
 from .windows import read_events, read_reservations
 
 VERSION = 1
@@ -111,7 +112,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         cycles=_cycles(sources, conf, zone),
         windows=tuple(windows),
         notes=(*notes, *more, *guessed),
-        keys=count_keys(conf),
+        keys=with_touched(count_keys(conf), conf, partitions, qualities, jobs),
         linear=Settings(conf).linear,
     )
     return case, conf
@@ -203,6 +204,10 @@ def load_case(folder: Path) -> Case:
         raise InputError(f"{path}: not a case of this version ({error}); make it again: decision slurm read") from None
     if case.version != VERSION:
         raise InputError(f"{path}: version {case.version}, not {VERSION}; make it again: decision slurm read")
+    asked = {name for job in case.jobs for name in job.partition.split(",")} - {p.name for p in case.partitions}
+    listed = {name for partition in case.partitions for name in partition.nodes} - {node.name for node in case.nodes}
+    if unknown := asked | listed:
+        raise InputError(f"{path}: it has no partition or node {min(unknown)!r}; make it again: decision slurm read")
     return msgspec.structs.replace(case, folder=str(folder))
 
 

@@ -25,6 +25,8 @@ class JobState(IntEnum):
 QUEUED, RUNNING, ENDED = (int(s) for s in JobState)
 REJECTED = ENDED + int(FinalState.REJECTED)
 
+FAILED = 2  # in ClusterState.suspended
+
 # Pstates of a host
 PSTATE_NONE, PSTATE_COMPUTING, PSTATE_SLEEP, PSTATE_VIRTUAL = -1, 0, 1, 2
 
@@ -90,8 +92,9 @@ class ClusterState(Bundle):
     size: I4  # (J,) requested hosts
     user: I4  # (J,) number of the user, -1 where unknown
     job_state: I1  # (J,) QUEUED, RUNNING, or ENDED + FinalState
-    suspended: I1  # (J,) 1 once the job was asked to give its hosts up; what is left of it is another job
-    part: I4  # (J,) 0 for a job that was submitted, k for what was left when its piece k - 1 was suspended
+    suspended: I1  # (J,) 1 once the job was asked to give its hosts up, 2 once a host of it failed; what is left of it
+    # is another job
+    part: I4  # (J,) 0 for a job that was submitted, k for what was left when its piece k - 1 ended so
     origin: I4  # (J,) number of the job that was submitted, where part is not 0
     start_time: F8  # (J,) seconds, nan before the start
     end_time: F8  # (J,) seconds, nan before the end

@@ -16,6 +16,7 @@ from .bitmap import count_ones, has_host, remove_interval
 from .cluster import (
     COMPUTING,
     ENDED,
+    FAILED,
     FORECAST,
     IDLE,
     N_CAPACITY_CHANGES,
@@ -106,17 +107,29 @@ def appraise(state, job, value, qos, deadline, expected):
 
 
 @kernel
-def begin_suspension(state, job):
-    """A running job was asked to give its hosts up; it has them until it ends."""
-    state.suspended[job] = 1
+def begin_suspension(state, job, failed):
+    """A running job was asked to give its hosts up, which it has until it ends; 1 in `failed`: since one has failed."""
+    state.suspended[job] = 1 + failed
 
 
 @kernel
-def resubmit(state, job, restart):
-    """What is left of a job that was suspended arrives, with `restart` seconds more; returns its number."""
+def progress(state, job, restart, every):
+    """How many seconds of its run an ended job need not do again, and how many of them were a restart.
+
+    What a failure leaves is what was saved `every` so many seconds (0: never), counted from when the job went on.
+    """
+    ran, paid = state.end_time[job] - state.start_time[job], restart if state.part[job] > 0 else 0.0
+    if state.suspended[job] == FAILED:
+        ran = paid + (np.floor(max(ran - paid, 0.0) / every + 1e-9) * every if every > 0.0 else 0.0)
+    return ran, paid
+
+
+@kernel
+def resubmit(state, job, restart, every):
+    """What is left of a job that was suspended or failed arrives, with `restart` seconds more; returns its number."""
     part = state.part[job] + 1
     origin = state.origin[job] if part > 1 else job
-    ran, paid = state.end_time[job] - state.start_time[job], restart if part > 1 else 0.0
+    ran, paid = progress(state, job, restart, every)
     rest = submit(state, state.size[job], rest_of(state.walltime[job], ran, paid, restart), state.user[job], 0.0)
     if state.told[job] > 0.0:
         state.told[rest] = rest_of(state.told[job], ran, paid, restart)

@@ -11,6 +11,7 @@ from helpers.golden import SCENARIOS_5, SESSIONS_5
 
 from decision.formats.outputs5 import write_run_of_5
 from decision.formats.outputs_read import read_run
+from decision.model.errors import PolicyError
 from decision.protocol import Message
 from decision.protocol import messages as m
 
@@ -98,3 +99,30 @@ def test_hosts_change_their_speed_where_energy_is_not_simulated(tmp_path):
     switch = m.SetResourceState(0.0, m.SetResourceStateData("0", "1", at_once=True))
     engine.answer(Message(0.0, (switch,)))
     assert [type(event) for event in engine.ask().events] == [m.ResourceStateChanged]
+
+
+@pytest.mark.parametrize(
+    ("parts", "aborts"), [(["flop"], True), (["flop", "delay"], True), (["delay", "flop"], False), (["delay"], False)]
+)
+def test_a_forced_stop_while_a_job_computes_is_refused_as_batsim_aborts(tmp_path, parts, aborts):
+    (tmp_path / "platform.xml").write_text(PLATFORM)  # tried with Batsim 5.0.0-rc2: exit 134, or 0
+    flop = {"type": "ParallelTaskHomogeneousProfile", "cpu": 1e11, "com": 0}
+    flop["generation_strategy"] = "DefinedAmountsUsedForEachValue"
+    profiles = {"flop": flop, "delay": {"type": "DelayProfile", "delay": 100}}
+    profiles["p"] = {"type": "SequentialCompositionProfile", "seq": parts, "repeat": 1}
+    work = {"nb_res": 1, "jobs": [{"id": "j", "subtime": 0, "res": 1, "profile": "p"}], "profiles": profiles}
+    (tmp_path / "w.json").write_text(json.dumps(work))
+    (tmp_path / "command.txt").write_text("batsim -w w.json")
+    engine = build_engine5(tmp_path)
+    engine.greet(m.Features())
+    while (question := engine.ask()).now < 5:
+        told = any(isinstance(event, m.JobSubmitted) for event in question.events)
+        starts = [m.ExecuteJob(question.now, m.ExecuteJobData("w0!j", "0"))] if told else []
+        call = m.CallMeLater(question.now, m.CallMeLaterData(5.0, "c", "s"))
+        engine.answer(Message(question.now, (*starts, call)))
+    engine.answer(Message(question.now, (m.ForceStop(question.now),)))
+    if aborts:
+        with pytest.raises(PolicyError, match="t=5 s: ForceSimulationStop while w0!j computes"):
+            engine.ask()
+    else:
+        assert isinstance(engine.ask().events[0], m.SimulationEnds)

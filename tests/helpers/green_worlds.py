@@ -25,6 +25,13 @@ POLICIES = (
     "kamelot",
     "helpers.green_worlds:Restless",
 )
+FAILING = (
+    "density+first-fit,suspend=density,failed=resubmit,checkpoint_every=20,checkpoint=2,restart=3",
+    "hvf+easy,failed=resubmit,restart=3",
+    "conservative,late=keep,failed=kill",
+    "kamelot,failed=resubmit",
+    "helpers.green_worlds:Restless,failed=resubmit,checkpoint_every=10",
+)
 BY_MESSAGES = EngineOptions(dynamic_jobs=True, forward_unknown_events=True)
 
 
@@ -45,6 +52,19 @@ class Restless:
             if not cluster.arrays.suspended[chosen.number]:
                 plan.suspend(chosen)
         for job in reversed(cluster.queue):
+            if job.size <= plan.nb_free:
+                plan.start(job)
+
+
+class Restful:
+    """Starts what fits, in order, and is asked like any policy in Python."""
+
+    def reset(self, platform, seed):
+        """It remembers nothing."""
+
+    def decide(self, cluster, plan):
+        """First fit."""
+        for job in cluster.queue:
             if job.size <= plan.nb_free:
                 plan.start(job)
 
@@ -95,3 +115,16 @@ def _event(time: float, hosts: int) -> MachineEvent:
     return MachineEvent(
         timestamp=time, type=POWER_SUPPLY, hosts=(hosts, hosts, HOSTS), source=json.dumps(said).encode()
     )
+
+
+def failing(seed: int, jobs: int = 30) -> tuple[MachineEvent, ...]:
+    """Failures of one or two hosts every so often, at whole tens of seconds."""
+    rng, events, time = np.random.default_rng(seed + 2000), [], 0
+    while time < 60 * jobs:
+        away = tuple(sorted(rng.choice(HOSTS, int(rng.integers(1, 3)), replace=False).tolist()))
+        begin = time + 10 * int(rng.integers(1, 9))
+        time = begin + 10 * int(rng.integers(1, 9))
+        for at, kind in ((begin, "machine_unavailable"), (time, "machine_available")):
+            said = {"type": kind, "timestamp": float(at), "resources": " ".join(map(str, away))}
+            events.append(MachineEvent(timestamp=float(at), type=kind, hosts=away, source=json.dumps(said).encode()))
+    return tuple(events)

@@ -13,7 +13,7 @@ from decision.bundle import F8, I8, Bundle
 from decision.jit import kernel
 from decision.schedulers import ChoosingScheduler, Encoder, Episodes, register
 from decision.schedulers.base import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
-from decision.schedulers.cycles import FREE, LENGTH, call_at, sleep_at, start_at, wake_at
+from decision.schedulers.cycles import FREE_HOSTS, LENGTH, call_at, sleep_at, start_at, wake_at
 from decision.schedulers.progress import JOULES
 from decision.state.cluster import N_SLEEPING, SLEEPING
 
@@ -84,7 +84,7 @@ def _last_free(facts, cycles):
 
 @kernel
 def _fits(state, cycles):
-    return cycles.number[LENGTH] > 0 and state.size[cycles.queue[0]] <= cycles.number[FREE]
+    return cycles.number[LENGTH] > 0 and state.size[cycles.queue[0]] <= cycles.number[FREE_HOSTS]
 
 
 @ACT.entry_with(NightShiftMemory)
@@ -109,7 +109,7 @@ def _act(state, facts, cycles, plan, memory, action):
 @OBSERVE.entry_with(NightShiftMemory)
 def _observe(state, facts, cycles, plan, memory, observation, mask):
     hosts = len(cycles.until)
-    observation[0] = cycles.number[FREE] / hosts
+    observation[0] = cycles.number[FREE_HOSTS] / hosts
     observation[1] = state.count[N_SLEEPING] / hosts
     observation[2] = min(cycles.number[LENGTH] / 10.0, 1.0)
     observation[3] = state.now[0] % DAY / DAY

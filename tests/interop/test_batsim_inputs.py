@@ -13,6 +13,7 @@ from helpers.real_batsim import find_batsim
 from decision.analysis.rates import peak_power
 from decision.formats import write_platform, write_workload
 from decision.formats.outputs_read import read_run
+from decision.generate.failures import FailureModel, failure_lines, failures
 from decision.model.draw import draw_of
 from decision.model.record import RunRecord
 from decision.runs import Engine
@@ -65,3 +66,25 @@ def test_a_cap_is_never_passed(batsim: str, tmp_path: Path, policy: str, changes
     assert passes(theirs, times, watts) == [] == passes(ours, times, watts)
     assert peak_power(theirs) == pytest.approx(peak_power(ours))
     assert_alike(theirs, ours)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "sjf+easy,failed=resubmit,checkpoint_every=15,checkpoint=2,restart=3",
+        "conservative,failed=resubmit",
+        "kamelot,failed=kill",
+        "easy,guard=60,failed=resubmit,restart=7",
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_jobs_on_hosts_that_fail(batsim: str, tmp_path: Path, policy: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    write_platform(tmp_path / "p.xml", hosts(rng, 8))
+    write_workload(tmp_path / "w.json", jobs(rng, 8, delays=True))
+    found = failures(rng, 8, FailureModel(mtbf=150, repair=40, length=400))
+    (tmp_path / "f.txt").write_bytes(failure_lines(found, [[host] for host in range(8)]))
+    files = {"workloads": (tmp_path / "w.json",), "events": (tmp_path / "f.txt",)}
+    theirs, ours = both(Inputs(platform=tmp_path / "p.xml", **files), policy, batsim, tmp_path)
+    assert_alike(theirs, ours)
+    assert 0 < theirs.lost_work == pytest.approx(ours.lost_work, abs=1e-2)

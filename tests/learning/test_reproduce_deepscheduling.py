@@ -2,8 +2,8 @@
 
 import pytest
 
-from decision.papers import Parts
 from decision.papers.deepscheduling.runs import BUDGETS, DEEPSCHEDULING, Task
+from decision.papers.findings import Parts
 
 
 @pytest.mark.nightly

@@ -8,7 +8,7 @@ import pytest
 
 from decision.envs import evaluate
 from decision.learn.schedulers import choosing_setup
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.launchpad.claims import Verdict
 from decision.papers.launchpad.learned import (
     BC,

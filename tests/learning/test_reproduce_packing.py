@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.packing.runs import BUDGETS, PACKING, Task
 
 

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.topology import runs as topology
 from decision.papers.topology.models import _by_rows
 from decision.papers.topology.parts import list_of_jobs

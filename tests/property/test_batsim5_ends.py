@@ -140,3 +140,17 @@ def test_an_impossible_command_is_the_peers_fault():
     engine.ask()
     with pytest.raises(PolicyError, match="--energy-host"):
         engine.answer(Message(0.0, (m.CreateProbe(0.0, m.CreateProbeData("p", "0", m.Periodic(1))),)))
+
+
+def test_a_mapping_without_executors_is_refused_where_a_job_computes():
+    engine = build_engine5(SESSIONS_5 / "compute_heterogeneous")
+    engine.greet(m.Features())
+    jobs = []
+    while not jobs:
+        question = engine.ask()
+        jobs = [event.data.job_id for event in question.events if isinstance(event, m.JobSubmitted)]
+        if not jobs:
+            engine.answer(Message(question.now, ()))
+    start = m.ExecuteJob(question.now, m.ExecuteJobData(jobs[0], "0", mapping={}))
+    with pytest.raises(PolicyError, match="no executors"):
+        engine.answer(Message(question.now, (start,)))

@@ -3,7 +3,7 @@ time."""
 
 import numpy as np
 import pytest
-from helpers.green_worlds import BY_MESSAGES, POLICIES, slow_platform, supply, workload
+from helpers.green_worlds import BY_MESSAGES, FAILING, POLICIES, failing, slow_platform, supply, workload
 
 from decision.batsim.agent import make_agent
 from decision.engine.embedded import EmbeddedEngine
@@ -36,3 +36,17 @@ def test_the_loop_and_messages_give_the_same_schedule(policy: str, latency: floa
             assert rows(record) == rows(looped), (seed, engine.__name__)
         suspended += int((looped.jobs.final_state == FinalState.COMPLETED_KILLED).sum())
     assert (suspended > 0) is (policy != "conservative,beyond=grid")
+
+
+@pytest.mark.parametrize("latency", [0.0, 1e-3])
+@pytest.mark.parametrize("policy", FAILING)
+def test_hosts_that_fail_under_a_supply_give_the_same_schedule(policy: str, latency: float) -> None:
+    for seed in range(WORLDS):
+        hosts, jobs = slow_platform(latency), workload(seed)
+        events = sorted((*supply(seed), *failing(seed)), key=lambda event: event.timestamp)
+        looped = simulate_workloads(hosts, [jobs], policy, events=events)
+        for engine in (EmbeddedEngine, ReferenceEngine):
+            agent = make_agent(policy, {}, platform=hosts)
+            record = simulate_by_messages(engine(hosts, [jobs], events, BY_MESSAGES), agent)
+            assert rows(record) == rows(looped), (seed, engine.__name__)
+        assert looped.lost_work > 0

@@ -143,8 +143,9 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     LAST_JOULES,  # at the last end of a job, -1 before
     REPLY_NOW,  # seconds: the reply's own time
     RESTART,  # seconds that what is left of a suspended job takes before it goes on
+    EVERY,  # seconds between two checkpoints of a job that runs; 0 where there are none
     N_SIM_REALS,
-) = range(9)
+) = range(10)
 
 
 @kernel

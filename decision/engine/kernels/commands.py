@@ -187,7 +187,8 @@ def take_suspensions(world):
     for at in range(plan.count[0]):
         if plan.kind[at] == SUSPEND:
             plan.kind[at] = KILL
-            transitions.begin_suspension(world.state, plan.job[at])
+            transitions.begin_suspension(world.state, plan.job[at], plan.value[at])
+            plan.value[at] = 0
             world.sim.number[a.N_SUSPENDING] += 1
 
 
@@ -201,9 +202,9 @@ def queue_rests(world, request):
             continue
         number[a.N_SUSPENDING] -= 1
         if sim.kill_state[job] == a.KILL_DONE:  # else it ended by itself
-            rest = transitions.resubmit(state, job, sim.real[a.RESTART])
+            ran, paid = transitions.progress(state, job, sim.real[a.RESTART], sim.real[a.EVERY])
+            rest = transitions.resubmit(state, job, sim.real[a.RESTART], sim.real[a.EVERY])
             sim.truth_of[rest] = sim.truth_of[job]
-            ran, paid = state.end_time[job] - state.start_time[job], sim.real[a.RESTART] if state.part[job] else 0.0
             sim.rest[rest] = transitions.rest_of(six_decimals(delay_of(world, job)), ran, paid, sim.real[a.RESTART])
             number[a.N_RESTS] += 1
             number[a.N_PARTS] += 1

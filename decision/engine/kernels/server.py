@@ -104,7 +104,7 @@ def rewind(world, pstates, energy, first, last, clock):
     run, and nothing is allocated. For runs without traces, and without jobs that the decision process registers. The
     first question is open then.
     """
-    sim, restart = world.sim, world.sim.real[a.RESTART]
+    sim, restart, every = world.sim, world.sim.real[a.RESTART], world.sim.real[a.EVERY]
     _forget_kills(world)
     transitions.reset(world.state, world.facts, pstates, six_decimals(clock))
     sim.number[:] = 0
@@ -125,6 +125,7 @@ def rewind(world, pstates, energy, first, last, clock):
     sim.real[a.LAST_JOULES] = -1.0
     sim.real[a.SIM_NOW] = clock
     sim.real[a.RESTART] = restart
+    sim.real[a.EVERY] = every
     sim.workload_at[0] = first
     sim.workload_sent[0] = first
     world.truth.workload_end[0] = last

@@ -65,7 +65,9 @@ class _ExecuteJobEvent(FromDecision, frozen=True, kw_only=True):
         placement = where.executor_placement
         optional: dict[str, Any] = {}
         if where.executor_placement_type == "CustomExecutorToHostMapping":
-            places: Any = placement.mapping if placement.mapping is not UNSET else ()
+            places: Any = placement.mapping
+            if places is UNSET:
+                raise ValueError(f"the custom mapping of {said.job_id} has no field `mapping`")
             optional["mapping"] = {str(executor): place for executor, place in enumerate(places)}
         elif placement.strategy != "SpreadOverHostsFirst":
             optional["strategy"] = placement.strategy

@@ -7,15 +7,14 @@ bf_window is no reservation, and a job without one keeps nobody back.
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.bitmap import count_hosts, has_host
+from decision.state.bitmap import count_hosts
 
-from .choice import choose
+from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running
 from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
 from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
-from .preemption import begin_trial, end_in_trial, find_candidates, make_room, measure_trial
+from .preemption import make_room
 from .table import begin_table, is_planned, reserve, usable_from
 from .world import (
-    BUSY_NODES,
     BY_BACKFILL,
     CONTINUE,
     CYCLE_LIMIT,
@@ -29,7 +28,6 @@ from .world import (
     MAX_USER_PART,
     MIN_AGE,
     MIN_PRIO,
-    NB_COMPLETING,
     NB_RECORDS,
     NB_RUNNING,
     ONE_RESERVATION,
@@ -41,12 +39,8 @@ from .world import (
     TABLE_SIZE,
     TEST_COST,
     WINDOW,
-    WINDOW_SCALE,
     YIELD_AFTER,
 )
-
-_END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
-_MOST_TOGETHER = 200  # jobs
 
 # what became of a job
 NOTHING = 0
@@ -54,11 +48,6 @@ STARTED = 1
 PLANNED = 2
 NOT_TESTED = 3
 TABLE_FULL = 4
-
-# how a job would begin
-NOW_FREE = 0
-LATER = 1
-BY_PREEMPTION = 2
 
 
 @kernel
@@ -70,7 +59,7 @@ def backfill(w, now):
     let_arrays_age(w, now)
     begin_table(w, now)
     set_free(w, True)
-    _sort_running(w)
+    sort_running(w)
     _forget_counts(w)
     if w.parameters[RUNNING_RESERVE] != 0:
         for i in range(w.timers[NB_RUNNING]):
@@ -146,24 +135,12 @@ def _counts_let(w, job, part):
 
 
 @kernel
-def _sort_running(w):
-    """Running jobs by expected end into ``w.by_end``."""
-    count = w.timers[NB_RUNNING]
-    keys = np.empty(count, np.int64)
-    for i in range(count):
-        keys[i] = w.expected_end[w.running[i]]
-    order = np.argsort(keys, kind="mergesort")
-    for i in range(count):
-        w.by_end[i] = w.running[order[i]]
-
-
-@kernel
 def _place(w, entry, now):
     """Start a job, plan it, or leave it."""
     job = w.entry_job[entry]
     mask, least = w.masks[w.entry_mask[entry]], w.nodes_min[job]
     later, is_tested = now, False
-    may_wait = _may_reserve(w, entry, now)
+    may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
     while True:
         begin, later = later, 0
         later = usable_from(w, mask, begin, begin + w.limit[job])
@@ -172,7 +149,7 @@ def _place(w, entry, now):
                 continue
             break
         is_tested = True
-        found, count, how = _earliest(w, entry, now, later)
+        found, count, how = earliest(w, entry, now, later, fewest)
         if found < 0:
             if later > 0 and may_wait:
                 continue
@@ -190,7 +167,7 @@ def _place(w, entry, now):
             continue
         if how == BY_PREEMPTION:
             make_room(w, entry, now)
-            _sort_running(w)
+            sort_running(w)
         outcome, later = _plan(w, entry, found, count, now)
         if outcome != NOT_TESTED:
             return outcome
@@ -207,122 +184,6 @@ def _has_completing(w, count):
 
 
 @kernel
-def _earliest(w, entry, now, later):
-    """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
-
-    It is not looked for after `later`, when more nodes come free: 0 for never.
-    """
-    job, part = w.entry_job[entry], w.entry_part[entry]
-    begin_trial(w)
-    for i in range(w.timers[NB_COMPLETING]):
-        end_in_trial(w, w.completing[i])
-    free = w.usable & w.free_now
-    if count_hosts(free) >= w.nodes_min[job]:
-        measure_trial(w, job, free)
-        count = choose(w, job, part)
-        if count > 0:
-            return now, count, NOW_FREE
-    return _after_ends(w, entry, now, later)
-
-
-@kernel
-def _after_ends(w, entry, now, later):
-    """Take running jobs away until the job fits: first those that give way, then in order of expected end."""
-    job, part = w.entry_job[entry], w.entry_part[entry]
-    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
-    if w.parameters[PREEMPTS] != 0:
-        for i in range(find_candidates(w, entry)):
-            end_in_trial(w, w.candidates[i])
-        if measure_trial(w, job, w.usable) >= needed:
-            count = choose(w, job, part)
-            if count > 0:
-                return now, count, BY_PREEMPTION
-    at, window, until, length = 0, _END_WINDOW, 0, w.timers[NB_RUNNING]
-    while at < length:
-        at, end, until = _end_together(w, entry, at, until, window)
-        if end < 0 or (later > 0 and end > later):
-            break
-        window = _next_window(w, at, until, window)
-        if measure_trial(w, job, w.usable) >= needed:
-            count = _choose_planned(w, job, part)
-            if count > 0:
-                return max(now + 1, end), count, LATER
-    return -1, 0, LATER
-
-
-@kernel
-def _next_window(w, at, until, window):
-    """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
-    while True:
-        window = window + w.parameters[WINDOW_SCALE] if w.parameters[WINDOW_SCALE] > 0 else 2 * window
-        if at >= w.timers[NB_RUNNING] or w.expected_end[w.by_end[at]] <= until + window:
-            return window
-
-
-@kernel
-def _choose_planned(w, job, part):
-    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first."""
-    if w.parameters[BUSY_NODES] != 0:
-        room = w.capacity.copy()
-        for node in range(len(room)):
-            if w.nb_jobs[node] == 0:
-                w.capacity[node] = 0
-        count = choose(w, job, part)
-        if count > 0:
-            return count
-        w.capacity[:] = room
-    return choose(w, job, part)
-
-
-@kernel
-def _end_together(w, entry, at, until, window):
-    """Take away the next running job that has usable nodes; where nodes are shared, also those that end soon after.
-
-    Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute.
-
-    Returns:
-        Where to go on, the expected end of the last one (-1 where there was none), and `until`.
-    """
-    last, taken, linear = -1, 0, w.parameters[LINEAR] != 0
-    while at < w.timers[NB_RUNNING] and taken <= _MOST_TOGETHER:
-        job = w.by_end[at]
-        end = w.expected_end[job]
-        if last >= 0 and (linear or end > until + window):
-            break
-        at += 1
-        if not _has_usable(w, job) or _gives_way_already(w, job, entry):
-            continue
-        if until == 0:
-            until = end + _END_WINDOW - end % _END_WINDOW
-        end_in_trial(w, job)
-        last = end
-        taken += 1
-    return at, last, until
-
-
-@kernel
-def _has_usable(w, job):
-    at, found = w.alloc_begin[job], False
-    for i in range(at, at + w.alloc_count[job]):
-        found |= has_host(w.usable, w.alloc_node[i])
-    return found
-
-
-@kernel
-def _gives_way_already(w, job, entry):
-    """Whether the trial began without this job."""
-    if w.parameters[PREEMPTS] == 0:
-        return False
-    part = w.part_of[job]
-    if w.part_gives_way[part] == 0:
-        return False
-    if w.parameters[PREEMPTS] == 1:
-        return w.part_tier[part] < w.part_tier[w.entry_part[entry]]
-    mine, other = w.quality[job], w.quality[w.entry_job[entry]]
-    return mine >= 0 and other >= 0 and w.quality_preempts[other, mine] != 0
-
-
-@kernel
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     if not within_amounts(w, job):
@@ -330,11 +191,7 @@ def _start_now(w, entry, count, now):
     begin_job(w, job, part, count, now, BY_BACKFILL)
     leave_out_taken(w, count)
     _keep_exclusive(w, job)
-    at = w.timers[NB_RUNNING] - 1
-    while at > 0 and w.expected_end[w.by_end[at - 1]] > w.expected_end[job]:
-        w.by_end[at] = w.by_end[at - 1]
-        at -= 1
-    w.by_end[at] = job
+    sort_running(w)
     return STARTED
 
 

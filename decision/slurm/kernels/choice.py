@@ -7,43 +7,57 @@ from .world import HAS_MEMORY, LINEAR, LLN
 
 
 @kernel
-def measure(w, job, mask, cores, memory, gres, busy):
-    """Fill ``w.capacity`` with the cores that the job can have on each node of the bitmap; returns their sum.
+def begin_trial(w):
+    """Copy what is free, for a trial."""
+    w.trial_cores[:] = w.free_cores
+    w.trial_memory[:] = w.free_memory
+    w.trial_gres[:] = w.free_gres
+    w.trial_jobs[:] = w.nb_jobs
 
-    Args:
-        w: the world.
-        job: its number.
-        mask: (W,) nodes that may be used.
-        cores: (N,) free cores.
-        memory: (N,) free megabytes.
-        gres: (N, G) free generic resources.
-        busy: (N,) jobs that hold a part of a node.
-    """
-    total = 0
-    whole = w.parameters[LINEAR] != 0 or w.exclusive[job] != 0
-    for node in range(len(cores)):
-        room = 0
-        if has_host(mask, node) and not (whole and busy[node] != 0):
-            room = _room(w, job, node, cores, memory, gres)
-        w.capacity[node] = room
-        total += room
+
+@kernel
+def end_in_trial(w, job):
+    """Take a running job away in the trial."""
+    at = w.alloc_begin[job]
+    for i in range(at, at + w.alloc_count[job]):
+        node, cores = w.alloc_node[i], w.alloc_cores[i]
+        w.trial_jobs[node] -= 1
+        w.trial_cores[node] += cores
+        w.trial_memory[node] += w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+        for kind in range(w.gres.shape[1]):
+            w.trial_gres[node, kind] += w.gres[job, kind]
+
+
+@kernel
+def measure(w, job, mask):
+    """Fill ``w.capacity`` with the cores that the job can have on each node of the bitmap in the trial; their sum."""
+    total, w.capacity[:] = 0, 0
+    for node in range(len(w.capacity)):
+        if has_host(mask, node):
+            w.capacity[node] = room_on(w, job, node)
+            total += w.capacity[node]
     return total
 
 
 @kernel
-def _room(w, job, node, cores, memory, gres):
-    if w.parameters[LINEAR] != 0:
+def room_on(w, job, node):
+    """The cores that a job can have on a node in the trial; it is asked so often that divisions show."""
+    linear = w.parameters[LINEAR] != 0
+    if w.trial_jobs[node] != 0 and (linear or w.exclusive[job] != 0):
+        return 0
+    if linear:
         return 1
-    room = min(cores[node], w.per_node[job])
+    room = min(w.trial_cores[node], w.per_node[job])
     if w.parameters[HAS_MEMORY] != 0 and w.memory[job] > 0:
-        if w.memory_per_core[job] != 0:
-            room = min(room, memory[node] // w.memory[job])
-        elif memory[node] < w.memory[job]:
+        memory = w.trial_memory[node]
+        if w.memory_per_core[job] == 0:
+            room = room if memory >= w.memory[job] else 0
+        elif memory < room * w.memory[job]:
+            room = memory // w.memory[job]
+    for kind in range(w.gres.shape[1]):
+        if w.trial_gres[node, kind] < w.gres[job, kind]:
             room = 0
-    for kind in range(gres.shape[1]):
-        if gres[node, kind] < w.gres[job, kind]:
-            room = 0
-    return room // w.per_task[job] * w.per_task[job]
+    return room if w.per_task[job] == 1 else room // w.per_task[job] * w.per_task[job]
 
 
 @kernel
@@ -69,59 +83,61 @@ def choose(w, job, part):
 @kernel
 def _choose_enough(w, job, part, capacity):
     """As `choose`; where it fails, the nodes with the least room are left out step by step."""
-    cores, total, nodes, largest = w.cores[job], 0, 0, 0
-    for space in capacity:
-        total += space
-        nodes += space > 0
-        largest = max(largest, space)
-    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else cores
-    if min(total, largest * w.nodes_max[job]) < needed or nodes < w.nodes_min[job]:
+    total, count, largest = 0, 0, 0
+    for node in range(len(capacity)):
+        if capacity[node] > 0:
+            w.spots[count] = node
+            count += 1
+            total += capacity[node]
+            largest = max(largest, capacity[node])
+    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
+    if count < w.nodes_min[job]:
         return 0
-    room = capacity.copy()
-    while True:
-        found = _choose(w, job, part, room.copy())
+    while min(total, largest * w.nodes_max[job]) >= needed:
+        least = largest
+        for i in range(count):
+            node = w.spots[i]
+            w.room_left[node] = capacity[node]
+            least = min(least, capacity[node])
+        found = _choose(w, job, part, count)
         if found or w.parameters[LINEAR] != 0:
             return found
-        least = 0
-        for node in range(len(room)):
-            if room[node] > 0 and (least == 0 or room[node] < least):
-                least = room[node]
-        if least == 0:
-            return 0
-        for node in range(len(room)):
-            if room[node] == least:
-                total -= least
-                room[node] = 0
-        if total < needed:
-            return 0
+        kept = 0
+        for i in range(count):
+            if capacity[w.spots[i]] > least:
+                w.spots[kept] = w.spots[i]
+                kept += 1
+        total -= least * (count - kept)
+        count = kept
+    return 0
 
 
 @kernel
-def _choose(w, job, part, room):
-    """Choose nodes run by run; `room` is used up."""
+def _choose(w, job, part, nb_spots):
+    """Choose nodes run by run of the first spots; their ``w.room_left`` is used up."""
     linear = w.parameters[LINEAR] != 0
     cores = w.nodes_min[job] if linear else w.cores[job]
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
     by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
     while (cores > 0 or nodes > 0) and count < most:
-        first, last = _roomiest(w, room) if by_load else _best_run(w, room, cores, nodes, linear)
-        if first < 0:
+        i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes, linear)
+        if i < 0:
             return 0
         if nodes <= 1 and not linear:
-            single = _tightest(room, first, last, cores)
+            single = _tightest(w, i, last, cores)
             if single >= 0:
-                first = last = single
-        node = first
-        while node <= last and (cores > 0 or nodes > 0) and count < most:
-            if room[node] > 0:
+                i = last = single
+        while i <= last and (cores > 0 or nodes > 0) and count < most:
+            node = w.spots[i]
+            if w.room_left[node] > 0:
                 kept_back = max(0, nodes - 1) * w.per_task[job]  # for the nodes that must follow
-                taken = min(room[node], max(w.per_task[job], cores - kept_back))
+                taken = min(w.room_left[node], max(w.per_task[job], cores - kept_back))
                 w.chosen[count], w.chosen_cores[count] = node, taken
                 count += 1
                 cores -= taken
                 nodes -= 1
-            room[node] = 0
-            node += 1
+            w.room_left[node] = 0
+            i += 1
     if cores > 0 or nodes > 0:
         return 0
     _take_whole(w, job, count)
@@ -129,20 +145,22 @@ def _choose(w, job, part, room):
 
 
 @kernel
-def _best_run(w, room, cores, nodes, linear):
-    """The first and last node of the run to take from; (-1, -1) where there is none."""
+def _best_run(w, nb_spots, cores, nodes, linear):
+    """The first and last spot of the run of neighbours to take from; (-1, -1) where there is none."""
     best_first, best_last, best_size, best_enough, best_weight = -1, -1, 0, False, 0
-    node, end = 0, len(room)
-    while node < end:
-        if room[node] <= 0:
-            node += 1
+    i = 0
+    while i < nb_spots:
+        node, first, size = w.spots[i], i, 0
+        if w.room_left[node] <= 0:
+            i += 1
             continue
-        first, weight, size, length = node, w.node_weight[node], 0, 0
-        while node < end and room[node] > 0 and (linear or w.node_weight[node] == weight):
-            size += room[node]
-            length += 1
-            node += 1
-        enough = size >= cores and length >= nodes
+        weight = w.node_weight[node]
+        while i < nb_spots and w.spots[i] == node + i - first and w.room_left[w.spots[i]] > 0:
+            if not linear and w.node_weight[w.spots[i]] != weight:
+                break
+            size += w.room_left[w.spots[i]]
+            i += 1
+        enough = size >= cores and i - first >= nodes
         better = best_first < 0 or (not linear and weight < best_weight)
         if not better and (linear or weight == best_weight):
             if enough:
@@ -150,29 +168,30 @@ def _best_run(w, room, cores, nodes, linear):
             else:
                 better = not best_enough and size > best_size
         if better:
-            best_first, best_last, best_size, best_enough, best_weight = first, node - 1, size, enough, weight
+            best_first, best_last, best_size, best_enough, best_weight = first, i - 1, size, enough, weight
     return best_first, best_last
 
 
 @kernel
-def _roomiest(w, room):
-    """The node with the most free cores, of the lowest weight."""
-    best = -1
-    for node in range(len(room)):
-        if room[node] > 0:
-            heavier = best >= 0 and w.node_weight[node] > w.node_weight[best]
-            if best < 0 or (not heavier and room[node] > room[best]) or w.node_weight[node] < w.node_weight[best]:
-                best = node
+def _roomiest(w, nb_spots):
+    """The spot with the most free cores, of the lowest weight."""
+    best, most, lightest = -1, 0, 0
+    for i in range(nb_spots):
+        node = w.spots[i]
+        room, weight = w.room_left[node], w.node_weight[node]
+        if room > 0 and (best < 0 or weight < lightest or (weight == lightest and room > most)):
+            best, most, lightest = i, room, weight
     return best, best
 
 
 @kernel
-def _tightest(room, first, last, cores):
-    """The node of the run that holds the job with the least room to spare; -1 where none holds it."""
-    best = -1
-    for node in range(first, last + 1):
-        if room[node] >= cores and (best < 0 or room[node] < room[best]):
-            best = node
+def _tightest(w, first, last, cores):
+    """The spot of the run that holds the job with the least room to spare; -1 where none holds it."""
+    best, least = -1, 0
+    for i in range(first, last + 1):
+        room = w.room_left[w.spots[i]]
+        if room >= cores and (best < 0 or room < least):
+            best, least = i, room
     return best
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from decision.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
-from .choice import choose, measure
+from .choice import begin_trial, choose, measure
 from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
 from .preemption import make_room
 from .table import window_end
@@ -154,7 +154,8 @@ def _look_in_reservation(w, entry, now):
             insert_interval(w.usable, node, node)
     if not within_counts(w, job) or not within_amounts(w, job):
         return False
-    measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
+    begin_trial(w)
+    measure(w, job, w.usable)
     count = choose(w, job, part)
     if count > 0:
         begin_job(w, job, part, count, now, BY_MAIN)
@@ -204,7 +205,8 @@ def _try(w, entry, now):
     w.usable[:] = w.usable & w.free_now
     _leave_out_reserved(w, w.usable, now, now + w.limit[job])
     if count_hosts(w.usable) >= w.nodes_min[job]:
-        measure(w, job, w.usable, w.free_cores, w.free_memory, w.free_gres, w.nb_jobs)
+        begin_trial(w)
+        measure(w, job, w.usable)
         count = choose(w, job, part)
         if count > 0:
             return count

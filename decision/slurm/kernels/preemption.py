@@ -5,7 +5,7 @@ import numpy as np
 from decision.jit import kernel
 from decision.state.bitmap import has_host
 
-from .choice import choose, measure
+from .choice import begin_trial, choose, end_in_trial, measure
 from .holding import end_job, join_queue
 from .world import (
     CANCELLED,
@@ -65,41 +65,13 @@ def _common(w, job, mask):
 
 
 @kernel
-def begin_trial(w):
-    """Copy what is free, for a trial."""
-    w.trial_cores[:] = w.free_cores
-    w.trial_memory[:] = w.free_memory
-    w.trial_gres[:] = w.free_gres
-    w.trial_jobs[:] = w.nb_jobs
-
-
-@kernel
-def end_in_trial(w, job):
-    """Take a running job away in the trial."""
-    at = w.alloc_begin[job]
-    for i in range(at, at + w.alloc_count[job]):
-        node, cores = w.alloc_node[i], w.alloc_cores[i]
-        w.trial_jobs[node] -= 1
-        w.trial_cores[node] += cores
-        w.trial_memory[node] += w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
-        for kind in range(w.gres.shape[1]):
-            w.trial_gres[node, kind] += w.gres[job, kind]
-
-
-@kernel
-def measure_trial(w, job, mask):
-    """`measure` in the trial."""
-    return measure(w, job, mask, w.trial_cores, w.trial_memory, w.trial_gres, w.trial_jobs)
-
-
-@kernel
 def _free_until_fits(w, entry, count):
     """Take candidates away in order until the job fits; how many it took, 0 where all are not enough."""
     job, part = w.entry_job[entry], w.entry_part[entry]
     begin_trial(w)
     for i in range(count):
         end_in_trial(w, w.candidates[i])
-        measure_trial(w, job, w.usable)
+        measure(w, job, w.usable)
         if choose(w, job, part) > 0:
             return i + 1
     return 0

@@ -51,9 +51,7 @@ def usable_from(w, mask, begin, end):
     later, nb_slots = 0, w.timers[NB_SLOTS]
     for word in range(len(mask)):
         w.usable[word] = mask[word]
-    for k in range(nb_slots):
-        if w.slot_end[k] <= begin:
-            continue
+    for k in range(np.searchsorted(w.slot_end[:nb_slots], begin, "right"), nb_slots):
         if later == 0 and k + 1 < nb_slots:
             gains = np.uint64(0)
             for word in range(len(mask)):
@@ -62,8 +60,12 @@ def usable_from(w, mask, begin, end):
                 later = w.slot_end[k]
         if w.slot_begin[k] > end:
             break
+        left = np.uint64(0)
         for word in range(len(mask)):
             w.usable[word] &= w.slot_mask[k, word]
+            left |= w.usable[word]
+        if left == 0 and later > 0:
+            break
     return later
 
 

@@ -88,7 +88,10 @@ NB_CYCLES = 16
 NB_SUBMITTED = 17
 NB_SLOTS = 18
 NB_RECORDS = 19  # slots ever used by the cycle
-NB_TIMERS = 20
+ROOM_ROW = 20  # of `room_from`, the one of the entry that is tested
+NEXT_ROOMY = 21  # of that row of `room_order`, the first one not in `roomy`
+RUNNING_STAMP = 22  # how often `by_end` was made
+NB_TIMERS = 23
 
 # who started a job: World.reason
 BY_NOBODY = 0
@@ -118,6 +121,7 @@ class World(Bundle):
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
     weight_steps: I8  # (K,) ascending
+    largest_node: I8  # (1,) cores
     # partitions
     part_mask: U8x2  # (P, W)
     part_tier: I8  # (P,)
@@ -164,6 +168,7 @@ class World(Bundle):
     entry_job: I8  # (E,)
     entry_part: I8
     entry_mask: I8  # row of `masks`
+    entry_kind: I8  # the same for entries that ask for the same
     masks: U8x2  # (M, W)
     entry_base: F8  # priority without age and share
     # limits: -1 where there is none; jobs, nodes, cores, megabytes, gpus
@@ -217,6 +222,8 @@ class World(Bundle):
     killed: I8  # (J,) since the last step
     # scratch
     capacity: I8  # (N,) cores that a job can have on each node
+    spots: I8  # (N,) nodes that have room, ascending
+    room_left: I8  # (N,) of their capacity
     chosen: I8  # (N,)
     chosen_cores: I8  # (N,)
     trial_cores: I8  # (N,) free after some jobs' ends
@@ -224,6 +231,17 @@ class World(Bundle):
     trial_gres: I8x2
     trial_jobs: I8
     by_end: I8  # (J,) running jobs by expected end
+    ends: I8  # (J,) seconds, their expected ends
+    held_begin: I8  # (J + 1,) what they hold
+    held_node: I8  # (pool,)
+    held_cores: I8  # (pool,)
+    held_memory: I8  # (pool,) megabytes
+    room_kind: I8  # (K,) the kind of entries that a row is of, -1
+    room_stamp: I8  # (K,) RUNNING_STAMP when it was made
+    room_from: I8x2  # (K, N) seconds from which a node has the room that a job needs of it
+    room_order: I8x2  # (K, N) nodes that have it some time, by time
+    nb_roomy: I8  # (K,) how many there are
+    roomy: U8  # (W,) the first of them
     seen_user: I8  # (U,)
     seen_part: I8  # (P,)
     seen_assoc: I8  # (A,)

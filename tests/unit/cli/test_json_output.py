@@ -14,6 +14,7 @@ SUMMARY = {
     *("policy", "jobs", "rejected", "makespan", "mean_waiting_time", "max_waiting_time"),
     *("p95_waiting_time", "p99_waiting_time", "late_starts", "arrival_utilization"),
     *("mean_bounded_slowdown", "utilization", "energy", "waste", "waste_bound", "carbon", "cost", "window_gap"),
+    "lost_work",
     *("value", "value_share", "violations", "grid"),
 }
 

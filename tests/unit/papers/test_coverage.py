@@ -6,7 +6,7 @@ import pytest
 from decision.model.demand import runtimes, submit_times
 
 pytest.importorskip("gymnasium")
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.own import coverage as experiment
 
 

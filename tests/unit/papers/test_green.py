@@ -7,7 +7,7 @@ pytest.importorskip("torch")
 from decision.formats.events import load_events
 from decision.generate.supply import SupplyModel, green_power, supply_lines
 from decision.learn import load_policy
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.launchpad.worlds import power_events
 from decision.papers.own import green
 

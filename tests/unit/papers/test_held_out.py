@@ -9,7 +9,7 @@ from decision.formats import write_swf
 from decision.generate.lublin import lublin_workload
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.own import held_out as experiment
 
 

@@ -14,7 +14,7 @@ from decision.generate.lublin import lublin_workload
 from decision.learn import load_policy
 from decision.learn.checkpoint import read_manifest
 from decision.model.demand import runtimes
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.own import learned as experiment
 from decision.runs.gates import Measures
 

@@ -13,7 +13,7 @@ from decision.envs import equal_hosts, evaluate
 from decision.learn import load_policy
 from decision.learn.checkpoint import read_manifest
 from decision.model.demand import runtimes
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.own import packer
 from decision.papers.packing.parts import made_half, setup_of
 from decision.runs.engines import simulate_by_messages

@@ -1,7 +1,6 @@
 """What all papers share: campaigns, commands that register themselves, and a README in each folder."""
 
 import re
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -9,11 +8,13 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from decision import papers
 from decision.cli.app import app
 from decision.model.errors import RunsFailedError
-from decision.papers import Campaign, Part, Parts, ResultTable, Shown
+from decision.papers.campaign import Campaign, Part, Shown
+from decision.papers.findings import Parts, ResultTable
 
-FOLDERS = [path.parent for path in sorted(Path(sys.modules["decision.papers"].__file__).parent.glob("*/__init__.py"))]
+FOLDERS = [path.parent for path in sorted(Path(papers.__file__).parent.glob("*/__init__.py"))]
 
 
 class Square(Part, frozen=True, kw_only=True):

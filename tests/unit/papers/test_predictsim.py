@@ -7,7 +7,7 @@ from decision.analysis.metrics import bounded_slowdowns, mean
 from decision.envs import equal_hosts
 from decision.formats import load_workload
 from decision.model.errors import InputError
-from decision.papers import Parts
+from decision.papers.findings import Parts
 from decision.papers.predictsim.runs import POLICIES, PUBLISHED, reproduce_predictsim
 from decision.simulation import simulate_workloads
 

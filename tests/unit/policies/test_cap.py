@@ -1,13 +1,19 @@
 """Caps on power: how many hosts they leave, by hand, and what is refused."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.policy_toys import platform
 from helpers.power_toys import starts, workload
+from typer.testing import CliRunner
 
+from decision.batsim.agent import make_agent
+from decision.cli.app import app
+from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
+from decision.formats import write_platform, write_workload
 from decision.model.draw import draw_of
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
@@ -15,6 +21,7 @@ from decision.model.workload import POWER_SUPPLY, MachineEvent
 from decision.policies.cap import HostCap, capped_events
 from decision.policies.registry import find_agent, find_policy
 from decision.policies.supplied import may_suspend, with_cap
+from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
 SLEEPY = platform(4, sleeps=True)  # 95 W awake, computing or not; 100 W and 125 W on the way to and from sleep
@@ -96,3 +103,34 @@ def test_hosts_must_say_what_they_draw() -> None:
 def test_a_scheduler_that_answers_messages_itself_has_no_cap() -> None:
     with pytest.raises(ConfigError, match="cannot have the option cap"):
         find_agent("pybatsim:filler", {"cap": "900"})
+
+
+def test_batsim_must_tell_how_a_cap_changes(tmp_path: Path) -> None:
+    (tmp_path / "cap.csv").write_text("time,watts\n0,800\n9,520\n")
+    work = workload((0, 2, 10, 9))
+    agent = make_agent("fcfs", {"cap": str(tmp_path / "cap.csv")}, platform=FOUR)
+    with pytest.raises(ConfigError, match="changes by time; start Batsim with --forward-unknown-events and the events"):
+        simulate_by_messages(EmbeddedEngine(FOUR, [work], (), EngineOptions()), agent)
+
+
+def test_a_constant_cap_needs_nothing_of_batsim() -> None:
+    work = workload((0, 2, 10, 9), (0, 2, 10, 9))
+    agent = make_agent("easy", {"cap": "600"}, platform=FOUR)
+    record = simulate_by_messages(EmbeddedEngine(FOUR, [work], (), EngineOptions()), agent)
+    assert starts(record) == [0, 9]
+
+
+def test_a_comparison_is_done_again_where_the_file_of_a_cap_changed(tmp_path: Path) -> None:
+    write_platform(tmp_path / "p.xml", FOUR)
+    write_workload(tmp_path / "w.json", workload((0, 2, 10, 9), (0, 2, 10, 9)))
+    policy = f"easy,cap={tmp_path / 'cap.csv'}"
+    files = ("-p", f"{tmp_path}/p.xml", "-w", f"{tmp_path}/w.json", "-o", f"{tmp_path}/out", "-j", "1")
+    options = ("compare", *files, "--policy", policy, "--policy", "easy", "--metric", "wait", "--whole", "--json")
+    waits = []
+    for watts in (800, 600):
+        (tmp_path / "cap.csv").write_text(f"time,watts\n0,{watts}\n")
+        result = CliRunner().invoke(app, options)
+        assert result.exit_code == 0, result.stderr
+        rows = json.loads(result.stdout)["rows"]
+        waits.append(next(row["score"][0] for row in rows if row["contender"] == policy))
+    assert waits == [0, 4.5]

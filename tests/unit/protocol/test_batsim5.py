@@ -54,6 +54,11 @@ START = (
 )
 
 
+def placed(**placement):
+    """A start whose executors are placed so."""
+    return "ExecuteJobEvent", {"job_id": "w0!1", "allocation": {"host_allocation": "0", **placement}}
+
+
 def as_batsim(*replies):
     """Batsim's end, after a start of the simulation and these replies."""
     connection = Connection(Role.BATSIM, "5")
@@ -151,6 +156,10 @@ def test_a_hello_that_stops_batsim_is_refused(data, said):
             "missing required field",
         ),
         ([("TurnOnOffHostsEvent", {"host_ids": "0,1", "state": 1})], "not a set of hosts"),
+        ([placed()], "missing required field `executor_placement_type`"),
+        ([placed(executor_placement_type="NONE", executor_placement={})], "Invalid enum value 'NONE'"),
+        ([placed(executor_placement_type="CustomExecutorToHostMapping")], "missing required field"),
+        ([placed(executor_placement_type="CustomExecutorToHostMapping", executor_placement={})], "no field `mapping`"),
     ],
 )
 def test_a_reply_that_stops_batsim_is_refused(events, said):

@@ -16,7 +16,7 @@ from decision.model.dates import DAY_LEAD, busy_days, of_day
 from decision.model.errors import ConfigError
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers import find_scheduler
-from decision.schedulers import joint_kernels as kernels
+from decision.schedulers import joint_numbers as n
 from decision.schedulers.joint import JointPolicy, read_weights, saf_packed
 from decision.simulation import simulate_workloads
 from decision.state.cluster import new_state, platform_facts
@@ -41,7 +41,7 @@ def odd():
 def test_a_rule_with_constants_is_a_joint_policy(odd, timeout, patience):
     trace, on = odd
     weights = saf_packed(timeout, patience)
-    weights[kernels.ORDER + 2] = 0.0  # without sizes: shortest walltime first
+    weights[n.ORDER + 2] = 0.0  # without sizes: shortest walltime first
     rule = f"sjf+first-fit,start=bound,power=idle-timeout,allocation=pack,idle_timeout={timeout},patience={patience}"
     for day in busy_days(trace):
         alone = of_day(trace, day)
@@ -78,7 +78,7 @@ def test_weights_count_by_their_shares():
     state = new_state(*platform_facts(SERVERS, True), 4)
     for policy in policies:
         policy.reset(SERVERS, 0)
-        seen = policy.memory_for(state).seen[kernels.TRADE : kernels.TRADE + 3]
+        seen = policy.memory_for(state).seen[n.TRADE : n.TRADE + 3]
         assert seen == pytest.approx(np.zeros(3))
 
 

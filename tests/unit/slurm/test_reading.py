@@ -10,6 +10,7 @@ import pytest
 
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.anonymous import hide_names
+from decision.slurm.case import load_case
 from decision.slurm.conf import read_conf
 from decision.slurm.cycles import read_cycles
 from decision.slurm.goals import Goal
@@ -41,6 +42,24 @@ def test_every_key_is_counted(tmp_path: Path) -> None:
     keys = count_keys(read_conf(path))
     assert (keys.used, keys.no_influence) == (("PriorityWeightAge", "SchedulerParameters"), ("ClusterName",))
     assert set(keys.may_matter) == {"CompleteWait", "Epilog", "bf_x"}
+
+
+def test_what_is_not_simulated_is_named_with_the_jobs_that_it_touches(tmp_path: Path) -> None:
+    conf = CONF.replace("Default=YES", "Default=YES GraceTime=60") + "PreemptMode=SUSPEND,GANG\nCompleteWait=32\n"
+    conf += "TopologyPlugin=topology/tree\nSchedulerParameters=bf_licenses\nPartitionName=q Nodes=n1 PreemptMode=OFF\n"
+    qos = "Name|Priority|GraceTime|PreemptMode|UsageFactor\nnormal|0|00:02:00|cluster|1.000000\n"
+    qos += "half|0|00:00:00|requeue|0.5\n"
+    jobs = [line(1, 0, 3, 60, 600), line(2, 5, 1, 60, 60, options="-L matlab:1", Partition="q", QOS="half")]
+    assert set(toy(tmp_path, jobs, conf, qos=qos).keys.may_matter) == {
+        "CompleteWait (2 jobs)",
+        "TopologyPlugin=topology/tree (1 job)",
+        "bf_licenses (1 job)",
+        "PreemptMode=SUSPEND,GANG of partition p (1 job)",
+        "GraceTime of partition p (1 job)",
+        "GraceTime of QOS normal (1 job)",
+        "PreemptMode=REQUEUE of QOS half (1 job)",
+        "UsageFactor of QOS half (1 job)",
+    }
 
 
 @pytest.mark.parametrize(
@@ -171,3 +190,14 @@ def test_the_diff_of_a_file_whose_last_line_does_not_end_can_be_applied(tmp_path
     assert read_conf(folder / "slurm.conf").options == {"bf_interval": "60", "bf_window": "60"}
     worse = better._replace(interval=(-6.0, 4.0))
     assert conf_diff(folder, case.conf, Sweep(goal, 10.0, (worse,), {}, 2), "") == ""
+
+
+@pytest.mark.parametrize(("old", "new"), [('"partition":"p"', '"partition":"r"'), ('"nodes":["n1"', '"nodes":["m1"')])
+def test_a_case_that_was_changed_by_hand_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    toy(tmp_path, [line(1, 0, 1, 60, 600)])
+    path = tmp_path / "case" / "case.json"
+    text = path.read_text().replace(" ", "").replace("\n", "")
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(InputError, match="no partition or node"):
+        load_case(path.parent)

@@ -1,0 +1,75 @@
+"""What a policy's options say of jobs without power, after their deadline, and on hosts that fail."""
+
+import math
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from decision.model.errors import ConfigError
+from decision.model.names import nearest
+
+from .cap import CAP
+from .options import read_value
+
+
+class Failed(IntEnum):
+    """What becomes of a job one of whose hosts becomes unavailable."""
+
+    RUN = 0  # it goes on, as with Batsim
+    KILL = 1
+    RESUBMIT = 2  # what it has not saved is lost, and what is left is submitted again
+
+
+LATE, BEYOND, RESTART = "late", "beyond", "restart"  # names of the options, for every policy
+CHECKPOINT, FAILED_JOBS, EVERY = "checkpoint", "failed", "checkpoint_every"
+SUPPLY_OPTIONS = (LATE, BEYOND, RESTART, CAP, CHECKPOINT, FAILED_JOBS, EVERY)
+_CHOICES = {
+    LATE: ("reject", "keep"),
+    BEYOND: ("suspend", "grid"),
+    FAILED_JOBS: tuple(each.name.lower() for each in Failed),
+}
+
+
+class SupplySettings(NamedTuple):
+    """What a policy's options say."""
+
+    rejects_late: bool = True  # whether jobs leave that cannot end in time any more
+    suspends_beyond: bool = True  # whether jobs beyond the supply are suspended; else they run on, on power of the grid
+    restart: float = 0.0  # seconds that what is left of a job takes to write its checkpoint and to go on
+    cap: str = ""  # watts, or a file of them by time, that are never passed; "": none
+    failed: Failed = Failed.RUN  # what becomes of jobs whose hosts fail
+    every: float = 0.0  # seconds between two checkpoints of a job that runs, which a failure leaves; 0: there are none
+
+
+def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
+    """Take what says this out of a policy's options; None where nothing does.
+
+    Raises:
+        ConfigError: naming the policy and the value.
+    """
+    if not options.keys() & set(SUPPLY_OPTIONS):
+        return None
+    late, beyond = (_chosen(policy, name, options) for name in (LATE, BEYOND))
+    checkpoint, restart, every = (_seconds(policy, name, options) for name in (CHECKPOINT, RESTART, EVERY))
+    failed = Failed[_chosen(policy, FAILED_JOBS, options).upper()]
+    if every and failed is not Failed.RESUBMIT:
+        raise ConfigError(f"policy {policy}: option {EVERY}={every:g} goes with {FAILED_JOBS}=resubmit")
+    cap = str(options.pop(CAP, ""))
+    if cap and beyond != "suspend":
+        raise ConfigError(f"policy {policy}: cap={cap} is not kept with beyond={beyond}; leave one of them out")
+    return SupplySettings(late == "reject", beyond == "suspend", checkpoint + restart, cap, failed, every)
+
+
+def _seconds(policy: str, option: str, options: dict[str, Any]) -> float:
+    seconds = read_value(policy, option, options.pop(option, 0.0), float)
+    if not 0 <= seconds < math.inf:
+        raise ConfigError(f"policy {policy}: option {option}={seconds:g} must be finite and not negative")
+    return float(seconds)
+
+
+def _chosen(policy: str, option: str, options: dict[str, Any]) -> str:
+    names = _CHOICES[option]
+    value = str(options.pop(option, names[0]))
+    if value not in names:
+        has = f"there are {', '.join(names)}"
+        raise ConfigError(f"policy {policy}: there is no {option} {value!r}{nearest(value, names)} ({has})")
+    return value

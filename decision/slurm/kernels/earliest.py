@@ -1,0 +1,265 @@
+"""When a job fits, and on which nodes: now, or after running jobs have ended.
+
+A job is tried at each change of the plan, with the ends of running jobs before it. Most of these trials fail. So it is
+found once when each node alone has room enough, and trials without enough such nodes are not made.
+"""
+
+import numpy as np
+
+from decision.jit import kernel
+from decision.state.bitmap import count_hosts, count_ones, has_host, insert_interval
+
+from .choice import begin_trial, choose, end_in_trial, measure, room_on
+from .preemption import find_candidates, gives_way
+from .world import (
+    BUSY_NODES,
+    FAR,
+    LINEAR,
+    NB_COMPLETING,
+    NB_RUNNING,
+    NEXT_ROOMY,
+    PREEMPTS,
+    ROOM_ROW,
+    RUNNING_STAMP,
+    WINDOW_SCALE,
+)
+
+_END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
+_MOST_TOGETHER = 200  # jobs
+
+# how a job would begin
+NOW_FREE = 0
+LATER = 1
+BY_PREEMPTION = 2
+
+
+@kernel
+def sort_running(w):
+    """Running jobs by expected end into ``w.by_end``, and what they hold in that order: it is read very often."""
+    count, at = w.timers[NB_RUNNING], 0
+    w.timers[RUNNING_STAMP] += 1
+    order = np.argsort(w.expected_end[w.running[:count]], kind="mergesort")
+    for i in range(count):
+        job = w.running[order[i]]
+        w.by_end[i], w.ends[i], w.held_begin[i] = job, w.expected_end[job], at
+        for k in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
+            cores = w.alloc_cores[k]
+            w.held_node[at], w.held_cores[at] = w.alloc_node[k], cores
+            w.held_memory[at] = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
+            at += 1
+    w.held_begin[count] = at
+
+
+@kernel
+def find_room(w, entry):
+    """From when on each node has the room that a node of the job must have: a row of ``w.room_from``.
+
+    Now is 0, later is the expected end of a running job, and never is beyond `FAR`. ``w.room_order`` has the nodes by
+    time. What was found for an entry that asks for the same is kept until running jobs change.
+
+    Returns:
+        How many such nodes the job needs at least; 0 where nothing can be said, because running jobs may give way.
+    """
+    t, job = w.timers, w.entry_job[entry]
+    if w.parameters[PREEMPTS] != 0:
+        return 0
+    linear = w.parameters[LINEAR] != 0
+    needed = w.nodes_min[job] if linear else w.cores[job]
+    largest = 1 if linear else min(w.per_node[job], w.largest_node[0])
+    row = w.entry_kind[entry] % len(w.room_kind)
+    if w.room_kind[row] != w.entry_kind[entry] or w.room_stamp[row] != t[RUNNING_STAMP]:
+        w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], t[RUNNING_STAMP]
+        # the other nodes of the job give as much as the largest node at most
+        _fill_row(w, entry, row, max(1, needed - (w.nodes_max[job] - 1) * largest))
+    w.roomy[:] = 0
+    t[ROOM_ROW], t[NEXT_ROOMY] = row, 0
+    return max(w.nodes_min[job], (needed + largest - 1) // largest)
+
+
+@kernel
+def _fill_row(w, entry, row, least):
+    """Find from when on each node has room for so many cores."""
+    job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
+    w.room_from[row] = FAR + 1
+    w.nb_roomy[row] = 0
+    _begin_trial_without_completing(w)
+    for node in range(len(w.capacity)):
+        if has_host(mask, node) and room_on(w, job, node) >= least:
+            _note_room(w, row, node, 0)
+    possible = count_hosts(mask)
+    for i in range(w.timers[NB_RUNNING]):
+        if w.nb_roomy[row] == possible:
+            break
+        for k in range(w.held_begin[i], w.held_begin[i + 1]):
+            node = w.held_node[k]
+            _give_back(w, i, k)
+            if w.room_from[row, node] > FAR and has_host(mask, node) and room_on(w, job, node) >= least:
+                _note_room(w, row, node, w.ends[i])
+
+
+@kernel
+def _begin_trial_without_completing(w):
+    begin_trial(w)
+    for i in range(w.timers[NB_COMPLETING]):
+        end_in_trial(w, w.completing[i])
+
+
+@kernel
+def _give_back(w, i, k):
+    """Give back in the trial part `k` of all that is held, which the running job at place `i` holds."""
+    node = w.held_node[k]
+    w.trial_jobs[node] -= 1
+    w.trial_cores[node] += w.held_cores[k]
+    w.trial_memory[node] += w.held_memory[k]
+    for kind in range(w.gres.shape[1]):
+        w.trial_gres[node, kind] += w.gres[w.by_end[i], kind]
+
+
+@kernel
+def _note_room(w, row, node, at):
+    w.room_from[row, node] = at
+    w.room_order[row, w.nb_roomy[row]] = node
+    w.nb_roomy[row] += 1
+
+
+@kernel
+def _may_have_room(w, fewest, by):
+    """Whether at least so many usable nodes have room by then, or by the time that was last asked for."""
+    t, row = w.timers, w.timers[ROOM_ROW]
+    while t[NEXT_ROOMY] < w.nb_roomy[row] and w.room_from[row, w.room_order[row, t[NEXT_ROOMY]]] <= by:
+        node = w.room_order[row, t[NEXT_ROOMY]]
+        insert_interval(w.roomy, node, node)
+        t[NEXT_ROOMY] += 1
+    found = 0
+    for word in range(len(w.roomy)):
+        found += np.int64(count_ones(w.usable[word] & w.roomy[word]))
+    return found >= fewest
+
+
+@kernel
+def _has_room(w, mask, fewest, by):
+    """Whether at least so many nodes of the bitmap have room by then."""
+    found, row = 0, w.timers[ROOM_ROW]
+    for node in range(w.room_from.shape[1]):
+        found += w.room_from[row, node] <= by and has_host(mask, node)
+    return found >= fewest
+
+
+@kernel
+def earliest(w, entry, now, later, fewest):
+    """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
+
+    It is not looked for after `later`, when more nodes come free: 0 for never. `fewest` is what `find_room` said.
+    """
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    if not _may_have_room(w, fewest, later if later > 0 else FAR):
+        return -1, 0, LATER
+    free = w.usable & w.free_now
+    if count_hosts(free) >= w.nodes_min[job] and _has_room(w, free, fewest, 0):
+        _begin_trial_without_completing(w)
+        measure(w, job, free)
+        count = choose(w, job, part)
+        if count > 0:
+            return now, count, NOW_FREE
+    return _after_ends(w, entry, now, later, fewest)
+
+
+@kernel
+def _after_ends(w, entry, now, later, fewest):
+    """As `earliest`, when running jobs are gone: first those that give way, then in order of expected end."""
+    job, part = w.entry_job[entry], w.entry_part[entry]
+    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
+    if w.parameters[PREEMPTS] != 0:
+        _begin_trial_without_completing(w)
+        for i in range(find_candidates(w, entry)):
+            end_in_trial(w, w.candidates[i])
+        if measure(w, job, w.usable) >= needed:
+            count = choose(w, job, part)
+            if count > 0:
+                return now, count, BY_PREEMPTION
+    at, window, until, length, ended = 0, _END_WINDOW, 0, w.timers[NB_RUNNING], 0
+    while at < length:
+        at, end, until = _end_together(w, entry, at, until, window)
+        if end < 0 or (later > 0 and end > later):
+            break
+        window = _next_window(w, at, until, window)
+        if _has_room(w, w.usable, fewest, end):
+            if ended == 0 and w.parameters[PREEMPTS] == 0:
+                _begin_trial_without_completing(w)
+            ended = _end_up_to(w, entry, ended, at)
+            count = _choose_planned(w, job, part) if measure(w, job, w.usable) >= needed else 0
+            if count > 0:
+                return max(now + 1, end), count, LATER
+    return -1, 0, LATER
+
+
+@kernel
+def _next_window(w, at, until, window):
+    """The window grows, by bf_window_linear or to the double, until the next job ends in it."""
+    while True:
+        window = window + w.parameters[WINDOW_SCALE] if w.parameters[WINDOW_SCALE] > 0 else 2 * window
+        if at >= w.timers[NB_RUNNING] or w.ends[at] <= until + window:
+            return window
+
+
+@kernel
+def _choose_planned(w, job, part):
+    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first."""
+    if w.parameters[BUSY_NODES] != 0:
+        room = w.capacity.copy()
+        for node in range(len(room)):
+            if w.nb_jobs[node] == 0:
+                w.capacity[node] = 0
+        count = choose(w, job, part)
+        if count > 0:
+            return count
+        w.capacity[:] = room
+    return choose(w, job, part)
+
+
+@kernel
+def _end_together(w, entry, at, until, window):
+    """The next running job that has usable nodes; where nodes are shared, also those that end soon after.
+
+    Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute.
+
+    Returns:
+        Where to go on, the expected end of the last one (-1 where there was none), and `until`.
+    """
+    last, taken, linear = -1, 0, w.parameters[LINEAR] != 0
+    while at < w.timers[NB_RUNNING] and taken <= _MOST_TOGETHER:
+        i, end = at, w.ends[at]
+        if last >= 0 and (linear or end > until + window):
+            break
+        at += 1
+        if not _has_usable(w, i) or _gives_way_already(w, i, entry):
+            continue
+        if until == 0:
+            until = end + _END_WINDOW - end % _END_WINDOW
+        last = end
+        taken += 1
+    return at, last, until
+
+
+@kernel
+def _end_up_to(w, entry, begin, end):
+    """Take away in the trial the running jobs at places from `begin` up to `end`; returns `end`."""
+    for i in range(begin, end):
+        if not _gives_way_already(w, i, entry):
+            for k in range(w.held_begin[i], w.held_begin[i + 1]):
+                _give_back(w, i, k)
+    return end
+
+
+@kernel
+def _gives_way_already(w, i, entry):
+    """Whether the trial began without the running job at place `i`."""
+    return w.parameters[PREEMPTS] != 0 and gives_way(w, w.by_end[i], entry)
+
+
+@kernel
+def _has_usable(w, i):
+    found = False
+    for k in range(w.held_begin[i], w.held_begin[i + 1]):
+        found |= has_host(w.usable, w.held_node[k])
+    return found

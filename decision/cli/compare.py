@@ -64,7 +64,7 @@ Metrics = Annotated[
         "--metric",
         help="Metric named above; may be repeated.",
         metavar="METRIC",
-        show_default="the first eight",
+        show_default="the first eight; of whole workloads all of them but utilization",
     ),
 ]
 Engines = Annotated[

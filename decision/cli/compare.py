@@ -64,7 +64,7 @@ Metrics = Annotated[
         "--metric",
         help="Metric named above; may be repeated.",
         metavar="METRIC",
-        show_default="the first eight",
+        show_default="the first eight; of whole workloads all of them but utilization",
     ),
 ]
 Engines = Annotated[
@@ -189,7 +189,7 @@ def compare_command(
     arrival_utilization, utilization, slowdown, per_processor_slowdown,
     turnaround, makespan, end, queue_length, job_load, throughput, fairness,
     hops, stretch, wait_over_walltime, rejected, prediction_error, underpredicted,
-    corrections, broken, value, value_share, violations, grid; with --energy also
+    corrections, broken, lost_work, value, value_share, violations, grid; with --energy also
     energy, idle_energy, switching_energy, energy_waste, waste_bound,
     switches, carbon, cost, peak_power.
 

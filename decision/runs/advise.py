@@ -129,8 +129,8 @@ def advise(
     finalists = _finalists(_different(looked_at, wish), looked_at, wish)
     found = results(finalists, wish.copies)
     rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
-    sure = [row for row in rows if row.keeps_bound and _is_better(row, wish)]
-    best = min(sure, key=lambda row: _cost(row, wish), default=rows[0])
+    kept = sorted((row for row in rows if row.keeps_bound), key=lambda row: _cost(row, wish))
+    best = next((row for row in kept if _is_better(row, wish)), rows[0])
     others = sorted((row for row in rows if row.policy != wish.baseline), key=lambda row: _cost(row, wish))
     rows = [rows[0], *others]
     payers = _payers(found[best.policy], found[wish.baseline])
@@ -140,7 +140,7 @@ def advise(
         baseline=wish.baseline,
         change=best.change,
         rows=rows,
-        cannot=_cannot(read, rows[0], described, wish),
+        cannot=[*_not_shown(kept[0], best, wish), *_cannot(read, rows[0], described, wish)],
         sentence=_sentence(best, wish, payers),
         log=described,
         payers=payers,
@@ -304,6 +304,15 @@ def _describe(log: Log, read: LogRead) -> dict[str, Any]:
         "left_out": dropped_text(workload),
         "machine": str(log.platform) if log.platform else f"a flat machine of {len(platform.hosts):,} hosts",
     }
+
+
+def _not_shown(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
+    """What came before the advised policy and is not shown to be better than the baseline."""
+    if first.policy in (best.policy, wish.baseline):
+        return []
+    low, high = (100 * each for each in first.change["wait"][1:])
+    came = f"{first.policy} had {100 * first.change['wait'].value:+.0f} % of mean wait within the bound"
+    return [f"{came} (95 %: {low:+.0f} to {high:+.0f} %): that it is better than {wish.baseline} is not shown here"]
 
 
 def _cannot(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:

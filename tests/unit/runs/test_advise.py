@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from decision.analysis.statistics import Estimate
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.runs import advise as advising
-from decision.runs.advise import Wish, advise, expanded, heuristics
+from decision.runs.advise import AdviceRow, Wish, advise, expanded, heuristics
 from decision.runs.store import ResultStore
 from decision.runs.whole import Log
 
@@ -47,6 +48,26 @@ def test_the_advised_policy_keeps_the_bound_and_is_the_best_that_does(tmp_path, 
     assert rows[found.policy].change["wait"].value <= 0 or found.policy == "easy"
     assert found.rows[0].policy == "easy" and len(found.rows) <= 8 and kept
     assert found.policy in found.sentence and found.cannot
+
+
+def _row(policy, wait, slowdown, longest=1.2):
+    changes = {"wait": Estimate(*wait), "bounded_slowdown": Estimate(*slowdown)}
+    return AdviceRow(policy=policy, metrics={}, change=changes, longest_wait=[longest], keeps_bound=True)
+
+
+def test_nothing_is_advised_that_is_not_shown_to_be_better():
+    unsure = _row("a", (-0.2, -0.5, 0.2), (-0.3, -0.6, 0.4))
+    sure = _row("b", (-0.1, -0.16, -0.01), (0.0, -0.1, 0.1))
+    worse = _row("c", (-0.1, -0.16, -0.01), (0.3, 0.1, 0.5))
+    found = [advising._is_better(row, Wish()) for row in (unsure, sure, worse)]
+    assert found == [False, True, False]
+    assert advising._is_better(worse, Wish(weights={"wait": 1.0}))
+    (line,) = advising._not_shown(unsure, sure, Wish())
+    assert line.startswith("a had -20 % of mean wait within the bound (95 %: -50 to +20 %)")
+    assert advising._not_shown(sure, sure, Wish()) == []
+    assert advising._sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
+    said = advising._sentence(sure, Wish(), ())
+    assert "10 % shorter (95 %: 1 to 16)" in said and "not shown to be lower or higher (95 %: -10 to +10 %)" in said
 
 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):

@@ -95,9 +95,14 @@ def _runs(outcomes: Sequence[MeasuredRun], metric: Metric, name: str) -> Runs | 
     return Runs(values, np.array([each[:blocks] for each in without], np.float64).reshape(len(values), blocks))
 
 
+_VAGUE = 100.0  # times as much as the least that a ratio may be
+
+
 def _row(metric: Metric, workload: str, name: str, own: Runs, base: Runs, baseline: str) -> Row:
     compared = not is_recorded(name) and not is_recorded(baseline)
     changed = change(own, base) if compared else None
+    if changed is not None and 1 + changed.high > _VAGUE * (1 + changed.low):
+        changed = None  # of next to nothing a share says nothing
     apart = changed or difference(own, base)
     verdict: Verdict = "open" if compared else "not comparable"
     if compared and name == baseline:

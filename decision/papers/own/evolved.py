@@ -1,10 +1,10 @@
 """What programs that evolve a shipped policy share: results that are kept, and the checkpoint at the end."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from decision import __version__
@@ -14,14 +14,29 @@ from decision.learn.checkpoint import Manifest, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.weights import dump_numbers
 from decision.model.record import Floats
+from decision.runs.chunks import key_of
 from decision.schedulers import ParametricScheduler
 
 
-def kept(file: Path, make: Callable[[], Floats]) -> Floats:
-    """What the file has, else what is made, which is kept there."""
-    if not file.exists():
-        write_files({file: [json.dumps(make().tolist()).encode()]})
-    return np.array(json.loads(file.read_text()))
+def kept(file: Path, make: Callable[..., Floats], *given: Any) -> Floats:
+    """What is made of what is given; kept in the file, and made again where that is of something else.
+
+    Args:
+        file: of the result and of what identifies it: what was given, and this package's sources.
+        make: makes it.
+        given: arrays, numbers and texts, on which alone the result depends.
+    """
+    key = key_of(msgspec.json.encode(given, enc_hook=np.ndarray.tolist))
+    if file.exists() and (before := msgspec.json.decode(file.read_bytes(), type=_Kept)).key == key:
+        return np.array(before.found)
+    found = make(*given)
+    write_files({file: [msgspec.json.encode(_Kept(key, found.tolist()))]})
+    return found
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    key: str
+    found: list[Any]
 
 
 def write_evolved(

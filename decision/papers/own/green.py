@@ -82,8 +82,8 @@ def reproduce_green(parts: Parts, size: Size = Size()) -> Findings:  # noqa: B00
     _write(folder / "green.ckpt", weights, size)
     compared, bounded = [], []
     for number, hosts in enumerate(SEQUENCES):
-        compared.append(kept(folder / f"unseen-{hosts}.json", partial(_compare, weights, hosts, size)))
-        bounded.append(kept(folder / f"bound-{hosts}.json", partial(_bound, weights, hosts, size)))
+        compared.append(kept(folder / f"unseen-{hosts}.json", _compare, weights, hosts, size))
+        bounded.append(kept(folder / f"bound-{hosts}.json", _bound, weights, hosts, size))
         parts.progress(size.generations + 2 * number + 2, of)
     table = ResultTable(
         f"Value on {size.unseen} sequences of {size.sequence} unseen jobs, and shares of the bound on {size.bounded:,}",
@@ -119,18 +119,19 @@ def _evolve(parts: Parts, size: Size, of: int) -> tuple[Floats, ResultTable]:
     average = Timetable().first_weights(rng)
     evolution = CmaEs(average, _SPREAD, _POPULATION)
     best, learned, rows = -np.inf, average, []
+    compete = partial(_compete, worlds)
     checked = [random_rows(setup, n * _CHECKED, _CHECKED_SEED) for setup, n in worlds]
     for generation in range(1, size.generations + 1):
         drawn = [_draw(rng, world) for world in worlds]
         candidates = evolution.ask(rng)
-        found = kept(parts.folder / f"generation-{generation}.json", partial(_compete, worlds, drawn, candidates))
+        found = kept(parts.folder / f"generation-{generation}.json", compete, drawn, candidates, size)
         evolution.tell(-found)
         average = average + _AVERAGED * (evolution.mean - average)
         if generation == _AVERAGED_FROM:
             average = evolution.mean.copy()
         if generation % size.checked_every == 0 or generation == size.generations:
             pair = np.stack([average, evolution.mean])
-            ratios = kept(parts.folder / f"checked-{generation}.json", partial(_compete, worlds, checked, pair))
+            ratios = kept(parts.folder / f"checked-{generation}.json", compete, checked, pair, size)
             rows.append((str(generation), f"{found.mean():.4f}", *(f"{ratio:.4f}" for ratio in ratios)))
             for ratio, weights in zip(ratios, pair, strict=True):
                 if ratio > best:
@@ -145,8 +146,11 @@ def _draw(rng: np.random.Generator, world: _World) -> NDArray[np.int64]:
     return rows[rng.integers(len(rows), size=world.sequences)]
 
 
-def _compete(worlds: Sequence[_World], rows: Sequence[NDArray[np.int64]], candidates: Floats) -> Floats:
-    """(C,) mean over the sizes of each candidate's value over that of the density with suspensions."""
+def _compete(worlds: Sequence[_World], rows: Sequence[NDArray[np.int64]], candidates: Floats, _size: Size) -> Floats:
+    """(C,) mean over the sizes of each candidate's value over that of the density with suspensions.
+
+    The worlds are of this size.
+    """
 
     def values(policy: str | Policy) -> Floats:
         pairs = zip(worlds, rows, strict=True)

@@ -90,8 +90,8 @@ def reproduce_packer(parts: Parts, *, generations: int = GENERATIONS, jobs: int 
     with ThreadPoolExecutor(available_cores()) as pool:
         for generation in range(generations):
             chosen, candidates = _draw_halves(rng), evolution.ask(rng)
-            play = functools.partial(_compete, pool, half, chosen, candidates)
-            found = kept(folder / f"generation-{generation}.json", play)
+            play = functools.partial(_compete, pool, half)
+            found = kept(folder / f"generation-{generation}.json", play, chosen, candidates, jobs)
             evolution.tell(-found.mean(1))
             newest = _AVERAGED if generation > _AVERAGED_FROM else 1.0
             average = average + newest * (evolution.mean - average)
@@ -123,9 +123,13 @@ def _draw_halves(rng: np.random.Generator) -> list[int]:
 
 
 def _compete(
-    pool: ThreadPoolExecutor, half: Callable[[int], Half], chosen: Sequence[int], candidates: NDArray[np.float64]
+    pool: ThreadPoolExecutor,
+    half: Callable[[int], Half],
+    chosen: Sequence[int],
+    candidates: NDArray[np.float64],
+    _jobs: int,
 ) -> NDArray[np.float64]:
-    """(C, S) utilization that each candidate reaches on each of these halves."""
+    """(C, S) utilization that each candidate reaches on each of these halves, which have so many jobs."""
     return np.transpose(list(pool.map(functools.partial(_play, candidates), map(half, chosen))))
 
 

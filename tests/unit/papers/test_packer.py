@@ -15,6 +15,7 @@ from decision.learn.checkpoint import read_manifest
 from decision.model.demand import runtimes
 from decision.papers.findings import Parts
 from decision.papers.own import packer
+from decision.papers.own.evolved import kept
 from decision.papers.packing.parts import made_half, setup_of
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers.packer import Packer, largest_area_first
@@ -35,6 +36,18 @@ def test_a_stopped_evolution_goes_on_and_learns_the_same(tmp_path, monkeypatch):
     assert learned.read_bytes() == (tmp_path / "at once" / "packing.ckpt").read_bytes()
     assert read_manifest(learned).config.scheduler == "packer"
     assert load_policy(str(learned), {}).name == "packing.ckpt"
+
+
+def test_what_is_kept_is_made_again_for_other_inputs(tmp_path):
+    made = []
+
+    def double(values, _):
+        made.append(values)
+        return 2 * values
+
+    for values, jobs in ((1.5, 30), (1.5, 30), (1.5, 40), (2.5, 40)):
+        assert kept(tmp_path / "kept.json", double, np.array([values]), jobs).tolist() == [2 * values]
+    assert len(made) == 3
 
 
 def test_what_is_learned_from_is_of_other_shares_and_its_walltimes_are_run_times():

@@ -35,6 +35,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("servers")
     write_platform(folder / "servers.xml", ON)
     write_workload(folder / "days.json", DAYS)
+    write_workload(folder / "others.json", busy_days_of(4, seed=2, hosts=8))
     return folder
 
 
@@ -83,8 +84,10 @@ def test_a_checkpoint_knows_the_days_that_it_was_learned_from(checkpoint, files)
 
 
 def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):
-    inputs = ("-p", str(files / "servers.xml"), "-w", str(files / "days.json"))
-    done = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs, "--json"])
+    inputs = ("-p", str(files / "servers.xml"), "-w")
+    seen = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs, str(files / "days.json")])
+    assert (seen.exit_code, "gates are for jobs that nothing was learned from" in seen.stderr) == (2, True)
+    done = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs, str(files / "others.json"), "--json"])
     gates = {gate["gate"]: gate for gate in json.loads(done.stdout)["gates"]}
     assert list(gates) == [
         *("mean wait", "longest wait", "energy waste", "switches"),
@@ -96,10 +99,10 @@ def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):
     assert [gate.found for gate in kept.gates] == [gate["found"] for gate in gates.values()]
 
 
-def test_the_joint_policy_ships_passes_its_gates_and_is_turned_by_weights(tmp_path):
+def test_the_joint_policy_ships_has_not_learned_its_gates_and_is_turned_by_weights(tmp_path):
     require_gates("joint,energy=0.8")
     done = CliRunner().invoke(app, ["gates", "joint", "-p", "orion_cores", "-w", "orion_days"])
-    assert done.exit_code == 0, done.output
+    assert (done.exit_code, "learned from days that are made like those of orion" in done.stderr) == (2, True)
     waste = []
     for turned in ("energy=3", "wait=3"):
         run = ("run", "-p", "orion_cores", "-w", "orion_days", "--select", ":200", "-E", "-o", str(tmp_path / turned))

@@ -12,6 +12,7 @@ from helpers.policy_cases import failing_world
 
 from decision.batsim.agent import make_agent
 from decision.engine.reference.engine import ReferenceEngine
+from decision.model.lost_work import lost_work
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 
@@ -29,4 +30,5 @@ def test_the_loop_and_messages_give_the_same_run(case: int) -> None:
     agent = make_agent(policy, {}, platform=on, seed=case)
     told = simulate_by_messages(ReferenceEngine(on, jobs, events, options), agent)
     looped.scheduling_time = looped.simulation_time = told.simulation_time
+    told.lost_work = lost_work(told.jobs, jobs)  # which takes the workloads
     assert compare_records(told, looped) == []

@@ -12,6 +12,7 @@ from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.generate.clusters import simple_cluster
 from decision.model.errors import ConfigError
+from decision.model.lost_work import lost_work
 from decision.model.notices import warn_once
 from decision.model.record import FinalState
 from decision.model.workload import Delay, Job, Workload
@@ -72,6 +73,7 @@ def test_both_ways_of_deciding_reject_them_and_agree_on_the_rest(policy, caplog)
     compiled = simulate_workloads(platform, [work], policy, engine_options=energy)
     assert rejected(told) == rejected(compiled) == wanted
     compiled.scheduling_time = compiled.simulation_time = told.simulation_time
+    told.lost_work = lost_work(told.jobs, [work])  # which takes the workload
     assert compare_records(told, compiled) == []
     line = f"rejected {len(wanted)} jobs that do not fit the platform of 4 hosts, the first is w0!02 with 5"
     advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"

@@ -141,10 +141,9 @@ class EvolutionLearner:
         def play(thread: int) -> None:
             env = self._batch.envs[thread]
             asked = [prepare(self._supplied(policy), env.facts, ()) for policy in policies]
-            memories = [each.memory_for(env.state, env.plan) for each in asked]
             for p, k in episodes[thread::threads]:
-                address, memory = asked[p].address, memories[p].address
-                play_episode(self._batch, thread, address, memory, int(items[p][1][k]), found[p][k])
+                memory = asked[p].memory_for(env.state, env.plan)  # an episode begins without one
+                play_episode(self._batch, thread, asked[p].address, memory.address, int(items[p][1][k]), found[p][k])
 
         list(self._pool.map(play, range(threads)))
         return found

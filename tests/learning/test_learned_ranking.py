@@ -13,11 +13,13 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import load_config
-from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
+from decision.learn.evolution_learner import EvolutionLearner
+from decision.learn.schedulers import EpisodeComparison, TrainingInputs, make_training_setup, train_scheduler
 from decision.learn.weights import dump, load
 from decision.model.errors import ConfigError, InputError
 from decision.policies import find_policy
 from decision.runs.engines import simulate_by_messages
+from decision.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 HOSTS = 8
@@ -49,6 +51,17 @@ def test_it_waits_less_than_the_policies_that_it_began_between(mixed, tmp_path):
     wait = {policy: compared.metrics(policy)["waiting_time"].mean() for policy in policies}
     assert wait[str(learned)] < 0.97 * min(wait["saf+easy"], wait["saf+first-fit"])
     assert wait["saf+easy"] < wait["fcfs+easy"]
+
+
+@pytest.mark.parametrize("name", ["ranking", "learned"])
+def test_an_episode_knows_nothing_of_those_before_it(name, mixed):
+    scheduler, config = find_scheduler(name), load_config(name, ["env.jobs=60", "learn.threads=1"])
+    setup = make_training_setup(scheduler, config, mixed, equal_hosts(HOSTS))
+    learner = EvolutionLearner(config, scheduler, setup)
+    weights, rows = scheduler.first_weights(np.random.default_rng(0)).ravel(), np.array([0, 200, 100])
+    (together,) = learner.play([(weights, rows)])
+    alone = [learner.play([(weights, rows[k : k + 1])])[0][0] for k in range(3)]
+    assert np.array_equal(together, alone)
 
 
 def test_the_same_checkpoint_makes_the_same_schedule_everywhere(checkpoint, mixed):

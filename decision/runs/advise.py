@@ -130,7 +130,7 @@ def advise(
     found = results(finalists, wish.copies)
     rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
     kept = sorted((row for row in rows if row.keeps_bound), key=lambda row: _cost(row, wish))
-    best = next((row for row in kept if _is_better(row, wish)), rows[0])
+    best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
     others = sorted((row for row in rows if row.policy != wish.baseline), key=lambda row: _cost(row, wish))
     rows = [rows[0], *others]
     payers = _payers(found[best.policy], found[wish.baseline])
@@ -140,7 +140,7 @@ def advise(
         baseline=wish.baseline,
         change=best.change,
         rows=rows,
-        cannot=[*_not_shown(kept[0], best, wish), *_cannot(read, rows[0], described, wish)],
+        cannot=[*_passed_over(kept[0], best, wish), *_cannot(read, rows[0], described, wish)],
         sentence=_sentence(best, wish, payers),
         log=described,
         payers=payers,
@@ -221,12 +221,22 @@ def _runs(results: Sequence[Result], metric: str) -> Runs:
     return Runs(values, np.array([result["without"].get(metric, []) for result in results], np.float64))
 
 
-def _is_better(row: AdviceRow, wish: Wish) -> bool:
-    """Whether it is shown to be better in something that counts, and worse in nothing that does."""
-    counting = [row.change[metric] for name, metric in _COUNTS.items() if wish.weights.get(name, 0.0) > 0]
-    return any(each.high < 0 for each in counting) and not any(each.low > 0 for each in counting)
+def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:
+    """Whether it is better as far as can be seen, and shown to be worse in nothing that counts."""
+    return _cost(row, wish) < -_LEAST and not any(each.low > 0 for each in _counting(row, wish))
 
 
+def _is_shown(row: AdviceRow, wish: Wish) -> bool:
+    """Whether it is shown to be better in something that counts."""
+    return any(each.high < 0 for each in _counting(row, wish))
+
+
+def _counting(row: AdviceRow, wish: Wish) -> list[Estimate]:
+    """The changes of what counts."""
+    return [row.change[metric] for name, metric in _COUNTS.items() if wish.weights.get(name, 0.0) > 0]
+
+
+_LEAST = 0.02  # by which the logarithm of what counts must fall: less is not worth a change
 _COUNTS = dict(zip(("wait", "slowdown"), MEANS, strict=True))
 
 
@@ -240,25 +250,27 @@ _SIZES, _LENGTHS = ("small", "middle-sized", "large"), ("short", "middle-long", 
 
 
 def percent(change: Estimate, less: str, more: str) -> str:
-    """``20 % less (95 %: 15 to 24)``; where the interval holds no change, that none is shown."""
+    """``20 % less (95 %: 15 to 24)``; where the interval holds no change, that it is not for sure."""
     low, high = 100 * change.low, 100 * change.high
     if change.high < 0:
         return f"{-100 * change.value:.0f} % {less} (95 %: {-high:.0f} to {-low:.0f})"
     if change.low > 0:
         return f"{100 * change.value:.0f} % {more} (95 %: {low:.0f} to {high:.0f})"
-    return f"not shown to be {less} or {more} (95 %: {low:+.0f} to {high:+.0f} %)"
+    word = less if change.value < 0 else more
+    return f"{100 * abs(change.value):.0f} % {word} (95 %: {low:+.0f} to {high:+.0f} %, so not for sure)"
 
 
 def _sentence(best: AdviceRow, wish: Wish, payers: Sequence[str]) -> str:
     if best.policy == wish.baseline:
         return (
-            f"Keep {wish.baseline}: no policy that was tried is shown to be better and keeps the longest wait below "
+            f"Keep {wish.baseline}: no policy that was tried is better and keeps the longest wait below "
             f"{wish.longest_wait:g} times its own."
         )
     longest = f"{np.mean(best.longest_wait):.2f} times {wish.baseline}'s (at most {max(best.longest_wait):.2f})"
     who = f"; who pays: {', '.join(payers)}" if payers else "; no group of jobs waits longer"
+    begin = "Use" if _is_shown(best, wish) else "Perhaps use"
     return (
-        f"Use {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
+        f"{begin} {best.policy}: the mean wait is {percent(best.change['wait'], 'shorter', 'longer')} than under "
         f"{wish.baseline}, the mean bounded slowdown {percent(best.change['bounded_slowdown'], 'lower', 'higher')}, "
         f"and the longest wait {longest}{who}."
     )
@@ -306,13 +318,13 @@ def _describe(log: Log, read: LogRead) -> dict[str, Any]:
     }
 
 
-def _not_shown(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
-    """What came before the advised policy and is not shown to be better than the baseline."""
+def _passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
+    """What came before the advised policy, and is worse in something that counts."""
     if first.policy in (best.policy, wish.baseline):
         return []
-    low, high = (100 * each for each in first.change["wait"][1:])
-    came = f"{first.policy} had {100 * first.change['wait'].value:+.0f} % of mean wait within the bound"
-    return [f"{came} (95 %: {low:+.0f} to {high:+.0f} %): that it is better than {wish.baseline} is not shown here"]
+    texts = zip(MEANS, (("shorter", "longer"), ("lower", "higher")), strict=True)
+    changes = [f"{name.replace('_', ' ')} {percent(first.change[name], *words)}" for name, words in texts]
+    return [f"{first.policy} came first by both together and is not advised: {', '.join(changes)}"]
 
 
 def _cannot(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:

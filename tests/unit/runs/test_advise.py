@@ -55,19 +55,23 @@ def _row(policy, wait, slowdown, longest=1.2):
     return AdviceRow(policy=policy, metrics={}, change=changes, longest_wait=[longest], keeps_bound=True)
 
 
-def test_nothing_is_advised_that_is_not_shown_to_be_better():
+def test_what_is_advised_is_better_as_far_as_can_be_seen_and_says_whether_that_is_sure():
     unsure = _row("a", (-0.2, -0.5, 0.2), (-0.3, -0.6, 0.4))
     sure = _row("b", (-0.1, -0.16, -0.01), (0.0, -0.1, 0.1))
-    worse = _row("c", (-0.1, -0.16, -0.01), (0.3, 0.1, 0.5))
-    found = [advising._is_better(row, Wish()) for row in (unsure, sure, worse)]
-    assert found == [False, True, False]
-    assert advising._is_better(worse, Wish(weights={"wait": 1.0}))
-    (line,) = advising._not_shown(unsure, sure, Wish())
-    assert line.startswith("a had -20 % of mean wait within the bound (95 %: -50 to +20 %)")
-    assert advising._not_shown(sure, sure, Wish()) == []
+    worse = _row("c", (-0.3, -0.36, -0.21), (0.2, 0.1, 0.5))
+    same = _row("d", (-0.005, -0.1, 0.1), (0.0, -0.1, 0.1))
+    assert [advising._may_be_advised(row, Wish()) for row in (unsure, sure, worse, same)] == [True, True, False, False]
+    assert advising._may_be_advised(worse, Wish(weights={"wait": 1.0}))
+    (line,) = advising._passed_over(worse, sure, Wish())
+    assert line.startswith(
+        "c came first by both together and is not advised: wait 30 % shorter (95 %: 21 to 36), bounded"
+    )
+    assert advising._passed_over(sure, sure, Wish()) == []
     assert advising._sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
     said = advising._sentence(sure, Wish(), ())
-    assert "10 % shorter (95 %: 1 to 16)" in said and "not shown to be lower or higher (95 %: -10 to +10 %)" in said
+    assert said.startswith("Use b: the mean wait is 10 % shorter (95 %: 1 to 16)")
+    said = advising._sentence(unsure, Wish(), ())
+    assert said.startswith("Perhaps use a: the mean wait is 20 % shorter (95 %: -50 to +20 %, so not for sure)")
 
 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):

@@ -81,11 +81,16 @@ def _half(copies: Floats, blocks: Floats) -> float:
     return student(degrees, CONFIDENCE) * math.sqrt(variance)
 
 
+_NOTHING = 1e-6  # seconds and the like: what subtractions of times leave
+
+
 def rounded(found: Estimate) -> tuple[str, str, str]:
     """Value and ends of the interval as texts, to the last digit that is above a thirtieth of half of the interval.
 
     So half of an interval has one digit, or two where it begins with 1 or 2; and no value has more than four digits.
     """
+    if max(map(abs, found)) < _NOTHING:
+        return "0", "0", "0"
     half = (found.high - found.low) / 2
     places = 3 - math.floor(math.log10(abs(found.value) or 1.0))
     if half > 0 and math.isfinite(half):

@@ -147,6 +147,7 @@ def test_the_same_schedules_are_no_change_and_there_is_none_of_nothing():
         (Estimate(1.23456, 1.23, 1.24), ("1.235", "1.230", "1.240")),
         (Estimate(20.0, 20.0, 20.0), ("20.00", "20.00", "20.00")),
         (Estimate(0.8248783, 0.8248781, 0.8248785), ("0.8249", "0.8249", "0.8249")),
+        (Estimate(4.9e-7, 4.8e-7, 5e-7), ("0", "0", "0")),
     ],
 )
 def test_digits_that_are_noise_are_not_printed(found, texts):

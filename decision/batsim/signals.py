@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from decision.model.interrupts import interrupt
+
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -81,7 +83,7 @@ def none_swallowed() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise Interrupted(number)
+    interrupt(Interrupted(number), frame)
 
 
 @contextmanager

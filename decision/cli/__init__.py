@@ -68,9 +68,14 @@ class _Interrupts:
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
-        raise KeyboardInterrupt
+        known = sys.modules.get("decision.model.interrupts")  # which is loaded before compiled code calls Python
+        getattr(known, "interrupt", _raise)(KeyboardInterrupt(), frame)
 
     @staticmethod
     def ignore() -> None:
         """All is over, and the interpreter ends."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _raise(error: BaseException, _frame: FrameType | None) -> None:
+    raise error

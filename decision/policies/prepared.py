@@ -22,6 +22,7 @@ from decision.bundle import I8, Bundle, bundle_at
 from decision.entry import Entry, Interface
 from decision.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
+from decision.model.interrupts import raise_interruption
 from decision.model.platform import Platform
 from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays, clear
@@ -330,6 +331,7 @@ class _InPython(_Prepared):
     def _decide(self, *_addresses: int) -> int:
         began = time.perf_counter()
         try:
+            raise_interruption()
             self._ask()
         except BaseException as error:  # an interruption, too, must not get lost in the kernel
             self._raised = error

@@ -23,6 +23,7 @@ from decision.draws import first_word
 from decision.entry import Interface
 from decision.jit import kernel
 from decision.model.errors import ConfigError
+from decision.model.interrupts import raise_interruption
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
@@ -409,6 +410,7 @@ class Window(CompiledPolicy):
         used = self._used
         assert used is not None  # the memory with which the caller was asked
         try:
+            raise_interruption()
             groups = groups_of(self._down, used.switches[:length])
             place_by_highs(groups, int(np.prod(self._down[1:])), used.sizes[:jobs], used.starts[:jobs])
         except BaseException as error:  # nothing can be raised through the kernel

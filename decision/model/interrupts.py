@@ -1,0 +1,25 @@
+"""Signals that come while a compiled loop calls Python: what is raised before the call has begun would be lost."""
+
+from types import FrameType
+
+_CALLED = "decision.entry", "answer"  # the module and the function that compiled code calls
+_waiting: list[BaseException] = []
+
+
+def interrupt(error: BaseException, frame: FrameType | None) -> None:
+    """Raise an interruption, from a handler of signals; where nothing can be raised, at the callback's begin.
+
+    Machine code heeds no signals, so that one arrives when it calls Python: in the callback, or in what that calls,
+    before its first line.
+    """
+    places = (frame, frame.f_back) if frame is not None else ()
+    if any(each is not None and (each.f_globals.get("__name__"), each.f_code.co_name) == _CALLED for each in places):
+        _waiting.append(error)
+        return
+    raise error
+
+
+def raise_interruption() -> None:
+    """Raise what came before, if something did; the first thing that a callback tries."""
+    if _waiting:
+        raise _waiting.pop()

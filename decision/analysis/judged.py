@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from .comparison import ALL, MeasuredRun, PolicyComparison, Row, Verdict, is_recorded, score_error
 from .metric_list import METRICS, Metric
@@ -54,7 +55,7 @@ def judge_runs(
         rows += here
         rows += _over_all(here, names, len(workloads))
     same = [f"{name} makes the schedules of {other}, and is listed once" for name, other in twins.items()]
-    kept = [_without_blocks(run) for run in outcomes if run.contender in names]
+    kept = [replace(run, without={}) for run in outcomes if run.contender in names]
     lines = [*reading, *same]
     return PolicyComparison(baseline=baseline, rows=rows, outcomes=kept, setup=dict(setup or {}), reading=lines)
 
@@ -69,18 +70,6 @@ def _distinct(
         first.setdefault(of[name], name)
     twins = {name: first[of[name]] for name in names if name not in named and first[of[name]] != name}
     return [name for name in names if name not in twins], twins
-
-
-def _without_blocks(run: MeasuredRun) -> MeasuredRun:
-    return MeasuredRun(
-        workload=run.workload,
-        contender=run.contender,
-        first_job=run.first_job,
-        seed=run.seed,
-        copy=run.copy,
-        metrics=run.metrics,
-        schedule=run.schedule,
-    )
 
 
 def _runs(outcomes: Sequence[MeasuredRun], metric: Metric, name: str) -> Runs | None:

@@ -78,6 +78,11 @@ class Sources(NamedTuple):
     files: tuple[tuple[str, str], ...]  # path and digest
 
 
+def own_sources(files: tuple[tuple[str, str], ...] = ()) -> tuple[Any, ...]:
+    """Those of this process, with files that the work reads; plain, so that another version can read them."""
+    return tuple(Sources(sys.version_info[:2], numerics(), files))
+
+
 class Outcome(NamedTuple):
     """What became of a task."""
 

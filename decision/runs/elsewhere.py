@@ -4,18 +4,14 @@ Nothing is stored, so what a lost worker had is done by another one, and the cal
 """
 
 import pickle
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
 from decision.model.errors import ConfigError
 
-from .chunks import Sources, check_same, numerics
-from .workers import WorkerLostError
-
-_AHEAD = 2  # parts for each worker, so that none waits for long
-_STRIKES = 3  # workers that a part may take with it
+from .chunks import Sources, check_same, own_sources
+from .workers import AHEAD, STRIKES, WorkerLostError, working_at_once
 
 Work = Callable[[Sequence[Any]], list[Any]]
 
@@ -31,16 +27,14 @@ def share_out(crew: Executor, work: Work, items: Sequence[Any]) -> list[Any]:
     Raises:
         ConfigError: if a worker has another version of this package, or a part has taken three workers with it.
     """
-    slots = int(getattr(crew, "slots", 0) or getattr(crew, "_max_workers", 1))
-    size = max(1, -(-len(items) // (_AHEAD * slots)))
+    size = max(1, -(-len(items) // (AHEAD * working_at_once(crew))))
     parts = [items[at : at + size] for at in range(0, len(items), size)]
     under_way = [_given(crew, work, part) for part in parts]
     return [found for future, part in zip(under_way, parts, strict=True) for found in _found(crew, work, part, future)]
 
 
 def _given(crew: Executor, work: Work, part: Sequence[Any]) -> "Future[list[Any]]":
-    sources = tuple(Sources(sys.version_info[:2], numerics(), ()))
-    return crew.submit(_do, sources, pickle.dumps((work, part)))
+    return crew.submit(_do, own_sources(), pickle.dumps((work, part)))
 
 
 def _found(crew: Executor, work: Work, part: Sequence[Any], future: "Future[list[Any]]") -> list[Any]:
@@ -50,7 +44,7 @@ def _found(crew: Executor, work: Work, part: Sequence[Any], future: "Future[list
             return future.result()
         except WorkerLostError as error:
             lost += error.workers
-            if lost >= _STRIKES:
+            if lost >= STRIKES:
                 raise ConfigError(
                     f"a part of the work has ended {lost} workers; give them more memory or time"
                 ) from None

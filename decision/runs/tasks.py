@@ -7,7 +7,6 @@ they find comes back to this process, which alone writes (`chunks`). What fails 
 
 import itertools
 import pickle
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -21,11 +20,11 @@ import msgspec
 from decision.batsim.signals import StopRequest, stop_on_signals
 from decision.model.errors import ConfigError, Failure, ShareDone
 
-from .chunks import CHUNK, CachedTask, Done, Sources, check_files, definition_of, do_chunk, do_tasks, numerics, task_key
+from .chunks import CHUNK, CachedTask, Done, check_files, definition_of, do_chunk, do_tasks, own_sources, task_key
 from .chunks import file_digest as file_digest
 from .failures import TraceError, failed, write_failures
 from .store import Result, ResultStore
-from .workers import WorkerLostError, workers
+from .workers import AHEAD, STRIKES, WorkerLostError, workers, working_at_once
 
 
 class Share(NamedTuple):
@@ -46,9 +45,7 @@ class How(TypedDict, total=False):
 
 
 _LOOK = 0.1  # seconds between two looks at signals
-_AHEAD = 2  # chunks given to each worker, so that none waits for the next
 _MOST = 2000  # tasks in a chunk
-_STRIKES = 3  # workers that a task may take with it
 
 _T = TypeVar("_T", bound=CachedTask)
 Progress = Callable[[int, int], None]
@@ -212,8 +209,8 @@ class _Campaign(Generic[_T]):
     ) -> Iterator[Failure | None]:
         under_way: dict[Future[Done], list[_Open[_T]]] = {}
         while True:
-            slots = int(getattr(crew, "slots", 0) or getattr(crew, "_max_workers", 1))
-            while not stop.signal and len(under_way) < (at_once or _AHEAD * slots):
+            slots = working_at_once(crew)
+            while not stop.signal and len(under_way) < (at_once or AHEAD * slots):
                 if under_way and (self._has_suspect() or any(map(self._is_suspect, under_way.values()))):
                     break  # whose worker is lost next is known for certain only when nothing else is under way
                 waiting = itertools.chain(_emptied(self._back), tasks)
@@ -236,14 +233,14 @@ class _Campaign(Generic[_T]):
 
     def _is_suspect(self, chunk: Sequence["_Open[_T]"]) -> bool:
         """Whether it is set aside when its worker is lost once more."""
-        return any(self._strikes[each.key] >= _STRIKES - 1 for each in chunk)
+        return any(self._strikes[each.key] >= STRIKES - 1 for each in chunk)
 
     def _size(self, left: int, slots: int) -> int:
         """How many tasks make a chunk of some seconds; fewer near the end, so that all workers have some."""
         if not self._tasks:
             return 1
         fit = CHUNK * self._tasks / max(self._seconds, 1e-9)
-        return max(1, min(int(fit), _MOST, -(-left // (_AHEAD * slots))))
+        return max(1, min(int(fit), _MOST, -(-left // (AHEAD * slots))))
 
     def _submit(self, crew: Executor, chunk: list["_Open[_T]"]) -> "Future[Done]":
         content = pickle.dumps((self._work, [each.task for each in chunk]))
@@ -254,7 +251,7 @@ class _Campaign(Generic[_T]):
         return crew.submit(do_chunk, self._sources(chunk), content)
 
     def _sources(self, chunk: Sequence["_Open[_T]"]) -> tuple[Any, ...]:
-        return tuple(Sources(sys.version_info[:2], numerics(), self._files(chunk)))
+        return own_sources(self._files(chunk))
 
     def _files(self, chunk: Sequence["_Open[_T]"]) -> tuple[tuple[str, str], ...]:
         """All that the tasks read, with digests."""
@@ -278,7 +275,7 @@ class _Campaign(Generic[_T]):
             self._strikes[each.key] += lost.workers
             if lost.limit:
                 yield Failure(run=_title(each.task), reason=f"took longer than {lost.limit:g} s", host=lost.host)
-            elif self._strikes[each.key] >= _STRIKES and len(guilty) == 1:
+            elif self._strikes[each.key] >= STRIKES and len(guilty) == 1:
                 reason = f"killed {self._strikes[each.key]} workers"
                 yield Failure(run=_title(each.task), reason=reason, host=lost.host)
             else:

@@ -28,6 +28,15 @@ _BEGIN = 120.0  # seconds in which a process must have begun
 _NONE = -1.0  # no part is under way
 
 
+AHEAD = 2  # parts of some work given to each worker, so that none waits for the next
+STRIKES = 3  # workers that a part of some work may take with it
+
+
+def working_at_once(crew: Executor) -> int:
+    """How many of a crew work at a time."""
+    return int(getattr(crew, "slots", 0) or getattr(crew, "_max_workers", 1))
+
+
 class WorkerLostError(Exception):
     """Who did some work ended before it was done.
 

@@ -65,7 +65,7 @@ except ConfigError as error:
 
 
 def test_a_worker_of_another_version_is_refused_by_host(dask, tmp_path, monkeypatch):
-    monkeypatch.setattr("decision.runs.tasks.numerics", lambda: "another")
+    monkeypatch.setattr("decision.runs.chunks.numerics", lambda: "another")
     with (
         module.cluster(dask, 2) as executor,
         pytest.raises(ConfigError, match=f"{os.uname().nodename}: has another version of decision"),

@@ -60,6 +60,24 @@ def reproduce(parts: str, run: "Callable[..., Findings]", as_json: bool, spread:
     _print_findings(findings, as_json)
 
 
+def reproduce_budget(
+    run: "Callable[..., Findings]",
+    name: str,
+    output: Path | None,
+    budget: str,
+    finished: bool,
+    spread: Spread,
+    as_json: bool,
+) -> None:
+    """Show what a campaign's `run` of this name finds with a budget, or what its finished parts have found."""
+    reproduce(
+        "parts",
+        lambda how, progress: run(parts_in(output, name, how, progress), budget, only_finished=finished),
+        as_json,
+        spread,
+    )
+
+
 def _print_findings(findings: "Findings", as_json: bool) -> None:
     """A reproduction's tables and what they say."""
     if as_json:

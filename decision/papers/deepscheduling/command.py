@@ -3,7 +3,7 @@
 from decision.cli.options import JsonOption
 from decision.cli.spread import Spread, spreads
 
-from ..command import Finished, PackingBudget, PartsFolder, parts_in, reproduce
+from ..command import Finished, PackingBudget, PartsFolder, reproduce_budget
 
 
 @spreads
@@ -33,11 +33,4 @@ def deepscheduling_command(
     require_learning()
     from .runs import DEEPSCHEDULING
 
-    reproduce(
-        "parts",
-        lambda how, progress: DEEPSCHEDULING.reproduce(
-            parts_in(output, "deepscheduling", how, progress), budget, only_finished=finished
-        ),
-        as_json,
-        spread,
-    )
+    reproduce_budget(DEEPSCHEDULING.reproduce, "deepscheduling", output, budget, finished, spread, as_json)

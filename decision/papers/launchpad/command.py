@@ -7,7 +7,7 @@ import typer
 from decision.cli.options import JsonOption
 from decision.cli.spread import Spread, spreads
 
-from ..command import Finished, PartsFolder, parts_in, reproduce
+from ..command import Finished, PartsFolder, reproduce_budget
 
 
 @spreads
@@ -44,11 +44,4 @@ def launchpad_command(
     require_learning()
     from .runs import LAUNCHPAD
 
-    reproduce(
-        "parts",
-        lambda how, progress: LAUNCHPAD.reproduce(
-            parts_in(output, "launchpad", how, progress), budget, only_finished=finished
-        ),
-        as_json,
-        spread,
-    )
+    reproduce_budget(LAUNCHPAD.reproduce, "launchpad", output, budget, finished, spread, as_json)

@@ -227,10 +227,9 @@ def compare_command(
         find_baseline,
         read_workloads,
         run_comparison,
-        worth_of_predictions,
-        write_worth,
     )
     from decision.runs.judging import beside_whole, judge_plan
+    from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting
     from .tables import print_comparison, print_dropped, print_json, print_machines, print_worth, warn_of_seen_jobs

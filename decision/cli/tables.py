@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.platform import Platform
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
-    from decision.runs.compare import Worth
+    from decision.runs.worth_of_predictions import Worth
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 

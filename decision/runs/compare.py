@@ -1,9 +1,7 @@
 """``decision compare``: a plan (policies x workloads x engines x windows x seeds), its runs, and their metrics."""
 
-import csv
 import datetime
 import functools
-import io
 import itertools
 import math
 import tempfile
@@ -22,7 +20,6 @@ from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, stand
 from decision.analysis.whole import Part, judge, part_of
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
-from decision.formats.files import write_files
 from decision.formats.input_facts import file_facts
 from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
@@ -106,11 +103,11 @@ def contenders(plan: ComparisonPlan) -> list[Contender]:
     """The policies of a plan; where their worth is asked for, with their twins."""
     every = [Contender(policy, policy, plan.settings) for policy in plan.policies]
     if plan.worth:
-        every += [twin for policy in _simulated(plan) for twin in twins(plan, policy)]
+        every += [twin for policy in simulated(plan) for twin in twins(plan, policy)]
     return list({each.name: each for each in every}.values())
 
 
-def _simulated(plan: ComparisonPlan) -> list[str]:
+def simulated(plan: ComparisonPlan) -> list[str]:
     """The policies that are simulated."""
     return [policy for policy in plan.policies if policy != RECORDED]
 
@@ -573,56 +570,3 @@ def _compiling(
             compiling.append(run)
             cold -= compiled
     return compiling
-
-
-class Worth(msgspec.Struct, frozen=True, kw_only=True):
-    """What predictions do to a metric of a policy, as means over its runs on a workload."""
-
-    workload: str
-    policy: str
-    metric: str
-    walltimes: float  # the policy by walltimes
-    predictions: float  # as it is
-    perfect: float  # by perfect predictions
-    recovered: float  # share of the way from walltimes to perfect predictions; nan where there is none
-
-
-def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> list[Worth]:
-    """What each policy's predictions are worth, by workload, policy on an engine, and metric."""
-    found: dict[tuple[str, str], list[MeasuredRun]] = {}
-    for run in comparison.outcomes:
-        found.setdefault((run.workload, run.contender), []).append(run)
-    rows = []
-    metrics = dict.fromkeys(row.metric for row in comparison.rows)
-    for workload in dict.fromkeys(run.workload for run in comparison.outcomes):
-        for policy in _simulated(plan):
-            plain, perfect = twins(plan, policy)
-            for engine in plan.engines:
-                three = [found[workload, contender(plan, name, engine)] for name in (plain.name, policy, perfect.name)]
-                for metric in metrics:
-                    values = [float(np.mean([run.metrics.get(metric, math.nan) for run in runs])) for runs in three]
-                    rows.append(_worth(workload, contender(plan, policy, engine), metric, *values))
-    return rows
-
-
-def _worth(workload: str, policy: str, metric: str, walltimes: float, predictions: float, perfect: float) -> Worth:
-    gap = walltimes - perfect
-    return Worth(
-        workload=workload,
-        policy=policy,
-        metric=metric,
-        walltimes=walltimes,
-        predictions=predictions,
-        perfect=perfect,
-        recovered=(walltimes - predictions) / gap if gap else math.nan,
-    )
-
-
-def write_worth(path: Path, rows: Sequence[Worth]) -> None:
-    """Write the rows as CSV. Raises ConfigError if the file cannot be written."""
-    columns = Worth.__struct_fields__
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([getattr(row, column) for column in columns] for row in rows)
-    write_files({path: [text.getvalue().encode()]})

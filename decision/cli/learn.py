@@ -33,6 +33,7 @@ from .spread import Spread, spreads
 from .sweep import read_seeds, train_combinations
 
 if TYPE_CHECKING:
+    from decision.learn.config import TrainConfig
     from decision.learn.schedulers import EpisodeComparison
     from decision.runs.inputs import LoadedInputs
     from decision.runs.tasks import How
@@ -226,24 +227,20 @@ def train_command(
       decision train dbf-compact -p cluster.xml -w log.swf -o rates \\
           --seeds 0:5 --set learn.lr=1e-3,3e-4 --on slurm -j 10
     """
-    from decision.batsim.signals import stop_on_signals
     from decision.learn import require_learning
     from decision.learn.config import alternatives, load_config, preset_names
     from decision.model.errors import ConfigError
-    from decision.runs.inputs import Inputs, first_log, load_inputs
+    from decision.runs.inputs import Inputs, load_inputs
     from decision.schedulers import find_scheduler
 
-    from .learning_tables import learning, print_curve, read_curve
-    from .progress import announce_compilation
-    from .tables import print_dropped, print_json
-    from .terminal import note
+    from .tables import print_dropped
 
-    changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
-    if days is not None:
-        changes.append(f"env.days={_checked_days(scheduler, days)}")
     if preset is None and scheduler in preset_names():
         preset, scheduler = scheduler, load_config(scheduler).scheduler
     preset = preset or find_scheduler(scheduler).default_preset
+    changes = [*(changes or ()), *([f"learn.steps={steps}"] if steps else ())]
+    if days is not None:
+        changes.append(f"env.days={_checked_days(scheduler, days)}")
     many = seeds is not None or any(len(alternatives(change)) > 1 for change in changes)
     config = load_config(preset, [alternatives(change)[0] for change in changes], seed=seed)
     if config.scheduler != scheduler:
@@ -264,8 +261,29 @@ def train_command(
     several = "it needs --seeds, or several values in --set"
     refuse_unused(context, dict.fromkeys(("limit", "share", "audit"), False), several)
     refuse_unused(context, dict.fromkeys(("processes", "submit", "wait"), spread.elsewhere), f"{several}, or --on")
+    _train_one(context, case, config, output, data, resume, spread, as_json)
+
+
+def _train_one(
+    context: typer.Context,
+    case: "LoadedInputs",
+    config: "TrainConfig",
+    output: Path,
+    data: Path | None,
+    resume: bool,
+    spread: Spread,
+    as_json: bool,
+) -> None:
+    """Do one training, and print its curve."""
+    from decision.batsim.signals import stop_on_signals
     from decision.runs.elsewhere import share_out
+    from decision.runs.inputs import first_log
     from decision.runs.training import check_resumable, train_to_folder
+
+    from .learning_tables import learning, print_curve, read_curve
+    from .progress import announce_compilation
+    from .tables import print_json
+    from .terminal import note
 
     if resume:
         check_resumable(output)

@@ -14,7 +14,6 @@ from msgspec.structs import astuple
 
 from decision.engine.constants import DECIMALS
 from decision.engine.refusals import deadlock
-from decision.entry import Entry
 from decision.formats.events import read_forecast
 from decision.jit import compile_ahead
 from decision.model.demand import read_estimate, read_worth, told
@@ -28,6 +27,7 @@ from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
+from decision.policies.prepared import CompiledPolicy, entries_of
 from decision.policies.registry import MessageAgent, find_agent, find_policy
 from decision.policies.supplied import host_cap, may_suspend, refuse_bound, supplied
 from decision.policies.supply_settings import BEYOND
@@ -94,8 +94,7 @@ class Agent:
         loop: ClosedLoop | None = None,
     ) -> None:
         self._policy = supplied(find_policy(policy, dict(options)) if isinstance(policy, str) else policy)
-        self._plain = self._policy.policy  # asked about each job, without the detour
-        self._needs_worth = any(getattr(self._plain, f"needs_{field}", False) for field in ("value", "qos"))
+        self._traits = self._policy.traits
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
         self._may_suspend = suspends or options.get(BEYOND) == "suspend"
         self._loop = loop
@@ -147,8 +146,7 @@ class Agent:
     def get_ready(self) -> None:
         """Load the compiled functions that a run needs, which takes a third of a second."""
         asked = kernels.job_arrives, kernels.job_ends, kernels.carry_out, kernels.ask_now
-        policy = getattr(innermost(self._policy), "entry", None)
-        compiled = [policy] if isinstance(policy, Entry) else []
+        compiled = entries_of(self._policy)
         compile_ahead(*compiled, *asked)
         for entry in compiled:
             _ = entry.address
@@ -191,7 +189,7 @@ class Agent:
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
-        if getattr(self._policy, "needs_users", False) and not self._users:
+        if self._traits.needs_users and not self._users:
             warn_of_no_users()
 
     def _complete(self, event: m.JobCompleted, commands: list[m.DecisionEvent]) -> None:
@@ -233,7 +231,7 @@ class Agent:
             commands.append(m.Notify(self.now, m.NotifyData(type=_FINISHED)))
 
     def _is_compiled(self) -> bool:
-        return hasattr(innermost(self._policy), "entry")
+        return isinstance(innermost(self._policy), CompiledPolicy)
 
     def _submit(self, event: m.JobSubmitted, commands: list[m.DecisionEvent]) -> None:
         job, job_id = event.data.job, event.data.job_id
@@ -244,8 +242,8 @@ class Agent:
         user = str(job.fields.get("user", ""))
         number = self._users.setdefault(user, len(self._users)) if user else -1
         estimate = read_estimate(job.fields.get("estimate"))
-        check_walltime(self._plain, job_id, job.walltime, "Batsim's workload")
-        if getattr(self._plain, "needs_estimate", False):
+        check_walltime(self._traits, job_id, job.walltime, "Batsim's workload")
+        if self._traits.needs_estimate:
             check_estimate(job_id, estimate, "Batsim's workload")
         job_number = kernels.job_arrives.from_python(
             self._state.address, event.timestamp, job.res, job.walltime, number, float(told(estimate))
@@ -254,7 +252,7 @@ class Agent:
         self._number[job_id] = job_number
         if self._loop is not None:
             self._loop.came(job_id, event.timestamp)
-        if self._needs_worth or not _WORTH.isdisjoint(job.fields):
+        if self._traits.needs_value or self._traits.needs_qos or not _WORTH.isdisjoint(job.fields):
             self._appraise(job, job_id, job_number)
         if self._registers:
             self._suspensions.note(job_number, job_id, str(job.fields.get("profile", "")), event.data.profile)
@@ -271,7 +269,7 @@ class Agent:
             worth = read_worth(job.fields, job.subtime)
         except ConfigError as error:
             raise ConfigError(f"Batsim's workload: job {job_id}, {error}") from None
-        check_worth(self._plain, job_id, worth, "Batsim's workload")
+        check_worth(self._traits, job_id, worth, "Batsim's workload")
         said = (0.0 if math.isnan(number) else number for number in astuple(worth))
         kernels.job_is_worth.from_python(self._state.address, number, *said)
 

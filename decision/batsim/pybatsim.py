@@ -24,10 +24,11 @@ import inspect
 import io
 import json
 import logging
+import math
 import pkgutil
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -85,6 +86,14 @@ class PybatsimAgent:
     @property
     def state(self) -> None:
         """None: pybatsim's schedulers keep their own state."""
+
+    @property
+    def window_gap(self) -> float:
+        """nan: nothing is known of its windows."""
+        return math.nan
+
+    def predictions(self, ids: Iterable[str]) -> None:
+        """None: nothing is known of what it expects."""
 
     def get_ready(self) -> None:
         """Nothing: the scheduler is loaded, and it gets ready with the first message."""

@@ -247,7 +247,7 @@ def train_command(
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
     selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
-    energy = getattr(find_scheduler(scheduler), "energy", False)
+    energy = find_scheduler(scheduler).energy
     supply = tuple(events or ())
     inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)
     case = load_inputs(inputs)

@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 from decision.formats.files import write_files
 from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
-from decision.policies.around import innermost
-from decision.policies.composed import ComposedPolicy
-from decision.policies.config import Power
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
 from decision.policies.supplied import SuppliedPolicy
+from decision.policies.traits import traits_of
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 
 from .batch import Batch
@@ -110,12 +108,12 @@ def _run_policy(
     began: list[Begun] | None,
     decide_limit: float,
 ) -> Table:
-    inner = innermost(policy)
-    if isinstance(inner, ComposedPolicy) and inner.config.power != Power.NEVER and not setup.rules.energy:
+    traits = traits_of(policy)
+    if traits.switches_hosts and not setup.rules.energy:
         raise ConfigError(
-            f"policy {inner.name} switches hosts off, and this environment does not simulate energy; use power=never"
+            f"policy {traits.name} switches hosts off, and this environment does not simulate energy; use power=never"
         )
-    if getattr(policy, "needs_estimate", False):
+    if traits.needs_estimate:
         for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
             check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
     if setup.supply is not None and not isinstance(policy, SuppliedPolicy):

@@ -96,7 +96,7 @@ def checkpoint_options(name: str) -> Sequence[OptionLine]:
     checkpoint = find_checkpoint(name)
     if checkpoint is None or not checkpoint.exists():
         return ()
-    return getattr(find_scheduler(read_manifest(checkpoint).config.scheduler), "options", ())
+    return find_scheduler(read_manifest(checkpoint).config.scheduler).options
 
 
 def read_repair(name: str) -> tuple[StartRule, int]:

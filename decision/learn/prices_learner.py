@@ -22,6 +22,7 @@ from decision.placement.cost import text_costs
 from decision.policies.composed import ComposedPolicy
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_walltime
+from decision.policies.traits import traits_of
 from decision.schedulers.prices import Prices, PricesSettings
 from decision.simulation.simulate import simulate_on
 from decision.state.cluster import N_JOBS
@@ -55,8 +56,9 @@ class PricesEvolution(EvolutionLearner):
         self._begin(config, scheduler.curves, self._schedules.rows, self._schedules.jobs)
         self._go_from(first.ravel().copy())
         self._none = first
+        traits = traits_of(self.policy())
         for job in workload.jobs:
-            check_walltime(self.policy(), job.id, job.walltime, workload.path or f"workload {workload.name}")
+            check_walltime(traits, job.id, job.walltime, workload.path or f"workload {workload.name}")
         self._pool = ThreadPoolExecutor(self._evolve.threads or available_cores())
 
     def _judge(

@@ -97,7 +97,7 @@ def train_scheduler(
         data=learning.data,
         steps=0,
     )
-    metrics = (*scheduler.curves, *getattr(scheduler, "metrics", ()))
+    metrics = (*scheduler.curves, *scheduler.metrics)
     validated = tuple(f"{PREFIX}{name}" for name in scheduler.validated)
     training = Training(learning.make, metrics, manifest, folder, scheduler.name, learning.validate, validated)
     return run_training(training, resume=resume, stop=stop, report=report)

@@ -25,9 +25,9 @@ What a job is expected to run comes from the state, and so from the state's wall
 
 `find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer.
 
-A job without walltime is taken as endless. Rules that need walltimes to mean anything (`ComposedPolicy.needs_walltime`:
-orders that rank by walltime, EASY, conservative) refuse such jobs through `check_walltime`, which the readers of
-workloads and messages call.
+A job without walltime is taken as endless. Rules that need walltimes to mean anything (`Traits.needs_walltime`: orders
+that rank by walltime, EASY, conservative) refuse such jobs through `check_walltime`, which the readers of workloads and
+messages call. What else a policy needs and does is in the same record (`traits`).
 """
 
 from decision.state.view import ClusterView, JobView

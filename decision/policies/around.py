@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from .policy import Policy
+from .traits import Traits, traits_of
 
 
 class AroundPolicy:
-    """What is around another policy needs of jobs what that one needs.
+    """What is around another policy needs of jobs what that one needs, unless it says otherwise.
 
     Args:
         policy: any.
@@ -14,27 +15,12 @@ class AroundPolicy:
     """
 
     def __init__(self, policy: Policy, name: str = "") -> None:
-        self.policy, self.name = policy, name or getattr(policy, "name", type(policy).__name__)
+        self.policy, self.name = policy, name or traits_of(policy).name
 
     @property
-    def needs_walltime(self) -> bool:
-        """Whether jobs must say their walltime."""
-        return bool(getattr(self.policy, "needs_walltime", False))
-
-    @property
-    def needs_estimate(self) -> bool:
-        """Whether jobs must say how long they will run."""
-        return bool(getattr(self.policy, "needs_estimate", False))
-
-    @property
-    def needs_users(self) -> bool:
-        """Whether nothing is predicted of jobs of nobody."""
-        return bool(getattr(self.policy, "needs_users", False))
-
-    @property
-    def switches_hosts(self) -> bool:
-        """Whether it puts hosts to sleep."""
-        return bool(getattr(self.policy, "switches_hosts", False))
+    def traits(self) -> Traits:
+        """Those of the policy in it, which it changes."""
+        return traits_of(self.policy)._replace(name=self.name)
 
 
 def layers(policy: Policy) -> Iterator[Policy]:

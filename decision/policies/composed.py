@@ -235,6 +235,11 @@ class ComposedPolicy(CompiledPolicy):
         return self.config.suspend != Suspend.NEVER
 
     @property
+    def binds_jobs(self) -> bool:
+        """Whether it gives jobs hosts that are not awake yet."""
+        return self.config.start == StartHosts.BOUND
+
+    @property
     def needs_walltime(self) -> bool:
         """Whether jobs must say their walltime: orders that rank by it do, and what keeps reservations.
 
@@ -246,7 +251,7 @@ class ComposedPolicy(CompiledPolicy):
 
     def refuse_guard(self) -> None:
         """Refuse a guard around this policy, if its jobs are bound. Raises ConfigError."""
-        if self._given.start == StartHosts.BOUND:
+        if self.binds_jobs:
             raise ConfigError(f"policy {self.name}: start=bound {_UNGUARDED}")
 
     def keep_promises(self) -> None:

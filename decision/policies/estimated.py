@@ -15,6 +15,7 @@ from .around import AroundPolicy, layers
 from .memory import Memory
 from .outlook import Estimator, Outlook, OutlookSettings, grown_outlook, look_ahead, new_outlook, seen_through
 from .policy import Plan, Policy
+from .traits import Traits
 
 
 class EstimatedPolicy(AroundPolicy):
@@ -33,14 +34,10 @@ class EstimatedPolicy(AroundPolicy):
         self.memory: Bundle | None = None  # that the policy has in it
 
     @property
-    def needs_estimate(self) -> bool:
-        """Whether jobs must say how long they will run."""
-        return self.settings.estimate == Estimator.GIVEN
-
-    @property
-    def needs_users(self) -> bool:
-        """Whether nothing is predicted of jobs of nobody."""
-        return self.settings.estimate == Estimator.LAST2
+    def traits(self) -> Traits:
+        """Who predicts says what jobs must say."""
+        who = self.settings.estimate
+        return super().traits._replace(needs_estimate=who == Estimator.GIVEN, needs_users=who == Estimator.LAST2)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""

@@ -18,6 +18,7 @@ from .memory import GUARDED, KEPT, Memory, config_in, grown_memory, new_memory, 
 from .policy import Plan, Policy
 from .profile import add_free
 from .servers import wake_lowest
+from .traits import Traits
 from .watch import harms_watched, watch_start
 
 
@@ -32,12 +33,15 @@ class GuardedPolicy(AroundPolicy):
         name: for messages.
     """
 
-    needs_walltime = True
-
     def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
         super().__init__(policy, name)
         self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
         self._memory: Memory | None = None
+
+    @property
+    def traits(self) -> Traits:
+        """Reservations need walltimes."""
+        return super().traits._replace(needs_walltime=True)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""

@@ -42,6 +42,8 @@ from decision.state.rules import (
     switch_fault,
 )
 
+from .traits import Traits
+
 # Why an action is impossible, in addition to the reasons of `decision.state.rules`
 NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)
 
@@ -59,46 +61,47 @@ def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, name
         raise refusal(state, facts, plan, names, fault)
 
 
-def check_walltime(policy: object, job_id: str, walltime: float, where: str) -> None:
+def check_walltime(traits: Traits, job_id: str, walltime: float, where: str) -> None:
     """Refuse a job without walltime where the policy needs one; `where` it came from begins the message.
 
     Raises:
         ConfigError: naming place, job, field and policy.
     """
-    if walltime == math.inf and getattr(policy, "needs_walltime", False):
-        name = getattr(policy, "name", type(policy).__name__)
+    if walltime == math.inf and traits.needs_walltime:
         advice = "give it one, or choose a policy that does without, such as fcfs or first-fit"
-        raise ConfigError(f"{where}: job {job_id} has no 'walltime', and policy {name} needs one; {advice}")
+        raise ConfigError(f"{where}: job {job_id} has no 'walltime', and policy {traits.name} needs one; {advice}")
 
 
-def check_worths(policy: object, workloads: Sequence[Workload]) -> None:
+def check_worths(traits: Traits, workloads: Sequence[Workload]) -> None:
     """Refuse workloads with a job that does not say what it is worth, where the policy needs it.
 
     Raises:
         ConfigError: as `check_worth`, of the first such job.
     """
-    for field, column in (("value", VALUE), ("qos", QOS)):
-        if not getattr(policy, f"needs_{field}", False):
+    for is_needed, column in ((traits.needs_value, VALUE), (traits.needs_qos, QOS)):
+        if not is_needed:
             continue
         for workload in workloads:
             rows = worths(workload)
             silent = np.zeros(min(len(workload.jobs), 1)) if rows is None else np.flatnonzero(np.isnan(rows[:, column]))
             for row in silent[:1].astype(int).tolist():
                 where = workload.path or f"workload {workload.name}"
-                check_worth(policy, workload.jobs[row].id, workload.jobs[row].worth or Worth(), where)
+                check_worth(traits, workload.jobs[row].id, workload.jobs[row].worth or Worth(), where)
 
 
-def check_worth(policy: object, job_id: str, worth: Worth, where: str) -> None:
+def check_worth(traits: Traits, job_id: str, worth: Worth, where: str) -> None:
     """Refuse a job without the value or the quality of service that the policy needs.
 
     Raises:
         ConfigError: naming place, job, field and policy.
     """
-    for field in ("value", "qos"):
-        if getattr(policy, f"needs_{field}", False) and math.isnan(getattr(worth, field)):
-            name = getattr(policy, "name", type(policy).__name__)
+    for field, said, is_needed in (
+        ("value", worth.value, traits.needs_value),
+        ("qos", worth.qos, traits.needs_qos),
+    ):
+        if is_needed and math.isnan(said):
             advice = "give each job one (decision workload preset green makes such jobs), or choose another policy"
-            raise ConfigError(f"{where}: job {job_id} has no {field!r}, and policy {name} needs one; {advice}")
+            raise ConfigError(f"{where}: job {job_id} has no {field!r}, and policy {traits.name} needs one; {advice}")
 
 
 def check_estimates(workload: Workload) -> None:

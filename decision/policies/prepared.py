@@ -29,6 +29,7 @@ from decision.state.plan_arrays import PlanArrays, clear
 from decision.state.transitions import set_aside
 from decision.state.view import ClusterView
 
+from .around import layers
 from .deadline import Deadline, TookTooLong
 from .estimated import EstimatedPolicy
 from .failures import failure, name_of, source_line
@@ -92,6 +93,11 @@ class CompiledPolicy:
             raise self.raised
 
 
+def entries_of(policy: Policy) -> list[Entry]:
+    """The compiled functions that decide for a policy, to be compiled ahead."""
+    return [layer.entry for layer in layers(policy) if isinstance(layer, CompiledPolicy)]
+
+
 class PreparedPolicy(Protocol):
     """A policy that is ready to be asked throughout one run."""
 
@@ -132,8 +138,8 @@ def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_l
         return _Guarded(policy, prepare(policy.policy, facts, names, decide_limit))
     if isinstance(policy, EstimatedPolicy):
         return _Estimated(policy, prepare(policy.policy, facts, names, decide_limit))
-    if hasattr(policy, "entry"):
-        return _Compiled(cast(CompiledPolicy, policy), facts, names)
+    if isinstance(policy, CompiledPolicy):
+        return _Compiled(policy, facts, names)
     return _InPython(policy, facts, names, decide_limit)
 
 

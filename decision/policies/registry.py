@@ -58,6 +58,7 @@ from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .policy import Policy
 from .supplied import SuppliedPolicy
 from .supply_settings import SUPPLY_OPTIONS, read_supply
+from .traits import traits_of
 from .window import Window
 
 _ENTRY_POINTS = "decision.policies"
@@ -90,6 +91,13 @@ class MessageAgent(Protocol):
     @property
     def state(self) -> None:
         """Nothing: it keeps its own books."""
+
+    @property
+    def window_gap(self) -> float:
+        """nan: nothing is known of its windows."""
+
+    def predictions(self, ids: Iterable[str]) -> None:
+        """Nothing is known of what it expects."""
 
     def get_ready(self) -> None:
         """Load what the first reply needs, while Batsim starts."""
@@ -170,7 +178,7 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     plain = _find_plain(name, settings, source, slots)
     if guard is not None and isinstance(plain, ComposedPolicy):
         plain.refuse_guard()
-    policy = _with_outlook(plain, outlook if says else getattr(plain, "expects", None), name)
+    policy = _with_outlook(plain, outlook if says else traits_of(plain).expects, name)
     return policy if guard is None else GuardedPolicy(policy, guard, name)
 
 

@@ -6,7 +6,6 @@ sees them, with a tolerance of a millisecond, because a peer's clock rounds and 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,13 +20,13 @@ from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
 from decision.state.view import ClusterView
 
-from .around import AroundPolicy, innermost
+from .around import AroundPolicy
 from .cap import HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
-from .config import StartHosts
 from .policy import Plan, Policy
 from .supply_settings import Failed, SupplySettings
 from .suspension import make_way
+from .traits import traits_of
 
 _NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs delays"
 _STEP = 1e-5  # seconds: a call that finds a job too late is so much after the last moment
@@ -73,7 +72,7 @@ def supplied(policy: Policy) -> SuppliedPolicy:
     """The policy under a supply and deadlines, as its options say, or as it was learned, or by default."""
     if isinstance(policy, SuppliedPolicy):
         return policy
-    return SuppliedPolicy(policy, getattr(innermost(policy), "supply", None) or SupplySettings())
+    return SuppliedPolicy(policy, traits_of(policy).supply or SupplySettings())
 
 
 def has_supply(events: Iterable[MachineEvent]) -> bool:
@@ -95,7 +94,7 @@ def host_cap(policy: Policy, platform: Platform) -> HostCap | None:
     """
     if not isinstance(policy, SuppliedPolicy) or not policy.settings.cap:
         return None
-    sleeps = bool(getattr(innermost(policy), "switches_hosts", True))
+    sleeps = policy.traits.switches_hosts is not False
     return read_cap(policy.name, policy.settings.cap, platform, sleeps)
 
 
@@ -128,10 +127,10 @@ def are_forwarded(events: Iterable[MachineEvent]) -> bool:
 
 def may_suspend(policy: Policy, events: Iterable[MachineEvent]) -> bool:
     """Whether jobs may be suspended under these events: by the policy, or because the supply falls."""
-    inner, events = innermost(policy), list(events)
+    events = list(events)
     settings = policy.settings if isinstance(policy, SuppliedPolicy) else SupplySettings()
     beyond = settings.suspends_beyond and has_supply(events) and not (settings.cap and never_falls(events))
-    return bool(getattr(inner, "suspends", False)) or beyond or settings.failed is Failed.RESUBMIT
+    return traits_of(policy).suspends or beyond or settings.failed is Failed.RESUBMIT
 
 
 def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Sequence[MachineEvent]) -> None:
@@ -157,9 +156,9 @@ def refuse_bound(policy: Policy) -> None:
     Raises:
         ConfigError: naming the policy.
     """
-    inner: Any = innermost(policy)
-    if getattr(getattr(inner, "config", None), "start", StartHosts.AWAKE) == StartHosts.BOUND:
-        raise ConfigError(f"policy {inner.name}: start=bound does not go with a supply of power; use start=awake")
+    traits = traits_of(policy)
+    if traits.binds_jobs:
+        raise ConfigError(f"policy {traits.name}: start=bound does not go with a supply of power; use start=awake")
 
 
 @kernel

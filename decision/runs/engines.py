@@ -16,8 +16,7 @@ from decision.model.record import RunRecord
 from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy
-from decision.policies.around import innermost
-from decision.policies.prepared import ask_and_check
+from decision.policies.prepared import ask_and_check, entries_of
 from decision.protocol import Connection, Role
 from decision.simulation.simulate import run_episode
 
@@ -86,9 +85,8 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
         return []
     if find_agent(policy, settings) is not None:
         return [server.engine]
-    entry = getattr(innermost(find_policy(policy, settings)), "entry", None)
     loop = [run_episode, server.engine] if engine is Engine.EMBEDDED else [ask_and_check]
-    return [*loop, *([entry] if entry else [])]
+    return [*loop, *entries_of(find_policy(policy, settings))]
 
 
 def simulate_by_messages(engine: Simulator, agent: Responder) -> RunRecord:

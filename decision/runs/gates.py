@@ -44,6 +44,7 @@ from decision.model.reshape import Filters, at_load, reshape
 from decision.model.workload import Workload
 from decision.policies import find_policy
 from decision.policies.plan_check import check_worths
+from decision.policies.traits import traits_of
 from decision.schedulers import Scheduler, find_scheduler
 from decision.simulation import simulate_workloads
 
@@ -152,7 +153,7 @@ def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
 def _gates_on_hosts(checkpoint: Path, platform: Platform, workload: Workload) -> tuple[Gate, ...]:
     """Those of a policy for hosts that never sleep."""
     policy, hosts = str(checkpoint), len(platform.hosts)
-    for_utilization = getattr(_scheduler_of(checkpoint), "for_utilization", False)
+    for_utilization = _scheduler_of(checkpoint).for_utilization
     own, easy = (
         [measure(simulate_workloads(platform, [copy], name).jobs, hosts) for copy in _copies(workload)]
         for name in (policy, "easy")
@@ -167,12 +168,12 @@ def _gates_on_hosts(checkpoint: Path, platform: Platform, workload: Workload) ->
 
 def lets_sleep(checkpoint: Path) -> bool:
     """Whether it is of a scheduler for servers that sleep. Raises InputError if it cannot be read."""
-    return getattr(_scheduler_of(checkpoint), "energy", False)
+    return _scheduler_of(checkpoint).energy
 
 
 def knows_value(policy: str) -> bool:
     """Whether it decides by what jobs are worth. Raises InputError if it cannot be read."""
-    return getattr(find_policy(policy), "needs_value", False)
+    return traits_of(find_policy(policy)).needs_value
 
 
 def _scheduler_of(checkpoint: Path) -> Scheduler:
@@ -280,7 +281,7 @@ def _days_are_the_same(policy: str, platform: Platform, days: Sequence[Workload]
 
 def _gates_on_value(policy: str, log: LogOnHosts) -> tuple[Gate, ...]:
     """Those of a policy that knows what jobs are worth. Raises ConfigError where a job does not say it."""
-    check_worths(find_policy(policy), [log.workload])
+    check_worths(traits_of(find_policy(policy)), [log.workload])
     missed, violated = {}, {}
     for name in (policy, BY_DENSITY, BY_QOS, "easy"):
         records = [_under_supply(name, log, copy) for copy in _copies(log.workload)]

@@ -17,7 +17,6 @@ from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
-from decision.batsim.roles import Responder
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
@@ -30,7 +29,7 @@ from decision.model.record import JobTable, PredictionTable, RunRecord
 from decision.model.sessions import find_sessions, of_fixed
 from decision.model.workload import Workload
 from decision.policies.cap import CAP
-from decision.policies.registry import find_agent, find_policy
+from decision.policies.registry import MessageAgent, find_agent, find_policy
 from decision.policies.supplied import are_forwarded, check_suspensions, may_suspend, supplied, with_cap
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress, check_jobs, check_sleep
@@ -43,6 +42,7 @@ from .inputs import LoadedInputs, PolicyChoice, event_files, one_speed, workload
 from .status import ReportingResponder, live_status
 
 if TYPE_CHECKING:
+    from decision.batsim.agent import Agent
     from decision.batsim.closed_loop import ClosedLoop
 
 _FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
@@ -125,7 +125,7 @@ def simulate_inputs(
         return recorded_run(case.workloads, len(case.platform.hosts))
     case = _with_cap(case, choice)
     fixed, loop = open_loop(case)
-    agent: Responder | None = None
+    agent: Agent | MessageAgent | None = None
     if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
         agent = _agent(case, choice, loop=loop)
     elif choice.own is None:
@@ -148,8 +148,8 @@ def simulate_inputs(
     simulator = make_engine(engine, case.platform, fixed, case.events, options)
     with explained(agent):
         record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
-    record.predictions = _predictions(agent, record.jobs)
-    record.window_gap = _window_gap(agent)
+    record.predictions = agent.predictions(record.jobs.id)
+    record.window_gap = agent.window_gap
     record.know(context(case.workloads, case.events))
     record.lost_work = lost_work(record.jobs, case.workloads)
     return record
@@ -187,12 +187,6 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
         profile_reuse=feedback,
         forward_unknown_events=are_forwarded(case.events),
     )
-
-
-def _predictions(agent: Responder, jobs: JobTable) -> PredictionTable | None:
-    """What an agent's policy expected of the jobs; None where it expects walltimes, or is none of ours."""
-    said = getattr(agent, "predictions", None)
-    return said(jobs.id) if said is not None else None
 
 
 def _write_predictions(folder: Path, jobs: JobTable, predictions: PredictionTable | None) -> list[Path]:
@@ -264,13 +258,8 @@ def _run_batsim(
                 file.unlink()
         jobs, joules = _read(Path(fresh))
         files = _publish(Path(fresh), folder)
-        files += _write_predictions(folder, jobs, _predictions(agent, jobs))
-    return [*files, log], jobs, joules, _window_gap(agent)
-
-
-def _window_gap(agent: object) -> float:
-    """What its policy knows of its windows; schedulers that answer messages themselves have none."""
-    return getattr(agent, "window_gap", math.nan)
+        files += _write_predictions(folder, jobs, agent.predictions(jobs.id))
+    return [*files, log], jobs, joules, agent.window_gap
 
 
 def _read(fresh: Path) -> tuple[JobTable, float]:
@@ -346,7 +335,7 @@ def _done(state: ClusterState) -> int:
 
 def _agent(
     case: LoadedInputs, choice: PolicyChoice, suspends: bool = False, loop: "ClosedLoop | None" = None
-) -> Responder:
+) -> "Agent | MessageAgent":
     from decision.batsim.agent import make_agent
 
     return make_agent(

@@ -19,6 +19,7 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
 from decision.model.workload import Workload
+from decision.policies.catalogue import OptionLine
 from decision.policies.outlook import Correction, Estimator, OutlookSettings
 from decision.policies.prepared import CompiledPolicy
 from decision.policies.supply_settings import SupplySettings
@@ -276,7 +277,11 @@ class Scheduler:
     curves: ClassVar[tuple[str, ...]] = (  # metrics that a training shows
         *("waiting_time", "queue_length", "utilization", "job_load", "bounded_slowdown"),
     )
+    metrics: ClassVar[tuple[str, ...]] = ()  # its own, besides `decision.envs.EPISODE_METRICS`
     validated: ClassVar[tuple[str, ...]] = ("waiting_time", "bounded_slowdown")  # metrics of validations
+    energy: ClassVar[bool] = False  # whether its environments simulate energy, and hosts that sleep
+    for_utilization: ClassVar[bool] = False  # whether gates ask for little idle room, not for short waits
+    options: ClassVar[tuple[OptionLine, ...]] = ()  # of the policy that was learned
     former_settings: ClassVar[Mapping[str, Any]] = {}  # of checkpoints up to format 2, which did not say them
     model_summary: ClassVar[str] = ""  # the line of a model that ships; names of settings in braces
 
@@ -304,8 +309,6 @@ class ChoosingScheduler(Scheduler):
     encoder_type: ClassVar[type[Encoder]]
     needs_value: ClassVar[bool] = False  # whether jobs must say what they are worth
     needs_qos: ClassVar[bool] = False  # and their quality of service
-    metrics: ClassVar[tuple[str, ...]] = ()  # its own, besides `decision.envs.EPISODE_METRICS`
-    energy: ClassVar[bool] = False  # whether its environments simulate energy, and hosts that sleep
     draws: ClassVar[Draws] = "nothing"  # what it draws, and does not take the best of (`decision.learn.actor`)
     baseline_action: ClassVar[int] = -1  # an episode's BASELINE_SLOWDOWN is that of taking it always; -1: none
     choices_per_job: ClassVar[int] = 2  # cycles that a job can begin: at its arrival, its end, and when it asks for one

@@ -17,6 +17,7 @@ from decision.model.workload import Workload
 from decision.policies.config import Suspend
 from decision.policies.plan_check import check_worths
 from decision.policies.supply_settings import SupplySettings
+from decision.policies.traits import Traits
 from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels
@@ -239,7 +240,7 @@ class Green(ChoosingScheduler):
         Raises:
             ConfigError: if a job does not say its value or QoS.
         """
-        check_worths(self, workloads)
+        check_worths(Traits(self.name, needs_value=self.needs_value, needs_qos=self.needs_qos), workloads)
         most = np.max([_highest(workload) for workload in workloads], axis=0)
         given = (max_value, max_density, max_runtime)
         scales = [float(own if said is None else said) for said, own in zip(given, most, strict=True)]

@@ -18,6 +18,7 @@ from decision.model.record import RunRecord
 from decision.model.workload import Delay, Job, MachineEvent, Workload
 from decision.policies.failures import reset_policy
 from decision.policies.policy import Plan, Policy
+from decision.policies.traits import traits_of
 from decision.state.cluster import N_QUEUED
 from decision.state.plan_arrays import START
 from decision.state.view import ClusterView
@@ -53,7 +54,7 @@ def check_policy(make: Callable[[], Policy], decide_limit: float = _DECIDE_LIMIT
         ConfigError: if the policy cannot be made.
     """
     findings: dict[str, str] = {}  # the trial that found it first
-    for trial in trials(without_walltime=not getattr(make(), "needs_walltime", False)):
+    for trial in trials(without_walltime=not traits_of(make()).needs_walltime):
         watched = _Watched(make())
         try:
             found = _try(trial, watched, make, decide_limit)

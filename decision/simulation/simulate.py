@@ -41,14 +41,14 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
-from decision.policies.around import innermost
 from decision.policies.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimates, check_walltime, check_worths
 from decision.policies.policy import Policy
-from decision.policies.prepared import ask, prepare
+from decision.policies.prepared import ask, entries_of, prepare
 from decision.policies.registry import find_policy
 from decision.policies.supplied import SuppliedPolicy, are_forwarded, check_suspensions, has_supply, supplied, with_cap
+from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
@@ -97,8 +97,7 @@ def simulate_workloads(
     events = with_cap(chosen, platform, workloads, events)
     if are_forwarded(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    entry = getattr(innermost(chosen), "entry", None)
-    compile_ahead(run_episode, compiled_engine, *([entry] if entry else []))
+    compile_ahead(run_episode, compiled_engine, *entries_of(chosen))
     engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)
     misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
@@ -237,10 +236,11 @@ def check_predictable(workloads: Sequence[Workload], policy: Policy) -> None:
     Raises:
         ConfigError: naming the first job.
     """
-    if getattr(policy, "needs_estimate", False):
+    traits = traits_of(policy)
+    if traits.needs_estimate:
         for workload in workloads:
             check_estimates(workload)
-    if getattr(policy, "needs_users", False) and not any(map(has_users, workloads)):
+    if traits.needs_users and not any(map(has_users, workloads)):
         warn_of_no_users()
 
 
@@ -251,10 +251,10 @@ def warn_of_no_users() -> None:
 
 def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
     """Warn that no host can sleep, where the policy puts hosts to sleep; `energy` is whether it is simulated."""
-    if getattr(policy, "switches_hosts", False) and not (energy and any(host.sleep for host in platform.hosts)):
-        name = getattr(policy, "name", type(policy).__name__)
+    traits = traits_of(policy)
+    if traits.switches_hosts and not (energy and any(host.sleep for host in platform.hosts)):
         advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"
-        warn_once(f"policy {name} puts hosts to sleep, and none can: {advice}")
+        warn_once(f"policy {traits.name} puts hosts to sleep, and none can: {advice}")
 
 
 def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
@@ -263,7 +263,7 @@ def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy
     Raises:
         ConfigError: naming the workload, the job, what it lacks and the policy.
     """
-    misfits = Misfits()
+    misfits, traits = Misfits(), traits_of(policy)
     for workload in workloads:
         where = workload.path or f"workload {workload.name}"
         worth_a_look = (sizes(workload) > len(platform.hosts)) | (walltimes(workload) == math.inf)
@@ -271,7 +271,7 @@ def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy
             job = workload.jobs[row]
             if job.size > len(platform.hosts):
                 misfits.add(job.id, job.size)
-            check_walltime(policy, job.id, job.walltime, where)
+            check_walltime(traits, job.id, job.walltime, where)
     check_predictable(workloads, policy)
-    check_worths(policy, workloads)
+    check_worths(traits, workloads)
     return misfits

@@ -12,6 +12,7 @@ from decision.policies import ComposedPolicy, find_policy, list_policies
 from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS, composed_names, split_name
 from decision.policies.config import Allocation, Backfill, Order, Power
 from decision.policies.plan_check import check_walltime
+from decision.policies.traits import traits_of
 
 
 @pytest.mark.parametrize(
@@ -82,15 +83,15 @@ def test_numbers_have_the_types_that_kernels_were_compiled_for():
 
 @pytest.mark.parametrize("name", ["fcfs", "first-fit", "lcfs", "sqf", "multifactor", "random", "sqf+first-fit"])
 def test_rules_that_only_count_hosts_take_jobs_without_walltime(name):
-    check_walltime(find_policy(name), "w0!3", math.inf, "jobs.json")
+    check_walltime(traits_of(find_policy(name)), "w0!3", math.inf, "jobs.json")
 
 
 @pytest.mark.parametrize("name", ["easy", "conservative", "sjf", "f1", "wfp3+first-fit", "sqf+easy"])
 def test_rules_that_need_walltimes_name_place_and_job(name):
     policy = find_policy(name)
     with pytest.raises(ConfigError, match=r"^jobs.json: job w0!3 has no 'walltime', and policy .* needs one"):
-        check_walltime(policy, "w0!3", math.inf, "jobs.json")
-    check_walltime(policy, "w0!3", 60.0, "jobs.json")
+        check_walltime(traits_of(policy), "w0!3", math.inf, "jobs.json")
+    check_walltime(traits_of(policy), "w0!3", 60.0, "jobs.json")
 
 
 def test_reset_takes_the_slowest_hosts_switching_times():

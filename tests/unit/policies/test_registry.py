@@ -8,6 +8,7 @@ import pytest
 
 from decision.model.errors import ConfigError
 from decision.policies import find_agent, find_policy, list_options, register_loader, registry
+from decision.policies.traits import traits_of
 
 SOURCE = '''
 class Mine:
@@ -157,8 +158,8 @@ def test_options_that_a_class_does_not_take_are_refused_with_those_it_does(file)
 @pytest.mark.parametrize("name", ["easy", "wfp3", "saf+first-fit", "conservative", "kamelot"])
 def test_every_policy_has_a_guard(name, file):
     for policy in (name, f"{file}:Mine"):
-        assert find_policy(f"{policy},guard=600").needs_walltime
-        assert find_policy(policy, {"guard": "auto"}).needs_walltime
+        assert traits_of(find_policy(f"{policy},guard=600")).needs_walltime
+        assert traits_of(find_policy(policy, {"guard": "auto"})).needs_walltime
         assert list_options(policy)[-1].name == "guard"
 
 

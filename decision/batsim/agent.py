@@ -22,15 +22,16 @@ from decision.model.hosts import format_hosts, format_intervals, parse_hosts
 from decision.model.platform import Platform
 from decision.model.record import FinalState, PredictionTable
 from decision.model.workload import POWER_SUPPLY, Worth
-from decision.policies.around import innermost
-from decision.policies.estimated import predictions_of
+from decision.policies.around import entries_of, innermost
+from decision.policies.around.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
-from decision.policies.prepared import CompiledPolicy, entries_of
+from decision.policies.prepared import CompiledPolicy
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import host_cap, may_suspend, refuse_bound, supplied
+from decision.policies.supplied import host_cap, may_suspend, refuse_bound, settings_of, supplied
 from decision.policies.supply_settings import BEYOND
+from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
@@ -94,7 +95,7 @@ class Agent:
         loop: ClosedLoop | None = None,
     ) -> None:
         self._policy = supplied(find_policy(policy, dict(options)) if isinstance(policy, str) else policy)
-        self._traits = self._policy.traits
+        self._traits, self._supply = traits_of(self._policy), settings_of(self._policy)
         self._platform, self._seed, self._decide_limit = platform, seed, decide_limit
         self._may_suspend = suspends or options.get(BEYOND) == "suspend"
         self._loop = loop
@@ -185,7 +186,7 @@ class Agent:
 
     def _greet(self, event: m.Init, commands: list[m.DecisionEvent]) -> None:
         registers = self._may_suspend or may_suspend(self._policy, ()) or self._loop is not None
-        commands.append(m.Hello(self.now, edc.hello(self._policy.name, registers)))
+        commands.append(m.Hello(self.now, edc.hello(self._traits.name, registers)))
 
     def _end(self, event: m.SimulationEnds, commands: list[m.DecisionEvent]) -> None:
         self._misfits.tell(nb_hosts(self._state))
@@ -217,12 +218,12 @@ class Agent:
             return
         if len(cap.hosts) > 1 and not config.forward_unknown_events:
             said = "start Batsim with --forward-unknown-events and the events that decision workload supply makes of it"
-            raise ConfigError(f"policy {self._policy.name}: cap={self._policy.settings.cap} changes by time; {said}")
+            raise ConfigError(f"policy {self._traits.name}: cap={self._supply.cap} changes by time; {said}")
         transitions.set_supply(self._state, int(cap.hosts[0]), np.zeros(0, np.int32))
 
     def _prepare_suspensions(self, data: m.SimulationBeginsData, commands: list[m.DecisionEvent]) -> None:
-        settings, config, suspends = self._policy.settings, data.config, may_suspend(self._policy, ())
-        check_config(self._policy.name, suspends, config)
+        settings, config, suspends = self._supply, data.config, may_suspend(self._policy, ())
+        check_config(self._traits.name, suspends, config)
         self._dynamic = config.dynamic_jobs_enabled
         needs = suspends or self._loop is not None or (settings.suspends_beyond and config.forward_unknown_events)
         self._registers = self._dynamic and (needs or not self._is_compiled())
@@ -359,7 +360,7 @@ class Agent:
         supply, *forecast = read_forecast(said.get("hosts"), said.get("forecast", ()), where)
         if supply > hosts:
             raise ConfigError(f"{where} has {supply} hosts, and the platform has {hosts}; correct the events")
-        settings = self._policy.settings
+        settings = self._supply
         falls = supply < self._state.supply[0] or not settings.cap  # a cap that never falls suspends no job
         if settings.suspends_beyond and not self._dynamic and falls:
             raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")

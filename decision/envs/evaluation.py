@@ -15,7 +15,7 @@ from decision.policies.plan_check import check_estimate
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
-from decision.policies.supplied import SuppliedPolicy
+from decision.policies.supplied import supplied
 from decision.policies.traits import traits_of
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 
@@ -116,8 +116,8 @@ def _run_policy(
     if traits.needs_estimate:
         for row in np.flatnonzero(setup.trace.truth.told[: setup.trace.jobs] == 0)[:1].tolist():
             check_estimate(setup.trace.ids[row], np.nan, "the environment's workload")
-    if setup.supply is not None and not isinstance(policy, SuppliedPolicy):
-        policy = SuppliedPolicy(policy, setup.supply)
+    if setup.supply is not None:
+        policy = supplied(policy, setup.supply)
     batch = Batch(setup, 1, 1)
     env, metrics, tails = batch.envs[0], np.zeros((len(first), len(batch.metric_names))), []
     names = _JobIds(env, setup.trace.ids)

@@ -20,7 +20,7 @@ from decision.envs.batch import Batch
 from decision.envs.evaluation import ChooseAll, play_episode
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
-from decision.policies.supplied import SuppliedPolicy
+from decision.policies.supplied import supplied
 from decision.schedulers.base import ChoosingScheduler, ParametricScheduler, Scheduler
 
 from .actor import NetworkActor
@@ -150,7 +150,7 @@ class EvolutionLearner:
 
     def _supplied(self, policy: Policy) -> Policy:
         """The policy under the supply of power of the schedules, if there is one."""
-        return policy if self._setup.supply is None else SuppliedPolicy(policy, self._setup.supply)
+        return policy if self._setup.supply is None else supplied(policy, self._setup.supply)
 
     def policy(self) -> Policy | ChooseAll:
         """That of the average over the last generations' means."""

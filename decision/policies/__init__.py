@@ -21,7 +21,7 @@ decision is compiled and it is a `CompiledPolicy`, as `Kamelot` is. Loops make n
 `prepared` is the one protocol through which they ask.
 
 What a job is expected to run comes from the state, and so from the state's walltimes or from the `outlook` of an
-`EstimatedPolicy`, which stands around any other policy as a guard does.
+`EstimatedPolicy`, which stands around any other policy as a guard does (`around`).
 
 `find_policy` makes policies from names; `check_plan` refuses impossible plans before they reach an engine or a peer.
 

@@ -3,9 +3,10 @@
 Design
 ------
 A loop, compiled itself, asks a policy through the address of an entry of `DECIDE`, and gives it the address of its
-memory. A compiled policy (`CompiledPolicy`) has such an entry; for any other, `prepare` makes a callback into Python.
-So one loop runs them all: no loop knows which policies there are, a new policy compiles no loop again, and a policy in
-Python runs wherever a compiled one does.
+memory. A compiled policy (`CompiledPolicy`) has such an entry, and so has what stands around another policy
+(`decision.policies.around`); for any other, `prepare` makes a callback into Python. So one loop runs them all: no loop
+knows which policies there are, a new policy compiles no loop again, and a policy in Python runs wherever a compiled one
+does.
 
 What a policy in Python plans is checked before it is carried out, and what it raises waits in `PreparedPolicy.error`,
 because nothing can be raised through a kernel. The error names the line in the user's file (`failures`), and a decision
@@ -14,11 +15,9 @@ may have a limit (`deadline`). Compiled policies keep the rules; tests see to th
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-import numpy as np
-
-from decision.bundle import I8, Bundle, bundle_at
+from decision.bundle import Bundle
 from decision.entry import Entry, Interface
 from decision.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
@@ -26,20 +25,12 @@ from decision.model.interrupts import raise_interruption
 from decision.model.platform import Platform
 from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays, clear
-from decision.state.transitions import set_aside
 from decision.state.view import ClusterView
 
-from .around import layers
 from .deadline import Deadline, TookTooLong
-from .estimated import EstimatedPolicy
 from .failures import failure, name_of, source_line
-from .guarded import GuardedPolicy, guard_plan
-from .memory import Memory, memory_at
-from .outlook import Outlook, look_ahead
 from .plan_check import FINE, first_fault, refusal
 from .policy import Plan, Policy
-from .supplied import SuppliedPolicy, ask_when_late, let_fail, reject_hidden, runs_beyond, some_failed, too_late
-from .suspension import make_way
 
 DECIDE = Interface(int, ClusterState, PlatformFacts, int, PlanArrays)  # the integer: address of the policy's memory
 call_policy = DECIDE.caller()
@@ -75,27 +66,27 @@ class CompiledPolicy:
 
     entry: Entry  # of DECIDE
     raised: BaseException | None = None  # by what a compiled decision called in Python; its outcome is NO_PLAN
-    _memory: Bundle | None = None
+    _asked: "tuple[PreparedPolicy, Bundle | None] | None" = None  # where it is asked by `decide`: with its memory
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform; whatever was remembered of an earlier one is forgotten."""
-        self._memory, self.raised = None, None
+        self._asked, self.raised = None, None
 
     def memory_for(self, state: ClusterState, memory: Any = None) -> Bundle:
         """`memory` with room for all of `state`: the same bundle where it has; an empty one where there is none yet."""
         raise NotImplementedError
 
+    def prepared(self, facts: PlatformFacts, names: Sequence[str], decide_limit: float = 0.0) -> "PreparedPolicy":
+        """As `prepare`."""
+        return _Compiled(self, facts, names)
+
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Fill the plan, for callers that have a `ClusterView`; such as policies made of others."""
-        self._memory = self.memory_for(cluster.arrays, self._memory)
-        ask(self.entry.address, cluster.arrays, cluster.facts, self._memory.address, plan.arrays)
-        if self.raised:
-            raise self.raised
-
-
-def entries_of(policy: Policy) -> list[Entry]:
-    """The compiled functions that decide for a policy, to be compiled ahead."""
-    return [layer.entry for layer in layers(policy) if isinstance(layer, CompiledPolicy)]
+        prepared, memory = self._asked or (self.prepared(cluster.facts, cluster.names), None)
+        memory = prepared.memory_for(cluster.arrays, plan.arrays, memory)
+        self._asked = prepared, memory
+        if not ask(prepared.address, cluster.arrays, cluster.facts, memory.address, plan.arrays):
+            raise prepared.error()
 
 
 class PreparedPolicy(Protocol):
@@ -132,14 +123,8 @@ def prepare(policy: Policy, facts: PlatformFacts, names: Sequence[str], decide_l
         names: the jobs' ids by number; may grow.
         decide_limit: seconds that a policy in Python may take for a decision; 0 means no limit.
     """
-    if isinstance(policy, SuppliedPolicy):
-        return _Supplied(policy, prepare(policy.policy, facts, names, decide_limit))
-    if isinstance(policy, GuardedPolicy):
-        return _Guarded(policy, prepare(policy.policy, facts, names, decide_limit))
-    if isinstance(policy, EstimatedPolicy):
-        return _Estimated(policy, prepare(policy.policy, facts, names, decide_limit))
     if isinstance(policy, CompiledPolicy):
-        return _Compiled(policy, facts, names)
+        return policy.prepared(facts, names, decide_limit)
     return _InPython(policy, facts, names, decide_limit)
 
 
@@ -175,145 +160,8 @@ class _Compiled(_Prepared):
         return self._policy.raised or super().error()
 
 
-class _GuardedMemory(Bundle):
-    """Whom to ask, and what to remember."""
-
-    addresses: I8  # (3,) of the policy's entry, of its memory, and of the guard's
-
-
-_guarded_at = bundle_at(_GuardedMemory)
-
-
-@DECIDE.entry
-def _decide_guarded(state, facts, memory, plan):
-    addresses = _guarded_at(memory).addresses
-    outcome = call_policy(addresses[0], (state, facts, addresses[1], plan))
-    if outcome == NO_PLAN or (outcome == UNCHECKED and first_fault(state, facts, plan)[1] != FINE):
-        return NO_PLAN
-    guard_plan(state, facts, memory_at(addresses[2]), plan)
-    return DECIDED
-
-
-class _Guarded:
-    """A prepared policy under a guard."""
-
-    def __init__(self, policy: GuardedPolicy, asked: PreparedPolicy) -> None:
-        self._policy, self._asked = policy, asked
-        self.address, self.looks_back = _decide_guarded.address, asked.looks_back
-        self._memories: tuple[Bundle, Memory] | tuple[None, None] = (None, None)
-
-    @property
-    def seconds(self) -> float:
-        return self._asked.seconds
-
-    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
-        own, guard = self._memories if memory is not None else (None, None)
-        own = self._asked.memory_for(state, plan, own)
-        guard = self._policy.memory_for(state, guard)
-        self._memories = own, guard
-        return _GuardedMemory(addresses=np.array([self._asked.address, own.address, guard.address]))
-
-    def error(self) -> BaseException:
-        return self._asked.error()
-
-
-class _SuppliedMemory(Bundle):
-    """Whom to ask, and what the options say."""
-
-    addresses: I8  # (2,) of the policy's entry and of its memory
-    rules: I8  # (3,) whether late jobs are rejected, whether jobs beyond the supply are suspended, and `Failed`
-
-
-_supplied_at = bundle_at(_SuppliedMemory)
-
-
-@DECIDE.entry
-def _decide_supplied(state, facts, memory, plan):
-    own = _supplied_at(memory)
-    if own.rules[2] and some_failed(state):
-        clear(plan, state)
-        if let_fail(state, plan, own.rules[2]):
-            return DECIDED
-    if own.rules[1] and runs_beyond(state):
-        clear(plan, state)
-        make_way(state, plan)
-        return DECIDED
-    nb_hidden = set_aside(state, too_late(state)) if own.rules[0] else 0
-    outcome = call_policy(own.addresses[0], (state, facts, own.addresses[1], plan))
-    if outcome == NO_PLAN or (outcome == UNCHECKED and first_fault(state, facts, plan)[1] != FINE):
-        return NO_PLAN  # the jobs that are too late stay hidden, so that the fault is found again
-    reject_hidden(state, plan, nb_hidden)
-    if own.rules[0]:
-        ask_when_late(state, plan, nb_hidden)
-    return DECIDED
-
-
-class _Supplied:
-    """A prepared policy under a supply and deadlines."""
-
-    def __init__(self, policy: SuppliedPolicy, asked: PreparedPolicy) -> None:
-        settings = policy.settings
-        self._rules = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
-        self._asked, self._own = asked, cast(Bundle | None, None)
-        self.address, self.looks_back = _decide_supplied.address, asked.looks_back
-
-    @property
-    def seconds(self) -> float:
-        return self._asked.seconds
-
-    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
-        self._own = self._asked.memory_for(state, plan, None if memory is None else self._own)
-        return _SuppliedMemory(addresses=np.array([self._asked.address, self._own.address]), rules=self._rules)
-
-    def error(self) -> BaseException:
-        return self._asked.error()
-
-
-class _EstimatedMemory(Bundle):
-    """Whom to ask, and what it sees."""
-
-    addresses: I8  # (4,) of the policy's entry, of its memory, of the outlook, and of the state seen through it
-
-
-_estimated_at, _outlook_at, _state_at = bundle_at(_EstimatedMemory), bundle_at(Outlook), bundle_at(ClusterState)
-
-
-@DECIDE.entry
-def _decide_estimated(state, facts, memory, plan):
-    addresses = _estimated_at(memory).addresses
-    look_ahead(state, _outlook_at(addresses[2]))
-    return call_policy(addresses[0], (_state_at(addresses[3]), facts, addresses[1], plan))
-
-
-class _Estimated:
-    """A prepared policy with an outlook."""
-
-    def __init__(self, policy: EstimatedPolicy, asked: PreparedPolicy) -> None:
-        self._policy, self._asked = policy, asked
-        self.address, self.looks_back = _decide_estimated.address, asked.looks_back
-        self._own: Bundle | None = None
-        self._seen: ClusterState
-
-    @property
-    def seconds(self) -> float:
-        return self._asked.seconds
-
-    def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
-        if memory is None:
-            self._policy.outlook = None
-        self._seen = self._policy.look(state)
-        self._own = self._asked.memory_for(self._seen, plan, None if memory is None else self._own)
-        outlook, self._policy.memory = cast(Outlook, self._policy.outlook), self._own
-        return _EstimatedMemory(
-            addresses=np.array([self._asked.address, self._own.address, outlook.address, self._seen.address])
-        )
-
-    def error(self) -> BaseException:
-        return self._asked.error()
-
-
-class _Nothing(Bundle):
-    """The memory of a policy in Python, which remembers in itself what it likes."""
+class Nothing(Bundle):
+    """The memory of what remembers nothing, or elsewhere, as a policy in Python does."""
 
 
 class _InPython(_Prepared):
@@ -329,7 +177,7 @@ class _InPython(_Prepared):
 
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._use(state, plan)
-        return _Nothing() if memory is None else memory
+        return Nothing() if memory is None else memory
 
     def error(self) -> BaseException:
         return self._raised or super().error()
@@ -357,6 +205,8 @@ class _InPython(_Prepared):
         except (InternalError, DecideTimeoutError):
             raise
         except PolicyError as error:  # what `Plan` and `ClusterView` refuse
+            if error.__cause__ is not None:  # a policy that this one asks has said it
+                raise
             where = source_line(error)
             raise type(error)(f"{error} ({where})" if where else str(error), field=error.field) from error
         except DecisionError:

@@ -30,6 +30,8 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
 from .above import shipped_sources
+from .around.estimated import EstimatedPolicy
+from .around.guarded import GuardedPolicy
 from .catalogue import (
     BACKFILLS,
     ESTIMATES,
@@ -47,10 +49,8 @@ from .catalogue import (
     split_name,
 )
 from .composed import BACKFILL_ORDER, OPTIONS, ComposedPolicy
-from .estimated import EstimatedPolicy
 from .failures import in_words
 from .guard import OPTION, read_guard
-from .guarded import GuardedPolicy
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
 from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings

@@ -9,21 +9,22 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from decision.bundle import I8, Bundle, bundle_at
 from decision.jit import kernel
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
-from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE
-from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, put_first
+from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE, ClusterState
+from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, clear, put_first
 from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
-from decision.state.view import ClusterView
 
-from .around import AroundPolicy
+from .around import AroundPolicy, ask_inner, layers, own_memory
 from .cap import HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
-from .policy import Plan, Policy
+from .policy import Policy
+from .prepared import DECIDE, DECIDED, NO_PLAN
 from .supply_settings import Failed, SupplySettings
 from .suspension import make_way
 from .traits import traits_of
@@ -31,6 +32,35 @@ from .traits import traits_of
 _NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs delays"
 _STEP = 1e-5  # seconds: a call that finds a job too late is so much after the last moment
 _SOON = 1.0  # seconds: no such call is nearer, because it must reach Batsim before its time
+
+
+class _Rules(Bundle):
+    """What the settings say."""
+
+    rules: I8  # (3,) whether late jobs are rejected, whether jobs beyond the supply are suspended, and `Failed`
+
+
+_rules_at = bundle_at(_Rules)
+
+
+@DECIDE.entry
+def _decide_supplied(state, facts, memory, plan):
+    rules = _rules_at(own_memory(memory)).rules
+    if rules[2] and some_failed(state):
+        clear(plan, state)
+        if let_fail(state, plan, rules[2]):
+            return DECIDED
+    if rules[1] and runs_beyond(state):
+        clear(plan, state)
+        make_way(state, plan)
+        return DECIDED
+    nb_hidden = set_aside(state, too_late(state)) if rules[0] else 0
+    if not ask_inner(memory, facts, plan):
+        return NO_PLAN  # the jobs that are too late stay hidden, so that the fault is found again
+    reject_hidden(state, plan, nb_hidden)
+    if rules[0]:
+        ask_when_late(state, plan, nb_hidden)
+    return DECIDED
 
 
 class SuppliedPolicy(AroundPolicy):
@@ -42,37 +72,37 @@ class SuppliedPolicy(AroundPolicy):
         name: for messages.
     """
 
+    entry = _decide_supplied
+
     def __init__(self, policy: Policy, settings: SupplySettings, name: str = "") -> None:
         super().__init__(policy, name)
         self.settings = settings
 
-    def reset(self, platform: Platform, seed: int) -> None:
-        """A run begins on this platform."""
-        self.policy.reset(platform, seed)
-
-    def decide(self, cluster: ClusterView, plan: Plan) -> None:
-        """Fill the plan, for callers that have a `ClusterView`."""
-        state, failed = cluster.arrays, int(self.settings.failed)
-        if failed and some_failed(state) and let_fail(state, plan.arrays, failed):
-            return
-        if self.settings.suspends_beyond and runs_beyond(state):
-            make_way(state, plan.arrays)
-            return
-        nb_hidden = set_aside(state, too_late(state)) if self.settings.rejects_late else 0
-        self.policy.decide(cluster, plan)
-        reject_hidden(state, plan.arrays, nb_hidden)
-        if self.settings.rejects_late:
-            ask_when_late(state, plan.arrays, nb_hidden)
+    def memory_for(self, state: ClusterState, memory: _Rules | None = None) -> _Rules:
+        """What the settings say."""
+        settings = self.settings
+        said = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
+        return _Rules(rules=said) if memory is None else memory
 
     def __repr__(self) -> str:
         return f"<policy {self.name}, supplied>"
 
 
-def supplied(policy: Policy) -> SuppliedPolicy:
-    """The policy under a supply and deadlines, as its options say, or as it was learned, or by default."""
-    if isinstance(policy, SuppliedPolicy):
+def supplied(policy: Policy, settings: SupplySettings | None = None) -> Policy:
+    """The policy under a supply and deadlines: as its options say, or these settings, or as it was learned."""
+    if _supply_over(policy) is not None:
         return policy
-    return SuppliedPolicy(policy, traits_of(policy).supply or SupplySettings())
+    return SuppliedPolicy(policy, settings or traits_of(policy).supply or SupplySettings())
+
+
+def _supply_over(policy: Policy) -> SuppliedPolicy | None:
+    return next((layer for layer in layers(policy) if isinstance(layer, SuppliedPolicy)), None)
+
+
+def settings_of(policy: Policy) -> SupplySettings:
+    """What happens beyond the supply under which a policy stands; the defaults where it stands under none."""
+    there = _supply_over(policy)
+    return SupplySettings() if there is None else there.settings
 
 
 def has_supply(events: Iterable[MachineEvent]) -> bool:
@@ -92,10 +122,8 @@ def host_cap(policy: Policy, platform: Platform) -> HostCap | None:
     Raises:
         ConfigError: if it cannot be kept.
     """
-    if not isinstance(policy, SuppliedPolicy) or not policy.settings.cap:
-        return None
-    sleeps = policy.traits.switches_hosts is not False
-    return read_cap(policy.name, policy.settings.cap, platform, sleeps)
+    cap, traits = settings_of(policy).cap, traits_of(policy)
+    return read_cap(traits.name, cap, platform, traits.switches_hosts is not False) if cap else None
 
 
 def with_cap(
@@ -127,8 +155,7 @@ def are_forwarded(events: Iterable[MachineEvent]) -> bool:
 
 def may_suspend(policy: Policy, events: Iterable[MachineEvent]) -> bool:
     """Whether jobs may be suspended under these events: by the policy, or because the supply falls."""
-    events = list(events)
-    settings = policy.settings if isinstance(policy, SuppliedPolicy) else SupplySettings()
+    events, settings = list(events), settings_of(policy)
     beyond = settings.suspends_beyond and has_supply(events) and not (settings.cap and never_falls(events))
     return traits_of(policy).suspends or beyond or settings.failed is Failed.RESUBMIT
 

@@ -16,7 +16,8 @@ from decision.model.record import RunRecord
 from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import find_agent, find_policy
-from decision.policies.prepared import ask_and_check, entries_of
+from decision.policies.around import entries_of
+from decision.policies.prepared import ask_and_check
 from decision.protocol import Connection, Role
 from decision.simulation.simulate import run_episode
 

@@ -173,7 +173,7 @@ def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOpti
     feedback, suspends = case.inputs.feedback, False
     if choice.own is not None or find_agent(choice.policy, choice.settings) is None:
         policy = supplied(find_policy(choice.policy, choice.settings) if choice.own is None else choice.own)
-        check_jobs(case.platform, case.workloads, policy.policy)
+        check_jobs(case.platform, case.workloads, policy)
         check_suspensions(policy, case.workloads, case.events)
         check_sleep(policy, case.platform, case.inputs.energy)
         suspends = may_suspend(policy, case.events)

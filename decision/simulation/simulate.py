@@ -41,13 +41,14 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
-from decision.policies.estimated import predictions_of
+from decision.policies.around import entries_of
+from decision.policies.around.estimated import predictions_of
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimates, check_walltime, check_worths
 from decision.policies.policy import Policy
-from decision.policies.prepared import ask, entries_of, prepare
+from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.supplied import SuppliedPolicy, are_forwarded, check_suspensions, has_supply, supplied, with_cap
+from decision.policies.supplied import are_forwarded, check_suspensions, has_supply, settings_of, supplied, with_cap
 from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
@@ -133,9 +134,8 @@ def simulate_on(
         DeadlockError: if nothing can happen any more, or nothing but calls that the policy asks for.
     """
     engine.world.sim.number[REGISTRATION_OPEN] = 0  # what is left of suspended jobs is registered by the engine itself
-    if isinstance(policy, SuppliedPolicy):
-        engine.world.sim.real[RESTART] = policy.settings.restart
-        engine.world.sim.real[EVERY] = policy.settings.every
+    settings = settings_of(policy)
+    engine.world.sim.real[RESTART], engine.world.sim.real[EVERY] = settings.restart, settings.every
     prepared = prepare(policy, engine.facts, JobNames(engine), decide_limit)
     engine.allocations.unasked = not prepared.looks_back
     misfits = bool((engine.world.truth.size > len(engine.state.host_state)).any())

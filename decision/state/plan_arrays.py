@@ -10,6 +10,7 @@ from decision.bundle import F8, I1, I4, I8, U8, Bundle
 from decision.jit import kernel
 from decision.model.errors import InternalError
 
+from .bitmap import insert_interval
 from .cluster import ClusterState
 
 # Kinds of action
@@ -103,6 +104,23 @@ def put_first(plan, kind, jobs):
         plan.job[at] = jobs[at]
         for column in (plan.value, plan.begin, plan.end):
             column[at] = 0
+
+
+@kernel
+def keep_only(plan, stays):
+    """Leave out the actions that do not stay, by `stays` (n,) of all n; their hosts are free again in the plan."""
+    kept = 0
+    for at in range(plan.count[0]):
+        if stays[at]:
+            for column in (plan.job, plan.value, plan.begin, plan.end):
+                column[kept] = column[at]
+            plan.kind[kept] = plan.kind[at]
+            plan.time[kept] = plan.time[at]
+            kept += 1
+        else:
+            for i in range(plan.begin[at], plan.end[at]):
+                insert_interval(plan.free, plan.first[i], plan.last[i])
+    plan.count[0] = kept
 
 
 @kernel

@@ -7,7 +7,7 @@ from helpers.outlook_reference import HOSTS, made
 
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.model.errors import ConfigError
-from decision.policies.estimated import EstimatedPolicy
+from decision.policies.around.estimated import EstimatedPolicy
 from decision.schedulers import ChoosingPolicy
 
 

@@ -8,9 +8,9 @@ from decision.model.errors import ConfigError
 from decision.model.notices import warn_once
 from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
+from decision.policies.around.estimated import EstimatedPolicy
+from decision.policies.around.guarded import GuardedPolicy
 from decision.policies.composed import ComposedPolicy
-from decision.policies.estimated import EstimatedPolicy
-from decision.policies.guarded import GuardedPolicy
 from decision.policies.outlook import Estimator, OutlookSettings
 from decision.simulation import simulate_workloads
 

@@ -11,7 +11,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import PackingEnv, PackingVectorEnv, equal_hosts, evaluate, make_setup
 from decision.model.errors import ConfigError
-from decision.policies.estimated import EstimatedPolicy
+from decision.policies.around.estimated import EstimatedPolicy
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers import ChoosingPolicy
 from decision.simulation import check_policy, simulate_workloads

@@ -4,22 +4,46 @@ import numpy as np
 
 from decision.jit import kernel
 from decision.model.platform import Platform
-from decision.state.bitmap import insert_interval
+from decision.policies.allocation import take_lowest
+from decision.policies.config import PolicyConfig, Power
+from decision.policies.conservative import take_due
+from decision.policies.guard import (
+    ask_for_call,
+    follow_guard,
+    guard_call,
+    is_harmless,
+    note_late,
+    reserve_guarded,
+    switch_times,
+)
+from decision.policies.memory import (
+    GUARDED,
+    KEPT,
+    Memory,
+    config_in,
+    grown_memory,
+    memory_at,
+    new_memory,
+    note_decision,
+)
+from decision.policies.policy import Policy
+from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
+from decision.policies.profile import add_free
+from decision.policies.servers import wake_lowest
+from decision.policies.traits import Traits
+from decision.policies.watch import harms_watched, watch_start
 from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, PSTATE_SLEEP, ClusterState
-from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add
-from decision.state.view import ClusterView
+from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
 
-from .allocation import take_lowest
-from .around import AroundPolicy
-from .config import PolicyConfig, Power
-from .conservative import take_due
-from .guard import ask_for_call, follow_guard, guard_call, is_harmless, note_late, reserve_guarded, switch_times
-from .memory import GUARDED, KEPT, Memory, config_in, grown_memory, new_memory, note_decision
-from .policy import Plan, Policy
-from .profile import add_free
-from .servers import wake_lowest
-from .traits import Traits
-from .watch import harms_watched, watch_start
+from .base import AroundPolicy, ask_inner, own_memory
+
+
+@DECIDE.entry
+def _decide_guarded(state, facts, memory, plan):
+    if not ask_inner(memory, facts, plan):
+        return NO_PLAN
+    guard_plan(state, facts, memory_at(own_memory(memory)), plan)
+    return DECIDED
 
 
 class GuardedPolicy(AroundPolicy):
@@ -33,10 +57,11 @@ class GuardedPolicy(AroundPolicy):
         name: for messages.
     """
 
+    entry = _decide_guarded
+
     def __init__(self, policy: Policy, guard: float, name: str = "") -> None:
         super().__init__(policy, name)
         self._config = PolicyConfig(power=int(Power.IDLE_TIMEOUT), guard=guard)
-        self._memory: Memory | None = None
 
     @property
     def traits(self) -> Traits:
@@ -45,20 +70,13 @@ class GuardedPolicy(AroundPolicy):
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
-        self.policy.reset(platform, seed)
+        super().reset(platform, seed)
         wake, doze = switch_times(platform, 0.0)
         self._config = self._config._replace(wake_time=wake, doze_time=doze)
-        self._memory = None
 
     def memory_for(self, state: ClusterState, memory: Memory | None = None) -> Memory:
         """The guard's own memory, with room for all of `state`; an empty one where there is none yet."""
         return new_memory(state, self._config) if memory is None else grown_memory(memory, state, self._config)
-
-    def decide(self, cluster: ClusterView, plan: Plan) -> None:
-        """Fill the plan, for callers that have a `ClusterView`."""
-        self.policy.decide(cluster, plan)
-        self._memory = self.memory_for(cluster.arrays, self._memory)
-        guard_plan(cluster.arrays, cluster.facts, self._memory, plan.arrays)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}, guarded>"
@@ -75,7 +93,10 @@ def guard_plan(state, facts, memory, plan):
         note_late(state, memory, due)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
-        _keep_what_may_stay(state, facts, memory, plan)
+        stays = np.ones(plan.count[0], np.bool_)
+        for at in range(len(stays)):
+            stays[at] = _may_stay(state, facts, memory, plan, at)
+        keep_only(plan, stays)
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
                 take_lowest(plan, add(plan, START, memory.chosen[i]), state.size[memory.chosen[i]])
@@ -91,34 +112,22 @@ def guard_plan(state, facts, memory, plan):
 
 
 @kernel
-def _keep_what_may_stay(state, facts, memory, plan):
-    kept = 0
-    for at in range(plan.count[0]):
-        if _may_stay(state, facts, memory, plan, at):
-            for column in (plan.job, plan.value, plan.begin, plan.end):
-                column[kept] = column[at]
-            plan.kind[kept] = plan.kind[at]
-            plan.time[kept] = plan.time[at]
-            kept += 1
-        else:
-            for i in range(plan.begin[at], plan.end[at]):
-                insert_interval(plan.free, plan.first[i], plan.last[i])
-    plan.count[0] = kept
-
-
-@kernel
 def _may_stay(state, facts, memory, plan, at):
     """Whether an action delays no guarded job; a start that stays is entered into the profile."""
     kind, job, now = plan.kind[at], plan.job[at], state.now[0]
     if kind == SET_PSTATE:
         awake = facts.pstate_kind[plan.first[plan.begin[at]], plan.value[at]] != PSTATE_SLEEP
         return awake or state.count[N_QUEUED] == 0 or state.queue[0] >= memory.counts[GUARDED]
-    if kind != START or memory.reserved[job] <= now:  # what is due is in the profile already
+    if kind != START:
         return True
+    exempt = job < memory.counts[GUARDED]
+    if exempt and memory.reserved[job] <= now:  # what is due is in the profile already
+        return True
+    if not exempt:
+        memory.reserved[job] = np.inf  # it was to start before, and what is around the guard left it out
     begin, end, size = memory.reserved[job], memory.reserved[job] + state.expected_runtime[job], state.size[job]
     if begin < np.inf:
         add_free(memory, begin, end, size)
-    exempt = job < memory.counts[GUARDED]
     stays = is_harmless(state, memory, job) and (exempt or not harms_watched(state, memory, job))
     if stays:
         watch_start(state, memory, job)

@@ -75,9 +75,9 @@ class Suspensions:
         whole, code = self._task_of(killed, names[killed])
         seconds = float(transitions.rest_of(whole, ran, paid, self.restart))
         self._task[rest] = seconds, code
-        origin, part = names[int(state.origin[rest])], int(state.part[rest])
+        origin, nth = names[int(state.origin[rest])], int(state.nth_rest[rest])
         workload, _, short = origin.partition("!")
-        job_id, profile = rest_name(origin, part), rest_name(short, part)
+        job_id, profile = rest_name(origin, nth), rest_name(short, nth)
         walltime = float(state.walltime[rest])
         fields: dict[str, Any] = {"id": job_id, "res": int(state.size[rest]), "profile": profile}
         fields["subtime"] = float(state.submit_time[rest])

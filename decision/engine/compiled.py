@@ -133,7 +133,7 @@ class CompiledEngine:
 
     def release(self) -> None:
         """Once all is over and only the record is still to be made: give back the memory of what it does not need."""
-        told = () if self.world.sim.number[a.N_PARTS] else _TOLD
+        told = () if self.world.sim.number[a.N_RESTS] else _TOLD
         for bundle, names in ((self.world.sim, _NOT_RECORDED), (self.world.state, told)):
             for name in names:
                 delattr(bundle, name)
@@ -184,8 +184,8 @@ class CompiledEngine:
 
     def job(self, number: int) -> Job:
         """What job `number` is."""
-        job, part = self.names.job(int(self.world.sim.truth_of[number])), int(self.state.part[number])
-        return job if part == 0 else _rest(job, part, self.state, number)
+        job, nth = self.names.job(int(self.world.sim.truth_of[number])), int(self.state.nth_rest[number])
+        return job if nth == 0 else _rest(job, nth, self.state, number)
 
     def leaves(self, number: int) -> tuple[LeafTask, ...]:
         """What job `number` does."""
@@ -279,12 +279,12 @@ class CompiledEngine:
         return _PHASES.get(int(self.state.job_state[job]), JobPhase.ENDED)
 
 
-def _rest(job: Job, part: int, state: ClusterState, number: int) -> Job:
-    """What was left of a job when its piece before `part` was suspended."""
+def _rest(job: Job, nth: int, state: ClusterState, number: int) -> Job:
+    """The nth rest of a job that was suspended."""
     return replace(
         job,
-        id=rest_name(job.id, part),
-        profile=rest_name(job.name, part),
+        id=rest_name(job.id, nth),
+        profile=rest_name(job.name, nth),
         submit_time=float(state.submit_time[number]),
         walltime=float(state.walltime[number]),
     )

@@ -60,10 +60,10 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
     runtime[rejected] = np.nan
     start_time = sim.start_time[ended]
     start_time[rejected] = np.nan
-    parts, submit_time, walltime = state.part[ended] > 0, truth.submit_time[truths], truth.walltime[truths]
-    if parts.any():
-        submit_time = np.where(parts, state.submit_time[ended], submit_time)
-        walltime = np.where(parts, state.walltime[ended], walltime)
+    rests, submit_time, walltime = state.nth_rest[ended] > 0, truth.submit_time[truths], truth.walltime[truths]
+    if rests.any():
+        submit_time = np.where(rests, state.submit_time[ended], submit_time)
+        walltime = np.where(rests, state.walltime[ended], walltime)
     no_energy = np.broadcast_to(-1.0, len(ended))
     return JobTable(
         id=Texts(partial(_texts, engine, "id"), ended),
@@ -83,7 +83,7 @@ def _job_table(engine: CompiledEngine, metadata: Mapping[int, str]) -> JobTable:
 def _texts(engine: CompiledEngine, field: str, jobs: I4) -> list[str]:
     """The ``id`` or ``profile`` of jobs (n,), those of rests with their number."""
     texts = engine.names.texts(field, engine.world.sim.truth_of[jobs])
-    for row in np.flatnonzero(engine.state.part[jobs]).tolist():
+    for row in np.flatnonzero(engine.state.nth_rest[jobs]).tolist():
         texts[row] = getattr(engine.job(int(jobs[row])), field)
     return texts
 

@@ -228,9 +228,9 @@ def _follow(addresses, rules, kernels, follow, beginning, start, rests, due, sta
 def _note_due(env, start, rests, due, known):
     """Write when the jobs are to begin that have come, but for the `known` first; returns how many have come."""
     for job in range(known, env.state.count[N_JOBS]):
-        row, part = env.sim.truth_of[job] - env.progress.number[FIRST_ROW], env.state.part[job]
-        due[job] = start[row] if part == 0 else np.nan
-        for i in range(len(rests) if part > 0 else 0):
-            if rests[i, 0] == row and rests[i, 1] == part:
+        row, nth = env.sim.truth_of[job] - env.progress.number[FIRST_ROW], env.state.nth_rest[job]
+        due[job] = start[row] if nth == 0 else np.nan
+        for i in range(len(rests) if nth > 0 else 0):
+            if rests[i, 0] == row and rests[i, 1] == nth:
                 due[job] = rests[i, 2]
     return env.state.count[N_JOBS]

@@ -7,7 +7,7 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 import numpy as np
 
 from decision.draws import next_word, uniform
-from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_PARTS, N_SUSPENDING, UNCARRIED
+from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_RESTS, N_SUSPENDING, UNCARRIED
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
@@ -329,7 +329,7 @@ def _carry_out(env, rules):
     code = ask_engine(world, CARRY_OUT, state.now[0])
     if code == UNCARRIED:
         code = GROW
-    if code == GROW and world.sim.number[N_PARTS] + world.sim.number[N_SUSPENDING] == 0:
+    if code == GROW and world.sim.number[N_RESTS] + world.sim.number[N_SUSPENDING] == 0:
         raise InternalError("an environment has no room for what happens next")
     if rules.worth:
         add_worth(env)
@@ -361,7 +361,7 @@ def _show_arrival(env, rules):
     if job < 0:
         return False
     number = env.progress.number
-    number[ARRIVED] += env.state.part[job] == 0  # what is left of a suspended job came before
+    number[ARRIVED] += env.state.nth_rest[job] == 0  # what is left of a suspended job came before
     if rules.gives_up and number[ARRIVED] == rules.arrivals:
         number[TRUNCATED] = 1
     env.progress.total[LOAD] += env.state.size[job] * env.state.walltime[job]

@@ -148,7 +148,7 @@ def place_planned(env, rules, begin):
 def _place(env, rules, job):
     state, number, total = env.state, env.progress.number, env.progress.total
     waited = state.now[0] - state.submit_time[job]
-    if state.part[job] == 0:  # what is left of a suspended job was placed before
+    if state.nth_rest[job] == 0:  # what is left of a suspended job was placed before
         run = env.progress.runtime[env.sim.truth_of[job]]
         total[PLACED_WAIT] += waited
         total[WORK] += state.size[job] * run
@@ -185,14 +185,14 @@ class PlacedJobs(NamedTuple):
 def placed_jobs(env: Environment) -> PlacedJobs:
     """Of an environment whose episode is over and no other has begun."""
     state, start = env.state, start_times(env)
-    placed = np.flatnonzero(np.isfinite(start) & (state.part[: len(start)] == 0))
+    placed = np.flatnonzero(np.isfinite(start) & (state.nth_rest[: len(start)] == 0))
     return PlacedJobs(state.size[placed], state.walltime[placed], start[placed] - state.submit_time[placed])
 
 
 def episode_tail(env: Environment) -> tuple[float, ...]:
     """The TAIL_METRICS of an environment whose episode is over and no other has begun."""
     begin = start_times(env)
-    rows = np.flatnonzero(env.state.part[: len(begin)] == 0)
+    rows = np.flatnonzero(env.state.nth_rest[: len(begin)] == 0)
     begin, submit, size = begin[rows], env.state.submit_time[rows], env.state.size[rows]
     first, last = float(submit.min()), float(submit.max())
     waits = np.where(np.isfinite(begin), begin, env.state.now[0]) - submit
@@ -207,7 +207,7 @@ def episode_tail(env: Environment) -> tuple[float, ...]:
 def start_times(env: Environment) -> NDArray[np.float64]:
     """When each job that has arrived, or was left of another, began, seconds; not finite where it still waits."""
     state, plan, planned = env.state, env.plan, env.plan.count[0]
-    start, whole = state.start_time[: state.count[N_JOBS]].copy(), state.part[: state.count[N_JOBS]] == 0
+    start, whole = state.start_time[: state.count[N_JOBS]].copy(), state.nth_rest[: state.count[N_JOBS]] == 0
     last = plan.job[:planned][plan.kind[:planned] == START]  # is not carried out any more, and may be of more jobs
     start[last[whole[last]][: env.progress.number[PLACED] - np.isfinite(start[whole]).sum()]] = state.now[0]
     return start
@@ -217,12 +217,12 @@ class Begun(NamedTuple):
     """When the n jobs of an episode began, in the order of their submission, and what was left of suspended ones."""
 
     start: NDArray[np.float64]  # (n,) seconds; not finite where it did not
-    rests: NDArray[np.float64]  # (m, 3) of each rest: which of these jobs, which part of it, and seconds likewise
+    rests: NDArray[np.float64]  # (m, 3) of each rest: of which of these jobs, which one of it, and seconds likewise
 
 
 def begun_in(env: Environment) -> Begun:
     """Of an environment whose episode is over and no other has begun."""
     start = start_times(env)
-    part, row = env.state.part[: len(start)], env.sim.truth_of[: len(start)] - env.progress.number[FIRST_ROW]
-    rest = part > 0
-    return Begun(start[~rest], np.column_stack([row[rest], part[rest], start[rest]]))
+    nth, row = env.state.nth_rest[: len(start)], env.sim.truth_of[: len(start)] - env.progress.number[FIRST_ROW]
+    rest = nth > 0
+    return Begun(start[~rest], np.column_stack([row[rest], nth[rest], start[rest]]))

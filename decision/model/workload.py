@@ -156,9 +156,9 @@ def used_profiles(profiles: Mapping[str, Profile], names: Iterable[str]) -> set[
     return used
 
 
-def rest_name(name: str, part: int) -> str:
-    """The name of what was left of a job, or of its profile, when its piece before `part` was suspended."""
-    return f"{name}#{part}"
+def rest_name(name: str, nth: int) -> str:
+    """The name of the nth rest of a job, which is what was left when it was suspended; or of its profile."""
+    return f"{name}#{nth}"
 
 
 GENERIC = "generic"  # type of the events of Batsim 5, which have a text

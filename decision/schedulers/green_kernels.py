@@ -214,7 +214,7 @@ def observe(state, facts, cycles, plan, memory, out, mask):
 def _see_job(state, cycles, memory, job, out):
     """Write the first IMAGE_FEATURES numbers of a job."""
     setting, now = memory.setting, state.now[0]
-    first = state.origin[job] if state.part[job] > 0 else job
+    first = state.origin[job] if state.nth_rest[job] > 0 else job
     left, unit = _expected(state, job), 1.0 / (_STEPS * setting[STEP])
     out[0] = min(state.value[job] / setting[MOST_VALUE], 1.0)
     out[1] = min(state.qos[job] * 0.01, 1.0)
@@ -337,7 +337,7 @@ def measure(state, facts, cycles, progress, memory, out):
     """Value of the jobs that ended, its share of all, the share that was violated, and suspensions."""
     submitted, suspensions = 0.0, 0
     for job in range(state.count[N_JOBS]):
-        if state.part[job] == 0:
+        if state.nth_rest[job] == 0:
             submitted += state.value[job]
         else:
             suspensions += 1

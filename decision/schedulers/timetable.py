@@ -178,7 +178,7 @@ def _score_all(state, memory, jobs):
 def _see(state, memory, job):
     seen, left = memory.seen, _left_of(state, job)
     steps, until = _steps_of(left), _steps_until_deadline(state, job)
-    first = state.origin[job] if state.part[job] > 0 else job
+    first = state.origin[job] if state.nth_rest[job] > 0 else job
     whole = state.expected[first] if state.expected[first] > 0.0 else state.walltime[first]
     power = 0.0
     for step in range(min(steps, _STEPS)):

@@ -94,8 +94,8 @@ class ClusterState(Bundle):
     job_state: I1  # (J,) QUEUED, RUNNING, or ENDED + FinalState
     suspended: I1  # (J,) 1 once the job was asked to give its hosts up, 2 once a host of it failed; what is left of it
     # is another job
-    part: I4  # (J,) 0 for a job that was submitted, k for what was left when its piece k - 1 ended so
-    origin: I4  # (J,) number of the job that was submitted, where part is not 0
+    nth_rest: I4  # (J,) 0 for a job as it was submitted, k for the k-th rest of one, left by its suspension
+    origin: I4  # (J,) number of the job that was submitted, whose rest it is, where nth_rest is not 0
     start_time: F8  # (J,) seconds, nan before the start
     end_time: F8  # (J,) seconds, nan before the end
     alloc_first: I8  # (J,) index of the job's first interval, -1 before the start, below once it was put aside
@@ -148,7 +148,7 @@ def new_state(facts: PlatformFacts, initial_pstate: I4, nb_jobs: int = 1024) -> 
         user=np.full(nb_jobs, -1, np.int32),
         job_state=np.zeros(nb_jobs, np.int8),
         suspended=np.zeros(nb_jobs, np.int8),
-        part=np.zeros(nb_jobs, np.int32),
+        nth_rest=np.zeros(nb_jobs, np.int32),
         origin=np.zeros(nb_jobs, np.int32),
         start_time=np.full(nb_jobs, np.nan),
         end_time=np.full(nb_jobs, np.nan),
@@ -182,7 +182,7 @@ def pack_hosts(chosen: NDArray[np.bool_]) -> U8:
 
 _BY_JOB = (
     *("submit_time", "walltime", "told", "value", "qos", "deadline", "expected", "size", "user", "job_state"),
-    *("suspended", "part", "origin", "start_time", "end_time", "alloc_first"),
+    *("suspended", "nth_rest", "origin", "start_time", "end_time", "alloc_first"),
 )
 _FILL = {"user": -1, "start_time": np.nan, "end_time": np.nan, "alloc_first": -1}
 

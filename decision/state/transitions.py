@@ -84,9 +84,9 @@ def submit(state, size, walltime, user, told=0.0):
     state.user[job] = user
     if state.told[job] != told:  # pages that nobody writes cost no memory
         state.told[job] = told
-    if state.suspended[job] or state.part[job]:
+    if state.suspended[job] or state.nth_rest[job]:
         state.suspended[job] = 0
-        state.part[job] = 0
+        state.nth_rest[job] = 0
     state.job_state[job] = QUEUED
     state.start_time[job] = np.nan
     state.end_time[job] = np.nan
@@ -118,7 +118,7 @@ def progress(state, job, restart, every):
 
     What a failure leaves is what was saved `every` so many seconds (0: never), counted from when the job went on.
     """
-    ran, paid = state.end_time[job] - state.start_time[job], restart if state.part[job] > 0 else 0.0
+    ran, paid = state.end_time[job] - state.start_time[job], restart if state.nth_rest[job] > 0 else 0.0
     if state.suspended[job] == FAILED:
         ran = paid + (np.floor(max(ran - paid, 0.0) / every + 1e-9) * every if every > 0.0 else 0.0)
     return ran, paid
@@ -126,16 +126,16 @@ def progress(state, job, restart, every):
 
 @kernel
 def resubmit(state, job, restart, every):
-    """What is left of a job that was suspended or failed arrives, with `restart` seconds more; returns its number."""
-    part = state.part[job] + 1
-    origin = state.origin[job] if part > 1 else job
+    """The rest of a job that was suspended or failed arrives, with `restart` seconds more; returns its number."""
+    nth = state.nth_rest[job] + 1
+    origin = state.origin[job] if nth > 1 else job
     ran, paid = progress(state, job, restart, every)
     rest = submit(state, state.size[job], rest_of(state.walltime[job], ran, paid, restart), state.user[job], 0.0)
     if state.told[job] > 0.0:
         state.told[rest] = rest_of(state.told[job], ran, paid, restart)
     expected = rest_of(state.expected[job], ran, paid, restart) if state.expected[job] > 0.0 else 0.0
     appraise(state, rest, state.value[job], state.qos[job], state.deadline[job], expected)
-    state.part[rest] = part
+    state.nth_rest[rest] = nth
     state.origin[rest] = origin
     return rest
 

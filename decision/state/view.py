@@ -87,7 +87,7 @@ class JobView:
     @property
     def origin(self) -> "JobView":
         """The job that was submitted, of which this is what was left when it was suspended; or the job itself."""
-        number = int(self._state.origin[self.number]) if self._state.part[self.number] else self.number
+        number = int(self._state.origin[self.number]) if self._state.nth_rest[self.number] else self.number
         return JobView(self._state, self._names, number)
 
     @property

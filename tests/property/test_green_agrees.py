@@ -26,7 +26,7 @@ def choose(observation: np.ndarray, mask: np.ndarray) -> int:
 
 
 def in_environment(made: Setup) -> tuple[set[tuple[str, int, float]], dict[str, float]]:
-    """Each start: job, part and time; and the metrics of the end."""
+    """Each start: job, nth and time; and the metrics of the end."""
     envs = GreenVectorEnv(2, setup=made, threads=1)
     observation, info = envs.reset(options={"first": 0})
     state, starts, over = envs.state_of(0), set(), False
@@ -36,10 +36,10 @@ def in_environment(made: Setup) -> tuple[set[tuple[str, int, float]], dict[str, 
         over = bool(terminated[0] | truncated[0])
         count = 0 if over else int(state.count[0])
         for job in np.flatnonzero(state.alloc_first[:count] >= 0).tolist():
-            part = int(state.part[job])
-            first = int(state.origin[job]) if part else job
+            nth = int(state.nth_rest[job])
+            first = int(state.origin[job]) if nth else job
             row = int(envs._batch.envs[0].sim.truth_of[first])
-            starts.add((made.trace.ids[row], part, round(float(state.start_time[job]), 6)))
+            starts.add((made.trace.ids[row], nth, round(float(state.start_time[job]), 6)))
     assert terminated[0]
     assert {name: values[0] for name, values in info["metrics"].items()} == {
         name: values[1] for name, values in info["metrics"].items()
@@ -50,9 +50,9 @@ def in_environment(made: Setup) -> tuple[set[tuple[str, int, float]], dict[str, 
 def in_record(record: RunRecord) -> set[tuple[str, int, float]]:
     found = set()
     for job, start in zip(record.jobs.id, record.jobs.start_time.tolist(), strict=True):
-        name, _, part = job.partition("#")
+        name, _, nth = job.partition("#")
         if start == start:
-            found.add((name, int(part or 0), round(start, 6)))
+            found.add((name, int(nth or 0), round(start, 6)))
     return found
 
 

@@ -128,8 +128,8 @@ NOT_KILLED, KILL_ASKED, KILL_DONE = range(3)
     RATES_CHANGED,  # 1 where flows began or ended, or a host changed its speed, since rates were last set
     N_LATE_MAIL,  # messages at the mailbox's end that were put there after the reply, were it not still to come
     N_SUSPENDING,  # jobs that the policy suspends and that have not ended yet
-    N_RESTS,  # what was left of suspended jobs and is in the state, but not registered yet
-    N_PARTS,  # what was left of suspended jobs so far
+    N_UNREGISTERED,  # rests of suspended jobs that are in the state, but not registered yet
+    N_RESTS,  # rests of suspended jobs so far
     N_SIM_NUMBERS,
 ) = range(44)
 

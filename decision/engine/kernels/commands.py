@@ -206,8 +206,8 @@ def queue_rests(world, request):
             rest = transitions.resubmit(state, job, sim.real[a.RESTART], sim.real[a.EVERY])
             sim.truth_of[rest] = sim.truth_of[job]
             sim.rest[rest] = transitions.rest_of(six_decimals(delay_of(world, job)), ran, paid, sim.real[a.RESTART])
+            number[a.N_UNREGISTERED] += 1
             number[a.N_RESTS] += 1
-            number[a.N_PARTS] += 1
 
 
 @kernel
@@ -215,16 +215,16 @@ def register_rests(world):
     """Put two commands for each of the new rests before the plan's, as a decision process does that talks in
     messages: its profile, and the job itself."""
     number, last = world.sim.number, world.state.count[N_JOBS]
-    rests = np.zeros(2 * number[a.N_RESTS], np.int32)
+    rests = np.zeros(2 * number[a.N_UNREGISTERED], np.int32)
     at = len(rests)
     while at > 0:
         last -= 1
-        if world.state.part[last] > 0:
+        if world.state.nth_rest[last] > 0:
             at -= 2
             rests[at : at + 2] = last
     put_first(world.plan, REGISTER, rests)
     world.plan.kind[: len(rests) : 2] = NO_ACTION
-    number[a.N_RESTS] = 0
+    number[a.N_UNREGISTERED] = 0
 
 
 @kernel

@@ -46,7 +46,7 @@ def begin_job(world, job, at):
     host_row(world)
     sim.start_time[job] = sim.real[a.SIM_NOW]
     sim.leaf[job] = 0
-    walltime = state.walltime[job] if state.part[job] else world.truth.walltime[sim.truth_of[job]]
+    walltime = state.walltime[job] if state.nth_rest[job] else world.truth.walltime[sim.truth_of[job]]
     sim.walltime_left[job] = walltime if walltime < np.inf else -1.0
     if world.truth.leaf_kind[present_leaf(world, job)] == a.DELAY:
         begin_delay(world, job)

@@ -141,7 +141,7 @@ def _forget_kills(world):
     sim = world.sim
     for i in range(sim.number[a.N_KILL_JOBS]):
         sim.kill_state[sim.kill_job[i]] = a.NOT_KILLED
-    if sim.number[a.N_PARTS] > 0:
+    if sim.number[a.N_RESTS] > 0:
         sim.rest[: world.state.count[N_JOBS]] = 0.0
 
 
@@ -158,7 +158,7 @@ def load_reply(world, now):
         take_suspensions(world)
     if not _has_room(world):
         return False
-    if sim.number[a.N_RESTS]:
+    if sim.number[a.N_UNREGISTERED]:
         register_rests(world)
     sim.real[a.REPLY_NOW] = now
     continue_reply(world)

@@ -58,7 +58,7 @@ def test_a_job_takes_the_hosts_of_one_that_is_worth_less_at_the_same_instant():
     _, reward, over, _, info = env.step(0)
     assert reward == 10 and over and env.state.now[0] == 180, "the other has lost no time but what it waited"
     assert env.state.start_time[:3].tolist() == [0, 60, 120]
-    assert env.state.part[2] == 1 and env.state.origin[2] == 0
+    assert env.state.nth_rest[2] == 1 and env.state.origin[2] == 0
     assert info["metrics"]["value_share"] == 1 and info["metrics"]["suspensions"] == 1
 
 
@@ -90,7 +90,7 @@ def test_jobs_beyond_the_supply_make_way_and_late_ones_leave():
     env.reset()
     env.step(0)
     _, reward, over, _, _ = env.step(0)
-    assert reward == 20 and not over and env.state.part[2] == 1, "the one that is worth less made way"
+    assert reward == 20 and not over and env.state.nth_rest[2] == 1, "the one that is worth less made way"
     _, reward, over, _, info = env.step(0)
     assert reward == 10 and over and info["metrics"]["suspensions"] == 1
     env = env_of(*rows, events=power((0, 4), (60, 1), (300, 4)), violation_cost=1.0)

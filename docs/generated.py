@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,10 +19,21 @@ from decision.shipped import shipped_platforms, shipped_workloads
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; MkDocs calls this when it has found those that are written."""
-    pages = {"command-line": _command_line, "policies": _policies, "shipped": _shipped, "metrics": _metrics}
+    pages = {
+        "reference/command-line": _command_line,
+        "reference/policies": _policies,
+        "reference/shipped": _shipped,
+        "reference/metrics": _metrics,
+        "extend/contribute": _contribute,
+    }
     for name, make in pages.items():
-        files.append(File.generated(config, f"reference/{name}.md", content="\n".join(make()) + "\n"))
+        files.append(File.generated(config, f"{name}.md", content="\n".join(make()) + "\n"))
     return files
+
+
+def _contribute() -> Iterator[str]:
+    """CONTRIBUTING.md, whose pictures are one folder up from here."""
+    yield Path("CONTRIBUTING.md").read_text().replace("](docs/", "](../")
 
 
 def _command_line() -> Iterator[str]:

@@ -86,12 +86,13 @@ def _draw_classes(axes: Axes, advice: Any) -> None:
 
 def _draw_plane(axes: Axes, advice: Any) -> None:
     plane, both = advice.pictures["plane"], [advice.baseline, advice.policy]
-    hours = {name: [max(value / _HOUR, 1e-3) for value in waits] for name, waits in plane.items()}
-    others = np.array([waits for name, waits in hours.items() if name not in both]).reshape(-1, 2)
-    axes.scatter(*others.T, s=12, color=GREY, alpha=0.6, linewidths=0)
+    hours = {name: (max(mean / _HOUR, 1e-3), max(most / _HOUR, 1e-3)) for name, (mean, most) in plane.items()}
+    x, y = np.array([waits for name, waits in hours.items() if name not in both]).reshape(-1, 2).T
+    axes.scatter(x, y, s=12, color=GREY, alpha=0.6, linewidths=0)
     for name, color in dict(zip(both, (DARK, BLUE), strict=True)).items():
-        axes.scatter(*hours[name], s=40, color=color)
-        axes.annotate(name, hours[name], textcoords="offset points", xytext=(5, 5), color=color)
+        mean, most = hours[name]
+        axes.scatter([mean], [most], s=40, color=color)
+        axes.annotate(name, (mean, most), textcoords="offset points", xytext=(5, 5), color=color)
     times = advice.pictures["bound"]
     limit = times * hours[advice.baseline][1]
     axes.axhline(limit, color=RED, linewidth=0.8, linestyle=":")

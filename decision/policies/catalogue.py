@@ -29,6 +29,7 @@ _LAN = "cost after Lan et al., 2023"
 _LAUNCHPAD = "Venkataswamy et al., JSSPP 2024"
 _SC17 = "Carastan-Santos and de Camargo, SC 2017"
 _CLUSTER09 = "Tang et al., Cluster 2009"
+_COMPACT = "Krumke et al., TCS 1997"
 _TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
 
 ORDERS: dict[str, tuple[Order, PolicyLine]] = {
@@ -94,6 +95,10 @@ ALLOCATIONS: dict[str, tuple[Allocation, PolicyLine]] = {
             ),
         ),
         (Allocation.PACK, PolicyLine("pack", "the server that is awake with the fewest free hosts first")),
+        (
+            Allocation.HOPS,
+            PolicyLine("hops", "of any network, free hosts that are few hops from one of them", _COMPACT),
+        ),
     )
 }
 

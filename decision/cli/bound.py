@@ -71,8 +71,8 @@ def bound_command(
         Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection)
     )
     speed = max(host.pstates[host.initial_pstate].speed for host in case.platform.hosts)
-    rates = (math.inf if rate is None else rate for rate in (battery_charge, battery_discharge))
-    stored = Battery(3600.0 * battery, *rates, battery_efficiency)
+    charge, discharge = (math.inf if rate is None else rate for rate in (battery_charge, battery_discharge))
+    stored = Battery(3600.0 * battery, charge, discharge, battery_efficiency)
     found = value_bound(
         case.workloads[0], len(case.platform.hosts), case.events, step, speed, battery=stored, grid=grid
     )

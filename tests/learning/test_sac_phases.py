@@ -54,7 +54,7 @@ def make(world):
     made = []
 
     def learner(*changes, preset="green-offline-online", kind=SacLearner):
-        config = load_config(preset, [*(SMALL if kind is SacLearner else SMALL[-1:]), *changes])
+        config = load_config(preset, [*(SMALL if kind is SacLearner else ()), BATCH, *changes])
         is_image = config.network.kind == "image"
         setup, data = (world.image, world.seen) if is_image else (world.compact, world.data)
         made.append(kind.make(config, find_scheduler("green"), setup, data))
@@ -66,12 +66,8 @@ def make(world):
 
 
 def test_recorded_choices_stay_among_what_is_learned_from_online(make, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        sac_learner,
-        "draw",
-        lambda replays, n, rng: drawn.append(replays) or sac_learner.RecordedChoices.take(replays[0], np.arange(n)),
-    )
+    drawn, draw = [], sac_learner.draw
+    monkeypatch.setattr(sac_learner, "draw", lambda *parts: drawn.append(parts[0]) or draw(*parts))
     learner = make()
     for _ in range(2):
         learner.iterate()
@@ -126,7 +122,7 @@ def test_critics_read_with_the_actors_encoder_where_it_is_shared(make, encoder):
 
 
 def test_only_images_have_an_encoder_to_share():
-    with pytest.raises(ConfigError, match="network.encoder is shared: that needs network.kind=image, and it is jobs"):
+    with pytest.raises(ConfigError, match=r"network.encoder is shared: that needs network.kind=image, and it is jobs"):
         NetworkConfig(encoder="shared")
 
 
@@ -148,7 +144,7 @@ def test_a_gpu_that_is_not_there_is_refused(make, preset):
     if torch.cuda.is_available():
         pytest.skip("there is one here")
     kind = {"green-bc": BcLearner, "green-crr": CrrLearner, "green-sac": SacLearner}[preset]
-    with pytest.raises(ConfigError, match="learn.device is cuda, but torch finds no GPU here"):
+    with pytest.raises(ConfigError, match=r"learn.device is cuda, but torch finds no GPU here"):
         make("learn.device=cuda", preset=preset, kind=kind)
 
 

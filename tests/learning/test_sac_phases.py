@@ -26,7 +26,7 @@ SMALL = (
     "learn.updates=0.1",
     "learn.batch=32",
 )
-HALF = "learn.precision=bfloat16"
+HALF, BATCH = "learn.precision=bfloat16", "learn.batch=32"
 
 
 @pytest.fixture(scope="module", autouse=True)

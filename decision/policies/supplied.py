@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from decision.bundle import I8, Bundle, bundle_at
+from decision.bundle import I8, bundle_at
 from decision.jit import kernel
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
+from decision.model.record import BatteryTable
 from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
 from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE, ClusterState
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, clear, put_first
@@ -21,6 +22,7 @@ from decision.state.rules import cannot_be_cut
 from decision.state.transitions import bring_back, set_aside, spare_power
 
 from .around import AroundPolicy, ask_inner, layers, own_memory
+from .battery import BatteryState, ask_when_empty, follow_battery, new_battery
 from .cap import HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
 from .policy import Policy
@@ -34,25 +36,26 @@ _STEP = 1e-5  # seconds: a call that finds a job too late is so much after the l
 _SOON = 1.0  # seconds: no such call is nearer, because it must reach Batsim before its time
 
 
-class _Rules(Bundle):
-    """What the settings say."""
+class _SupplyMemory(BatteryState):
+    """Its battery, and what the settings say."""
 
     rules: I8  # (3,) whether late jobs are rejected, whether jobs beyond the supply are suspended, and `Failed`
 
 
-_rules_at = bundle_at(_Rules)
+_memory_at = bundle_at(_SupplyMemory)
 
 
 @DECIDE.entry
 def _decide_supplied(state, facts, memory, plan):
-    rules = _rules_at(own_memory(memory)).rules
+    own = _memory_at(own_memory(memory))
+    rules, lent = own.rules, follow_battery(state, own)
     if rules[2] and some_failed(state):
         clear(plan, state)
         if let_fail(state, plan, rules[2]):
             return DECIDED
-    if rules[1] and runs_beyond(state):
+    if rules[1] and runs_beyond(state, lent):
         clear(plan, state)
-        make_way(state, plan)
+        make_way(state, plan, lent)
         return DECIDED
     nb_hidden = set_aside(state, too_late(state)) if rules[0] else 0
     if not ask_inner(memory, facts, plan):
@@ -60,6 +63,7 @@ def _decide_supplied(state, facts, memory, plan):
     reject_hidden(state, plan, nb_hidden)
     if rules[0]:
         ask_when_late(state, plan, nb_hidden)
+    ask_when_empty(state, plan, own, lent)
     return DECIDED
 
 
@@ -78,11 +82,13 @@ class SuppliedPolicy(AroundPolicy):
         super().__init__(policy, name)
         self.settings = settings
 
-    def memory_for(self, state: ClusterState, memory: _Rules | None = None) -> _Rules:
-        """What the settings say."""
-        settings = self.settings
-        said = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
-        return _Rules(rules=said) if memory is None else memory
+    def memory_for(self, state: ClusterState, memory: _SupplyMemory | None = None) -> _SupplyMemory:
+        """What the settings say, and their battery; it is empty where there is no memory yet."""
+        if memory is not None:
+            return memory
+        settings, battery = self.settings, new_battery(self.settings.battery)
+        rules = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
+        return _SupplyMemory(rules=rules, **{name: getattr(battery, name) for name in battery._fields})
 
     def __repr__(self) -> str:
         return f"<policy {self.name}, supplied>"
@@ -103,6 +109,14 @@ def settings_of(policy: Policy) -> SupplySettings:
     """What happens beyond the supply under which a policy stands; the defaults where it stands under none."""
     there = _supply_over(policy)
     return SupplySettings() if there is None else there.settings
+
+
+def battery_table(policy: Policy) -> BatteryTable | None:
+    """The battery that the policy's options say; None where they say none."""
+    battery = settings_of(policy).battery
+    if not battery.capacity:
+        return None
+    return BatteryTable(**{name: np.array([value]) for name, value in battery._asdict().items()})
 
 
 def has_supply(events: Iterable[MachineEvent]) -> bool:
@@ -220,9 +234,9 @@ def _has_failed(state, job):
 
 
 @kernel
-def runs_beyond(state):
-    """Whether more hosts compute than have power."""
-    return state.supply[0] < len(state.host_state) and spare_power(state) < 0
+def runs_beyond(state, lent):
+    """Whether more hosts compute than have power: that of the supply, and of so many hosts beside it."""
+    return state.supply[0] < len(state.host_state) and spare_power(state) + lent < 0
 
 
 @kernel

@@ -13,12 +13,18 @@ from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
 from decision.jit import kernel
 from decision.model.errors import InternalError
+from decision.policies.around.supply_kernels import (
+    ask_when_late,
+    is_any_late,
+    make_way,
+    reject_hidden,
+    runs_beyond,
+    too_late,
+)
 from decision.policies.capacity import TOLERANCE
 from decision.policies.outlook import Estimator, forget_outlook, look_ahead
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
-from decision.policies.supplied import ask_when_late, is_any_late, reject_hidden, runs_beyond, too_late
-from decision.policies.suspension import make_way
 from decision.schedulers.base import (
     CYCLE_ENDS,
     STEP_ENDS,
@@ -247,7 +253,7 @@ def _to_next_question(env, rules, window, supplied):
     """Carry the plan out and let time pass; False where the episode is cut off, or nothing can happen any more.
 
     `supplied` is whether jobs beyond the supply of power make way, and those that are too late are hidden, as a policy
-    does by itself that is one under a supply (`decision.policies.supplied`).
+    does by itself that is one under a supply (`decision.policies.around.supplied`).
     """
     before, idle, watts, switched = env.state.now[0], 0, 0.0, 0
     _end_in_time(env)

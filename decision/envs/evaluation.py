@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from decision.formats.files import write_files
 from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
+from decision.policies.around.supplied import supplied
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
-from decision.policies.supplied import supplied
 from decision.policies.traits import traits_of
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 

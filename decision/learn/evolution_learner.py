@@ -18,9 +18,9 @@ from decision.cores import available_cores
 from decision.envs import Setup, evaluate
 from decision.envs.batch import Batch
 from decision.envs.evaluation import ChooseAll, play_episode
+from decision.policies.around.supplied import supplied
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
-from decision.policies.supplied import supplied
 from decision.schedulers.base import ChoosingScheduler, ParametricScheduler, Scheduler
 
 from .actor import NetworkActor

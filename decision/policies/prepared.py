@@ -160,7 +160,7 @@ class _Compiled(_Prepared):
         return self._policy.raised or super().error()
 
 
-class Nothing(Bundle):
+class NoMemory(Bundle):
     """The memory of what remembers nothing, or elsewhere, as a policy in Python does."""
 
 
@@ -177,7 +177,7 @@ class _InPython(_Prepared):
 
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._use(state, plan)
-        return Nothing() if memory is None else memory
+        return NoMemory() if memory is None else memory
 
     def error(self) -> BaseException:
         return self._raised or super().error()

@@ -32,6 +32,7 @@ from decision.model.names import nearest
 from .above import shipped_sources
 from .around.estimated import EstimatedPolicy
 from .around.guarded import GuardedPolicy
+from .around.supplied import SuppliedPolicy
 from .catalogue import (
     BACKFILLS,
     ESTIMATES,
@@ -56,7 +57,6 @@ from .options import make_with_options, options_of, refuse_unknown
 from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
 from .outlook import OPTIONS as OUTLOOK_OPTIONS
 from .policy import Policy
-from .supplied import SuppliedPolicy
 from .supply_settings import SUPPLY_OPTIONS, read_supply
 from .traits import traits_of
 from .window import Window

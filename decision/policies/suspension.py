@@ -1,4 +1,4 @@
-"""Running jobs that give their hosts to others: to a waiting one that is worth more, or to what has power.
+"""Running jobs that give their hosts to a waiting one that is worth more.
 
 A job that waits and does not fit takes the hosts of running jobs that are worth less than it, by value or by value per
 host-second left: those worth least first, and no more than it needs. They are suspended in one decision, and it starts
@@ -112,28 +112,3 @@ def _worth_of(state, config, job):
     if config.suspend == Suspend.VALUE:
         return state.value[job]
     return density_of(state, job, 0.0 if state.job_state[job] == QUEUED else state.now[0] - state.start_time[job])
-
-
-@kernel
-def make_way(state, plan, lent):
-    """Suspend running jobs until no more hosts compute than have power: those of least value, of equals the last.
-
-    `lent` is how many hosts have power beside the supply.
-    """
-    running = state.running[: state.count[N_RUNNING]]
-    goes = state.suspended[running] > 0
-    over = -spare_power(state) - lent - np.sum(state.size[running] * goes)
-    while over > 0:
-        least = -1
-        for i in range(len(running)):
-            if not goes[i] and (least < 0 or _is_worth_less(state, running[i], running[least])):
-                least = i
-        goes[least] = True
-        add(plan, SUSPEND, running[least])
-        over -= state.size[running[least]]
-
-
-@kernel
-def _is_worth_less(state, job, other):
-    value = state.value[other] - state.value[job]
-    return value > 0 or (value == 0 and job > other)

@@ -28,9 +28,16 @@ from decision.model.lost_work import lost_work
 from decision.model.record import Context, JobTable, PredictionTable, RunRecord
 from decision.model.sessions import find_sessions, of_fixed
 from decision.model.workload import Workload
+from decision.policies.around.supplied import (
+    are_forwarded,
+    battery_table,
+    check_suspensions,
+    may_suspend,
+    supplied,
+    with_cap,
+)
 from decision.policies.cap import CAP
 from decision.policies.registry import MessageAgent, find_agent, find_policy
-from decision.policies.supplied import are_forwarded, battery_table, check_suspensions, may_suspend, supplied, with_cap
 from decision.policies.supply_settings import BATTERY
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress, check_jobs, check_sleep

@@ -43,12 +43,7 @@ from decision.model.trace import without_records
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.around import entries_of
 from decision.policies.around.estimated import predictions_of
-from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimates, check_walltime, check_worths
-from decision.policies.policy import Policy
-from decision.policies.prepared import ask, prepare
-from decision.policies.registry import find_policy
-from decision.policies.supplied import (
+from decision.policies.around.supplied import (
     are_forwarded,
     battery_table,
     check_suspensions,
@@ -57,6 +52,11 @@ from decision.policies.supplied import (
     supplied,
     with_cap,
 )
+from decision.policies.failures import reset_policy
+from decision.policies.plan_check import check_estimates, check_walltime, check_worths
+from decision.policies.policy import Policy
+from decision.policies.prepared import ask, prepare
+from decision.policies.registry import find_policy
 from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState

@@ -9,7 +9,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import GreenVectorEnv, Setup, make_setup
 from decision.model.record import FinalState, RunRecord
-from decision.policies.supplied import SuppliedPolicy
+from decision.policies.around.supplied import SuppliedPolicy
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers import ChoosingPolicy
 from decision.simulation import check_policy, simulate_workloads

@@ -10,7 +10,7 @@ from decision.entry import Entry
 from decision.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.policy import Policy
-from decision.policies.prepared import CompiledPolicy, Nothing, PreparedPolicy, ask, prepare
+from decision.policies.prepared import CompiledPolicy, NoMemory, PreparedPolicy, ask, prepare
 from decision.policies.traits import Traits, traits_of
 from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays
@@ -77,7 +77,7 @@ class AroundPolicy(CompiledPolicy):
 
     def memory_for(self, state: ClusterState, memory: Any = None) -> Bundle:
         """What it remembers itself, with room for all of `state`: nothing."""
-        return Nothing() if memory is None else memory
+        return NoMemory() if memory is None else memory
 
     def seen(self, state: ClusterState, own: Any) -> ClusterState:
         """The cluster as the policy in it sees it from now on; `own` is what `memory_for` made."""

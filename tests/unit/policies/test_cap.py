@@ -18,9 +18,9 @@ from decision.model.draw import draw_of
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import POWER_SUPPLY, MachineEvent
+from decision.policies.around.supplied import may_suspend, with_cap
 from decision.policies.cap import HostCap, capped_events
 from decision.policies.registry import find_agent, find_policy
-from decision.policies.supplied import may_suspend, with_cap
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
 

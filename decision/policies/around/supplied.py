@@ -1,8 +1,8 @@
-"""Any policy under a supply of power, deadlines and failures: who makes way, and who leaves when it is late.
+"""Any policy under a supply of power, deadlines and failures.
 
 What a supply leaves free is in the state, so that every policy obeys it unchanged. Here is what happens to the jobs
 that run beyond it, and to jobs that wait and could only end after their deadline: they are rejected before a policy
-sees them, with a tolerance of a millisecond, because a peer's clock rounds and what it rounds adds up.
+sees them (`supply_kernels`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,30 +10,26 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from decision.bundle import I8, bundle_at
-from decision.jit import kernel
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import BatteryTable
 from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
-from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE, ClusterState
-from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, clear, put_first
+from decision.policies.battery import BatteryState, ask_when_empty, follow_battery, new_battery
+from decision.policies.cap import HostCap, capped_events, read_cap
+from decision.policies.policy import Policy
+from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
+from decision.policies.supply_settings import Failed, SupplySettings
+from decision.policies.traits import traits_of
+from decision.state.cluster import ClusterState
+from decision.state.plan_arrays import clear
 from decision.state.rules import cannot_be_cut
-from decision.state.transitions import bring_back, set_aside, spare_power
+from decision.state.transitions import set_aside
 
-from .around import AroundPolicy, ask_inner, layers, own_memory
-from .battery import BatteryState, ask_when_empty, follow_battery, new_battery
-from .cap import HostCap, capped_events, read_cap
-from .capacity import TOLERANCE
-from .policy import Policy
-from .prepared import DECIDE, DECIDED, NO_PLAN
-from .supply_settings import Failed, SupplySettings
-from .suspension import make_way
-from .traits import traits_of
+from .base import AroundPolicy, ask_inner, layers, own_memory
+from .supply_kernels import ask_when_late, let_fail, make_way, reject_hidden, runs_beyond, some_failed, too_late
 
 _NOT_CUT = "choose suspend=never, beyond=grid and failed=kill, or give jobs delays"
-_STEP = 1e-5  # seconds: a call that finds a job too late is so much after the last moment
-_SOON = 1.0  # seconds: no such call is nearer, because it must reach Batsim before its time
 
 
 class _SupplyMemory(BatteryState):
@@ -200,101 +196,3 @@ def refuse_bound(policy: Policy) -> None:
     traits = traits_of(policy)
     if traits.binds_jobs:
         raise ConfigError(f"policy {traits.name}: start=bound does not go with a supply of power; use start=awake")
-
-
-@kernel
-def some_failed(state):
-    """Whether hosts are unavailable."""
-    return state.count[N_UNAVAILABLE] > 0
-
-
-@kernel
-def let_fail(state, plan, failed):
-    """End the jobs that run on unavailable hosts as `failed` (Failed) says; whether there are any."""
-    found = False
-    for i in range(state.count[N_RUNNING]):
-        job = state.running[i]
-        if state.suspended[job] == 0 and _has_failed(state, job):
-            found = True
-            if failed == Failed.KILL:
-                add(plan, KILL, job)
-            else:
-                plan.value[add(plan, SUSPEND, job)] = 1
-    return found
-
-
-@kernel
-def _has_failed(state, job):
-    begin = state.alloc_first[job]
-    for i in range(begin, begin + state.alloc_count[job]):
-        for host in range(state.interval_first[i], state.interval_last[i] + 1):
-            if state.host_state[host] == UNAVAILABLE:
-                return True
-    return False
-
-
-@kernel
-def runs_beyond(state, lent):
-    """Whether more hosts compute than have power: that of the supply, and of so many hosts beside it."""
-    return state.supply[0] < len(state.host_state) and spare_power(state) + lent < 0
-
-
-@kernel
-def too_late(state):
-    """Which of the queue's jobs (n,) can no longer end in time."""
-    queue = state.queue[: state.count[N_QUEUED]]
-    late = np.zeros(len(queue), np.bool_)
-    for i in range(len(queue)):
-        late[i] = _is_late(state, queue[i])
-    return late
-
-
-@kernel
-def is_any_late(state):
-    """Whether one of the queue's jobs can no longer end in time."""
-    late = False
-    for i in range(state.count[N_QUEUED]):
-        late |= _is_late(state, state.queue[i])
-    return late
-
-
-@kernel
-def _is_late(state, job):
-    return state.now[0] > latest_start(state, job) + TOLERANCE
-
-
-@kernel
-def latest_start(state, job):
-    """When (seconds) a job must start to end in time as expected; inf where it has no deadline."""
-    if state.deadline[job] == 0.0:
-        return np.inf
-    expected = state.expected[job] if state.expected[job] > 0.0 else state.walltime[job]
-    return state.deadline[job] - expected
-
-
-@kernel
-def reject_hidden(state, plan, nb_hidden):
-    """Bring the jobs back that are too late, and reject them before all else in the plan."""
-    if nb_hidden > 0:
-        bring_back(state, nb_hidden)
-        put_first(plan, REJECT, state.queue[state.count[N_QUEUED] - nb_hidden : state.count[N_QUEUED]])
-
-
-@kernel
-def ask_when_late(state, plan, nb_hidden):
-    """Where nothing runs and nothing starts, ask to be called when the next job that waits is too late.
-
-    It may never start: then nothing else would happen, and the simulation could not end.
-    """
-    if state.count[N_RUNNING] > 0 or state.count[N_QUEUED] == nb_hidden:
-        return
-    for at in range(plan.count[0]):
-        if plan.kind[at] in (START, CALL_AT):
-            return
-    soonest = np.inf
-    for i in range(state.count[N_QUEUED]):
-        last = latest_start(state, state.queue[i]) + TOLERANCE
-        if last >= state.now[0]:
-            soonest = min(soonest, last)
-    if soonest < np.inf:
-        plan.time[add(plan, CALL_AT, -1)] = max(soonest + _STEP, state.now[0] + _SOON)

@@ -17,7 +17,7 @@ from decision.model.usage import recorded, use_of
 from decision.model.workload import Workload
 
 GAP = 3600.0  # seconds between jobs of a flurry, at most
-LEAST = 500  # jobs
+_LEAST = 500  # jobs
 SHARE = 0.5  # of all jobs meanwhile
 ALIKE = 0.8  # of the flurry's jobs: of one size
 _HOUR = 3600.0
@@ -115,11 +115,11 @@ def _flurries(jobs: _Jobs) -> list[Flurry]:
             rows.setdefault(user, []).append(row)
     found = []
     for user, own in rows.items():
-        if len(own) < LEAST:
+        if len(own) < _LEAST:
             continue
         gaps = np.flatnonzero(np.diff(jobs.submit[own]) >= GAP) + 1
         for part in np.split(np.array(own), gaps):
-            if len(part) >= LEAST and (flurry := _flurry(jobs, user, part)) is not None:
+            if len(part) >= _LEAST and (flurry := _flurry(jobs, user, part)) is not None:
                 found.append((int(part[0]), flurry))
     return [flurry for _, flurry in sorted(found, key=lambda pair: pair[0])]
 
@@ -181,7 +181,7 @@ def _bursts(jobs: _Jobs) -> list[Burst]:
     last = np.full(len(users), -np.inf)
     np.minimum.at(first, which, jobs.submit)
     np.maximum.at(last, which, jobs.submit)
-    rows = np.flatnonzero((counts >= LEAST) & (last - first <= _BURST))
+    rows = np.flatnonzero((counts >= _LEAST) & (last - first <= _BURST))
     return [
         Burst(user=str(users[row]), jobs=int(counts[row]), hours=float(last[row] - first[row]) / _HOUR)
         for row in rows.tolist()

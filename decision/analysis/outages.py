@@ -8,7 +8,7 @@ import numpy as np
 from decision.model.record import Floats
 from decision.model.usage import Recorded, Use, fitted, use_of
 
-LEAST = 3600.0  # seconds without a start
+_LEAST = 3600.0  # seconds without a start
 FEW = 0.5  # of the median of running jobs
 
 
@@ -30,12 +30,12 @@ def find_outages(jobs: Recorded, machine: int) -> list[Outage]:
     starts = np.unique(jobs.start)
     found = []
     for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        if end - begin < LEAST:
+        if end - begin < _LEAST:
             continue
         quiet = _first_quiet(running, begin, end, few)
-        if end - quiet < LEAST:
+        if end - quiet < _LEAST:
             continue
-        waited = jobs.size[(jobs.submit <= end - LEAST) & (jobs.start >= end)]
+        waited = jobs.size[(jobs.submit <= end - _LEAST) & (jobs.start >= end)]
         free = machine - float(use.hosts[np.searchsorted(use.time, quiet, side="right") - 1])
         if len(waited) and waited.min() <= free:
             found.append(Outage(quiet, end, int(free)))

@@ -18,7 +18,7 @@ from .json_text import DECODE_ERRORS, as_rapidjson, with_short_numbers
 
 _NEW = re.compile(rb'"type"\s*:\s*"[A-Za-z]+Profile"')
 _OLD = re.compile(rb'"type"\s*:\s*"[a-z_]+"')
-EXTRA = "extra_data"
+_EXTRA = "extra_data"
 _STRATEGY = "generation_strategy"
 _EACH, _SPREAD = "DefinedAmountsUsedForEachValue", "DefinedAmountsSpreadUniformly"
 
@@ -101,11 +101,11 @@ def _job_for_4(job: dict[str, Any], path: str) -> dict[str, Any]:
     if walltime is None or (isinstance(walltime, int | float) and walltime <= 0):
         reason = f"must be above 0, or absent for none; found {walltime}"
         raise InputError(f"{path}: job {job.get('id')!r}, field 'walltime': {reason}")
-    extra = job.get(EXTRA)
+    extra = job.get(_EXTRA)
     if not isinstance(extra, dict) or not extra or not extra.keys().isdisjoint(job):
         told = _told_of(extra)
         return {**job, **{name: told[name] for name in _TOLD if name in told and name not in job}}
-    return {**{name: value for name, value in job.items() if name != EXTRA}, **extra}
+    return {**{name: value for name, value in job.items() if name != _EXTRA}, **extra}
 
 
 def _told_of(extra: Any) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def _job_for_5(job: dict[str, Any], path: str) -> dict[str, Any]:
     rest = {name: value for name, value in job.items() if name not in _JOB}
     if said.get("walltime") == -1:
         rest["walltime"] = said.pop("walltime")
-    if EXTRA in rest:
-        told = _told_of(rest[EXTRA])
-        if all(name == EXTRA or (name in _TOLD and told.get(name) == value) for name, value in rest.items()):
-            return {**said, EXTRA: rest[EXTRA]}
-    return {**said, EXTRA: rest} if rest else said
+    if _EXTRA in rest:
+        told = _told_of(rest[_EXTRA])
+        if all(name == _EXTRA or (name in _TOLD and told.get(name) == value) for name, value in rest.items()):
+            return {**said, _EXTRA: rest[_EXTRA]}
+    return {**said, _EXTRA: rest} if rest else said
 
 
 # --- Profiles ------------------------------------------------------------------------------------------------
@@ -151,9 +151,9 @@ def _profile_for_4(name: str, profile: dict[str, Any], path: str) -> dict[str, A
     elif old == "parallel":
         _complete(said)
     said["type"] = old
-    extra = said.get(EXTRA)
+    extra = said.get(_EXTRA)
     if isinstance(extra, dict) and extra and extra.keys().isdisjoint(said):
-        del said[EXTRA]
+        del said[_EXTRA]
         said |= extra
     return said
 
@@ -188,9 +188,9 @@ def _profile_for_5(name: str, profile: dict[str, Any], path: str) -> dict[str, A
         profile = {("filename" if key == "trace" else key): value for key, value in profile.items()}
     said |= {key: value for key, value in profile.items() if key in known and key != "type"}
     rest = {key: value for key, value in profile.items() if key not in known}
-    if rest.keys() == {EXTRA}:
+    if rest.keys() == {_EXTRA}:
         return {**said, **rest}
-    return {**said, EXTRA: rest} if rest else said
+    return {**said, _EXTRA: rest} if rest else said
 
 
 # --- Files ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from decision.model.record import Floats, Ints
 from decision.model.workload import Delay, Job, Profile, Workload, Worth
 
-NAME = "w0"
+_NAME = "w0"
 
 
 def workload_of(
@@ -53,7 +53,7 @@ def workload_of(
     )
     jobs = tuple(
         Job(
-            id=f"{NAME}!{number:0{width}d}",
+            id=f"{_NAME}!{number:0{width}d}",
             submit_time=at,
             size=size,
             walltime=limit,
@@ -65,7 +65,7 @@ def workload_of(
         for number, (at, size, limit, profile, user, extra, value) in enumerate(zip(*columns, strict=True))
     )
     profiles: dict[str, Profile] = {name: Delay(run) for name, run in zip(names, distinct.tolist(), strict=True)}
-    return Workload(name=NAME, jobs=jobs, profiles=profiles, nb_res=nb_hosts)
+    return Workload(name=_NAME, jobs=jobs, profiles=profiles, nb_res=nb_hosts)
 
 
 DAY_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.9, 0.35, 0.3)  # how busy Monday to Sunday are

@@ -30,7 +30,7 @@ from decision.state.cluster import N_JOBS
 from .config import TrainConfig
 from .evolution_learner import EvolutionLearner
 
-METRICS = ("hops", "stretch", "waiting_time")
+_METRICS = ("hops", "stretch", "waiting_time")
 
 
 class PricesEvolution(EvolutionLearner):
@@ -67,9 +67,9 @@ class PricesEvolution(EvolutionLearner):
         """All candidates schedule the same sequences."""
         every = (self._none.ravel(), *candidates)
         played = np.array(self._played([(each, int(row)) for each in every for row in first]))
-        table = played.reshape(len(every), len(first), len(METRICS))
-        judged = table[:, :, METRICS.index(self._settings.metric)]
-        means = dict(zip(METRICS, table[1:].mean(axis=(0, 1)).tolist(), strict=True))
+        table = played.reshape(len(every), len(first), len(_METRICS))
+        judged = table[:, :, _METRICS.index(self._settings.metric)]
+        means = dict(zip(_METRICS, table[1:].mean(axis=(0, 1)).tolist(), strict=True))
         return (judged[1:] / judged[0]).mean(axis=1), means
 
     def play(self, items: Sequence[Any]) -> list[Any]:

@@ -20,7 +20,7 @@ from .filters import keep, matches
 from .resample import at_load_by_users, at_sizes
 from .workload import Delay, Workload
 
-LONGEST = 1e15  # seconds that simulations can last
+_LONGEST = 1e15  # seconds that simulations can last
 
 Walltimes = Literal["requested", "runtime", "none"]
 MISSING = ("none", "runtime", "longest")
@@ -190,7 +190,7 @@ def at_load(workload: Workload, load: float, speed: float | None = None) -> Work
     first = times.min()
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = first + (times - first) * (now / load)
-    if not 0 < np.ptp(scaled) < LONGEST:
+    if not 0 < np.ptp(scaled) < _LONGEST:
         raise ConfigError(f"load: {load:g} puts the jobs of {workload.path} too close together or too far apart")
     later = _submitted(workload, scaled)
     return later if later.trace is None else replace(later, trace=later.trace.without_times())

@@ -15,7 +15,7 @@ from decision.formats.files import write_files
 
 from .figures import BLUE, DARK, GREY, RED, drawn, styled
 
-PAGE = "advice.html"
+_PAGE = "advice.html"
 _HOUR = 3600.0
 _CLASSES = [f"{size}\n{length}" for size in ("small", "middle", "large") for length in ("short", "middle", "long")]
 
@@ -49,7 +49,7 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
         f"<table><tr>{heads}</tr>{cells}</table>{pictures}"
         f"<h2>What cannot be told from this log</h2><ul>{cannot}</ul><h2>The log</h2><ul>{facts}</ul>"
     )
-    path = folder / PAGE
+    path = folder / _PAGE
     write_files({path: [page.encode()]})
     return path
 

@@ -32,7 +32,7 @@ _KINDS = {
 }
 _OF_LINES = "submitline"  # a column whose text may have line ends
 _NO_KIND = "?|?"  # fits columns of any text alone
-FREE = frozenset(
+_FREE = frozenset(
     (
         *("jobname", "constraints", "submitline", "comment", "admincomment", "systemcomment", "workdir", "extra"),
         "container",
@@ -54,7 +54,7 @@ def sacct_fields(names: Sequence[str], read: Mapping[str, object]) -> list[Field
     kinds = {name: re.compile(pattern).fullmatch for pattern, some in _KINDS.items() for name in some.split()}
     kinds["jobidraw"] = re.compile(_JOB).fullmatch
     return [
-        Field(name, kinds.get(name, lambda text: True), name in FREE, name in read)
+        Field(name, kinds.get(name, lambda text: True), name in _FREE, name in read)
         for name in (name.lower() for name in names)
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decision.formats.files import read_blocks
 from decision.model.errors import InputError
 
-LONGEST_LINE = 16 << 20  # bytes: the nodes of a job, or a script in one line
+_LONGEST_LINE = 16 << 20  # bytes: the nodes of a job, or a script in one line
 
 
 def line_parts(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
@@ -19,7 +19,7 @@ def line_parts(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
         InputError: if the file cannot be read, is empty or is no text.
     """
     number = 1
-    for part, block in enumerate(read_blocks(path, LONGEST_LINE)):
+    for part, block in enumerate(read_blocks(path, _LONGEST_LINE)):
         text = block if part else block.removeprefix(codecs.BOM_UTF8)
         if b"\0" in text:
             line = number + text.count(b"\n", 0, text.index(b"\0"))

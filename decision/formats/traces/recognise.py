@@ -12,7 +12,7 @@ from ..swf import GRID_FIELDS
 from .event_logs import PBS_LINE, sge_fields
 from .sacct import is_header, is_headerless
 
-FORMATS = ("json", "swf", "gwf", "oar", "sacct", "sacct-json", "pbs", "lsf", "sge", "csv", "parquet")
+_FORMATS = ("json", "swf", "gwf", "oar", "sacct", "sacct-json", "pbs", "lsf", "sge", "csv", "parquet")
 _BY_NAME = {".swf": "swf", ".csv": "csv", ".parquet": "parquet", ".gwf": "gwf"}
 _BEGIN = 1 << 20  # bytes
 _LINES = 200  # that are looked at
@@ -95,6 +95,6 @@ def _is_table(lines: list[str]) -> bool:
 def check_format(name: str) -> str:
     """The name of a format, as `FORMATS` has it. Raises InputError."""
     known = {"uge": "sge", "table": "csv"}.get(name, name)
-    if known not in FORMATS:
-        raise InputError(f"format {name!r}: unknown; give one of {', '.join(FORMATS)}")
+    if known not in _FORMATS:
+        raise InputError(f"format {name!r}: unknown; give one of {', '.join(_FORMATS)}")
     return known

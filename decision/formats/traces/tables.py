@@ -21,7 +21,7 @@ from .records import Columns, usable
 from .values import Clock, seconds_of
 
 _ROWS = 65536  # of Parquet at once
-UNITS = {"s": 1.0, "ms": 1e-3, "min": 60.0}  # seconds; ``iso`` is a date and time
+_UNITS = {"s": 1.0, "ms": 1e-3, "min": 60.0}  # seconds; ``iso`` is a date and time
 _SIZES = ("nodes", "cores", "gpus")
 
 
@@ -50,7 +50,7 @@ class TableMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 _SLURM = {"start": "start_time", "end": "end_time", "times": "iso", "id": "job_id", "state": "job_state"}
-KNOWN: tuple[tuple[str, frozenset[str], TableMapping], ...] = tuple(
+_KNOWN: tuple[tuple[str, frozenset[str], TableMapping], ...] = tuple(
     (name, frozenset(signature.split()), TableMapping(**said))
     for name, signature, said in (
         (
@@ -129,7 +129,7 @@ KNOWN: tuple[tuple[str, frozenset[str], TableMapping], ...] = tuple(
 
 def known_table(names: Sequence[str]) -> tuple[str, TableMapping] | None:
     """The data set whose columns these are, and what they say; None of none."""
-    found = ((name, said) for name, signature, said in KNOWN if signature <= set(names))
+    found = ((name, said) for name, signature, said in _KNOWN if signature <= set(names))
     return next(found, None)
 
 
@@ -143,7 +143,7 @@ def read_mapping(path: str | os.PathLike[str]) -> TableMapping:
     if mapping.unit not in _SIZES:
         raise InputError(f"{path}: unit {mapping.unit!r}: must be nodes, cores or gpus")
     for name, unit in (("times", mapping.times), ("spans", mapping.spans or "s"), ("walltimes", mapping.walltimes)):
-        if unit not in (*UNITS, "iso"):
+        if unit not in (*_UNITS, "iso"):
             raise InputError(f"{path}: {name} {unit!r}: must be s, ms, min or iso")
     if not (mapping.run or mapping.end) or not (mapping.wait or mapping.start or mapping.run):
         raise InputError(f"{path}: name a column for run, or for start and end")
@@ -322,13 +322,13 @@ class _Reader:
     def _times(self, values: Sequence[Any], unit: str) -> tuple[Floats, np.ndarray]:
         """Seconds, nan where they are not known, and which are no times."""
         if isinstance(values, np.ndarray):
-            return values * (1.0 if unit == "iso" else UNITS[unit]), np.zeros(len(values), bool)
+            return values * (1.0 if unit == "iso" else _UNITS[unit]), np.zeros(len(values), bool)
         if unit == "iso":
             return self._clock.read([str(value).strip().replace(" ", "T", 1)[:32] for value in values])
         numbers, wrong = _numbers(values)
         spans = np.array([seconds_of(str(value)) if ":" in str(value) else math.nan for value in values])
         known = ~np.isnan(spans)
-        return np.where(known, spans, numbers * UNITS[unit]), wrong & ~known
+        return np.where(known, spans, numbers * _UNITS[unit]), wrong & ~known
 
 
 def _numbers(values: Sequence[Any]) -> tuple[Floats, np.ndarray]:

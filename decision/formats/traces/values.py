@@ -19,7 +19,7 @@ _FACTOR = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _UNKNOWN_TIMES = frozenset(("", "Unknown", "None", "N/A", "NONE"))
 _SECOND_TEXT = len("2020-01-01T00:00:00")
 _ENDLESS = 2147486648.0  # MB: what sacct writes for all memory of a node
-MOST_NODES = 10_000_000  # of one list; more are a mistake
+_MOST_NODES = 10_000_000  # of one list; more are a mistake
 
 
 def seconds_of(text: str) -> float:
@@ -85,7 +85,7 @@ def node_names(text: str) -> tuple[str, ...]:
         names = [""]
         for plain, ranges in re.findall(r"([^\[\]]*)(?:\[([^\]]*)\])?", part):
             numbers = _numbers(ranges) if ranges else [""]
-            if numbers is None or len(names) * len(numbers) > MOST_NODES:
+            if numbers is None or len(names) * len(numbers) > _MOST_NODES:
                 return _by_clustershell(text)
             names = [name + plain + number for name in names for number in numbers]
         found += names
@@ -100,7 +100,7 @@ def _numbers(ranges: str) -> list[str] | None:
         if not first.isdecimal() or (dash and not last.isdecimal()):
             return None
         end = int(last) if dash else int(first)
-        if not 0 <= end - int(first) < MOST_NODES:
+        if not 0 <= end - int(first) < _MOST_NODES:
             return None
         found += [f"{number:0{len(first)}d}" for number in range(int(first), end + 1)]
     return found

@@ -24,7 +24,7 @@ from ..lublin import WHOLE, cycle, draw_below, draw_sizes, through_the_day
 
 _NB_JOBS, _NB_HOSTS = 2000, 256
 SINGLE = {"WL1": 0.8, "WL2": 0.2}  # share of single-node jobs
-LONGEST, MEAN = 6 * 3600.0, 1800.0  # requested times, seconds
+_LONGEST, _MEAN = 6 * 3600.0, 1800.0  # requested times, seconds
 LONGEST_GAP, MEAN_GAP = 1800.0, 100.0  # seconds
 
 _PARALLEL = msgspec.structs.replace(WHOLE, serial=0.0, power_of_two=WHOLE.power_of_two / (1 - WHOLE.serial))
@@ -75,14 +75,14 @@ def _walltimes(rng: np.random.Generator, sizes: Ints) -> Floats:
         rng.random(_NB_JOBS) - jobs.short_share_slope * sizes
     )  # who is short first when that share rises
     totals = long.sum() - np.concatenate(([0.0], np.cumsum((long - short)[order])))
-    shortened = order[: np.abs(totals / _NB_JOBS - MEAN).argmin()]
+    shortened = order[: np.abs(totals / _NB_JOBS - _MEAN).argmin()]
     long[shortened] = short[shortened]
     return long
 
 
 def _times(rng: np.random.Generator, shape: float, scale: float) -> Floats:
     return np.floor(
-        np.exp(draw_below(math.log(LONGEST), _NB_JOBS, lambda places: rng.gamma(shape, scale, len(places))))
+        np.exp(draw_below(math.log(_LONGEST), _NB_JOBS, lambda places: rng.gamma(shape, scale, len(places))))
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from decision import __version__
 from decision.analysis.statistics import Estimate, bootstrap_mean
+from decision.learn.config import load_config
 from decision.model.record import Floats
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks
@@ -76,6 +77,7 @@ class Budget(NamedTuple):
     ratios: tuple[float, ...]
     jobs: int  # that communicate
     held_out: tuple[Lengths, ...]  # sequences by which prices are compared
+    preset: str = "repair"  # of the networks
 
 
 _FEW = ("learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
@@ -90,8 +92,9 @@ BUDGETS = {
         *(tuple(NETWORKS), 5, 2, PERIODS, 50, 30.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 250, _HELD_OUT),
     ),
     "full": Budget(
-        ("learn.steps=3000000", "learn.epochs=80"),
+        (),
         *(tuple(NETWORKS), 5, 10, PERIODS, 50, 600.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 1000, _HELD_OUT),
+        preset="repair-paper",
     ),
 }
 
@@ -135,7 +138,7 @@ def _show(jobs: Path | None, asked: Asked[Budget, Training]) -> Shown:
 def _trainings(budget: Budget, folder: Path) -> list[Training]:
     """By tree, network and seed; all of a seed before the next."""
     keys = product(range(budget.seeds), TREES, budget.networks)
-    return [Training(folder, tree, name, seed, budget.training) for seed, tree, name in keys]
+    return [Training(folder, tree, name, seed, budget.training, budget.preset) for seed, tree, name in keys]
 
 
 Task = WindowEpoch | Models | Schedule | Contention | Priced
@@ -187,7 +190,9 @@ def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
     pairs = list(compared({task: result for task, result in found if isinstance(task, Priced)}))
     claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree])]
     claims += [claim for pair in pairs for claim in _price_claims(pair)]
-    yield ResultTable("Claims", ("claim", "tree", "found (95 %)", "verdict"), claims)
+    paid = load_config(budget.preset).settings["pay"]
+    title = f"Claims; networks of {budget.preset}, paid by {paid}"
+    yield ResultTable(title, ("claim", "tree", "found (95 %)", "verdict"), claims)
     for tree in TREES:
         yield _solver_table(budget, found, tree, costs[tree])
         yield _figure_5(budget, tree, costs[tree])

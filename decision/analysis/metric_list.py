@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.model.errors import ConfigError
 from decision.model.lost_work import lost_work
@@ -171,6 +172,7 @@ def _of_jobs(
 ) -> dict[str, float]:
     submitted = join_parts(record.jobs)
     jobs = m.only_ran(submitted)
+    jobs = replace(jobs, id=list(jobs.id))  # several metrics look jobs up: ids are made once
     return {
         "bounded_slowdown": m.mean(m.bounded_slowdowns(jobs)),
         "slowdown": m.mean(m.slowdowns(jobs)),

@@ -40,7 +40,7 @@ _WORTH_NOTES = """\
 value: of the jobs that ended successfully
 deadlines missed: also by jobs that were rejected
 lost work: done in vain, by jobs that were cut, killed or begun again
-grid power: computing beyond the supply"""
+grid power: computing beyond supply and battery"""
 
 _WASTE = ("energy waste\nMJ", "waste bound\nMJ")
 _WASTE_NOTES = """\

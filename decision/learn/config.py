@@ -53,6 +53,7 @@ class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     epochs: Count = 4  # times that an update goes over a rollout
     minibatch: Count = 1024  # steps
     lr: Positive = 3e-4  # Adam's
+    critic_lr: Weight = 0.0  # of the layers that the critic has to itself; 0: as lr
     lr_schedule: Literal["constant", "linear", "exponential"] = "linear"  # linear: to 0 at the last step
     lr_last: Positive = 1e-6  # exponential: to this
     discount: Share = 0.99

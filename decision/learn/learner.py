@@ -53,7 +53,7 @@ class PpoLearner:
         self._behaviour = copy.deepcopy(network)
         # updates and rollouts compute alike, in the same precision: else ratios are not 1 before the first update
         self._learning, self._acting = (_compiled(each, ppo, self.device) for each in (network, self._behaviour))
-        self._optimizer = torch.optim.Adam(network.parameters(), lr=ppo.lr, eps=1e-5, fused=True)
+        self._optimizer = torch.optim.Adam(_by_rate(network, ppo), lr=ppo.lr, eps=1e-5, fused=True)
         self._generator = torch.Generator().manual_seed(config.seed)
         self._collector = Collector(envs, ppo.rollout, ppo.reward_scale, config.seed)
         self._envs, self._pool, self._draws = envs, ThreadPoolExecutor(1), draws
@@ -117,7 +117,7 @@ class PpoLearner:
         ppo = self._ppo
         self.lr = ppo.rate_at(self.steps / ppo.steps)
         for group in self._optimizer.param_groups:
-            group["lr"] = self.lr
+            group["lr"] = self.lr * group.get("share", 1.0)
         there = Rollout(*(column.to(self.device) for column in rollout))
         return update(self._learning, self._optimizer, there, ppo, self._generator, autocast(ppo, self.device))
 
@@ -156,6 +156,16 @@ class PpoLearner:
         if state["pending"] is not None:
             rollout, *rest = state["pending"]
             self.pending = Collected(Rollout(**rollout), *rest)
+
+
+def _by_rate(network: Network, ppo: PpoConfig) -> list[dict[str, Any]]:
+    """The network's parameters in groups of one learning rate; `share` is how many times that of others."""
+    if not ppo.critic_lr:
+        return [{"params": list(network.parameters())}]
+    critics = list(cast(torch.nn.Module, network.critic).parameters())
+    known = {id(each) for each in critics}
+    others = [each for each in network.parameters() if id(each) not in known]
+    return [{"params": others}, {"params": critics, "share": ppo.critic_lr / ppo.lr}]
 
 
 def _compiled(network: Network, ppo: PpoConfig, device: torch.device) -> Network:

@@ -342,7 +342,7 @@ class Repair(ChoosingScheduler):
     summary = "neural annealing: a network chooses where the jobs of a window begin on a fat-tree"
     paper = "Lan et al. 2023"
     Settings = RepairSettings
-    presets = ("repair",)
+    presets = ("repair", "repair-paper")
     algorithms = ("ppo", "cma-es")
     networks = ("cnn", "fcn")
     curves = ("waiting_time", "utilization")

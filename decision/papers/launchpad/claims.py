@@ -5,11 +5,10 @@ are interquartile means (IQM). An interval holds 95 % of the differences over bo
 of each seed rollouts, the same for both sides.
 
 The paper's figures have no numbers in its text, only that its intervals are within 0.015 to 0.023: what differs by
-less than 0.023 counts as equal.
+no more than 0.023 counts as equal, in every claim on values and on agreement.
 """
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -17,25 +16,10 @@ import numpy as np
 from decision.analysis.statistics import Estimate, middle_mean
 from decision.model.record import Floats
 
+from ..verdicts import Kind
+
 MARGIN = 0.023
 _LEVELS = (0.025, 0.975)
-
-
-class Kind(StrEnum):
-    """What a claim says of the difference of two means."""
-
-    ABOVE = "above"
-    BELOW = "below"
-    EQUAL = "equal"
-    NO_WORSE = "no worse"
-
-
-class Verdict(StrEnum):
-    """What is known of a claim."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    UNDECIDED = "undecided"
 
 
 class Claim(NamedTuple):
@@ -117,24 +101,6 @@ def paired(own: Floats, other: Floats, statistic: Callable[[Floats, Floats], flo
         drawn.append(statistic(own[at], other[at]))
     low, high = np.quantile(drawn, _LEVELS).tolist()
     return Difference(statistic(own, other), low, high)
-
-
-def judge(kind: Kind, found: Difference, margin: float = MARGIN) -> Verdict:
-    """What a difference says of a claim.
-
-    "Above" holds where the whole interval is above 0, and fails where the whole is below the margin; "equal" holds
-    where it is within the margin on both sides, and fails where it is outside; "no worse" holds where it is above minus
-    the margin, and fails where it is below.
-    """
-    if kind == Kind.BELOW:
-        return judge(Kind.ABOVE, Difference(-found.value, -found.high, -found.low), margin)
-    if kind == Kind.ABOVE:
-        holds, fails = found.low > 0, found.high < margin
-    elif kind == Kind.EQUAL:
-        holds, fails = -margin < found.low and found.high < margin, found.low > margin or found.high < -margin
-    else:
-        holds, fails = found.low > -margin, found.high < -margin
-    return Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.UNDECIDED
 
 
 def common(own: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[Floats, Floats]:

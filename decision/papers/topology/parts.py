@@ -129,6 +129,7 @@ class Training(NamedTuple):
     network: str
     seed: int
     changes: tuple[str, ...]  # to the preset
+    preset: str
 
     def definition(self) -> dict[str, Any]:
         """All that its result depends on."""
@@ -149,7 +150,7 @@ def train(training: Training) -> None:
     """Learn what is missing; the jobs are made by the authors' generator, and differ with the seed."""
     kind, hidden = NETWORKS[training.network]
     changes = [f"network.kind={kind}", f"network.hidden={list(hidden)}", "learn.threads=1", *training.changes]
-    config = load_config("repair", changes, seed=training.seed)
+    config = load_config(training.preset, changes, seed=training.seed)
     seed = _TRAINING_SEED + training.seed
     rng, tree = np.random.default_rng(seed), TREES[training.tree]
     jobs = apply_estimates(topology_workload(rng, _TRAINING_JOBS), "exact", rng)

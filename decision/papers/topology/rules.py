@@ -40,16 +40,16 @@ class Epoch(NamedTuple):
 
 
 def read_job_list(path: Path) -> Sequence:
-    """The authors' list: number, submission, run time and hosts of each job, in order of submission.
+    """The authors' list, all of it: number, submission, run time and hosts of each job, in order of submission.
 
     Raises:
         InputError: if it cannot be read, is another one, or has too few jobs.
     """
     try:
-        table = np.loadtxt(path, ndmin=2, max_rows=EPOCHS * EPOCH_JOBS)
+        table = np.loadtxt(path, ndmin=2)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise InputError(f"{path}: no list of jobs ({error})") from None
-    if table.shape != (EPOCHS * EPOCH_JOBS, 4):
+    if table.shape[0] < EPOCHS * EPOCH_JOBS or table.shape[1] != 4:
         raise InputError(
             f"{path}: no list of jobs; {EPOCHS * EPOCH_JOBS:,} lines of number, submission, run time and hosts are "
             f"needed, {table.shape[0]:,} of {table.shape[1]} numbers were found"

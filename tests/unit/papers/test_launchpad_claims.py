@@ -4,31 +4,32 @@ import numpy as np
 import pytest
 
 from decision.analysis.statistics import middle_mean
-from decision.papers.launchpad.claims import CLAIMS, Difference, Kind, Verdict, common, difference, judge
+from decision.papers.launchpad.claims import CLAIMS, MARGIN, Difference, common, difference
+from decision.papers.verdicts import Kind, Verdict, judge
 
-HOLDS, FAILS, UNDECIDED = Verdict
+HOLDS, REFUTED, UNDECIDED, NOT_TRIED = Verdict
 
 
 @pytest.mark.parametrize(
     ("kind", "low", "high", "verdict"),
     [
-        (Kind.ABOVE, 0.001, 0.01, HOLDS),
-        (Kind.ABOVE, -0.01, 0.02, FAILS),
+        (Kind.ABOVE, 0.024, 0.1, HOLDS),
+        (Kind.ABOVE, 0.001, 0.02, REFUTED),
         (Kind.ABOVE, -0.01, 0.03, UNDECIDED),
         (Kind.BELOW, -0.05, -0.03, HOLDS),
-        (Kind.BELOW, -0.02, 0.03, FAILS),
+        (Kind.BELOW, -0.02, 0.03, REFUTED),
         (Kind.BELOW, -0.03, 0.01, UNDECIDED),
         (Kind.EQUAL, -0.02, 0.02, HOLDS),
-        (Kind.EQUAL, 0.024, 0.1, FAILS),
-        (Kind.EQUAL, -0.1, -0.024, FAILS),
+        (Kind.EQUAL, 0.024, 0.1, REFUTED),
+        (Kind.EQUAL, -0.1, -0.024, REFUTED),
         (Kind.EQUAL, -0.02, 0.03, UNDECIDED),
         (Kind.NO_WORSE, -0.02, 0.5, HOLDS),
-        (Kind.NO_WORSE, -0.5, -0.03, FAILS),
+        (Kind.NO_WORSE, -0.5, -0.03, REFUTED),
         (Kind.NO_WORSE, -0.03, 0.5, UNDECIDED),
     ],
 )
 def test_an_interval_decides_a_claim(kind, low, high, verdict):
-    assert judge(kind, Difference((low + high) / 2, low, high)) == verdict
+    assert judge(kind, Difference((low + high) / 2, low, high), MARGIN) == verdict
 
 
 def test_the_interquartile_mean_leaves_out_both_ends():

@@ -1,0 +1,31 @@
+"""One rule for what a difference says of a claim."""
+
+import pytest
+
+from decision.analysis.statistics import Estimate
+from decision.papers.verdicts import Kind, Verdict, judge
+
+INTERVALS = [(-3, -2), (-3, 0), (-1, 1), (-0.5, 0.5), (0, 3), (1, 1), (1, 3), (2, 3), (-3, 3)]
+
+
+def judged(kind, low, high):
+    return judge(kind, Estimate((low + high) / 2, low, high), margin=1.0)
+
+
+@pytest.mark.parametrize(("low", "high"), INTERVALS)
+def test_a_difference_is_one_of_below_equal_and_above(low, high):
+    found = [judged(kind, low, high) for kind in (Kind.BELOW, Kind.EQUAL, Kind.ABOVE)]
+    assert found.count(Verdict.HOLDS) <= 1
+    if Verdict.HOLDS in found:
+        assert found.count(Verdict.REFUTED) == 2
+    opposite = {Verdict.HOLDS: Verdict.REFUTED, Verdict.REFUTED: Verdict.HOLDS, Verdict.UNDECIDED: Verdict.UNDECIDED}
+    assert judged(Kind.NO_WORSE, low, high) == opposite[found[0]]
+
+
+def test_an_interval_across_a_margin_decides_nothing():
+    assert {judged(kind, 0.5, 2) for kind in (Kind.EQUAL, Kind.ABOVE)} == {Verdict.UNDECIDED}
+    assert judged(Kind.BELOW, 0.5, 2) == Verdict.REFUTED
+
+
+def test_what_nobody_ran_was_not_tried():
+    assert judge(Kind.ABOVE, None, 1.0) == Verdict.NOT_TRIED

@@ -80,7 +80,7 @@ METRICS: dict[str, Metric] = {
         Metric("value_share", "", "higher", "the same as a share of the value that was submitted", most=1),
         Metric("violations", "jobs", "lower", "jobs that did not end by their deadline, where jobs have deadlines"),
         Metric("lost_work", "host-seconds", "lower", "work done in vain, of jobs that were cut, killed or begun again"),
-        Metric("grid", "host-seconds", "lower", "computing beyond the supply of power, where there is one"),
+        Metric("grid", "host-seconds", "lower", "computing beyond supply and battery, where power has a limit"),
     )
 }
 
@@ -205,7 +205,7 @@ def _of_worth(record: RunRecord) -> dict[str, float]:
         "value": total_value(jobs, record.worth),
         "value_share": value_share(jobs, record.worth),
         "violations": missed_deadlines(jobs, record.worth),
-        "grid": grid_time(m.only_ran(record.jobs), record.supply),
+        "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
     }
 
 

@@ -132,7 +132,7 @@ def summarise(
         value_share=value_share(jobs, known.worth),
         violations=missed_deadlines(jobs, known.worth),
         lost_work=lost_work,
-        grid=grid_time(pieces, known.supply),
+        grid=grid_time(pieces, known.supply, known.battery),
     )
 
 

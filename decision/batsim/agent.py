@@ -339,7 +339,7 @@ class Agent:
 
     def _when(self, event: m.Event) -> float:
         """The time of a switch or an external event, in seconds."""
-        return event.timestamp if self._connection.version.stamps_all else self.now
+        return round(event.timestamp if self._connection.version.stamps_all else self.now, DECIMALS)
 
     def _obey(self, event: m.ExternalEvent, commands: list[m.DecisionEvent]) -> None:
         if notification := edc.obeyed(event):

@@ -20,14 +20,22 @@ from .zmq_loop import START_DECISION
 
 
 def ask_peer(
-    engine: Batsim5Engine, place: str, text: str, *, library: bool, schema: str | None, timeout: float
-) -> tuple[RunRecord, float]:
-    """Simulate with the decisions of the component at `place`; the record, and the seconds that it took to decide.
+    engine: Batsim5Engine,
+    place: str,
+    text: str,
+    keep: Callable[[RunRecord, float], None],
+    *,
+    library: bool,
+    schema: str | None,
+    timeout: float,
+) -> None:
+    """Simulate with the decisions of the component at `place`.
 
     Args:
         engine: what simulates.
         place: an endpoint to connect to, or the path of a library.
         text: for the component.
+        keep: takes the record, and the seconds that it took to decide, before the component ends, which may fail.
         library: whether it is a library.
         schema: of binary messages, where it is known; that of a library is read from it.
         timeout: seconds to wait for a reply; 0 waits without limit.
@@ -47,7 +55,7 @@ def ask_peer(
             peer = "the decision process"
             wire = Wire(zmq.REQ, place, peer=peer, timeout=timeout, advice=START_DECISION, stop=stop)
             end = stack.enter_context(wire)
-        return _converse(engine, end, Connection(Role.BATSIM, "5", lambda: schema), text)
+        keep(*_converse(engine, end, Connection(Role.BATSIM, "5", lambda: schema), text))
 
 
 def _converse(engine: Batsim5Engine, end: End, connection: Connection, text: str) -> tuple[RunRecord, float]:

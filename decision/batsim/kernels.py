@@ -1,9 +1,11 @@
 """What Batsim's messages and our plans do to the agent's copy of the cluster's state, and how a policy is asked.
 
 They are entries, called with addresses: a message needs about three calls, and numba's own way into a kernel takes
-longer than most decisions.
+longer than most decisions. Batsim 5 prints times with the rounding errors of SimGrid's clock; the state has
+them as Batsim 4 prints them, lest what a policy decides hang on the last digit.
 """
 
+from decision.engine.kernels.clock import six_decimals
 from decision.entry import Interface
 from decision.jit import kernel
 from decision.policies.prepared import ask_and_check
@@ -17,7 +19,7 @@ FAULTY = -1  # what `ask_now` returns where the plan cannot be carried out
 @Interface(int, ClusterState, float, int, float, int, float).entry
 def job_arrives(state, now, size, walltime, user, told):
     """A job arrives at `now` seconds, as `transitions.submit`; its number."""
-    transitions.tick(state, now)
+    transitions.tick(state, six_decimals(now))
     return transitions.submit(state, size, walltime, user, told)
 
 
@@ -31,14 +33,14 @@ def job_is_worth(state, job, value, qos, deadline, expected):
 @Interface(int, ClusterState, float, int, float, float).entry
 def job_returns(state, now, job, restart, every):
     """What is left of a job that was suspended or failed arrives, as `transitions.resubmit`; its number."""
-    transitions.tick(state, now)
+    transitions.tick(state, six_decimals(now))
     return transitions.resubmit(state, job, restart, every)
 
 
 @Interface(int, ClusterState, PlatformFacts, float, int, int).entry
 def job_ends(state, facts, now, job, final_state):
     """A job ends at `now` seconds."""
-    transitions.tick(state, now)
+    transitions.tick(state, six_decimals(now))
     transitions.end(state, facts, job, final_state)
     return 0
 
@@ -46,7 +48,7 @@ def job_ends(state, facts, now, job, final_state):
 @Interface(int, int, ClusterState, PlatformFacts, int, PlanArrays, float).entry
 def ask_now(policy, state, facts, memory, plan, now):
     """Let the policy at an address fill the plan for `now` seconds, and check it; the number of actions, or FAULTY."""
-    transitions.tick(state, now)
+    transitions.tick(state, six_decimals(now))
     if not ask_and_check(policy, state, facts, memory, plan):
         return FAULTY
     if plan.count[0] == 0:

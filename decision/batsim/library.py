@@ -60,14 +60,23 @@ class LibraryEnd(End):
         return self._schema or None
 
     def close(self, linger: int) -> None:
-        """Let the library end."""
+        """Let the library end.
+
+        Raises:
+            PeerError: if it crashes or hangs at that, after a conversation that went well.
+        """
         for pipe in (self._to_child, self._from_child):
             os.close(pipe)
         try:
-            self._process.wait(_PATIENCE if linger else 0.1)
+            code = self._process.wait(_PATIENCE if linger else 0.1)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            if linger:
+                raise PeerError(f"{self._peer} hangs in batsim_edc_deinit (waited {_PATIENCE:g} s)") from None
+        else:
+            if linger and code:
+                raise self._gone()
 
     def send(self, data: bytes) -> None:
         """Send one message."""

@@ -15,6 +15,7 @@ from pathlib import Path
 HEAD = struct.Struct("<BI")  # kind of what comes, and its size
 LOADED, MISSING, ANSWER, ERROR = range(4)
 _SIZE = struct.Struct("<I")
+_LARGEST = 2**31 - 1  # bytes of a message, as FlatBuffers has it
 _SCHEMA = re.compile(rb"namespace\s+batprotocol[^\0]*?root_type\s+\w+\s*;")
 _FUNCTIONS = ("batsim_edc_init", "batsim_edc_take_decisions", "batsim_edc_deinit")
 _Bytes = ctypes.POINTER(ctypes.c_uint8)
@@ -80,6 +81,8 @@ def _called(function: "ctypes._NamedFuncPointer", data: bytes, *more: object) ->
     code = function(padded, ctypes.c_uint32(len(data)), *more, ctypes.byref(answer), ctypes.byref(size))
     if code:
         raise RuntimeError(f"{function.__name__} returns {code}")
+    if size.value > _LARGEST:
+        raise RuntimeError(f"{function.__name__} answers {size.value:,} bytes; {_LARGEST:,} is the most")
     return ctypes.string_at(answer, size.value) if answer else b""
 
 

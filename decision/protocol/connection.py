@@ -155,7 +155,7 @@ class Connection:
     def _choose(self, version: Version) -> None:
         self._version = version
         self.phase = _OPENING if version.begins_with_init else _BEGINNING
-        self._codec = DIALECTS[version.encoding](version, self._schema)
+        self._codec = DIALECTS[version.encoding](version, self._schema, self._peer)
         self._ledger = Ledger(version)
 
     def _check_version(self, message: Message, data: bytes) -> None:

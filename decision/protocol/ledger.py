@@ -235,7 +235,13 @@ def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
         raise RefusalError(f"no CREATE_PROBE asked for a probe {shortened_line(event.data.probe_id)!r}")
 
 
+def _greets(ledger: Ledger, event: Event) -> None:
+    if ledger.begun:
+        raise RefusalError("the simulation has already begun")
+
+
 def _hello(ledger: Ledger, event: Hello) -> None:
+    _greets(ledger, event)
     ledger.dynamic_jobs = bool(event.data.features.dynamic_registration)
     ledger.acknowledges = bool(event.data.features.acknowledge_dynamic_jobs)
 
@@ -410,7 +416,7 @@ RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
         RequestedCall: _called,
         FromJobMsg: _from_job,
         Notify: _batsim_notifies,
-        Init: _nothing_to_check,
+        Init: _greets,
         ExternalEvent: _nothing_to_check,
         ProbeDataEmitted: _probed,
         Query: partial(_asks, "estimate_waiting_time"),

@@ -17,6 +17,7 @@ from decision.formats.run_facts import forget_run
 from decision.formats.workload5 import is_of_4
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
+from decision.model.record import RunRecord
 from decision.model.workload import Workload
 from decision.protocol.versions import V5
 from decision.shipped import find_workload
@@ -54,12 +55,13 @@ def execution_context(peer: Peer, prefix: str) -> str:
 
 
 def run_standin5(
-    inputs: Batsim5Inputs, peer: Peer, prefix: str, *, schema: Path | None = None, timeout: float = 0.0
+    inputs: Batsim5Inputs, peer: Peer, prefix: str, *, schema: str | None = None, timeout: float = 0.0
 ) -> None:
     """Simulate what Batsim 5's options say, with the decisions of a process or a library, and write its files.
 
     Raises:
-        ConfigError: if an input cannot be used or the files cannot be written; and as `decision.batsim.asking.ask_all`.
+        ConfigError: if an input cannot be used or the files cannot be written.
+        DecisionError: as `decision.batsim.asking.ask_peer`.
     """
     from decision.batsim.asking import ask_peer
     from decision.batsim.wire import check_endpoint
@@ -81,17 +83,19 @@ def run_standin5(
         lists={name: str(path.absolute()) for name, path in names.items()},
         facts=own_facts(sys.argv, execution_context(peer, prefix)),
     )
-    text = schema.read_text(encoding="utf-8") if schema is not None else None
-    record, deciding = ask_peer(engine, peer.place, peer.text, library=peer.is_library, schema=text, timeout=timeout)
-    write_run_of_5(
-        prefix,
-        record,
-        own_facts().version,
-        machine_states=inputs.machine_states,
-        pstate_changes=inputs.pstate_changes,
-        seconds=(deciding, time.perf_counter() - began),
-    )
-    forget_run(Path(f"{prefix}x").parent)
+
+    def keep(record: RunRecord, deciding: float) -> None:
+        write_run_of_5(
+            prefix,
+            record,
+            own_facts().version,
+            machine_states=inputs.machine_states,
+            pstate_changes=inputs.pstate_changes,
+            seconds=(deciding, time.perf_counter() - began),
+        )
+        forget_run(Path(f"{prefix}x").parent)
+
+    ask_peer(engine, peer.place, peer.text, keep, library=peer.is_library, schema=schema, timeout=timeout)
 
 
 def _workload(path: Path, name: str) -> Workload:

@@ -98,7 +98,10 @@ uint8_t batsim_edc_init(const uint8_t *data, uint32_t size, uint32_t *flags, uin
   *reply = (uint8_t *)out; *reply_size = strlen(out);
   return atoi((const char *)data);
 }
-uint8_t batsim_edc_deinit(void) { return 0; }
+#ifndef LATE
+#define LATE
+#endif
+uint8_t batsim_edc_deinit(void) { LATE; return 0; }
 #ifndef LACKING
 uint8_t batsim_edc_take_decisions(const uint8_t *data, uint32_t size, uint8_t **reply, uint32_t *reply_size) {
   const char *at = (const char *)data; double now = 0; char *to = out;
@@ -118,6 +121,9 @@ uint8_t batsim_edc_take_decisions(const uint8_t *data, uint32_t size, uint8_t **
       n ? "," : "", now, id);
   }
   sprintf(to, "]}"); *reply = (uint8_t *)out; *reply_size = strlen(out);
+#ifdef GREAT
+  *reply_size = -1;
+#endif
   return 0;
 }
 #endif
@@ -155,6 +161,8 @@ def test_a_library_decides(tmp_path):
         (["-DLACKING"], "0", (), "no function batsim_edc_take_decisions"),
         (["-DCRASH"], "0", (), "SIGABRT"),
         (["-DHANG"], "0", ("--timeout", "1"), "sent nothing more"),
+        (["-DGREAT"], "0", (), "4,294,967,295 bytes"),
+        (["-DLATE=abort()"], "0", (), "SIGABRT"),
         ([], "7", (), "batsim_edc_init returns 7"),
     ],
 )

@@ -76,6 +76,13 @@ def six_decimals(seconds):
 
 
 @kernel
+def twelve_decimals(seconds):
+    """A time as Batsim 5 writes it into messages: from 8192 s on that is all of it."""
+    whole = np.floor(seconds)
+    return seconds if seconds >= 8192.0 else (whole * 1e12 + np.rint((seconds - whole) * 1e12)) / 1e12
+
+
+@kernel
 def whole_milliseconds(seconds):
     """A time rounded up to the millisecond, as calls of Batsim 5 are; 1 ns above one counts as that one."""
     return np.ceil(np.rint(seconds * 1e9) / 1e6) / 1e3

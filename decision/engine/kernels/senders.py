@@ -7,7 +7,7 @@ in Batsim: where messages take time, the next one is as much later.
 from decision.jit import kernel
 
 from . import arrays as a
-from .clock import begin_sleep, put, put_reply, takes_time
+from .clock import begin_sleep, put, put_reply, takes_time, twelve_decimals
 from .energy import note_first_submission
 from .jobs import end_overrun
 
@@ -43,6 +43,8 @@ def continue_reply(world):
     time = sim.real[a.REPLY_NOW]
     if at < plan.count[0]:
         time = sim.command_time[at] if sim.number[a.TIMED_COMMANDS] else time
+    if sim.number[a.CALLS_IN_MS] == 1 and time == world.state.now[0]:  # the question's time, with the digits it had
+        time = twelve_decimals(sim.real[a.SIM_NOW])
     if time > sim.real[a.SIM_NOW]:
         sim.number[a.N_LATE_MAIL] = 0
         begin_sleep(world, time - sim.real[a.SIM_NOW], a.pack(a.REPLY_WAKES, code))

@@ -3,13 +3,17 @@
 from collections.abc import Callable, Mapping
 
 from decision.protocol.codec import Codec, CodecError
+from decision.protocol.messages import Role
 from decision.protocol.versions import V4, V5, Version
 
 from .batsim4 import JsonCodec, detect
 from .batsim5 import Json5Codec, says_flags_first, says_size
 
 # By a version's encoding
-DIALECTS: Mapping[str, Callable[[Version, Callable[[], str | None]], Codec]] = {"json": JsonCodec, "json5": Json5Codec}
+DIALECTS: Mapping[str, Callable[[Version, Callable[[], str | None], Role], Codec]] = {
+    "json": JsonCodec,
+    "json5": Json5Codec,
+}
 
 
 def version_heard(data: bytes) -> Version:

@@ -1,6 +1,5 @@
 """The JSON that Batsim speaks up to version 4: the vocabulary of `messages` as it is, one object a message."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -33,7 +32,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_fields)
 class JsonCodec:
     """Reads any version's JSON; writes one version's."""
 
-    def __init__(self, version: Version = NEWEST, _schema: Callable[[], str | None] | None = None) -> None:
+    def __init__(self, version: Version = NEWEST, *_of_5: object) -> None:
         self._partial = bool(version.config_lacks or version.resource_lacks)
         self._version = version
 

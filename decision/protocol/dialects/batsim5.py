@@ -7,7 +7,7 @@ Unknown fields are taken from Batsim, whose next version may have more, and refu
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,21 +18,28 @@ from decision.protocol.messages import Message
 from decision.protocol.versions import Version
 
 from .binary5 import BinaryForm
-from .wire5_read import WireMessage
+from .wire5_read import WireMessage, WireReply
 from .wire5_write import wire_event
 
 JSON_FLAG, BINARY_FLAG = 2, 1
 FLAGS = struct.Struct("<I")
-_decoder = msgspec.json.Decoder(WireMessage)
+_decoders: Mapping[m.Role, msgspec.json.Decoder[WireMessage]] = {
+    m.Role.BATSIM: msgspec.json.Decoder(WireMessage),
+    m.Role.DECISION: msgspec.json.Decoder(WireReply),
+}
 _encoder = msgspec.json.Encoder()
 _NUL = b"\0"
 _FLAGS = range(4)  # those that there are
 
 
 class Json5Codec:
-    """Reads and writes one conversation, whose handshake it remembers: SIMULATION_BEGINS does not repeat it."""
+    """Reads `peer`'s messages and writes the other end's, and remembers the handshake: SIMULATION_BEGINS does not
+    repeat it."""
 
-    def __init__(self, version: Version, schema: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self, version: Version, schema: Callable[[], str | None] = lambda: None, peer: m.Role = m.Role.BATSIM
+    ) -> None:
+        self._decoder = _decoders[peer]
         self._config = m.Config(forward_unknown_events=True)
         self._schema = schema
         self._greeting = True  # until the simulation has begun
@@ -59,7 +66,7 @@ class Json5Codec:
 
     def _read(self, data: bytes) -> Message:
         if data.startswith(b"{") or (data[:1].isspace() and not says_size(data)):
-            return _built(_decoder.decode(data.partition(_NUL)[0]))
+            return _without_flags(_built(self._decoder.decode(data.partition(_NUL)[0])))
         if says_size(data):
             return Message(0.0, (m.Init(0.0, m.InitData(data[FLAGS.size :].decode())),))
         return self._read_hello(data)
@@ -71,7 +78,7 @@ class Json5Codec:
         if flags not in _FLAGS:
             raise ValueError(f"flags {flags} of the handshake are neither 1 (binary) nor 2 (JSON), little-endian")
         if flags & JSON_FLAG:
-            message = _built(_decoder.decode(rest.partition(_NUL)[0]))
+            message = _built(self._decoder.decode(rest.partition(_NUL)[0]))
         else:
             self._binary = self._binary_form(flags, rest)
             message = _built(self._from_binary(rest))
@@ -154,6 +161,12 @@ def says_flags_first(data: bytes) -> bool:
         return False
     flags, size = FLAGS.unpack_from(data)[0], FLAGS.unpack_from(data, FLAGS.size)[0]
     return flags in _FLAGS and size == len(data) - 2 * FLAGS.size
+
+
+def _without_flags(message: Message) -> Message:
+    if message.events and isinstance(message.events[0], m.Hello):
+        raise ValueError("a hello without its flags: the four bytes before it are 2, little-endian, for JSON")
+    return message
 
 
 def _built(message: WireMessage) -> Message:

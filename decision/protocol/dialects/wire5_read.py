@@ -11,3 +11,7 @@ class WireMessage(Struct, frozen=True):
 
     events: tuple[BatsimWire | DecisionWire, ...]
     now: float = 0.0
+
+
+class WireReply(WireMessage, frozen=True, forbid_unknown_fields=True):
+    """A message of the decision process."""

@@ -128,6 +128,7 @@ def test_foreign_first_bytes_are_refused(data, said):
         (b"\2\0", "too few"),
         (hello(requested_simulation_features={"forward_unknown_external_events": True}), "unknown field"),
         (hello(unknown=1), "unknown field"),
+        (hello()[4:], "without its flags"),
         (struct.pack("<I", 2) + b'{"now": 0, "events": []}', "must begin with one HELLO alone"),
         (struct.pack("<I", 2) + b'{"now": 0}', "missing required field `events`"),
     ],
@@ -165,6 +166,13 @@ def test_a_hello_that_stops_batsim_is_refused(data, said):
 def test_a_reply_that_stops_batsim_is_refused(events, said):
     with pytest.raises(RemoteProtocolError, match=said):
         as_batsim().receive(text(0.0, *events))
+
+
+def test_a_reply_has_no_field_of_its_own_and_no_second_hello():
+    with pytest.raises(RemoteProtocolError, match="unknown field"):
+        as_batsim().receive(b'{"now": 0, "events": [], "more": 1}')
+    with pytest.raises(RemoteProtocolError, match="already begun"):
+        as_batsim().receive(hello())
 
 
 def test_a_job_may_be_killed_twice_in_one_command():

@@ -367,7 +367,10 @@ class Learned(ParametricScheduler):
     presets = ("learned",)
     sees = {"name": "learned", "version": 3}  # raised whenever a number changes its meaning
     weights = (NB_WEIGHTS,)
-    model_summary = "learned order, late reservations, guarded, rollouts; for any number of hosts"
+    model_summary = (
+        "learned order, late reservations, guarded, rollouts; for any number of hosts; keeps one job waiting up to "
+        "1.95 times as long as EASY on a small cluster (grid5000)"
+    )
 
     def episodes(self, settings: LearnedSettings, workload: Workload) -> Episodes:
         """Sequences of jobs after which none come."""

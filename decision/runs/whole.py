@@ -1,6 +1,7 @@
 """Runs of whole logs, each repeated on shaken copies; what each comes to is small, and is kept."""
 
 import functools
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from decision.estimates.missing import fill_missing
 from decision.formats import load_platform
 from decision.formats.selection import Selection
 from decision.generate.clusters import simple_cluster
+from decision.learn import find_checkpoint
 from decision.model.columns import columns_of
 from decision.model.demand import runtimes, walltimes
 from decision.model.errors import DecisionError, InputError
@@ -89,9 +91,10 @@ class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
+        learned = find_checkpoint(re.split("[:,]", self.policy)[0])
         return {
             "whole": 2,
-            "policy": self.policy,
+            "policy": self.policy if learned is None else [self.policy, file_digest(learned)],
             "copy": self.copy,
             "digests": self.log.digests(),
             "hosts": self.log.hosts,

@@ -137,6 +137,47 @@ def learned_command(
     )
 
 
+@spreads
+def left_out_command(
+    data: Data = Path(),
+    output: PartsFolder = None,
+    *,
+    spread: Spread,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
+    generations: Annotated[
+        int | None,
+        typer.Option("--generations", help="Number of generations of twelve candidates in each fold.", min=1),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Evolve the policy learned with logs left out, and judge it on these.
+
+    Four times the logs of a fold are left out. On ten shaken copies of each log:
+    what was learned without it, beside EASY, every order with and without a bound
+    on waiting, and a weekly choice among the bounded ones; and how much longer
+    than under EASY single jobs wait under each. FOLDER has the logs that
+    decision/papers/own/README.md names. A second run goes on where the first was
+    stopped.
+
+    Example:
+
+      decision reproduce left-out --data traces -o out/left-out
+    """
+    from decision.learn import require_learning
+
+    require_learning()
+    from .left_out import GENERATIONS, reproduce_left_out
+
+    reproduce(
+        "candidates and runs",
+        lambda how, progress: reproduce_left_out(
+            data, parts_in(output, "left-out", how, progress), seed=seed, generations=generations or GENERATIONS
+        ),
+        as_json,
+        spread,
+    )
+
+
 def packer_command(
     output: PartsFolder = None,
     generations: Annotated[

@@ -11,7 +11,7 @@ from decision.model.errors import ConfigError
 from decision.runs import advise as advising
 from decision.runs.advise import AdviceRow, Wish, advise, expanded, heuristics
 from decision.runs.store import ResultStore
-from decision.runs.whole import Log
+from decision.runs.whole import Log, WholeRun
 
 
 def log(tmp_path, jobs=150, hosts=8):
@@ -110,3 +110,12 @@ def test_names_of_several_policies_stand_for_each_of_them_once():
         *(n for n in heuristics(1.5) if n != "easy"),
         "learned",
     ]
+
+
+def test_another_checkpoint_of_the_same_name_is_another_policy(tmp_path):
+    checkpoint = tmp_path / "own.ckpt"
+    run = WholeRun(log=log(tmp_path), policy=f"{checkpoint},guard=auto", copy=1)
+    checkpoint.write_bytes(b"one")
+    before = run.definition()
+    checkpoint.write_bytes(b"other")
+    assert run.definition() != before

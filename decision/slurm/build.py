@@ -405,7 +405,7 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
     state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
-    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable", "roomy")}
+    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
     state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
     state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
     state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}

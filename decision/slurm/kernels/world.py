@@ -89,9 +89,8 @@ NB_SUBMITTED = 17
 NB_SLOTS = 18
 NB_RECORDS = 19  # slots ever used by the cycle
 ROOM_ROW = 20  # of `room_from`, the one of the entry that is tested
-NEXT_ROOMY = 21  # of that row of `room_order`, the first one not in `roomy`
-RUNNING_STAMP = 22  # how often `by_end` was made
-NB_TIMERS = 23
+RUNNING_STAMP = 21  # how often `by_end` was made
+NB_TIMERS = 22
 
 # who started a job: World.reason
 BY_NOBODY = 0
@@ -241,7 +240,6 @@ class World(Bundle):
     room_from: I8x2  # (K, N) seconds from which a node has the room that a job needs of it
     room_order: I8x2  # (K, N) nodes that have it some time, by time
     nb_roomy: I8  # (K,) how many there are
-    roomy: U8  # (W,) the first of them
     seen_user: I8  # (U,)
     seen_part: I8  # (P,)
     seen_assoc: I8  # (A,)

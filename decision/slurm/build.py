@@ -96,6 +96,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
     p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
     p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
+    p[at.COMPLETE_WAIT] = whole("CompleteWait")
     p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_linear"), max(1, whole("completing"))
     p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
     p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))

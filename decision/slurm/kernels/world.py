@@ -45,7 +45,8 @@ RECORDED = 38  # whether the times of cycles are given
 BUSY_NODES = 39  # whether planned jobs prefer nodes in use
 TABLE_SIZE = 40  # slots that a cycle of backfill may use
 RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
-NB_PARAMETERS = 42
+COMPLETE_WAIT = 42  # seconds
+NB_PARAMETERS = 43
 
 # World.weights
 AGE_WEIGHT = 0

@@ -3,12 +3,14 @@
 import html
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from decision.analysis.metric_list import METRICS
 from decision.cli.app import app
 from decision.formats import load_platform, load_workload
 from decision.policies import list_policies
@@ -17,10 +19,21 @@ from decision.shipped import shipped_platforms, shipped_workloads
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; MkDocs calls this when it has found those that are written."""
-    pages = {"command-line": _command_line, "policies": _policies, "shipped": _shipped}
+    pages = {
+        "reference/command-line": _command_line,
+        "reference/policies": _policies,
+        "reference/shipped": _shipped,
+        "reference/metrics": _metrics,
+        "extend/contribute": _contribute,
+    }
     for name, make in pages.items():
-        files.append(File.generated(config, f"reference/{name}.md", content="\n".join(make()) + "\n"))
+        files.append(File.generated(config, f"{name}.md", content="\n".join(make()) + "\n"))
     return files
+
+
+def _contribute() -> Iterator[str]:
+    """CONTRIBUTING.md, whose pictures are one folder up from here."""
+    yield Path("CONTRIBUTING.md").read_text().replace("](docs/", "](../")
 
 
 def _command_line() -> Iterator[str]:
@@ -77,6 +90,14 @@ def _policies() -> Iterator[str]:
     yield "\nWhat `decision policies` lists. A policy is named where `--policy` or a function takes one.\n"
     yield "| name | what it does | from |\n|---|---|---|"
     yield from (f"| {_code(entry.name)} | {_cell(entry.summary)} | {_cell(entry.paper)} |" for entry in list_policies())
+
+
+def _metrics() -> Iterator[str]:
+    yield "# Metrics"
+    yield "\nWhat `--metric` takes, and the columns of `runs.csv`. Those that a run does not have are empty there.\n"
+    yield "| name | unit | better | what it is |\n|---|---|---|---|"
+    for metric in METRICS.values():
+        yield f"| `{metric.name}` | {metric.unit or '-'} | {metric.better} | {_cell(metric.summary)} |"
 
 
 def _shipped() -> Iterator[str]:

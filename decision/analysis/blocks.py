@@ -5,7 +5,8 @@ order of their first jobs their scores are a series, and the circular block boot
 (Politis and Romano 1992); the last are neighbours of the first.
 
 The length of a block is chosen by the rule of Politis and White (Econometric Reviews 23, 2004, corrected by Patton,
-Politis and White in 28, 2009), and is at least three times the number of neighbours that share jobs with a window (with
+Politis and White in 28, 2009), and is at least three times the number of neighbours that share jobs with a window, or
+up to eight times, where windows that share no jobs are alike all the same, as in loads that go up and down slowly (with
 twice, means were covered in 87 to 90 % where the load has a memory of two windows). Such a block still misses
 dependence across its ends: of windows whose correlation falls evenly to zero over that number, it sees the known share
 `seen` of the variance. Intervals are widened for that, and for the few blocks, by Student's distribution with a degree
@@ -23,6 +24,8 @@ import numpy as np
 from decision.model.record import Floats, Ints
 
 _LEAST = 3  # times the neighbours that share jobs: a block's least length
+_LONGER = 6  # times as many more, by the correlation of windows that share no jobs
+_MOST_ALIKE = 0.8  # what is taken for that correlation at most
 FEW_BLOCKS = 5  # with fewer, intervals say little
 OVERLAPPING = 1.5  # degrees of freedom by block, where what is averaged is not skewed
 
@@ -63,10 +66,35 @@ def find_blocks(influence: Floats, windows: Windows) -> Blocks:
         influence: (n,) what each window adds to the statistic, up to a factor.
         windows: the n windows.
     """
-    order, overlap, n = np.argsort(windows.first, kind="stable"), windows.overlap, len(influence)
-    wanted = max(block_length(influence[order]), _LEAST * overlap if overlap > 1 else 1)
+    order, overlap = np.argsort(windows.first, kind="stable"), windows.overlap
+    wanted = block_length(influence[order])
+    if overlap > 1:
+        wanted = max(wanted, _LEAST * overlap)
+        alike = _alike_apart(influence, _blocks_of(wanted, order, overlap), overlap)
+        wanted = max(wanted, math.ceil((_LEAST + _LONGER * alike) * overlap))
+    return _blocks_of(wanted, order, overlap)
+
+
+def _blocks_of(wanted: int, order: Ints, overlap: int) -> Blocks:
+    n = len(order)
     length = max(1, min(wanted, n // 2))
     return Blocks(order, length, n / wanted, _seen(length, overlap))
+
+
+def _alike_apart(influence: Floats, blocks: Blocks, overlap: int) -> float:
+    """The mean correlation of windows that share no jobs and are up to twice as far apart, in [0, `_MOST_ALIKE`].
+
+    Deviations from a series' own mean are less alike than those from the true one, by the variance of that mean, which
+    is added.
+    """
+    n, centred = len(influence), influence[blocks.order] - influence.mean()
+    distances = range(overlap, min(2 * overlap, n))
+    variance = float(centred @ centred) / n
+    if variance <= 0 or not distances:
+        return 0.0
+    apart = float(np.mean([centred[: n - k] @ centred[k:] / (n - k) for k in distances]))
+    of_mean = min(block_deviation(influence, blocks) ** 2 / blocks.seen, variance / 2)
+    return min(max((apart + of_mean) / (variance + of_mean), 0.0), _MOST_ALIKE)
 
 
 def _seen(length: int, overlap: int) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from decision.model.errors import ConfigError
 from decision.model.lost_work import lost_work
@@ -79,7 +80,7 @@ METRICS: dict[str, Metric] = {
         Metric("value_share", "", "higher", "the same as a share of the value that was submitted", most=1),
         Metric("violations", "jobs", "lower", "jobs that did not end by their deadline, where jobs have deadlines"),
         Metric("lost_work", "host-seconds", "lower", "work done in vain, of jobs that were cut, killed or begun again"),
-        Metric("grid", "host-seconds", "lower", "computing beyond the supply of power, where there is one"),
+        Metric("grid", "host-seconds", "lower", "computing beyond supply and battery, where power has a limit"),
     )
 }
 
@@ -171,6 +172,7 @@ def _of_jobs(
 ) -> dict[str, float]:
     submitted = join_parts(record.jobs)
     jobs = m.only_ran(submitted)
+    jobs = replace(jobs, id=list(jobs.id))  # several metrics look jobs up: ids are made once
     return {
         "bounded_slowdown": m.mean(m.bounded_slowdowns(jobs)),
         "slowdown": m.mean(m.slowdowns(jobs)),
@@ -203,7 +205,7 @@ def _of_worth(record: RunRecord) -> dict[str, float]:
         "value": total_value(jobs, record.worth),
         "value_share": value_share(jobs, record.worth),
         "violations": missed_deadlines(jobs, record.worth),
-        "grid": grid_time(m.only_ran(record.jobs), record.supply),
+        "grid": grid_time(m.only_ran(record.jobs), record.supply, record.battery),
     }
 
 

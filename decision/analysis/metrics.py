@@ -132,7 +132,7 @@ def summarise(
         value_share=value_share(jobs, known.worth),
         violations=missed_deadlines(jobs, known.worth),
         lost_work=lost_work,
-        grid=grid_time(pieces, known.supply),
+        grid=grid_time(pieces, known.supply, known.battery),
     )
 
 
@@ -311,7 +311,8 @@ def fairness(jobs: JobTable, users: Mapping[str, str]) -> float:
     where no job has one, each job is a user of its own.
     """
     names = [users.get(job, "") for job in jobs.id]
-    owners = np.unique(names, return_inverse=True)[1] if any(names) else np.arange(len(names))
+    number = {name: at for at, name in enumerate(sorted(set(names)))}
+    owners = np.array([number[name] for name in names]) if any(names) else np.arange(len(names))
     slowdown = bounded_slowdowns(jobs)
     if not len(slowdown):
         return math.nan

@@ -34,6 +34,7 @@ from .plots.figures import JOB_COLORS, Picture, drawn, job_color, save
 from .plots.paper import paper
 from .plots.results import draw_rows, learning_curves
 from .plots.schedules import draw_schedule
+from .plots.supplies import power_over_time
 from .plots.timelines import hosts_and_power, load_over_time, reservation_timeline
 from .runs import JOBS_FILE, NamedRun, folders_with, runs_in, summaries_of
 
@@ -381,6 +382,9 @@ def _pictures(runs: Sequence[NamedRun], platform: Platform | None) -> dict[str, 
         "slowdowns": slowdown_buckets(runs),
         "reservations": reservation_timeline(runs),
     }
+    supplied = [run for run in runs if run.record.supply is not None]
+    if supplied:
+        pictures["power"] = power_over_time(supplied)
     powered = [run for run in runs if run.record.energy is not None and len(run.record.host_states.time)]
     if powered:
         pictures["energy"] = hosts_and_power(powered, platform)

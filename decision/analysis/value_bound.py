@@ -4,7 +4,8 @@ Each host-second has a price that depends on the step alone. Were power without 
 the cheapest seconds between its submission and its deadline, if they cost less than its value. The sum over jobs of
 what they gain, and of all power at its price, is not below the value that any schedule gets in time, whatever the
 prices are. They are raised where jobs want more power than there is (subgradient method with Polyak's steps). The best
-prices give the linear relaxation in which jobs are cut and mixed freely.
+prices give the linear relaxation in which jobs are cut and mixed freely. A battery sells power at these prices, and
+buys what it sells (`power_station`).
 """
 
 from collections.abc import Sequence
@@ -17,12 +18,15 @@ from decision.model.demand import DEADLINE, VALUE, runtimes, sizes, submit_times
 from decision.model.errors import ConfigError
 from decision.model.record import Floats, SupplyTable
 from decision.model.workload import MachineEvent, Workload
+from decision.policies.battery import Battery
 
+from .power_station import station
 from .worth import TOLERANCE
 
 _MOST_STEPS = 1_000_000
 _ROUNDS = 2000  # of the subgradient method
 _PATIENCE = 20  # rounds without a better bound, after which steps are halved
+_DEFLECTION = 1.5  # of a direction that turns back upon the last one (Camerini, Fratta and Maffioli 1975)
 _ENOUGH = 1e-5  # of the bound: shorter steps gain nothing
 
 
@@ -45,8 +49,10 @@ def value_bound(
     step: float = 60.0,
     speed: float | None = None,
     rounds: int = _ROUNDS,
+    battery: Battery = Battery(),  # noqa: B008 - immutable
+    grid: float = 0.0,
 ) -> ValueBound:
-    """What no schedule can exceed that suspends the jobs beyond the supply.
+    """What no schedule can exceed that suspends the jobs beyond supply, battery and grid.
 
     Args:
         workload: the jobs; what they really run counts, and a job without deadline gets its value.
@@ -55,6 +61,8 @@ def value_bound(
         step: seconds that have one price.
         speed: flop/s of the hosts, for jobs that compute.
         rounds: of the method; each makes the bound as good or better.
+        battery: what takes power of the supply and gives it to jobs later, empty at first, and knows what comes.
+        grid: hosts that have power beyond the supply at all times.
 
     Raises:
         ConfigError: if no job has a value, or there are too many steps.
@@ -71,7 +79,8 @@ def value_bound(
     best = free
     if bounded.any():
         power = _power(supply_table(events), nb_hosts, step, float(columns[4].max()))
-        best += float(_least(power, step, rounds, *columns))
+        limits = np.array(battery) * (1.0, step, step, 1.0)
+        best += float(_least((power, grid * step, nb_hosts * step, limits), step, rounds, *columns))
     return ValueBound(best, float(value.sum()))
 
 
@@ -90,12 +99,17 @@ def _power(supply: SupplyTable | None, nb_hosts: int, step: float, end: float) -
 
 
 @kernel
-def _least(power, step, rounds, value, size, run, begin, end):
-    """The least bound that is found: at first that of free power, the sum of all values."""
-    prices, wanted = np.zeros(len(power)), np.zeros(len(power))
+def _least(source, step, rounds, value, size, run, begin, end):
+    """The least bound that is found: at first that of free power, the sum of all values.
+
+    `source` is where power is from: arguments of `station`.
+    """
+    prices = np.zeros(len(source[0]))
+    power, wanted, way = prices.copy(), prices.copy(), prices.copy()
     best_prices = prices.copy()
     best, length, since = np.inf, 0.5, 0
     for _ in range(rounds):
+        station(prices, *source, power)
         bound = _bound(prices, power, step, value, size, run, begin, end, wanted)
         if bound < best * (1 - 1e-9):
             best_prices[:] = prices
@@ -105,9 +119,16 @@ def _least(power, step, rounds, value, size, run, begin, end):
         if since >= _PATIENCE:
             length, since = length / 2, 0
             prices[:] = best_prices
+            way[:] = 0.0
+            station(prices, *source, power)
             bound = _bound(prices, power, step, value, size, run, begin, end, wanted)
         slope = power - wanted
         slope[(prices <= 0.0) & (slope > 0.0)] = 0.0
+        turn = np.sum(slope * way)
+        if turn < 0.0:
+            slope -= _DEFLECTION * turn / np.sum(way**2) * way
+            slope[(prices <= 0.0) & (slope > 0.0)] = 0.0
+        way[:] = slope
         square = np.sum(slope**2)
         if length < _ENOUGH or square == 0.0:
             break

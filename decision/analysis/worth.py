@@ -10,7 +10,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.record import FinalState, JobTable, RunRecord, SupplyTable, WorthTable
+from decision.model.record import BatteryTable, FinalState, JobTable, RunRecord, SupplyTable, WorthTable
+
+from .power_course import power_course
 
 TOLERANCE = 1e-3  # seconds: an end so much after its deadline is in time, since clocks round
 
@@ -88,22 +90,15 @@ def _violated(jobs: JobTable, worth: WorthTable) -> NDArray[np.bool_]:
     return np.array(late, np.bool_)
 
 
-def grid_time(jobs: JobTable, supply: SupplyTable | None) -> float:
-    """``integral of max(0, busy hosts - supply)``: host-seconds beyond the supply; nan without one.
+def grid_time(jobs: JobTable, supply: SupplyTable | None, battery: BatteryTable | None = None) -> float:
+    """``integral of max(0, busy hosts - supply)``: host-seconds beyond supply and battery; nan without a supply.
 
     `jobs` are those that ran, with all parts of those that were suspended.
     """
     if supply is None:
         return math.nan
-    end = jobs.start_time + jobs.runtime
-    times = np.unique(np.concatenate([jobs.start_time, end, supply.time]))
-    busy = np.zeros(len(times))
-    np.add.at(busy, np.searchsorted(times, jobs.start_time), jobs.size)
-    np.add.at(busy, np.searchsorted(times, end), -jobs.size)
-    at = np.searchsorted(supply.time, times, side="right") - 1
-    hosts = np.where(at >= 0, supply.hosts[np.maximum(at, 0)], math.inf)
-    beyond = np.maximum(np.cumsum(busy) - hosts, 0.0)
-    return float((beyond[:-1] * np.diff(times)).sum())
+    course = power_course(jobs, supply, battery)
+    return float((course.grid * np.diff(course.edges)).sum())
 
 
 def later_record(record: RunRecord, seconds: float) -> RunRecord:

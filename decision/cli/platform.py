@@ -22,6 +22,7 @@ from .options import (
     WidthOption,
 )
 from .platform_make import dragonfly_command, fat_tree_command, flat_command, torus_command
+from .platform_slurm import slurm_command
 
 if TYPE_CHECKING:
     from decision.generate.clusters import SwitchTimes
@@ -260,5 +261,6 @@ add_command(app, "fat-tree", fat_tree_command)
 add_command(app, "torus", torus_command)
 add_command(app, "dragonfly", dragonfly_command)
 add_command(app, "flat", flat_command)
+add_command(app, "slurm", slurm_command)
 add_command(app, "check", check_platform_command)
 add_command(app, "show", show_platform_command)

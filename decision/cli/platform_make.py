@@ -53,20 +53,20 @@ Cables = Annotated[
 ]
 NbHosts = Annotated[int, typer.Option("--hosts", help="Number of hosts.", metavar="N")]
 
-_BANDWIDTH = "12.5GBps"
-_LATENCY = "1us"
-_SPEED = "141.24Gf"
-_POWER = "95:190.738"
+BANDWIDTH = "12.5GBps"
+LATENCY = "1us"
+SPEED = "141.24Gf"
+POWER = "95:190.738"
 
 
 def fat_tree_command(
     radix: Radix = None,
     pods: Pods = None,
     down: Down = None,
-    bandwidth: Bandwidths = _BANDWIDTH,
-    latency: Latencies = _LATENCY,
-    speed: HostSpeed = _SPEED,
-    power: HostPower = _POWER,
+    bandwidth: Bandwidths = BANDWIDTH,
+    latency: Latencies = LATENCY,
+    speed: HostSpeed = SPEED,
+    power: HostPower = POWER,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("fat_tree.xml"),
     as_json: JsonOption = False,
@@ -102,7 +102,9 @@ def fat_tree_command(
     else:
         topology = _k_ary_tree(radix, pods, bandwidth, latency)
         shape = {"radix": radix, "pods": topology.down[2]}
-    _write(topology, "fat-tree", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+    write_networked(
+        topology, "fat-tree", shape, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json
+    )
 
 
 def _k_ary_tree(radix: int | None, pods: int | None, bandwidth: str, latency: str) -> "FatTree":
@@ -110,7 +112,7 @@ def _k_ary_tree(radix: int | None, pods: int | None, bandwidth: str, latency: st
 
     if radix is None:
         raise ConfigError("a fat-tree needs a size: give --radix, or --down for one that is not k-ary")
-    return fat_tree(radix, radix if pods is None else pods, _read_links(bandwidth, latency, levels=3))
+    return fat_tree(radix, radix if pods is None else pods, read_links(bandwidth, latency, levels=3))
 
 
 def _tree_of_any_sizes(down: str, bandwidth: str, latency: str) -> "FatTree":
@@ -119,15 +121,15 @@ def _tree_of_any_sizes(down: str, bandwidth: str, latency: str) -> "FatTree":
     parts = down.split(",")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise ConfigError(f"--down {down!r}: write whole numbers like 10,4,25, from the hosts up, each at least 1")
-    return full_tree([int(part) for part in parts], _read_links(bandwidth, latency, levels=len(parts)))
+    return full_tree([int(part) for part in parts], read_links(bandwidth, latency, levels=len(parts)))
 
 
 def torus_command(
     dims: Dims,
-    bandwidth: Bandwidth = _BANDWIDTH,
-    latency: Latency = _LATENCY,
-    speed: HostSpeed = _SPEED,
-    power: HostPower = _POWER,
+    bandwidth: Bandwidth = BANDWIDTH,
+    latency: Latency = LATENCY,
+    speed: HostSpeed = SPEED,
+    power: HostPower = POWER,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("torus.xml"),
     as_json: JsonOption = False,
@@ -144,9 +146,11 @@ def torus_command(
     """
     from decision.model.topology import Torus
 
-    (link,) = _read_links(bandwidth, latency)
+    (link,) = read_links(bandwidth, latency)
     topology = Torus(_read_dims(dims), link)
-    _write(topology, "torus", {"dims": dims}, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+    write_networked(
+        topology, "torus", {"dims": dims}, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json
+    )
 
 
 def _read_dims(text: str) -> tuple[int, ...]:
@@ -167,10 +171,10 @@ def dragonfly_command(
     routers: Routers,
     nodes: Nodes,
     cables: Cables = "1,1,1",
-    bandwidth: Bandwidth = _BANDWIDTH,
-    latency: Latency = _LATENCY,
-    speed: HostSpeed = _SPEED,
-    power: HostPower = _POWER,
+    bandwidth: Bandwidth = BANDWIDTH,
+    latency: Latency = LATENCY,
+    speed: HostSpeed = SPEED,
+    power: HostPower = POWER,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("dragonfly.xml"),
     as_json: JsonOption = False,
@@ -188,10 +192,12 @@ def dragonfly_command(
     """
     from decision.model.topology import Dragonfly
 
-    (link,) = _read_links(bandwidth, latency)
+    (link,) = read_links(bandwidth, latency)
     topology = Dragonfly(groups, chassis, routers, nodes, link, _read_cables(cables))
     shape = {"groups": groups, "chassis": chassis, "routers": routers, "nodes": nodes, "cables": cables}
-    _write(topology, "dragonfly", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json)
+    write_networked(
+        topology, "dragonfly", shape, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json
+    )
 
 
 def _read_cables(text: str) -> tuple[int, int, int]:
@@ -208,10 +214,10 @@ def _read_cables(text: str) -> tuple[int, int, int]:
 
 def flat_command(
     hosts: NbHosts,
-    bandwidth: Bandwidth = _BANDWIDTH,
-    latency: Latency = _LATENCY,
-    speed: HostSpeed = _SPEED,
-    power: HostPower = _POWER,
+    bandwidth: Bandwidth = BANDWIDTH,
+    latency: Latency = LATENCY,
+    speed: HostSpeed = SPEED,
+    power: HostPower = POWER,
     network: Annotated[bool, typer.Option(help="Write links; without them messages take no time.")] = True,
     simgrid: SimgridOption = None,
     output: OutputFile = Path("flat.xml"),
@@ -228,13 +234,15 @@ def flat_command(
     """
     from decision.model.topology import Flat
 
-    (link,) = _read_links(bandwidth, latency)
+    (link,) = read_links(bandwidth, latency)
     topology = Flat(hosts, link)
     shape = {"hosts": hosts} if network else {"hosts": hosts, "network": "no"}
-    _write(topology, "flat", shape, _Options(bandwidth, latency, speed, power, simgrid, output), as_json, network)
+    write_networked(
+        topology, "flat", shape, NetworkOptions(bandwidth, latency, speed, power, simgrid, output), as_json, network
+    )
 
 
-def _read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
+def read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
     """The links of each level, from one value for all or one for each, separated by commas.
 
     Raises:
@@ -256,7 +264,7 @@ def _each(option: str, text: str, levels: int) -> list[str]:
     return values if len(values) == levels else values * levels
 
 
-class _Options(NamedTuple):
+class NetworkOptions(NamedTuple):
     """Options of all these commands as the user gave them."""
 
     bandwidth: str
@@ -267,13 +275,14 @@ class _Options(NamedTuple):
     output: Path
 
 
-def _write(
+def write_networked(
     topology: "Topology",
     command: str,
     shape: Mapping[str, object],
-    options: _Options,
+    options: NetworkOptions,
     as_json: bool,
     network: bool = True,
+    places: Mapping[str, int] = {},
 ) -> None:
     """Write the platform of equal hosts in a topology; a comment says what it is and which command made it.
 
@@ -284,6 +293,7 @@ def _write(
         options: the options that it shares with others.
         as_json: print what was written as data.
         network: write links; without them the topology is unknown.
+        places: of the hosts by name; numbered ones by default.
     """
     import msgspec
 
@@ -294,8 +304,8 @@ def _write(
 
     from .platform_tables import print_written
 
-    platform = networked(topology, *_power(options.speed, options.power))
-    description = describe_topology(topology)
+    platform = networked(topology, *_power(options.speed, options.power), places)
+    description = describe_topology(topology, len(platform.hosts))
     if not network:
         platform = msgspec.structs.replace(platform, topology=None, places=())
         description = f"{len(platform.hosts)} hosts without links: messages take no time."

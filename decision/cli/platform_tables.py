@@ -25,7 +25,7 @@ def print_platform(platform: Platform, links: Sequence[Links]) -> None:
     groups = host_groups(platform)
     head = f"{platform.path}: {len(platform.hosts):,} hosts"
     head += f", {len(platform.storage):,} for storage" if platform.storage else ""
-    known = describe_topology(platform.topology) if platform.topology else "Topology: unknown."
+    known = describe_topology(platform.topology, len(platform.hosts)) if platform.topology else "Topology: unknown."
     say(f"{head}; Batsim runs on {platform.master}.\n{known}")
     _print_groups(groups, len(platform.hosts))
     shown = set()
@@ -90,7 +90,7 @@ def platform_document(platform: Platform, links: Sequence[Links]) -> dict[str, A
     return {
         "path": platform.path,
         "master": platform.master,
-        "topology": None if platform.topology is None else describe_topology(platform.topology),
+        "topology": None if platform.topology is None else describe_topology(platform.topology, len(platform.hosts)),
         "groups": [_group_facts(group, len(platform.hosts)) for group in host_groups(platform)],
         "links": links,
     }

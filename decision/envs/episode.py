@@ -281,9 +281,9 @@ def _end_in_time(env):
 @kernel
 def _keep_to_supply(env, rules, code):
     """Let jobs beyond the supply of power make way until none is; returns the last code of `_carry_out`."""
-    while code == ASK and runs_beyond(env.state):
+    while code == ASK and runs_beyond(env.state, 0):
         clear(env.plan, env.state)
-        make_way(env.state, env.plan)
+        make_way(env.state, env.plan, 0)
         code = _carry_out(env, rules)
     return code
 

@@ -1,6 +1,7 @@
-"""What a run is measured by: ``worth.csv``, ``supply.csv``, ``carbon.csv`` and ``price.csv`` beside Batsim's files.
+"""What a run is measured by: ``worth.csv``, ``supply.csv``, ``battery.csv``, ``carbon.csv``, ``price.csv``.
 
-Batsim writes none of them: they are copied from the workloads and the events, so that a folder can be analysed alone.
+Batsim writes none of them: they stand beside its files, copied from the workloads, the events and the policy's options,
+so that a folder can be analysed alone.
 """
 
 import csv
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from decision.model.errors import InputError
-from decision.model.record import Context, RateTable, SupplyTable, WorthTable
+from decision.model.record import BatteryTable, Context, RateTable, SupplyTable, WorthTable
 
 from .files import read_bytes, write_files
 
 _TABLES: dict[str, tuple[type, tuple[str, ...]]] = {  # by the field of a `Context`: the table, and the file's columns
     "worth": (WorthTable, ("job_id", "value", "deadline")),
     "supply": (SupplyTable, ("time", "hosts")),
+    "battery": (BatteryTable, ("host_seconds", "charge_hosts", "discharge_hosts", "efficiency")),
     "carbon": (RateTable, ("time", "g_per_kwh")),
     "price": (RateTable, ("time", "per_kwh")),
 }

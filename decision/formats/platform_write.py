@@ -10,7 +10,8 @@ that host.
 A fat-tree whose levels have different links is not such a cluster; nor, before SimGrid 3.28, is one whose hosts are not
 numbered from 0, as ours never are because names must sort by number. It becomes zones in zones, down to a flat cluster
 for each switch: within a zone routes go from any part to any other, and up by a router. All cables from a subtree up
-are then one link of their summed bandwidth, as if traffic spread evenly over them.
+are then one link of their summed bandwidth, as if traffic spread evenly over them. So does a tree in which places are
+empty, or whose hosts have names of their own: the tree of a Slurm's topology.conf.
 
 Rejected: routers joined by Floyd's or Dijkstra's routing, which send all traffic of a pod over the same core switch
 (Floyd's takes 2.2 s for 1,024 hosts, too, and grows with the cube of devices), and a route for each pair of hosts.
@@ -18,7 +19,8 @@ Rejected: routers joined by Floyd's or Dijkstra's routing, which send all traffi
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from pathlib import Path
@@ -83,6 +85,10 @@ class _EqualHosts(msgspec.Struct, frozen=True):
         """The host at a place."""
         return f"{self.prefix}{self.first + place}{self.suffix}"
 
+    def are_within(self, begin: int, end: int) -> bool:
+        """Whether there is a host at one of these places."""
+        return begin < end
+
     def cluster(self, name: str, topology: Topology, begin: int = 0) -> Iterator[str]:
         """The <cluster> of these hosts, from the one of place `begin` on, in a topology that SimGrid knows."""
         kind, parameters = format_topology(topology)
@@ -99,6 +105,22 @@ class _EqualHosts(msgspec.Struct, frozen=True):
         }
         shape = {"router_id": _router(name)} if kind == "FLAT" else {"topology": kind, "topo_parameters": parameters}
         return _element("cluster", attributes | shape, prop_lines(self.properties))
+
+
+class _PlacedHosts(msgspec.Struct, frozen=True):
+    """Any hosts of a tree, in which places may be empty."""
+
+    places: list[int]  # ascending
+    hosts: list[_StarHost]  # one for each of them
+
+    def are_within(self, begin: int, end: int) -> bool:
+        """Whether there is a host at one of these places."""
+        return bisect_left(self.places, begin) < bisect_left(self.places, end)
+
+    def cluster(self, name: str, topology: Flat, begin: int = 0) -> Iterator[str]:
+        """The zone of the hosts around a switch whose first place is `begin`."""
+        first, after = (bisect_left(self.places, place) for place in (begin, begin + topology.nb_hosts))
+        return _star(name, topology, self.hosts[first:after])
 
 
 def write_platform(
@@ -138,7 +160,7 @@ def _network_lines(platform: Platform, old: bool) -> Iterator[str]:
     head = _MasterHost(platform.master, _host_lines(_master(platform), "", old))
     if isinstance(platform.topology, Flat):
         return star_zone(platform.topology, _around(platform, old), head)
-    return cluster_zone(platform.topology, _members(platform, old), head, old)
+    return cluster_zone(platform.topology, _members(platform, platform.topology, old), head, old)
 
 
 def _unconnected(platform: Platform, old: bool) -> Iterator[str]:
@@ -156,24 +178,30 @@ def _around(platform: Platform, old: bool) -> Iterator[_StarHost]:
         yield _StarHost(host.name, _host_lines(host, "", old), f"{server}_link")
 
 
-def _members(platform: Platform, old: bool) -> _EqualHosts:
-    """The hosts as one <cluster> has them.
+def _members(platform: Platform, topology: FatTree | Torus | Dragonfly, old: bool) -> "_EqualHosts | _PlacedHosts":
+    """The hosts as one <cluster> has them; where they are not so, as a tree of zones does.
 
     Raises:
-        ConfigError: if they are not equal, or not numbered from left to right.
+        ConfigError: if they are not equal, or not numbered from left to right, and what connects them is one <cluster>.
     """
-    by_place = [platform.hosts[i] for i in np.argsort(platform.places)] if platform.places else platform.hosts
+    places = platform.places or tuple(range(len(platform.hosts)))
+    order = np.argsort(places)
+    by_place = [platform.hosts[i] for i in order]
     properties = _written_properties(by_place[0], old)
     equal = all(
         host.pstates == by_place[0].pstates and _written_properties(host, old) == properties for host in by_place
     )
     name = re.fullmatch(r"(.*?)(0|[1-9]\d*)(\D*)", by_place[0].name)
-    if equal and name and not any(host.initial_pstate for host in by_place) and not platform.storage:
+    whole = len(by_place) == topology.nb_hosts and not platform.storage
+    if equal and name and whole and not any(host.initial_pstate for host in by_place):
         members = _EqualHosts(name[1], int(name[2]), name[3], _speeds(by_place[0]), properties)
         if all(host.name == members.name(place) for place, host in enumerate(by_place)):
             return members
+    if isinstance(topology, FatTree) and topology.pooled and not platform.storage:
+        around = list(_around(platform, old))
+        return _PlacedHosts([places[i] for i in order], [around[i] for i in order])
     raise ConfigError(
-        f"a {type(platform.topology).__name__} is written as one <cluster>: its hosts must be equal, start in pstate 0 "
+        f"a {type(topology).__name__} is written as one <cluster>: its hosts must be equal, start in pstate 0 "
         "and have consecutive numbers in their names"
     )
 
@@ -210,28 +238,32 @@ def _written_properties(host: Host, old: bool) -> dict[str, str]:
 
 
 def cluster_zone(
-    topology: FatTree | Torus | Dragonfly, members: _EqualHosts, head: _MasterHost, old: bool
+    topology: FatTree | Torus | Dragonfly, members: _EqualHosts | _PlacedHosts, head: _MasterHost, old: bool
 ) -> Iterator[str]:
     """The lines of a zone of equal hosts, and of Batsim's own; `old` SimGrid is that before 3.28."""
     link = links_of(topology)[0]
     if isinstance(topology, FatTree) and (old or topology.pooled):
         return _beside(_Tree(topology, members).zone(), _router(_NETWORK), link, head)
+    assert isinstance(members, _EqualHosts)  # others are of a pooled tree
     return _beside(members.cluster(_NETWORK, topology), members.name(0), link, head)
 
 
 def star_zone(topology: Flat, hosts: Iterable[_StarHost], head: _MasterHost) -> Iterator[str]:
     """The lines of a zone of any hosts around one switch, and of Batsim's own."""
-    leaves = list(hosts)
+    zone = _star(_NETWORK, topology, list(hosts), prop_lines(zone_properties(topology)))
+    return _beside(zone, _router(_NETWORK), topology.link, head)
+
+
+def _star(name: str, topology: Flat, leaves: Sequence[_StarHost], properties: Lines = ()) -> Iterator[str]:
     network = [
-        *prop_lines(zone_properties(topology)),
+        *properties,
         *(line for leaf in leaves for line in leaf.lines),
-        *(line for name in dict.fromkeys(leaf.link for leaf in leaves) for line in _link(name, topology.link)),
+        *(line for link in dict.fromkeys(leaf.link for leaf in leaves) for line in _link(link, topology.link)),
         *(_element("backbone", {"id": "backbone", **_rate(topology.backbone)}) if topology.backbone else ()),
         *(line for leaf in leaves for line in _host_link(leaf)),
-        *_element("router", {"id": _router(_NETWORK)}),
+        *_element("router", {"id": _router(name)}),
     ]
-    zone = _element("zone", {"id": _NETWORK, "routing": "Cluster"}, network)
-    return _beside(zone, _router(_NETWORK), topology.link, head)
+    return _element("zone", {"id": name, "routing": "Cluster"}, network)
 
 
 def _beside(network: Lines, gateway: str, link: Link, head: _MasterHost) -> Iterator[str]:
@@ -248,7 +280,7 @@ def _beside(network: Lines, gateway: str, link: Link, head: _MasterHost) -> Iter
 class _Tree:
     """A fat-tree as zones in zones; the subtrees of a level are numbered from left to right, hosts being of level 0."""
 
-    def __init__(self, topology: FatTree, members: _EqualHosts) -> None:
+    def __init__(self, topology: FatTree, members: _EqualHosts | _PlacedHosts) -> None:
         self.topology = topology
         self.members = members
         self.top = len(topology.down)
@@ -262,15 +294,24 @@ class _Tree:
         if level == 1:
             switch = Flat(below, self._uplink(0))
             return self.members.cluster(name, switch, number * below)
-        parts = range(number * below, (number + 1) * below)
+        width = prod(self.topology.down[: level - 1])  # places below a part
+        parts = [
+            part
+            for part in range(number * below, (number + 1) * below)
+            if self.members.are_within(part * width, (part + 1) * width)
+        ]
         return _zone(
             name,
-            *(prop_lines(zone_properties(self.topology)) if level == self.top else ()),
+            *(self._properties() if level == self.top else ()),
             *(line for part in parts for line in self._subtree(level - 1, part)),
             *_zone(_top(name), *_element("router", {"id": _router(name)})),
             *(line for part in parts for line in _link(_up(self._name(level - 1, part)), self._uplink(level - 1))),
             *self._routes(name, [self._name(level - 1, part) for part in parts]),
         )
+
+    def _properties(self) -> Iterator[str]:
+        places = self.members.places if isinstance(self.members, _PlacedHosts) else ()
+        return prop_lines(zone_properties(self.topology, places))
 
     def _name(self, level: int, number: int) -> str:
         return _NETWORK if level == self.top else f"level{level}-{number}"

@@ -195,10 +195,15 @@ def _network(
     network = compute[0].network
     if network is None or any(host.network is not network for host in compute):
         return None, (), ""
-    members = {host.name: place for place, host in enumerate(host for host in in_order if host.network is network)}
-    places = tuple(members[host.name] for host in compute)
+    members = [host.name for host in in_order if host.network is network]
+    try:
+        topology, at = _topology(network, len(members))
+    except ConfigError as error:
+        raise network.error(str(error)) from None
+    place = dict(zip(members, at, strict=True))
+    places = tuple(place[host.name] for host in compute)
     in_place = places == tuple(range(len(places)))
-    return _topology(network, len(members)), () if in_place else places, _unmodelled(network.attributes)
+    return topology, () if in_place else places, _unmodelled(network.attributes)
 
 
 def _unmodelled(attributes: Mapping[str, str]) -> str:
@@ -209,13 +214,11 @@ def _unmodelled(attributes: Mapping[str, str]) -> str:
     return ""
 
 
-def _topology(node: Node, nb_hosts: int) -> Topology:
-    try:
-        if node.tag == "cluster":
-            return topology_of_cluster(node.attributes, nb_hosts)
-        return topology_of_zone(properties_of(node), nb_hosts)
-    except ConfigError as error:
-        raise node.error(str(error)) from None
+def _topology(node: Node, nb_hosts: int) -> tuple[Topology, Sequence[int]]:
+    """The topology of an element, and the places of its hosts in the order of the file. Raises ConfigError."""
+    if node.tag == "cluster":
+        return topology_of_cluster(node.attributes, nb_hosts), range(nb_hosts)
+    return topology_of_zone(properties_of(node), nb_hosts)
 
 
 def _routes(

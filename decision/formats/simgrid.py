@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from decision.model.errors import ConfigError
+from decision.model.hosts import format_hosts, parse_hosts
 from decision.model.platform import PowerState, SleepState
 from decision.model.topology import Dragonfly, FatTree, Flat, Link, Topology, Torus
 
@@ -205,6 +206,7 @@ def format_sleep_states(states: Sequence[SleepState]) -> str:
 # properties
 TOPOLOGY = "decision_topology"  # what a cluster has as "topology" and "topo_parameters"
 LINKS = "decision_links"  # of each level or of all, or of each host and the backbone
+PLACES = "decision_places"  # those that have a host, in the order of the file, where others are empty
 
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 _BYTES = {f"{prefix}Bps": 1000.0**k for k, prefix in enumerate(PREFIXES)}
@@ -264,18 +266,28 @@ def topology_of_cluster(attributes: Mapping[str, str], nb_hosts: int) -> Topolog
     return _topology(kind, parameters, links, nb_hosts)
 
 
-def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> Topology:
-    """The topology of a <zone> with the properties of `zone_properties`; errors as `topology_of_cluster`."""
+def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> tuple[Topology, Sequence[int]]:
+    """The topology of a <zone> with the properties of `zone_properties`, and the places of its hosts, ascending.
+
+    Errors as `topology_of_cluster`.
+    """
     kind, _, parameters = properties[TOPOLOGY].partition(" ")
     links = [_link(*text.strip().split(" ", 1)) for text in properties.get(LINKS, "").split(",")]
-    topology = _topology(kind, parameters, links, nb_hosts)
-    return msgspec.structs.replace(topology, pooled=True) if isinstance(topology, FatTree) else topology
+    places = parse_hosts(properties[PLACES]) if PLACES in properties else range(nb_hosts)
+    if len(places) != nb_hosts:
+        raise ConfigError(f"{PLACES} has {len(places)} places; there are {nb_hosts} hosts")
+    known = PLACES not in properties or kind == "FLAT"
+    topology = _topology(kind, parameters, links, nb_hosts if known else None)
+    if places and places[-1] >= topology.nb_hosts:
+        raise ConfigError(f"{PLACES} has the place {places[-1]}; the {kind} {parameters!r} has {topology.nb_hosts}")
+    return msgspec.structs.replace(topology, pooled=True) if isinstance(topology, FatTree) else topology, places
 
 
-def zone_properties(topology: Flat | FatTree) -> dict[str, str]:
-    """What says of a zone that it is this topology."""
+def zone_properties(topology: Flat | FatTree, places: Sequence[int] = ()) -> dict[str, str]:
+    """What says of a zone that it is this topology, and at which places its hosts are if not at all of them."""
     links = (f"{format_bandwidth(link.bandwidth)} {format_latency(link.latency)}" for link in links_of(topology))
-    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), LINKS: ", ".join(links)}
+    own = {PLACES: format_hosts(places)} if len(places) not in (0, topology.nb_hosts) else {}
+    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), LINKS: ", ".join(links), **own}
 
 
 def links_of(topology: Topology) -> tuple[Link, ...]:
@@ -308,15 +320,16 @@ def _link(bandwidth: str, latency: str = "") -> Link:
     return Link(parse_bandwidth(bandwidth), parse_latency(latency))
 
 
-def _topology(kind: str, parameters: str, links: Sequence[Link], nb_hosts: int) -> Topology:
-    if kind == "FLAT":
+def _topology(kind: str, parameters: str, links: Sequence[Link], nb_hosts: int | None) -> Topology:
+    """The topology of so many hosts, or of as many as it says; one that is flat says nothing."""
+    if kind == "FLAT" and nb_hosts is not None:
         return Flat(nb_hosts, *links[:2])
     if kind not in _FORMS:
         raise ConfigError(f"the topology {kind!r} is none of FLAT, {', '.join(_FORMS)}")
     topology = _build(kind, parameters, links)
     if topology is None:
         raise ConfigError(f"the {kind} {parameters!r} is not of the form {_FORMS[kind]}")
-    if topology.nb_hosts != nb_hosts:
+    if nb_hosts not in (None, topology.nb_hosts):
         raise ConfigError(f"the {kind} {parameters!r} is of {topology.nb_hosts} hosts; there are {nb_hosts}")
     return topology
 

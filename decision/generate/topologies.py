@@ -6,6 +6,8 @@ of the names' bytes, is theirs too: of 1,000 hosts that of id 7 is node-1007.
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState, SleepState
 from decision.model.topology import Dragonfly, FatTree, Link, Topology, Torus
@@ -54,21 +56,40 @@ def networked(
     pstates: tuple[PowerState, ...],
     sleep: tuple[SleepState, ...] = (),
     properties: Mapping[str, str] = {},
+    places: Mapping[str, int] = {},
 ) -> Platform:
-    """Equal hosts in a topology; their places are their ids.
+    """Equal hosts in a topology.
+
+    Args:
+        topology: what connects them.
+        pstates: of each host.
+        sleep: how each sleeps.
+        properties: of each host.
+        places: of the hosts by name; by default there is one at each place, whose id is its place.
 
     Raises:
         ConfigError: if there are more than a platform may have.
     """
     check_number(topology.nb_hosts)
     first = 10 ** len(str(topology.nb_hosts - 1))
-    names = (f"node-{first + place}" for place in range(topology.nb_hosts))
-    return uniform_platform([(name, dict(properties)) for name in names], pstates, sleep, topology)
+    at = places or {f"node-{first + place}": place for place in range(topology.nb_hosts)}
+    platform = uniform_platform([(name, dict(properties)) for name in at], pstates, sleep, topology)
+    if not places:
+        return platform
+    return msgspec.structs.replace(platform, places=tuple(at[host.name] for host in platform.hosts))
 
 
-def describe_topology(topology: Topology) -> str:
-    """What the topology is, and how far apart its hosts are: one sentence."""
+def describe_topology(topology: Topology, nb_hosts: int | None = None) -> str:
+    """What the topology is, and how far apart its hosts are: one sentence.
+
+    Args:
+        topology: what connects the hosts.
+        nb_hosts: how many there are; by default one at each place.
+    """
     hosts = f"{topology.nb_hosts:,} hosts"
+    if isinstance(topology, FatTree) and nb_hosts not in (None, topology.nb_hosts):
+        levels = len(topology.down)
+        return f"A tree of switches in {levels} levels with {nb_hosts:,} hosts: 2 to {2 * levels} hops."
     match topology:
         case FatTree(down=(of_switch, switches, pods)):
             return (

@@ -33,6 +33,11 @@ class NetworkConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     hidden: Widths = (
         32,
     )  # of layers; the one width of jobs; channels of cnn's or image's two; units of gru, of a layer
+    encoder: Literal["separate", "shared"] = "separate"  # whether critics read an image with the actor's layers
+
+    def __post_init__(self) -> None:
+        if self.encoder == "shared" and self.kind != "image":
+            raise ConfigError(f"network.encoder is shared: that needs network.kind=image, and it is {self.kind}")
 
 
 class PpoConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ppo", tag_field=ALGORITHM):
@@ -119,6 +124,8 @@ class _GradientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     lr: Positive = 3e-4  # Adam's
     max_gradient: Positive = 40.0  # norm
     threads: Threads = 0  # that torch computes with; 0: one for a small network, else one per core
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it multiplies on a GPU
 
     timed: ClassVar[str] = ""
     replays: ClassVar[bool] = True
@@ -171,9 +178,15 @@ class SacConfig(_CriticConfig, frozen=True, kw_only=True, forbid_unknown_fields=
     offline: Annotated[int, msgspec.Meta(ge=0, le=2**62)] = 0  # updates by crr before, from recorded choices
     temperature: Weight = 0.0  # weight of entropy; 0: it is tuned
     entropy: Share = 0.3  # which share of the most that the valid actions allow it is tuned to
-    epsilon: Share = 0.99  # share of random choices at first
+    epsilon: Share = 0.99  # share of random choices at first; with `offline` there are none: the policy explores
     epsilon_last: Share = 0.1  # and from `epsilon_steps` on
     epsilon_steps: Count = 50_000
+
+    def epsilon_at(self, step: int) -> float:
+        """The share of random choices at an environment step."""
+        if self.offline:
+            return 0.0
+        return self.epsilon + min(step / self.epsilon_steps, 1.0) * (self.epsilon_last - self.epsilon)
 
 
 LearnConfig = (

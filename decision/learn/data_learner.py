@@ -17,7 +17,8 @@ from . import bc, crr
 from .actor import NetworkActor
 from .config import BcConfig, CrrConfig, TrainConfig
 from .critics import Critics
-from .networks import Network, untrained_network
+from .devices import autocast, device_of
+from .networks import ImageNetwork, Network, untrained_network
 from .replay import RecordedChoices, Transitions, draw
 
 _UPDATES = 100  # of an iteration
@@ -30,11 +31,12 @@ class NetworkLearner:
     """What learners of one network share."""
 
     network: Network
+    device: torch.device
     _draws: Draws
 
     def policy(self) -> ChooseAll:
         """The network's choices, as a deployed policy makes them."""
-        return NetworkActor(copy.deepcopy(self.network), self._draws).together
+        return NetworkActor(copy.deepcopy(self.network).cpu(), self._draws).together
 
     def weights(self) -> Mapping[str, torch.Tensor]:
         """The network's."""
@@ -55,6 +57,7 @@ class DataLearner(NetworkLearner):
 
     def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
         self.config, self._draws = config, scheduler.draws
+        self.device = device_of(config.learn)  # type: ignore[arg-type]
         self.network = policy_network(config, scheduler, setup)
         recorded = RecordedChoices(data, self.network)
         aside = np.arange(len(recorded)) % _KEPT_ASIDE == 0
@@ -62,6 +65,7 @@ class DataLearner(NetworkLearner):
             raise ConfigError(f"{len(recorded)} recorded choices are too few to learn from; collect more transitions")
         self._aside = recorded.rows[aside][:_MOST_MEASURED]
         recorded.rows = recorded.rows[~aside]
+        self.network.to(self.device)
         self._recorded = recorded
         self._rng = np.random.default_rng([config.seed, 2])
         self.columns: tuple[str, ...] = ("agreement", "agreement_of_choices", *self.losses)
@@ -89,7 +93,8 @@ class DataLearner(NetworkLearner):
         """Some updates, and how often the network now chooses as was recorded."""
         updates = min(_UPDATES, self.config.steps - self.steps)
         batch = self.config.learn.batch  # type: ignore[union-attr]
-        rows = [self._update(draw((self._recorded,), batch, self._rng)) for _ in range(updates)]
+        with autocast(self.config.learn, self.device):  # type: ignore[arg-type]
+            rows = [self._update(draw((self._recorded,), batch, self._rng).to(self.device)) for _ in range(updates)]
         self.iteration += 1
         return {**self._agreement(), **dict(zip(self.losses, np.mean(rows, axis=0).tolist(), strict=True))}
 
@@ -101,7 +106,7 @@ class DataLearner(NetworkLearner):
         """Share of equal choices on those kept aside, of all and of those with more than one valid action."""
         same, free = [], []
         for at in range(0, len(self._aside), _AT_A_TIME):
-            batch = self._recorded.at(self._aside[at : at + _AT_A_TIME])
+            batch = self._recorded.at(self._aside[at : at + _AT_A_TIME]).to(self.device)
             logits = self.network.actor(batch.features).masked_fill(~batch.mask, -torch.inf)
             same.append((logits.argmax(1) == batch.action).float())
             free.append(batch.mask.sum(1) > 1)
@@ -156,7 +161,7 @@ class CrrLearner(DataLearner):
     def __init__(self, config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, data: Demonstrations) -> None:
         super().__init__(config, scheduler, setup, data)
         assert isinstance(config.learn, CrrConfig)
-        self._critics = action_critics(config, scheduler, setup)
+        self._critics = action_critics(config, scheduler, setup, self.network)
         self._optimizers = [adam(self.network, config.learn.lr), adam(self._critics.networks, config.learn.lr)]
 
     def _update(self, batch: Transitions) -> tuple[float, ...]:
@@ -175,11 +180,20 @@ def policy_network(config: TrainConfig, scheduler: ChoosingScheduler, setup: Set
     return untrained_network(config.network, encoder.shape[0], encoder.actions, scheduler.layout(encoder), seed)
 
 
-def action_critics(config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup) -> Critics:
-    """Values of actions, by as many networks as the config says."""
+def action_critics(config: TrainConfig, scheduler: ChoosingScheduler, setup: Setup, policy: Network) -> Critics:
+    """Values of actions, by as many networks as the config says, where the policy is; they may share its encoder.
+
+    Then both the policy's updates and the critics' move it, as Launchpad has one encoder for actor and critics.
+    """
     learn = config.learn
     count, rate = learn.critics, learn.popart  # type: ignore[union-attr]
-    return Critics([policy_network(config, scheduler, setup, 1 + k) for k in range(count)], rate)
+    networks = [policy_network(config, scheduler, setup, 1 + k) for k in range(count)]
+    if config.network is not None and config.network.encoder == "shared":
+        for network in networks:
+            assert isinstance(network, ImageNetwork)
+            assert isinstance(policy, ImageNetwork)
+            network.share_encoder(policy)
+    return Critics(networks, rate).to(next(policy.parameters()).device)
 
 
 def adam(module: torch.nn.Module, lr: float) -> torch.optim.Optimizer:

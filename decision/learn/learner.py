@@ -3,20 +3,19 @@
 import copy
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import torch
 
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
-from decision.model.errors import ConfigError
 from decision.room import check_memory
 from decision.schedulers.base import ChoosingScheduler, Draws, Layouts, Scheduler
 
 from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv
 from .config import PpoConfig, TrainConfig
+from .devices import autocast, device_of
 from .networks import Network, untrained_network
 from .ppo import Losses, Rollout, update
 
@@ -47,7 +46,7 @@ class PpoLearner:
         assert config.network is not None
         self.config, self._ppo = config, config.learn
         ppo, space = config.learn, envs.single_observation_space
-        self.device = torch.device(_device(ppo))
+        self.device = device_of(ppo)
         actions = int(envs.single_action_space.n)
         network = untrained_network(config.network, space.shape[0], actions, layout, config.seed)
         self.network = network.to(self.device)
@@ -111,7 +110,7 @@ class PpoLearner:
 
     def _collect(self) -> Collected:
         """A rollout by the policy as it was when an update last began or ended."""
-        with _autocast(self._ppo, self.device):
+        with autocast(self._ppo, self.device):
             return self._collector.collect(self._acting)
 
     def _update(self, rollout: Rollout) -> Losses:
@@ -120,8 +119,7 @@ class PpoLearner:
         for group in self._optimizer.param_groups:
             group["lr"] = self.lr
         there = Rollout(*(column.to(self.device) for column in rollout))
-        autocast = _autocast(ppo, self.device)
-        return update(self._learning, self._optimizer, there, ppo, self._generator, autocast)
+        return update(self._learning, self._optimizer, there, ppo, self._generator, autocast(ppo, self.device))
 
     def policy(self) -> ChooseAll:
         """The network's choices, as a deployed policy makes them."""
@@ -160,17 +158,6 @@ class PpoLearner:
             self.pending = Collected(Rollout(**rollout), *rest)
 
 
-def _device(ppo: PpoConfig) -> str:
-    if ppo.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("learn.device is cuda, but torch finds no GPU here: choose cpu or auto")
-    return ("cuda" if torch.cuda.is_available() else "cpu") if ppo.device == "auto" else ppo.device
-
-
 def _compiled(network: Network, ppo: PpoConfig, device: torch.device) -> Network:
     wanted = ppo.compile == "on" or (ppo.compile == "auto" and device.type == "cuda")
     return cast(Network, torch.compile(network)) if wanted else network
-
-
-def _autocast(ppo: PpoConfig, device: torch.device) -> AbstractContextManager[object]:
-    wanted = ppo.precision == "bfloat16" or (ppo.precision == "auto" and device.type == "cuda")
-    return torch.autocast(device.type, dtype=torch.bfloat16) if wanted else nullcontext()

@@ -243,7 +243,7 @@ class ImageNetwork(Mlp):
     """Launchpad's three networks: two convolutions and a layer beside one for the other numbers, and 256 units twice.
 
     The paper names them and no sizes. Ours: 3 x 3 with strides 1 and 2, 128 + 128 units, merged into 256; the critic is
-    another of the same shape.
+    another of the same shape. One network's encoder may be another one's, too.
 
     Args:
         image: the layout of the observation.
@@ -255,6 +255,10 @@ class ImageNetwork(Mlp):
         nn.Module.__init__(self)
         self.policy = self._sequence(image, channels, actions, last_gain=0.01)
         self.critic = self._sequence(image, channels, 1, last_gain=1.0)
+
+    def share_encoder(self, other: "ImageNetwork") -> None:
+        """Read observations for the logits with the layers of another network, from now on its own, too."""
+        self.policy[0] = other.policy[0]
 
     def _sequence(self, image: Image, channels: tuple[int, int], outputs: int, last_gain: float) -> nn.Sequential:
         merge = (nn.ReLU(), _linear(256, 256), nn.ReLU(), _linear(256, 256), nn.ReLU())

@@ -26,6 +26,10 @@ class Transitions(NamedTuple):
     next_mask: Tensor  # (n, A)
     goes_on: Tensor  # (n,) 0 where the episode terminated, else 1: what comes after a state that was cut off counts
 
+    def to(self, device: torch.device) -> "Transitions":
+        """The same on a device."""
+        return Transitions(*(column.to(device) for column in self))
+
 
 class Batches(Protocol):
     """Where batches come from."""

@@ -21,6 +21,7 @@ from . import crr, sac
 from .collector import Finished, as_array, as_tensor
 from .config import CrrConfig, SacConfig, TrainConfig
 from .data_learner import NetworkLearner, action_critics, adam, policy_network
+from .devices import autocast, device_of
 from .ppo import log_probs
 from .replay import Recent, RecordedChoices, Transitions, draw
 
@@ -44,9 +45,10 @@ class SacLearner(NetworkLearner):
     ) -> None:
         assert isinstance(config.learn, SacConfig)
         self.config, self._sac, self._draws = config, config.learn, scheduler.draws
-        self.network = policy_network(config, scheduler, setup)
-        self._critics = action_critics(config, scheduler, setup)
-        self._log_temperature = torch.tensor(math.log(_TEMPERATURE), requires_grad=True)
+        self.device = device_of(config.learn)
+        self.network = policy_network(config, scheduler, setup).to(self.device)
+        self._critics = action_critics(config, scheduler, setup, self.network)
+        self._log_temperature = torch.tensor(math.log(_TEMPERATURE), device=self.device, requires_grad=True)
         self._new_optimizers()
         self._recorded = None if data is None else RecordedChoices(data, self.network)
         self._recent = Recent(self._sac.buffer)
@@ -107,12 +109,12 @@ class SacLearner(NetworkLearner):
         shared = {name: getattr(config, name) for name in CrrConfig.__struct_fields__ if hasattr(config, name)}
         settings = CrrConfig(**{**shared, "steps": config.offline})
         count = min(_UPDATES, config.offline - self.updates)
-        losses = [
-            crr.update(
-                self.network, self._critics, self._optimizers, draw((recorded,), config.batch, self._rng), settings
-            )
-            for _ in range(count)
-        ]
+        parts = self.network, self._critics, self._optimizers
+        with autocast(config, self.device):
+            losses = [
+                crr.update(*parts, draw((recorded,), config.batch, self._rng).to(self.device), settings)
+                for _ in range(count)
+            ]
         self.updates += count
         means = np.mean(losses, axis=0).tolist()
         return {"policy_loss": means[0], "value_loss": means[1], "updates": self.updates}
@@ -147,11 +149,10 @@ class SacLearner(NetworkLearner):
     @torch.inference_mode()
     def _choose(self, step: int) -> np.ndarray:
         """(N,) draws from the policy, or any valid action."""
-        config = self._sac
-        logits = log_probs(self.network.actor(self._features), self._mask).numpy()
-        share = min(step / config.epsilon_steps, 1.0)
-        epsilon = config.epsilon + share * (config.epsilon_last - config.epsilon)
-        anything = self._rng.random(len(logits)) < epsilon
+        with autocast(self._sac, self.device):
+            scores = self.network.actor(self._features.to(self.device)).float().cpu()
+        logits = log_probs(scores, self._mask).numpy()
+        anything = self._rng.random(len(logits)) < self._sac.epsilon_at(step)
         even = np.where(self._mask.numpy(), 0.0, -1e8)
         noise = self._rng.gumbel(size=logits.shape)  # Gumbel's trick
         return np.asarray((np.where(anything[:, None], even, logits) + noise).argmax(1), np.int64)
@@ -162,9 +163,10 @@ class SacLearner(NetworkLearner):
         recorded = () if self._recorded is None else (self._recorded,)
         losses = []
         while self.updates < due:
-            batch = draw((*recorded, self._recent), config.batch, self._rng)
+            batch = draw((*recorded, self._recent), config.batch, self._rng).to(self.device)
             parts = self._log_temperature, self._optimizers, batch, config
-            losses.append(sac.update(self.network, self._critics, *parts))
+            with autocast(config, self.device):
+                losses.append(sac.update(self.network, self._critics, *parts))
             self.updates += 1
         return dict(zip(_COLUMNS, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
 

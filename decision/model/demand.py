@@ -10,7 +10,7 @@ import numpy as np
 from .columns import DelayProfiles, JobColumns
 from .columns import worth_rows as rows_of_worth
 from .errors import ConfigError
-from .record import Context, Floats, RateTable, SupplyTable, WorthTable
+from .record import BatteryTable, Context, Floats, RateTable, SupplyTable, WorthTable
 from .workload import (
     CARBON,
     POWER_SUPPLY,
@@ -125,11 +125,14 @@ def rate_table(events: Sequence[MachineEvent], kind: str) -> RateTable | None:
     return RateTable(time=np.array(time, np.float64), rate=np.array(rate, np.float64))
 
 
-def context(workloads: Sequence[Workload], events: Sequence[MachineEvent]) -> Context:
+def context(
+    workloads: Sequence[Workload], events: Sequence[MachineEvent], battery: BatteryTable | None = None
+) -> Context:
     """What a run is measured by that Batsim's files do not say."""
     return Context(
         worth=worth_table(workloads),
         supply=supply_table(events),
+        battery=battery,
         carbon=rate_table(events, CARBON),
         price=rate_table(events, PRICE),
     )

@@ -92,6 +92,15 @@ class SupplyTable(msgspec.Struct, kw_only=True):
     hosts: NDArray[np.floating]
 
 
+class BatteryTable(msgspec.Struct, kw_only=True):
+    """What batteries can do that powered jobs beyond the supply. Columns of length n."""
+
+    capacity: Floats  # host-seconds
+    charge: Floats  # hosts, at most
+    discharge: Floats  # hosts, at most
+    efficiency: Floats  # share of what it takes that it gives back
+
+
 class RateTable(msgspec.Struct, kw_only=True):
     """What a kWh of energy emits or costs from each time on. Columns of length n."""
 
@@ -128,6 +137,7 @@ class Context(msgspec.Struct, kw_only=True):
 
     worth: WorthTable | None = None  # None where no job has a value or a deadline
     supply: SupplyTable | None = None  # None where power was no limit
+    battery: BatteryTable | None = None  # None where none powered jobs beyond it
     carbon: RateTable | None = None  # g per kWh; None where nothing says what energy emits
     price: RateTable | None = None  # per kWh; None where nothing says what energy costs
 

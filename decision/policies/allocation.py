@@ -10,7 +10,8 @@ which can sleep only when all of them are idle. Where each host is a server of i
 
 `tree` and `slurm-tree` look at the switches that connect the hosts (`decision.placement.tree`). They change when a job
 starts no more than the others do, as long as the run times of jobs do not depend on their hosts. `tree` may be given
-prices of free hosts, which say what they are worth to jobs that come later (`decision.placement.prices`).
+prices of free hosts, which say what they are worth to jobs that come later (`decision.placement.prices`). `hops` takes
+hosts that are few hops apart on any network (`decision.placement.hops`), which on trees `tree` does better.
 """
 
 import numpy as np
@@ -20,6 +21,7 @@ from decision.draws import first_word, next_word, uniform
 from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
+from decision.placement.hops import choose_near
 from decision.placement.prices import fill_worth
 from decision.placement.tree import place_as_slurm, place_best, place_priced
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
@@ -118,6 +120,24 @@ def take_on_tree(plan, state, facts, action, prices, exact):
 
 
 @kernel
+def take_near(plan, state, facts, action):
+    """Give the plan's last action free hosts that are few hops apart; where no network is known, the lowest."""
+    size = state.size[plan.job[action]]
+    if len(facts.network) == 0 or size == 1:
+        take_lowest(plan, action, size)
+        return
+    free = np.empty(count_hosts(plan.free), np.int64)
+    host = -1
+    for i in range(len(free)):
+        host = next_in(plan.free, host + 1)
+        free[i] = host
+    chosen = np.zeros(len(free), np.bool_)
+    choose_near(facts.network, facts.place[free], size, chosen)
+    for host in free[chosen]:
+        _take(plan, action, host, host)
+
+
+@kernel
 def _take_packed(plan, facts, action, size):
     picked = np.zeros(len(plan.free), np.uint64)
     pick_fullest(facts, plan.free, size, picked)
@@ -184,7 +204,14 @@ def check_tree(who: str, platform: Platform) -> None:
     if platform.topology is None:
         raise ConfigError(f"{who} needs a fat-tree, and the topology of {given} is unknown", field="platform")
     kind = type(platform.topology).__name__.lower()
-    raise ConfigError(f"{who} needs a fat-tree, and {given} is a {kind}", field="platform")
+    raise ConfigError(f"{who} needs a fat-tree, and {given} is a {kind}; allocation=hops takes it", field="platform")
+
+
+def check_topology(who: str, platform: Platform) -> None:
+    """Refuse a platform whose network is unknown. Raises ConfigError; arguments are those of `check_tree`."""
+    if platform.topology is None:
+        given = platform.path or "the platform"
+        raise ConfigError(f"{who} needs a network, and the topology of {given} is unknown", field="platform")
 
 
 def check_prices(who: str, prices: NDArray[np.float64], platform: Platform) -> None:

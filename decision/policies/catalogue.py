@@ -29,6 +29,7 @@ _LAN = "cost after Lan et al., 2023"
 _LAUNCHPAD = "Venkataswamy et al., JSSPP 2024"
 _SC17 = "Carastan-Santos and de Camargo, SC 2017"
 _CLUSTER09 = "Tang et al., Cluster 2009"
+_COMPACT = "Krumke et al., TCS 1997"
 _TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
 
 ORDERS: dict[str, tuple[Order, PolicyLine]] = {
@@ -94,6 +95,10 @@ ALLOCATIONS: dict[str, tuple[Allocation, PolicyLine]] = {
             ),
         ),
         (Allocation.PACK, PolicyLine("pack", "the server that is awake with the fewest free hosts first")),
+        (
+            Allocation.HOPS,
+            PolicyLine("hops", "of any network, free hosts that are few hops from one of them", _COMPACT),
+        ),
     )
 }
 
@@ -190,7 +195,11 @@ GUARD = OptionLine(
 )
 SUPPLY = (
     OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
-    OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, or grid to run on"),
+    OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, grid or battery to run on"),
+    OptionLine("battery", "none", "host-h", "with beyond=battery: what it can hold; it is empty at first"),
+    OptionLine("battery_charge", "inf", "hosts", "power that it takes at most, of what the supply has to spare"),
+    OptionLine("battery_discharge", "inf", "hosts", "power that it gives at most, to jobs beyond the supply"),
+    OptionLine("battery_efficiency", "1", "", "share of what it takes that it gives back"),
     OptionLine("failed", "run", "", "jobs whose hosts become unavailable: run on, kill, or resubmit to begin again"),
     OptionLine("checkpoint_every", "0", "s", "with failed=resubmit: how often jobs are saved, and begin there again"),
     OptionLine("checkpoint", "0", "s", "to save a job that is cut; what is left takes so much longer"),

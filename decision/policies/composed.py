@@ -15,7 +15,7 @@ from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .above import read_learned
-from .allocation import check_prices, check_tree, plan_start, take_on_tree
+from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
 from .backfill import choose_starts
 from .bound import decide_bound
 from .catalogue import SLOTS
@@ -25,9 +25,9 @@ from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_cal
 from .memory import (
     BOUND,
     N_SLOTS,
+    NETWORK,
     SLOT,
     SUSPENSION,
-    TREE,
     Memory,
     call_slot,
     config_in,
@@ -89,8 +89,8 @@ def decide(state, facts, memory, plan):
     if config.guard < np.inf:
         call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
     for i in range(chosen):
-        if config.allocation == Allocation.TREE or config.allocation == Allocation.SLURM_TREE:
-            call_slot(memory.slots[TREE], (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
+        if memory.slots[NETWORK] != 0:
+            call_slot(memory.slots[NETWORK], (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
         else:
             plan_start(plan, state, facts, config, memory.chosen[i])
     if config.power != Power.NEVER and config.start == StartHosts.AWAKE:
@@ -113,6 +113,13 @@ def _note_starts(state, memory, chosen):
 def _take_on_tree(state, facts, memory, plan, action):
     """Give an action of the plan its hosts."""
     take_on_tree(plan, state, facts, action, memory.prices, config_in(memory).allocation == Allocation.TREE)
+    return 0.0
+
+
+@SLOT.entry
+def _take_near(state, facts, memory, plan, action):
+    """Give an action of the plan its hosts."""
+    take_near(plan, state, facts, action)
     return 0.0
 
 
@@ -141,7 +148,9 @@ def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
     """`Memory.slots` of a policy: the addresses of what it does and few others do; `decide` calls no others."""
     slots = np.zeros(N_SLOTS, np.int64)
     if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
-        slots[TREE] = _take_on_tree.address
+        slots[NETWORK] = _take_on_tree.address
+    if config.allocation == Allocation.HOPS:
+        slots[NETWORK] = _take_near.address
     if config.start == StartHosts.BOUND:
         slots[BOUND] = _decide_bound.address
     if config.suspend != Suspend.NEVER:
@@ -258,6 +267,8 @@ class ComposedPolicy(CompiledPolicy):
         super().reset(platform, seed)
         if self._given.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
             check_tree(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
+        if self._given.allocation == Allocation.HOPS:
+            check_topology(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
         check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == StartHosts.BOUND and not any(host.sleep for host in platform.hosts):

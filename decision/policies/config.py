@@ -50,6 +50,7 @@ class Allocation(IntEnum):
     TREE = 4
     SLURM_TREE = 5
     PACK = 6
+    HOPS = 7
 
 
 class Power(IntEnum):

@@ -58,7 +58,7 @@ OVERSHOOT = 5  # seconds: the most that one of them waited beyond the limit
 N_TIMES = 6
 
 # Memory.slots: what few policies do, compiled for those alone
-TREE = 0  # gives an action hosts by the tree of switches
+NETWORK = 0  # gives an action hosts by the network that connects them
 BOUND = 1  # binds jobs to hosts
 SUSPENSION = 2  # suspends jobs for others
 N_SLOTS = 3

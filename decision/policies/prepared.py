@@ -29,6 +29,7 @@ from decision.state.plan_arrays import PlanArrays, clear
 from decision.state.transitions import set_aside
 from decision.state.view import ClusterView
 
+from .battery import BatteryState, ask_when_empty, follow_battery
 from .deadline import Deadline, TookTooLong
 from .estimated import EstimatedPolicy
 from .failures import failure, name_of, source_line
@@ -216,21 +217,24 @@ class _SuppliedMemory(Bundle):
 
     addresses: I8  # (2,) of the policy's entry and of its memory
     rules: I8  # (3,) whether late jobs are rejected, whether jobs beyond the supply are suspended, and `Failed`
+    battery: I8  # (1,) the address of its battery
 
 
-_supplied_at = bundle_at(_SuppliedMemory)
+_supplied_at, _battery_at = bundle_at(_SuppliedMemory), bundle_at(BatteryState)
 
 
 @DECIDE.entry
 def _decide_supplied(state, facts, memory, plan):
     own = _supplied_at(memory)
+    battery = _battery_at(own.battery[0])
+    lent = follow_battery(state, battery)
     if own.rules[2] and some_failed(state):
         clear(plan, state)
         if let_fail(state, plan, own.rules[2]):
             return DECIDED
-    if own.rules[1] and runs_beyond(state):
+    if own.rules[1] and runs_beyond(state, lent):
         clear(plan, state)
-        make_way(state, plan)
+        make_way(state, plan, lent)
         return DECIDED
     nb_hidden = set_aside(state, too_late(state)) if own.rules[0] else 0
     outcome = call_policy(own.addresses[0], (state, facts, own.addresses[1], plan))
@@ -239,6 +243,7 @@ def _decide_supplied(state, facts, memory, plan):
     reject_hidden(state, plan, nb_hidden)
     if own.rules[0]:
         ask_when_late(state, plan, nb_hidden)
+    ask_when_empty(state, plan, battery, lent)
     return DECIDED
 
 
@@ -246,7 +251,7 @@ class _Supplied:
     """A prepared policy under a supply and deadlines."""
 
     def __init__(self, policy: SuppliedPolicy, asked: PreparedPolicy) -> None:
-        settings = policy.settings
+        settings, self._policy = policy.settings, policy
         self._rules = np.array([settings.rejects_late, settings.suspends_beyond, settings.failed], np.int64)
         self._asked, self._own = asked, cast(Bundle | None, None)
         self.address, self.looks_back = _decide_supplied.address, asked.looks_back
@@ -257,7 +262,11 @@ class _Supplied:
 
     def memory_for(self, state: ClusterState, plan: PlanArrays, memory: Bundle | None = None) -> Bundle:
         self._own = self._asked.memory_for(state, plan, None if memory is None else self._own)
-        return _SuppliedMemory(addresses=np.array([self._asked.address, self._own.address]), rules=self._rules)
+        return _SuppliedMemory(
+            addresses=np.array([self._asked.address, self._own.address]),
+            rules=self._rules,
+            battery=np.array([self._policy.battery.address]),
+        )
 
     def error(self) -> BaseException:
         return self._asked.error()

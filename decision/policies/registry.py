@@ -119,6 +119,7 @@ _CLASS_OPTIONS = {
         ),
         OptionLine("solver", "sa", "", "sequential, sa, nsa or exact", "Lan et al."),
         OptionLine("steps", "500", "", "moves of the search, also with solver=exact and strategy=free", "Lan et al."),
+        OptionLine("limit", "1", "s", "with solver=exact, strategy=scas: for a window, about; the best found counts"),
         OptionLine("undo", "true", "", "with solver=sa and nsa: undo rejected moves; false as Lan et al.'s program"),
         OptionLine(
             "repair",

@@ -14,6 +14,7 @@ from decision.jit import kernel
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
+from decision.model.record import BatteryTable
 from decision.model.workload import FORWARDED, POWER_SUPPLY, Delay, MachineEvent, Workload
 from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, START, SUSPEND, add, put_first
@@ -22,6 +23,7 @@ from decision.state.transitions import bring_back, set_aside, spare_power
 from decision.state.view import ClusterView
 
 from .around import AroundPolicy, innermost
+from .battery import ask_when_empty, follow_battery, new_battery
 from .cap import HostCap, capped_events, read_cap
 from .capacity import TOLERANCE
 from .config import StartHosts
@@ -46,24 +48,28 @@ class SuppliedPolicy(AroundPolicy):
     def __init__(self, policy: Policy, settings: SupplySettings, name: str = "") -> None:
         super().__init__(policy, name)
         self.settings = settings
+        self.battery = new_battery(settings.battery)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform."""
         self.policy.reset(platform, seed)
+        self.battery = new_battery(self.settings.battery)
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         """Fill the plan, for callers that have a `ClusterView`."""
         state, failed = cluster.arrays, int(self.settings.failed)
+        lent = follow_battery(state, self.battery)
         if failed and some_failed(state) and let_fail(state, plan.arrays, failed):
             return
-        if self.settings.suspends_beyond and runs_beyond(state):
-            make_way(state, plan.arrays)
+        if self.settings.suspends_beyond and runs_beyond(state, lent):
+            make_way(state, plan.arrays, lent)
             return
         nb_hidden = set_aside(state, too_late(state)) if self.settings.rejects_late else 0
         self.policy.decide(cluster, plan)
         reject_hidden(state, plan.arrays, nb_hidden)
         if self.settings.rejects_late:
             ask_when_late(state, plan.arrays, nb_hidden)
+        ask_when_empty(state, plan.arrays, self.battery, lent)
 
     def __repr__(self) -> str:
         return f"<policy {self.name}, supplied>"
@@ -74,6 +80,13 @@ def supplied(policy: Policy) -> SuppliedPolicy:
     if isinstance(policy, SuppliedPolicy):
         return policy
     return SuppliedPolicy(policy, getattr(innermost(policy), "supply", None) or SupplySettings())
+
+
+def battery_table(policy: Policy) -> BatteryTable | None:
+    """The battery that the policy's options say; None where they say none."""
+    if not isinstance(policy, SuppliedPolicy) or not policy.settings.battery.capacity:
+        return None
+    return BatteryTable(**{name: np.array([value]) for name, value in policy.settings.battery._asdict().items()})
 
 
 def has_supply(events: Iterable[MachineEvent]) -> bool:
@@ -194,9 +207,9 @@ def _has_failed(state, job):
 
 
 @kernel
-def runs_beyond(state):
-    """Whether more hosts compute than have power."""
-    return state.supply[0] < len(state.host_state) and spare_power(state) < 0
+def runs_beyond(state, lent):
+    """Whether more hosts compute than have power: that of the supply, and of so many hosts beside it."""
+    return state.supply[0] < len(state.host_state) and spare_power(state) + lent < 0
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
+from .battery import Battery
 from .cap import CAP
 from .options import read_value
 
@@ -20,11 +21,14 @@ class Failed(IntEnum):
 
 
 LATE, BEYOND, RESTART = "late", "beyond", "restart"  # names of the options, for every policy
+BATTERY, CHARGE, DISCHARGE, EFFICIENCY = "battery", "battery_charge", "battery_discharge", "battery_efficiency"
 CHECKPOINT, FAILED_JOBS, EVERY = "checkpoint", "failed", "checkpoint_every"
-SUPPLY_OPTIONS = (LATE, BEYOND, RESTART, CAP, CHECKPOINT, FAILED_JOBS, EVERY)
+_OF_BATTERY = (BATTERY, CHARGE, DISCHARGE, EFFICIENCY)
+SUPPLY_OPTIONS = (LATE, BEYOND, RESTART, CAP, CHECKPOINT, FAILED_JOBS, EVERY, *_OF_BATTERY)
+_HOUR = 3600.0
 _CHOICES = {
     LATE: ("reject", "keep"),
-    BEYOND: ("suspend", "grid"),
+    BEYOND: ("suspend", "grid", "battery"),
     FAILED_JOBS: tuple(each.name.lower() for each in Failed),
 }
 
@@ -38,6 +42,7 @@ class SupplySettings(NamedTuple):
     cap: str = ""  # watts, or a file of them by time, that are never passed; "": none
     failed: Failed = Failed.RUN  # what becomes of jobs whose hosts fail
     every: float = 0.0  # seconds between two checkpoints of a job that runs, which a failure leaves; 0: there are none
+    battery: Battery = Battery()  # what powers jobs beyond the supply, as long as it can
 
 
 def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
@@ -56,7 +61,30 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     cap = str(options.pop(CAP, ""))
     if cap and beyond != "suspend":
         raise ConfigError(f"policy {policy}: cap={cap} is not kept with beyond={beyond}; leave one of them out")
-    return SupplySettings(late == "reject", beyond == "suspend", checkpoint + restart, cap, failed, every)
+    battery = _read_battery(policy, beyond, options)
+    return SupplySettings(late == "reject", beyond != "grid", checkpoint + restart, cap, failed, every, battery)
+
+
+def _read_battery(policy: str, beyond: str, options: dict[str, Any]) -> Battery:
+    given = [name for name in _OF_BATTERY if name in options]
+    if beyond != "battery":
+        if given:
+            raise ConfigError(f"policy {policy}: option {given[0]} goes with {BEYOND}=battery")
+        return Battery()
+    hours, charge, discharge, efficiency = (
+        read_value(policy, name, options.pop(name, default), float)
+        for name, default in zip(_OF_BATTERY, (0.0, *Battery()[1:]), strict=True)
+    )
+    if not 0 < hours < math.inf:
+        raise ConfigError(f"policy {policy}: {BEYOND}=battery needs {BATTERY}=HOST-HOURS above 0, like {BATTERY}=40")
+    for name, value, is_right, what in (
+        (CHARGE, charge, charge > 0, "hosts above 0"),
+        (DISCHARGE, discharge, discharge >= 1, "1 host or more"),
+        (EFFICIENCY, efficiency, 0 < efficiency <= 1, "above 0 and at most 1"),
+    ):
+        if not is_right:
+            raise ConfigError(f"policy {policy}: option {name}={value:g} must be {what}")
+    return Battery(hours * _HOUR, charge, discharge, efficiency)
 
 
 def _seconds(policy: str, option: str, options: dict[str, Any]) -> float:

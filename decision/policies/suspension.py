@@ -115,11 +115,14 @@ def _worth_of(state, config, job):
 
 
 @kernel
-def make_way(state, plan):
-    """Suspend running jobs until no more hosts compute than have power: those of least value, of equals the last."""
+def make_way(state, plan, lent):
+    """Suspend running jobs until no more hosts compute than have power: those of least value, of equals the last.
+
+    `lent` is how many hosts have power beside the supply.
+    """
     running = state.running[: state.count[N_RUNNING]]
     goes = state.suspended[running] > 0
-    over = -spare_power(state) - np.sum(state.size[running] * goes)
+    over = -spare_power(state) - lent - np.sum(state.size[running] * goes)
     while over > 0:
         least = -1
         for i in range(len(running)):

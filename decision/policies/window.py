@@ -59,9 +59,11 @@ _LAST = 6  # number of the last window that was decided, -1 for none
 _DUE = 7  # number of the window that was called for, -1 for none
 _REPAIR = 8  # `decision.placement.repair.StartRule.kind`
 _LARGE = 9  # address of what solves windows exactly that have too many subsets
-_N_COUNTS = 10
+_CELLS = 10  # of the dynamic program's table; windows that need more are solved in the same way
+_N_COUNTS = 11
 
 _HOP = 1000.0  # cost of a hop, Table I of the paper
+_RATE = 50e6  # cells that are filled in a second at least, jobs that wrap around included
 _HOT, _COLD = 2500.0, 2.5  # temperatures, Table I
 
 
@@ -264,30 +266,33 @@ def _solve(down, groups, sizes, memory, index, held):
     if counts[_SOLVER] == _SEQUENTIAL:
         place_in_turn(down, groups, sizes, counts[_STRATEGY], held)
         return True
-    if counts[_SOLVER] == _EXACT and counts[_STRATEGY] == STATIC:
-        if nb_subsets(sizes) > MOST_SUBSETS:
-            return _solve_outside(groups, sizes, memory, held)
-        place_exactly(groups, switches, sizes, held)
-        return True
+    exactly = counts[_SOLVER] == _EXACT and counts[_STRATEGY] == STATIC
+    subsets = nb_subsets(sizes) if exactly else 0
+    outside = subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > counts[_CELLS]
+    if exactly:
+        memory.gaps[1] += 1.0
+        if not outside:
+            place_exactly(groups, switches, sizes, held)
+            return True
     undo = counts[_UNDO] == 1
     first = 0 if undo else PROGRAM_FIRST
     repair = StartRule(counts[_REPAIR], memory.layers, memory.weights)
     search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
     word = first_word(counts[_SEED], index)
-    if counts[_SOLVER] == _EXACT:
+    if counts[_SOLVER] == _EXACT and not exactly:
         found, bound = search_with_bound(down, groups, switches, sizes, search, word, held)
         memory.gaps[0] += gap(len(down), sizes, found, bound)
         memory.gaps[1] += 1.0
     else:
         anneal(down, groups, switches, sizes, search, word, held)
-    return True
+    return not outside or _solve_outside(groups, sizes, memory, held)
 
 
 @kernel
 def _solve_outside(groups, sizes, memory, held):
-    """As `_solve`, by `Window._solve_large`."""
+    """As `_solve`, by `Window._solve_large`, from the entries of a search on."""
     length, jobs = groups.shape[1], len(sizes)
-    memory.sizes[:jobs] = sizes
+    memory.sizes[:jobs], memory.starts[:jobs] = sizes, held[:, 0]
     for entry in range(length):
         memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
     if _solve_large(memory.counts[_LARGE], (length, jobs)) == 0:
@@ -317,6 +322,8 @@ class Window(CompiledPolicy):
         undo: whether sa and nsa undo a move that they reject; false is the walk of the published program.
         repair: how nsa puts jobs back: a checkpoint that ``decision train repair`` made, or the name of a shipped one;
             or best, the start on which a job alone costs least, which needs no network, and is the default.
+        limit: seconds that solver=exact takes for a window with strategy=scas, about; then the best that was found
+            counts, and `window_gap` says how far from the optimum that is at most.
         prices: with solver=sequential and strategy=free: what free hosts are worth to later jobs, a checkpoint that
             ``decision train prices`` made; "": nothing.
 
@@ -338,9 +345,12 @@ class Window(CompiledPolicy):
         undo: bool = True,
         repair: str = "",
         prices: str = "",
+        limit: float = 1.0,
     ) -> None:
         if not 0 < period < math.inf:
             raise ConfigError(f"policy window: option period={period:g} must be finite and above 0")
+        if not 0 < limit < math.inf:
+            raise ConfigError(f"policy window: option limit={limit:g} must be finite and above 0")
         for name, value, least in (("jobs", jobs, 0), ("steps", steps, 0)):
             if value < least:
                 raise ConfigError(f"policy window: option {name}={value} must be at least {least}")
@@ -362,8 +372,9 @@ class Window(CompiledPolicy):
         if solving == _NSA:
             self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else read_learned("network", repair)
         self._name = repair
-        self._period = float(period)
-        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0], np.int64)
+        self._period, self._limit = float(period), limit
+        cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))
+        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0, cells], np.int64)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform.
@@ -412,7 +423,9 @@ class Window(CompiledPolicy):
         try:
             raise_interruption()
             groups = groups_of(self._down, used.switches[:length])
-            place_by_highs(groups, int(np.prod(self._down[1:])), used.sizes[:jobs], used.starts[:jobs])
+            sizes = used.sizes[:jobs]
+            placed = place_by_highs(groups, int(np.prod(self._down[1:])), sizes, used.starts[:jobs], self._limit)
+            used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)
         except BaseException as error:  # nothing can be raised through the kernel
             self.raised = error
             return 0

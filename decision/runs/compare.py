@@ -453,15 +453,14 @@ def perform_run(run: ComparedRun) -> Result:
     except DecisionError as error:
         error.args = (f"{run.title}: {error}",)
         raise
-    jobs = columns_of(case.workloads[0].jobs)
-    users = dict(zip(jobs.id, jobs.user, strict=True))
+    digests = run.digests[: 2 + len(run.inputs.events)]
     begin = None if run.midnight is None else DAY_LEAD
-    metrics = measure_run(record, case.platform, users, _recorded(case), begin)
+    metrics = measure_run(record, case.platform, *_known_of_jobs(run.inputs, digests), begin)
     if run.near_record and run.choice.policy != RECORDED:
         metrics |= agreement(record, inputs_of(msgspec.structs.replace(run, copy=0)).workloads[0])
     if not run.copy:
         return _known(metrics)
-    part = _counted_part(run.inputs, run.digests[: 2 + len(run.inputs.events)])
+    part = _counted_part(run.inputs, digests)
     judged = judge(record.jobs, part, len(case.platform.hosts))
     return {**_known(metrics | judged.metrics), _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
 
@@ -506,14 +505,21 @@ def with_record(plan: ComparisonPlan, workloads: Sequence[Workload], comparison:
     return replace(comparison, recorded=found)
 
 
-def _recorded(case: LoadedInputs) -> Mapping[str, float]:
-    """The run time of each job on the fastest hosts, had it no need to communicate; none where only Batsim knows it."""
+@functools.lru_cache(maxsize=8)
+def _known_of_jobs(inputs: Inputs, digests: tuple[str, ...]) -> tuple[Mapping[str, str], Mapping[str, float]]:
+    """By id, of all jobs: who submitted each, and its run time on the fastest hosts, had it no need to communicate.
+
+    No run time is there where only Batsim knows it.
+    """
+    case = _whole_case(inputs, digests)
     workload = case.workloads[0]
+    jobs = columns_of(workload.jobs)
+    ids = list(jobs.id)
     try:
         seconds = runtimes(workload, _fastest(case))
     except ConfigError:
-        return {}
-    return dict(zip(columns_of(workload.jobs).id, seconds.tolist(), strict=True))
+        seconds = np.zeros(0)
+    return dict(zip(ids, jobs.user, strict=True)), dict(zip(ids, seconds.tolist(), strict=len(seconds) > 0))
 
 
 def _fastest(case: LoadedInputs) -> float:

@@ -26,12 +26,13 @@ from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.demand import context
 from decision.model.errors import ConfigError, InputError
 from decision.model.lost_work import lost_work
-from decision.model.record import JobTable, PredictionTable, RunRecord
+from decision.model.record import Context, JobTable, PredictionTable, RunRecord
 from decision.model.sessions import find_sessions, of_fixed
 from decision.model.workload import Workload
 from decision.policies.cap import CAP
 from decision.policies.registry import find_agent, find_policy
-from decision.policies.supplied import are_forwarded, check_suspensions, may_suspend, supplied, with_cap
+from decision.policies.supplied import are_forwarded, battery_table, check_suspensions, may_suspend, supplied, with_cap
+from decision.policies.supply_settings import BATTERY
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress, check_jobs, check_sleep
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
@@ -97,7 +98,7 @@ def run_to_folder(
     if plot:
         require_matplotlib()
     case = _with_cap(case, choice)
-    known = context(case.workloads, case.events)
+    known = _known(case, choice)
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
         for left in output.glob(f"{_FRESH}*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
@@ -150,7 +151,7 @@ def simulate_inputs(
         record = simulate_by_messages(simulator, agent if progress is None else ReportingResponder(agent, progress))
     record.predictions = _predictions(agent, record.jobs)
     record.window_gap = _window_gap(agent)
-    record.know(context(case.workloads, case.events))
+    record.know(_known(case, choice))
     record.lost_work = lost_work(record.jobs, case.workloads)
     return record
 
@@ -162,6 +163,14 @@ def _with_cap(case: LoadedInputs, choice: PolicyChoice) -> LoadedInputs:
     policy = find_policy(choice.policy, choice.settings) if choice.own is None else choice.own
     events = with_cap(policy, case.platform, case.workloads, case.events)
     return case if events is case.events else replace(case, events=list(events), capped=True)
+
+
+def _known(case: LoadedInputs, choice: PolicyChoice) -> Context:
+    """What the run is measured by."""
+    policy = choice.own
+    if policy is None and (BATTERY in choice.settings or f",{BATTERY}=" in choice.policy):
+        policy = find_policy(choice.policy, choice.settings)
+    return context(case.workloads, case.events, None if policy is None else battery_table(policy))
 
 
 def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptions:

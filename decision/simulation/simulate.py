@@ -48,7 +48,15 @@ from decision.policies.plan_check import check_estimates, check_walltime, check_
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.supplied import SuppliedPolicy, are_forwarded, check_suspensions, has_supply, supplied, with_cap
+from decision.policies.supplied import (
+    SuppliedPolicy,
+    are_forwarded,
+    battery_table,
+    check_suspensions,
+    has_supply,
+    supplied,
+    with_cap,
+)
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
@@ -112,7 +120,7 @@ def simulate_workloads(
     record = engine.record()
     record.predictions = predictions_of(chosen, engine.finished())
     record.window_gap = window_gap(chosen)
-    record.know(context(workloads, events))
+    record.know(context(workloads, events, battery_table(chosen)))
     record.lost_work = lost_work(record.jobs, workloads)
     record.scheduling_time = seconds
     record.simulation_time = time.perf_counter() - began

@@ -74,7 +74,7 @@ def read_conf(path: Path) -> Conf:
     defaults: dict[str, dict[str, str]] = {}
     files: list[str] = []
     for line in _lines(path, files, 0):
-        pairs = _pairs(line)
+        pairs = pairs_of(line)
         key, value = pairs[0]
         if key in _TABLES:
             _add_entry(key, value, dict(pairs[1:]), line, tables, defaults)
@@ -158,11 +158,11 @@ def read_text(path: Path) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
-def _pairs(line: Line) -> list[tuple[str, str]]:
-    """The pairs of a line. Raises InputError if there are none, or something stands between them."""
+def pairs_of(line: Line) -> list[tuple[str, str]]:
+    """The pairs of a line, keys in lower case. Raises InputError if there are none, or something is between them."""
     pairs = [(key.lower(), value.strip('"')) for key, value in _PAIR.findall(line.text)]
     rest = _PAIR.sub("", line.text).strip()
     if not pairs or rest:
         found = rest or line.text
-        raise InputError(f"{line.place}: {found[:60]!r} is not Key=Value; is it a slurm.conf?")
+        raise InputError(f"{line.place}: {found[:60]!r} is not Key=Value; is it a file of Slurm's?")
     return pairs

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from decision.bundle import F8, I1, I4, I8, U8, Bundle, F8x2, I1x2, I4x2
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState, HostState
+from decision.placement.hops import network_codes
 
 # Plain integers for the kernels; the enums carry the same values for people.
 SLEEPING, SWITCHING_ON, SWITCHING_OFF, IDLE, COMPUTING, UNAVAILABLE = (int(s) for s in HostState)
@@ -68,6 +69,9 @@ class PlatformFacts(Bundle):
     # the tree of switches that connects the hosts; empty where what connects them is none, or is unknown
     down: I8  # (L,) devices below each switch of a level, from the hosts up
     switch: I4  # (H,) each host's lowest switch, numbered from left to right
+    # any network that is known
+    network: I8  # its kind and sizes (decision.placement.hops); empty where it is unknown
+    place: I4  # (H,) each host's place in it
 
 
 class ClusterState(Bundle):
@@ -234,6 +238,8 @@ def platform_facts(platform: Platform, energy: bool) -> tuple[PlatformFacts, I4]
         **_servers(platform.servers),
         down=np.array(platform.down, np.int64),
         switch=platform.switch_of().astype(np.int32) if platform.down else np.zeros(0, np.int32),
+        network=network_codes(platform.topology),
+        place=np.array(platform.places or range(len(hosts)), np.int32),
     )
     for i, host in enumerate(hosts):
         _fill_pstates(facts, i, host)

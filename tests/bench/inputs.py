@@ -28,7 +28,12 @@ def platform(nb_hosts: int) -> Platform:
 
 def workload(swf: Path | None) -> Workload:
     """The log, or one that we make of the size of lublin_256: walltimes exact, hosts busy, a hundred jobs waiting."""
-    return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, overestimate=1.0)
+    return _log(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, overestimate=1.0)
+
+
+def _log(swf: Path) -> Workload:
+    """A log whose jobs without a requested time have their run time for one: a backfilling needs walltimes."""
+    return load_swf(swf, missing_walltime="runtime")
 
 
 def packing_jobs() -> Workload:
@@ -86,4 +91,4 @@ def made(nb_jobs: int, nb_hosts: int, load: float, seed: int, overestimate: floa
 
 def with_users(swf: Path | None) -> Workload:
     """The log, or one that we make as `workload` does, with users and walltimes up to five times too long."""
-    return load_swf(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, users=100)
+    return _log(swf) if swf else made(NB_JOBS, NB_HOSTS, load=0.93, seed=1, users=100)

@@ -21,6 +21,7 @@ POLICIES = (
     "hvf+easy,restart=3",
     "conservative,late=keep",
     "conservative,beyond=grid",
+    "qos+first-fit,beyond=battery,battery=0.3,battery_charge=3,battery_discharge=4,battery_efficiency=0.8",
     "sjf+easy,guard=100",
     "kamelot",
     "helpers.green_worlds:Restless",

@@ -2,7 +2,6 @@
 
 import base64
 import html
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,11 @@ from typing import Any
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogFormatter
 
 from decision.formats.files import write_files
+
+from .figures import BLUE, DARK, GREY, RED, drawn, styled
 
 PAGE = "advice.html"
 _HOUR = 3600.0
@@ -30,16 +32,10 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
     Raises:
         ConfigError: if it cannot be written.
     """
-    drawn = (
-        ("Load: jobs submitted by block of time", _draw_load),
-        ("Mean waits by size and run time", _draw_classes),
-        ("Mean and longest wait of all policies that were tried", _draw_plane),
-        ("Mean wait by block of time", _draw_weeks),
-    )
     pictures = "".join(
-        f"<figure><figcaption>{title}</figcaption><img alt='{title}' src='data:image/png;base64,{_png(draw, advice)}'>"
-        "</figure>"
-        for title, draw in drawn
+        f"<figure><figcaption>{title}</figcaption>"
+        f"<img alt='{title}' src='data:image/png;base64,{_encoded(name, advice)}'></figure>"
+        for name, (title, _) in PICTURES.items()
     )
     cells = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     heads = "".join(f"<th>{html.escape(text)}</th>" for text in header)
@@ -58,13 +54,19 @@ def write_advice_page(folder: Path, advice: Any, header: Sequence[str], rows: Se
     return path
 
 
-def _png(draw: Any, advice: Any) -> str:
-    figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    draw(axes, advice)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
-    plt.close(figure)
-    return base64.b64encode(buffer.getvalue()).decode()
+def _encoded(name: str, advice: Any) -> str:
+    return base64.b64encode(draw_picture(name, advice, ".png")).decode()
+
+
+@styled
+def draw_picture(name: str, advice: Any, ending: str) -> bytes:
+    """One of the `PICTURES` of an advice, in the format that an ending such as ``.png`` names."""
+    figure, axes = plt.subplots(figsize=(7, 3.2), dpi=120, layout="constrained")
+    PICTURES[name][1](axes, advice)
+    try:
+        return drawn(figure, ending)
+    finally:
+        plt.close(figure)
 
 
 def _draw_load(axes: Axes, advice: Any) -> None:
@@ -83,15 +85,24 @@ def _draw_classes(axes: Axes, advice: Any) -> None:
 
 
 def _draw_plane(axes: Axes, advice: Any) -> None:
-    plane = advice.pictures["plane"]
-    mean, longest = (np.array([point[at] for point in plane.values()]) / _HOUR for at in range(2))
-    axes.scatter(np.maximum(mean, 1e-3), np.maximum(longest, 1e-3), s=12, color="0.6")
-    for name in dict.fromkeys([advice.baseline, advice.policy]):
-        x, y = (max(value / _HOUR, 1e-3) for value in plane[name])
-        axes.scatter([x], [y], s=40)
-        axes.annotate(name, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=8)
-    axes.axhline(max(advice.pictures["bound"] * plane[advice.baseline][1] / _HOUR, 1e-3), color="0.3", linestyle=":")
+    plane, both = advice.pictures["plane"], [advice.baseline, advice.policy]
+    hours = {name: (max(mean / _HOUR, 1e-3), max(most / _HOUR, 1e-3)) for name, (mean, most) in plane.items()}
+    x, y = np.array([waits for name, waits in hours.items() if name not in both]).reshape(-1, 2).T
+    axes.scatter(x, y, s=12, color=GREY, alpha=0.6, linewidths=0)
+    for name, color in dict(zip(both, (DARK, BLUE), strict=True)).items():
+        mean, most = hours[name]
+        axes.scatter([mean], [most], s=40, color=color)
+        axes.annotate(name, (mean, most), textcoords="offset points", xytext=(5, 5), color=color)
+    times = advice.pictures["bound"]
+    limit = times * hours[advice.baseline][1]
+    axes.axhline(limit, color=RED, linewidth=0.8, linestyle=":")
+    said = f"{times:g} times the longest wait under {advice.baseline}"
+    right = axes.get_yaxis_transform()  # a share of the width, hours of the height
+    axes.text(0.99, limit, said, ha="right", va="bottom", color=RED, fontsize="small", transform=right)
     axes.set(xscale="log", yscale="log", xlabel="mean wait (h)", ylabel="longest wait (h)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.6)))
 
 
 def _draw_weeks(axes: Axes, advice: Any) -> None:
@@ -100,3 +111,11 @@ def _draw_weeks(axes: Axes, advice: Any) -> None:
         axes.plot(hours, label=getattr(advice, "policy" if who == "advised" else who), linewidth=1)
     axes.set(xlabel=advice.pictures["block"], ylabel="mean wait (h)")
     axes.legend()
+
+
+PICTURES = {  # by name: the caption, and what draws it
+    "load": ("Load: jobs submitted by block of time", _draw_load),
+    "classes": ("Mean waits by size and run time", _draw_classes),
+    "plane": ("Mean and longest wait of all policies that were tried", _draw_plane),
+    "weeks": ("Mean wait by block of time", _draw_weeks),
+}

@@ -12,11 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
 from decision.generate.topologies import describe_topology
 from decision.model.names import fold_names
 from decision.model.platform import Host, Platform
-from decision.model.record import Floats
+from decision.model.record import Floats, Ints
 from decision.model.topology import Dragonfly, FatTree, Flat, Torus
 
 from ..descriptions import host_groups, pstate_uses
@@ -65,7 +66,7 @@ def platform_figure(platform: Platform, title: str) -> Figure:
     headline(
         figure,
         f"{title}: {len(platform.hosts):,} hosts"
-        + (f"\n{describe_topology(platform.topology)}" if platform.topology else ""),
+        + (f"\n{describe_topology(platform.topology, len(platform.hosts))}" if platform.topology else ""),
     )
     if powered:
         uses = dict.fromkeys(pstate.use for group in powered for pstate in pstate_uses(group[0]))
@@ -156,15 +157,17 @@ def _columns(number: int, ratio: float) -> int:
 
 def _draw_tree(axes: Axes, platform: Platform, tree: FatTree) -> tuple[Floats, tuple[float, float]]:
     """Draw a fat-tree's switches and links; the middle of each host, (H, 2), and its width and height."""
-    links = list(tree_links(tree))
+    places = np.asarray(platform.places) if platform.places else np.arange(len(platform.hosts))
+    links = list(tree_links(tree, places))
     width, alpha = (0.8, 1.0) if len(links) <= _LABELLED else (0.4, 0.5)
     axes.add_collection(LineCollection(links, colors=_LINK, linewidths=width, alpha=alpha, zorder=1))
-    for level, switches in enumerate(tree_switches(tree), 1):
+    for level, all_switches in enumerate(tree_switches(tree), 1):
+        switches = all_switches[_in_use(tree, level, places)]
         axes.scatter(switches[:, 0], switches[:, 1], marker="s", s=_marker(len(switches)), color=_SWITCH, zorder=2)
         link = tree.links[level - 1]
-        label = f"{len(switches):,} switches L{level - 1}\nlinks below {link.bandwidth * 8 / 1e9:g} Gbit/s"
+        kind = "switch" if len(switches) == 1 else "switches"
+        label = f"{len(switches):,} {kind} L{level - 1}\nlinks below {link.bandwidth * 8 / 1e9:g} Gbit/s"
         axes.text(-0.02, switches[0, 1], label, ha="right", va="center", fontsize="small")
-    places = np.asarray(platform.places) if platform.places else np.arange(len(platform.hosts))
     gap = 0.15 if len(places) <= _LABELLED else 0.0  # narrower ones would be rounded away unevenly
     return tree_hosts(tree)[places], ((1 - gap) / tree.nb_hosts, 0.05)
 
@@ -230,8 +233,15 @@ def tree_switches(tree: FatTree) -> list[Floats]:
     return levels
 
 
-def tree_links(tree: FatTree) -> Floats:
-    """The two ends of each pair of connected devices, (links, 2, 2)."""
+def _in_use(tree: FatTree, level: int, places: Ints) -> NDArray[np.bool_]:
+    """Of each device of a level whether there are hosts below it, or it is one."""
+    used = np.zeros(prod(tree.down[level:]), bool)
+    used[places // prod(tree.down[:level])] = True
+    return np.repeat(used, prod(tree.up[:level]))
+
+
+def tree_links(tree: FatTree, places: Ints) -> Floats:
+    """The two ends of each pair of connected devices that connect these places, (links, 2, 2)."""
     devices = [tree_hosts(tree), *tree_switches(tree)]
     links = []
     for level, (above, below) in enumerate(zip(tree.up, tree.down, strict=True)):
@@ -240,6 +250,7 @@ def tree_links(tree: FatTree) -> Floats:
         subtree, index = device // in_subtree, device % in_subtree
         first = subtree // below * (in_subtree * above) + index * above
         parents = first[:, None] + np.arange(above)
-        lower = np.repeat(devices[level], above, axis=0)
-        links.append(np.stack((lower, devices[level + 1][parents.ravel()]), axis=1))
+        used = _in_use(tree, level, places)
+        lower = np.repeat(devices[level][used], above, axis=0)
+        links.append(np.stack((lower, devices[level + 1][parents[used].ravel()]), axis=1))
     return np.concatenate(links)

@@ -38,7 +38,7 @@ Pixels = NDArray[np.uint8]
 _LONG_QUEUE = 10.0  # the longest queue of all runs over that of one, from which on the scale is logarithmic
 
 
-def _clock(runs: Sequence[NamedRun]) -> tuple[float, str]:
+def clock_of(runs: Sequence[NamedRun]) -> tuple[float, str]:
     """The unit of time that suits all runs, seconds, and the label of its axis."""
     unit, name = time_unit(last_end(runs))
     return unit, since_first(name, runs[0].first if len({run.first for run in runs}) == 1 else 0.0)
@@ -59,7 +59,7 @@ def load_over_time(runs: Sequence[NamedRun]) -> Picture:
     down = -(-len(runs) // across)
     figure = new_figure(6 + 8.5 * down)
     grid = figure.subplots(down, 2 * across, squeeze=False, sharex=True)
-    unit, label = _clock(runs)
+    unit, label = clock_of(runs)
     for at, (run, look) in enumerate(zip(runs, looks(), strict=False)):
         left, right = grid[at // across, 2 * (at % across) : 2 * (at % across) + 2]
         _draw_load(left, edges / unit, busy, at, look.color)
@@ -131,7 +131,7 @@ def reservation_timeline(runs: Sequence[NamedRun]) -> Picture:
     """Each job's wait, run and what its walltime would have left it, in order of submission."""
     across = panels_in_row(len(runs), 20)
     figure, panels = side_by_side(len(runs), 20, 21 if len(runs) > across else 34)
-    unit, label = _clock(runs)
+    unit, label = clock_of(runs)
     end = last_end(runs)
     for (axes,), run in zip(panels, runs, strict=True):
         axes.set_xlim(0, end / unit)
@@ -222,16 +222,16 @@ def hosts_and_power(runs: Sequence[NamedRun], platform: Platform | None) -> Pict
     """
     figure, panels = side_by_side(len(runs), 20, 26, stacked=2)
     across = panels_in_row(len(runs), 20)
-    unit, label = _clock(runs)
+    unit, label = clock_of(runs)
     edges = np.linspace(0.0, last_end(runs), PIECES + 1)
     for at, ((top, bottom), run) in enumerate(zip(panels, runs, strict=True)):
         table = run.record.host_states
         end = last_end([run])
         own = np.append(edges[edges < end], end)  # a run ends with its last job
         counts = [averaged(Steps(table.time, table.counts[:, state].astype(float)), own) for state in STATE_LOOKS]
-        _stack(top, own / unit, counts, list(STATE_LOOKS.values()))
+        stack_layers(top, own / unit, counts, list(STATE_LOOKS.values()))
         power = _kilowatts(run, platform, own)
-        _stack(bottom, own / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
+        stack_layers(bottom, own / unit, power, list(STATE_LOOKS.values()) if len(power) > 1 else [(GREY, "")])
         top.set_ylim(0, run.record.nb_hosts)
         top.yaxis.set_major_locator(MaxNLocator(integer=True))
         name_panel(top, f"{run.name}: {run.record.joules / 1e6:,.0f} MJ", across)
@@ -271,7 +271,7 @@ def _kilowatts(run: NamedRun, platform: Platform | None, edges: Floats) -> list[
     return list(np.diff(joules, axis=0).T / np.diff(edges) / 1e3)
 
 
-def _stack(axes: Axes, edges: Floats, layers: Sequence[Floats], looks: Sequence[tuple[str, str]]) -> None:
+def stack_layers(axes: Axes, edges: Floats, layers: Sequence[Floats], looks: Sequence[tuple[str, str]]) -> None:
     """Layers between the edges, one upon the other; hatching shows in grey what colours show."""
     base = np.zeros(len(edges) - 1)
     for layer, (color, hatch) in zip(layers, looks, strict=True):

@@ -50,8 +50,8 @@ def _by_program(window: Window) -> float:
 
 
 def _by_packing(window: Window) -> float:
-    starts = np.zeros(len(window.sizes), np.int64)
-    return place_by_highs(window.groups, window.tree.switches, window.sizes, starts)
+    starts = np.cumsum(window.sizes) - window.sizes
+    return place_by_highs(window.groups, window.tree.switches, window.sizes, starts).found
 
 
 def _by_rows(window: Window, limit: float) -> float | None:

@@ -87,7 +87,7 @@ def test_a_drawn_tree_has_the_switches_and_links_of_the_tree(radix, pods):
     half = radix // 2
     tree = fat_tree(radix, pods, [LINK] * 3)
     assert [len(level) for level in tree_switches(tree)] == [half * pods, half * pods, half * half]
-    links = tree_links(tree)
+    links = tree_links(tree, np.arange(tree.nb_hosts))
     assert len(links) == tree.nb_hosts + 2 * half * half * pods
     for switches, down, up in zip(tree_switches(tree), (half, half, pods), (half, half, 0), strict=True):
         for switch in switches:

@@ -1,6 +1,7 @@
 """The bound of values: by hand, against the linear program that it stands for, and against schedules."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from decision.analysis.worth import join_parts, total_value
 from decision.envs.setup import equal_hosts
 from decision.model.errors import ConfigError
 from decision.model.workload import POWER_SUPPLY, Delay, Job, MachineEvent, Workload, Worth
+from decision.policies.battery import Battery
 from decision.simulation import simulate_workloads
 
 
@@ -46,18 +48,24 @@ def test_power_that_is_not_there_cannot_be_used() -> None:
 
 
 def test_no_schedule_is_above_it() -> None:
+    stored = "beyond=battery,battery=0.1,battery_charge=2,battery_efficiency=0.8"
     for seed in range(6):
         made, events = workload(seed), supply(seed)
-        bound = value_bound(made, 8, events, step=10.0)
+        bound = value_bound(made, 8, events, step=10.0, battery=Battery(360.0, charge=2, efficiency=0.8))
         assert bound.value < bound.submitted
-        for policy in ("density+first-fit,suspend=density", "qos+first-fit", "hvf+first-fit,suspend=value"):
+        for policy in ("density+first-fit,suspend=density", "qos+first-fit", f"hvf+first-fit,suspend=value,{stored}"):
             record = simulate_workloads(equal_hosts(8), [made], policy, events=events)
             assert total_value(join_parts(record.jobs), record.worth) <= bound.value
 
 
-def test_it_is_that_of_the_linear_program() -> None:
+@pytest.mark.parametrize(
+    ("battery", "grid"),
+    [(None, 0), (None, 2), (Battery(400.0, 3, 2, 0.7), 0), (Battery(900.0, 2, 5, 0.9), 1), (Battery(5000.0), 0)],
+)
+def test_it_is_that_of_the_linear_program(battery: Battery | None, grid: int) -> None:
     highspy = pytest.importorskip("highspy")
-    made, step, hosts = workload(3, 12), 20.0, 8
+    made, step, hosts, battery = workload(3, 12), 20.0, 8, battery or Battery()
+    supplied = () if not grid and not battery.capacity else supply(3, 12)
     rows = [
         (job.submit_time, job.size, float(job.profile[1:]), job.worth.value, job.worth.deadline) for job in made.jobs
     ]
@@ -75,13 +83,47 @@ def test_it_is_that_of_the_linear_program() -> None:
             used.setdefault(at, []).append(size * part)
             mine.append(part)
         model.addConstr(sum(mine) == run * share)
-    for parts in used.values():
-        model.addConstr(sum(parts) <= hosts * step)
+    level = 0.0
+    for at, power in enumerate(_power_by_step(supplied, hosts, step, max(used) + 1)):
+        parts = sum(used.get(at, [0.0]))
+        taken = model.addVariable(0, min(battery.charge * step, power))
+        given = model.addVariable(0, min(battery.discharge, 1e6) * step)
+        held = model.addVariable(0, battery.capacity)
+        model.addConstr(held == level + battery.efficiency * taken - given)
+        level = held
+        if at in used:
+            model.addConstr(parts <= hosts * step)
+            model.addConstr(parts + taken - given <= power + grid * step)
+        else:
+            model.addConstr(taken - given <= power + grid * step)
     model.maximize(sum(row[3] * share for share, row in zip(shares, timed, strict=True)))
     free = sum(row[3] for row in rows if math.isnan(row[4]))
     best = model.getObjectiveValue() + free
-    found = value_bound(made, hosts, step=step, rounds=5000).value
+    found = value_bound(made, hosts, supplied, step=step, rounds=5000, battery=battery, grid=grid).value
     assert best * (1 - 1e-6) <= found <= best * 1.005
+
+
+def _power_by_step(events: Sequence[MachineEvent], hosts: int, step: float, steps: int) -> list[float]:
+    """Host-seconds of a supply whose times are multiples of half a step."""
+    halves = np.arange(2 * steps) * step / 2
+    times, given = [e.timestamp for e in events], [hosts, *(e.hosts[0] for e in events)]
+    now = np.array(given)[np.searchsorted(times, halves, side="right")] * step / 2
+    return now.reshape(-1, 2).sum(axis=1).tolist()
+
+
+def test_a_battery_moves_power_to_when_it_is_wanted() -> None:
+    events = [MachineEvent(timestamp=at, type=POWER_SUPPLY, hosts=(hosts,)) for at, hosts in ((0.0, 2), (60.0, 0))]
+    one = jobs((60, 2, 60, 8, 120))
+    for battery, share in (
+        (Battery(), 0),
+        (Battery(1e9), 1),
+        (Battery(60.0), 1 / 2),
+        (Battery(1e9, charge=0.5), 1 / 4),
+        (Battery(1e9, discharge=1), 1 / 2),
+        (Battery(1e9, efficiency=0.6), 0.6),
+    ):
+        found = value_bound(one, 4, events, step=30.0, rounds=5000, battery=battery)
+        assert found.value == pytest.approx(8 * share, rel=1e-3, abs=1e-3)
 
 
 def test_a_workload_without_values_is_refused() -> None:

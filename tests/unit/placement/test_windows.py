@@ -70,8 +70,8 @@ def test_a_program_for_highs_finds_what_the_subsets_find():
     pytest.importorskip("highspy")
     for seed in range(15):
         case = Case(seed)
-        starts = np.full(len(case.sizes), -1)
-        best = place_by_highs(case.groups, case.switches, case.sizes, starts)
+        starts = np.cumsum(case.sizes) - case.sizes
+        best = place_by_highs(case.groups, case.switches, case.sizes, starts).found
         assert best == pytest.approx(case.best_static())
         for job, size in enumerate(case.sizes):
             case.held[job, :size] = (starts[job] + np.arange(size)) % case.length
@@ -86,7 +86,21 @@ def test_both_exact_solvers_agree_on_windows_of_the_paper(jobs):
     free = np.sort(rng.choice(1000, sizes.sum() + 10, replace=False))
     groups, held = groups_of(down, free // 10), np.zeros((jobs, 20), np.int64)
     by_subsets = place_exactly(groups, 100, sizes, held)
-    assert place_by_highs(groups, 100, sizes, np.zeros(jobs, np.int64)) == pytest.approx(by_subsets)
+    placed = place_by_highs(groups, 100, sizes, np.cumsum(sizes) - sizes)
+    assert placed == pytest.approx((by_subsets, by_subsets))
+
+
+def test_highs_ends_in_time_with_what_was_found_and_a_bound():
+    pytest.importorskip("highspy")
+    sizes, groups = np.arange(2, 32), np.repeat(np.arange(100), 10)[np.newaxis]
+    starts = np.cumsum(sizes) - sizes
+    placed = place_by_highs(groups, 100, sizes, starts, limit=0.0)
+    taken = [(start + np.arange(size)) % 1000 for start, size in zip(starts, sizes, strict=True)]
+    assert len(np.unique(np.concatenate(taken))) == sizes.sum()
+    on_switch = [np.unique(hosts // 10, return_counts=True)[1] for hosts in taken]
+    worth = sum(np.square(on).sum() / size for on, size in zip(on_switch, sizes, strict=True))
+    assert placed.found == pytest.approx(worth)
+    assert placed.bound > placed.found
 
 
 def test_subsets_of_equal_jobs_are_counted_once():

@@ -1,5 +1,7 @@
 """Which hosts a job gets."""
 
+from itertools import combinations
+
 import msgspec
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from decision.formats import load_platform
 from decision.generate.topologies import networked
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform, PowerState
-from decision.model.topology import FatTree, Flat, Link
+from decision.model.topology import Dragonfly, FatTree, Flat, Link, Torus
+from decision.placement.hops import count_hops, network_codes
 from decision.policies import find_policy
-from decision.policies.allocation import plan_start, take_on_tree
+from decision.policies.allocation import plan_start, take_near, take_on_tree
 from decision.policies.config import Allocation, PolicyConfig
 from decision.state.cluster import N_FREE, pack_hosts, platform_facts
 from decision.state.plan_arrays import START, add, clear
@@ -39,6 +42,8 @@ def allocate(
     if allocation in (Allocation.TREE, Allocation.SLURM_TREE):
         action, exact = add(toy.plan, START, job), allocation == Allocation.TREE
         take_on_tree(toy.plan, toy.state, toy.facts, action, toy.memory.prices, exact)
+    elif allocation == Allocation.HOPS:
+        take_near(toy.plan, toy.state, toy.facts, add(toy.plan, START, job))
     else:
         plan_start(toy.plan, toy.state, toy.facts, toy.config, job)
     chosen = toy.starts()[0][1]
@@ -132,6 +137,45 @@ def test_what_is_no_tree_is_refused_by_its_name(request, name, platform, why):
     hosts = load_platform(request.config.rootpath / "platforms" / f"{platform}.xml")
     with pytest.raises(ConfigError, match=f"policy easy: allocation={name} needs a fat-tree, and .*{why}"):
         find_policy(f"easy,allocation={name}").reset(hosts, 0)
+
+
+TORUS, DRAGONFLY = Torus((4, 3), Link(1e9, 0.0)), Dragonfly(3, 2, 3, 2, Link(1e9, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("topology", "free", "size", "expected"),
+    [
+        (TORUS, range(12), 5, [0, 1, 3, 4, 8]),  # a host and its four neighbours, across the ends
+        (TORUS, [0, 2, 5, 6, 10], 3, [2, 6, 10]),  # a column
+        (DRAGONFLY, [0, 3, 13, 14, 15, 30], 3, [13, 14, 15]),  # two routers of one group
+        (DRAGONFLY, [0, 2, 7, 12, 24], 2, [0, 2]),
+    ],
+)
+def test_hosts_that_are_few_hops_apart_are_chosen_on_any_network(topology, free, size, expected):
+    platform = networked(topology, (PowerState(1e9),))
+    assert allocate(topology.nb_hosts, list(free), size, Allocation.HOPS, platform=platform) == expected
+
+
+@pytest.mark.parametrize("topology", [TORUS, DRAGONFLY, on_tree((3, 2, 2)).topology, Flat(9, Link(1e9, 0.0))])
+def test_kernels_count_the_hops_that_the_topology_has(topology):
+    places, network = np.arange(topology.nb_hosts), network_codes(topology)
+    counted = [[count_hops(network, a, b) for b in places] for a in places]
+    assert np.array_equal(counted, topology.distance(places[:, None], places))
+
+
+@given(st.sampled_from([TORUS, DRAGONFLY]), st.data())
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_hosts_chosen_by_hops_are_less_than_twice_as_far_apart_as_the_nearest(topology, data):
+    free = sorted(data.draw(st.sets(st.integers(0, topology.nb_hosts - 1), min_size=5, max_size=9)))
+    size = data.draw(st.integers(2, 4))
+    chosen = allocate(topology.nb_hosts, free, size, Allocation.HOPS, platform=networked(topology, (PowerState(1e9),)))
+    all_pairs = [topology.distance(np.array(s)[:, None], np.array(s)).sum() for s in combinations(free, size)]
+    assert topology.distance(np.array(chosen)[:, None], np.array(chosen)).sum() <= (2 - 2 / size) * min(all_pairs)
+
+
+def test_hops_need_a_network():
+    with pytest.raises(ConfigError, match=r"policy easy: allocation=hops needs a network, and .*toy.xml is unknown"):
+        find_policy("easy,allocation=hops").reset(load_platform("toy"), 0)
 
 
 def test_hosts_of_one_switch_are_alike():

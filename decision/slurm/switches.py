@@ -1,0 +1,144 @@
+"""topology.conf of Slurm's topology/tree: switches below switches, down to nodes; as a tree of equal depth.
+
+Lines are those of the manual page topology.conf(5): ``SwitchName=s0 Nodes=n[1-18]``, ``SwitchName=top
+Switches=s[0-3]``. As Slurm does, a leaf switch is of level 0 and any other one level above the highest switch below it;
+a switch that hangs higher than the next level is taken for a chain of switches. LinkSpeed is read and not used, as in
+Slurm.
+
+Design
+------
+What comes out is a `FatTree` with empty places: as wide at each level as its widest switch. So everything that knows
+trees (allocations, hops, contention, files) knows these, too. Rejected: a topology of its own for trees of any shape,
+which each of them would have to learn.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from pathlib import Path
+
+import msgspec
+
+from decision.model.errors import InputError
+from decision.model.platform import MAX_HOSTS
+
+from .conf import Line, logical_lines, pairs_of
+from .text import read_hosts
+
+_FORM = "write it as SwitchName=s0 Nodes=n[1-18], or SwitchName=top Switches=s[0-3]"
+_KEYS = {"switchname", "nodes", "switches", "linkspeed"}
+_DEEPEST = 20  # switches above one another, as in Slurm
+
+
+class _Switch(msgspec.Struct):
+    """A line of the file."""
+
+    name: str
+    nodes: list[str]
+    below: list[str]  # names of switches
+    line: Line
+    level: int = -1  # not known yet
+
+
+class SwitchTree(msgspec.Struct, frozen=True):
+    """Where the nodes of a topology.conf are in a tree that is as wide at each level as its widest switch."""
+
+    down: tuple[int, ...]  # devices below each switch of a level, from the nodes up
+    places: dict[str, int]  # of the nodes by name, from left to right
+    switches: int
+
+
+def read_switches(path: Path) -> SwitchTree:
+    """Read a topology.conf. Switches keep the order of their lines, nodes that of their lists.
+
+    Raises:
+        InputError: naming file and line, if it is none, or its switches are not one tree.
+    """
+    switches: dict[str, _Switch] = {}
+    homes: dict[str, str] = {}  # the leaf switch of each node
+    for line in logical_lines(path):
+        switch = _read_line(line)
+        if switch.name in switches:
+            raise InputError(f"{line.place}: there is a switch {switch.name} already; give each a name of its own")
+        switches[switch.name] = switch
+        for node in switch.nodes:
+            if node in homes:
+                raise InputError(f"{line.place}: node {node} is on switch {homes[node]} already; name it once")
+            homes[node] = switch.name
+    top = _top(path, switches)
+    _set_levels(top, switches, 1)
+    lost = next((switch for switch in switches.values() if switch.level < 0), None)
+    if lost is not None:
+        raise InputError(
+            f"{lost.line.place}: switch {lost.name} is in a circle of switches; take it out of those below"
+        )
+    down = [1] * (top.level + 1)
+    for switch in switches.values():
+        down[switch.level] = max(down[switch.level], len(switch.nodes) + len(switch.below))
+    if prod(down) > MAX_HOSTS:
+        raise InputError(f"{path}: a tree as wide as its widest switches has more than {MAX_HOSTS:,} places; split it")
+    places = dict(_places(top, top.level, 0, down, switches))
+    if not places:
+        raise InputError(f"{path}: no switch has nodes; {_FORM}")
+    return SwitchTree(tuple(down), places, len(switches))
+
+
+def _read_line(line: Line) -> _Switch:
+    pairs = dict(pairs_of(line))
+    name = pairs.get("switchname", "")
+    unknown = sorted(pairs.keys() - _KEYS)
+    if not name or unknown:
+        found = f"{unknown[0]} is not known" if unknown else "there is no SwitchName"
+        raise InputError(f"{line.place}: {found}; only topology/tree is read: {_FORM}")
+    try:
+        nodes, below = read_hosts(pairs.get("nodes", "")), read_hosts(pairs.get("switches", ""))
+    except ValueError as error:
+        raise InputError(f"{line.place}: {str(error)!r} is not a list of names; write it as n[1-16] or n1,n2") from None
+    if nodes and below:
+        raise InputError(f"{line.place}: switch {name} has both Nodes and Switches; {_FORM}")
+    return _Switch(name, nodes, below, line)
+
+
+def _top(path: Path, switches: dict[str, _Switch]) -> _Switch:
+    """The switch above all others; those below each switch are brought into the order of their lines."""
+    above: dict[str, str] = {}
+    for switch in switches.values():
+        for name in switch.below:
+            if name not in switches:
+                raise InputError(f"{switch.line.place}: there is no switch {name}; add a line with SwitchName={name}")
+            if name in above:
+                raise InputError(f"{switch.line.place}: switch {name} is below {above[name]} already; name it once")
+            above[name] = switch.name
+    number = {name: i for i, name in enumerate(switches)}
+    for switch in switches.values():
+        switch.below.sort(key=number.__getitem__)
+    tops = [name for name in switches if name not in above]
+    if len(tops) > 1:
+        shown = ", ".join(tops[:5]) + (", ..." if len(tops) > 5 else "")
+        raise InputError(f"{path}: no switch is above all others ({shown}); add a line SwitchName=top Switches={shown}")
+    if not tops:
+        reason = "its switches are in a circle" if switches else "there is no switch"
+        raise InputError(f"{path}: {reason}; {_FORM}")
+    return switches[tops[0]]
+
+
+def _set_levels(switch: _Switch, switches: dict[str, _Switch], depth: int) -> int:
+    if depth > _DEEPEST:
+        raise InputError(
+            f"{switch.line.place}: more than {_DEEPEST} switches are above one another; Slurm takes no more"
+        )
+    switch.level = 1 + max((_set_levels(switches[name], switches, depth + 1) for name in switch.below), default=-1)
+    return switch.level
+
+
+def _places(
+    switch: _Switch, level: int, number: int, down: Sequence[int], switches: dict[str, _Switch]
+) -> Iterator[tuple[str, int]]:
+    """The nodes below a switch that counts as one of this level, and is the `number`-th of it."""
+    first = number * down[level]
+    if switch.level < level:
+        yield from _places(switch, level - 1, first, down, switches)
+        return
+    for place, node in enumerate(switch.nodes, first):
+        yield node, place
+    for part, name in enumerate(switch.below, first):
+        yield from _places(switches[name], level - 1, part, down, switches)

@@ -96,6 +96,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
     p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
     p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
+    p[at.COMPLETE_WAIT] = whole("CompleteWait")
     p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_linear"), max(1, whole("completing"))
     p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
     p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
@@ -405,7 +406,7 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     state |= {name: node() for name in ("trial_cores", "trial_memory", "trial_jobs", "spots", "room_left")}
     state["reserved_by"] = np.full(nb_nodes, -1, np.int64)
     state |= {name: np.zeros(nb_parts, np.int64) for name in ("seen_part", "kept_part", "failed")}
-    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable", "roomy")}
+    state |= {name: np.zeros(words, np.uint64) for name in ("open", "free_now", "usable")}
     state |= {name: np.zeros(slots, np.int64) for name in ("slot_begin", "slot_end")}
     state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
     state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}

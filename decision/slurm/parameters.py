@@ -79,6 +79,7 @@ _PLUGINS = (
     Parameter("PriorityType", "priority/basic", "", "priority/basic or priority/multifactor", True),
     Parameter("PreemptType", "preempt/none", "", "preempt/none, preempt/partition_prio or preempt/qos", True),
     Parameter("PreemptMode", "OFF", "", "REQUEUE, CANCEL or OFF; SUSPEND and GANG are not simulated"),
+    Parameter("CompleteWait", "0", "s", "for which nothing is started while a job completes"),
     Parameter("TopologyPlugin", "topology/none", "", "topology/tree is read and not simulated", True),
 )
 MODEL = (
@@ -99,7 +100,7 @@ _USED_KEYS = {each.name.lower() for each in (*_PRIORITY, *_PLUGINS)} | {
     *("enforcepartlimits", "licenses", "grestypes", "jobrequeue", "fastschedule"),
 }
 _MAY_MATTER_KEYS = {
-    *("completewait", "prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
+    *("prolog", "prologslurmctld", "epilog", "epilogslurmctld", "prologflags", "overtimelimit"),
     *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
     *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate", "preemptparameters"),

@@ -20,7 +20,6 @@ def with_touched(
     """
     several = sum(job.nodes > 1 or job.nodes_max > 1 for job in jobs)
     touched = {
-        "completewait": len(jobs),
         "topologyplugin": several,
         "topologyparam": several,
         "bf_licenses": sum(bool(job.licenses) for job in jobs),

@@ -82,34 +82,73 @@ def choose(w, job, part):
 
 @kernel
 def _choose_enough(w, job, part, capacity):
-    """As `choose`; where it fails, the nodes with the least room are left out step by step."""
-    total, count, largest = 0, 0, 0
+    """As `choose`; where it fails, the nodes with the least room are left out step by step.
+
+    Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
+    """
+    count, largest, above = 0, 0, 0
     for node in range(len(capacity)):
         if capacity[node] > 0:
             w.spots[count] = node
             count += 1
-            total += capacity[node]
             largest = max(largest, capacity[node])
-    needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
-    if count < w.nodes_min[job]:
+    linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
+    if count < nodes:
         return 0
-    while min(total, largest * w.nodes_max[job]) >= needed:
-        least = largest
-        for i in range(count):
-            node = w.spots[i]
-            w.room_left[node] = capacity[node]
-            least = min(least, capacity[node])
-        found = _choose(w, job, part, count)
-        if found or w.parameters[LINEAR] != 0:
-            return found
-        kept = 0
-        for i in range(count):
-            if capacity[w.spots[i]] > least:
-                w.spots[kept] = w.spots[i]
-                kept += 1
-        total -= least * (count - kept)
-        count = kept
-    return 0
+    in_runs = not linear and not by_load
+    while True:
+        first, tightest, count, total, least = _best_run_above(w, capacity, count, needed, nodes, above)
+        if min(total, largest * most) < needed:
+            return 0
+        if in_runs and most == 1:
+            tried = tightest >= 0
+        else:  # the first node of a run is one of the job's, and the others give no more than the largest
+            tried = not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed
+        if tried:
+            for i in range(count):
+                w.room_left[w.spots[i]] = capacity[w.spots[i]]
+            found = _choose(w, job, part, count)
+            if found or linear:
+                return found
+        above = least
+
+
+@kernel
+def _best_run_above(w, capacity, nb_spots, cores, nodes, above):
+    """As `_best_run` on shared nodes, in one pass that leaves out for good the spots with no more room than `above`.
+
+    Returns:
+        The first spot of the run, the spot in it that holds the job with the least room to spare (-1 for none), how
+        many spots are kept, and the sum and the least of their room.
+    """
+    best, best_tightest, best_size, best_enough, best_weight = -1, -1, 0, False, 0
+    kept, total, least = 0, 0, 0
+    first, last, weight, size, tightest = 0, -2, 0, 0, -1  # of the run that goes on
+    for i in range(nb_spots + 1):
+        node = w.spots[i] if i < nb_spots else len(capacity) + 1  # which is nobody's neighbour
+        room = capacity[node] if i < nb_spots else above + 1
+        if room <= above:
+            continue
+        if node != last + 1 or w.node_weight[node] != weight:
+            if kept > first:
+                enough = size >= cores and kept - first >= nodes
+                better = best < 0 or weight < best_weight
+                if not better and weight == best_weight:
+                    better = not best_enough or size < best_size if enough else not best_enough and size > best_size
+                if better:
+                    best, best_tightest, best_size, best_enough, best_weight = first, tightest, size, enough, weight
+            if i == nb_spots:
+                break
+            first, weight, size, tightest = kept, w.node_weight[node], 0, -1
+        w.spots[kept], last = node, node
+        kept += 1
+        total += room
+        size += room
+        least = room if kept == 1 else min(least, room)
+        if room >= cores and (tightest < 0 or room < capacity[w.spots[tightest]]):
+            tightest = kept - 1
+    return best, best_tightest, kept, total, least
 
 
 @kernel

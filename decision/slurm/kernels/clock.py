@@ -17,6 +17,7 @@ from .world import (
     CALC_PERIOD,
     CANCELLED,
     CHANGED,
+    COMPLETE_WAIT,
     CYCLE_COST,
     DONE,
     FAR,
@@ -71,9 +72,23 @@ def step(w, now):
     while p[MULTIFACTOR] != 0 and t[NEXT_CALC] <= now:
         calculate(w, t[NEXT_CALC])
         t[NEXT_CALC] += p[CALC_PERIOD]
-    _main(w, now)
-    if p[BUILTIN] == 0:
+    waits = _waits_for_completing(w, now)
+    if not waits:
+        _main(w, now)
+    if p[BUILTIN] == 0 and (not waits or p[RECORDED] != 0):
         _backfill(w, now)
+
+
+@kernel
+def _waits_for_completing(w, now):
+    """Whether CompleteWait keeps both loops from looking at the queue, because a job completes since less than that.
+
+    Recorded cycles were not kept.
+    """
+    waits = False
+    for i in range(w.timers[NB_COMPLETING]):
+        waits |= now - w.end[w.completing[i]] < w.parameters[COMPLETE_WAIT]
+    return waits
 
 
 @kernel

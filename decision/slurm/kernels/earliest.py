@@ -7,7 +7,7 @@ found once when each node alone has room enough, and trials without enough such 
 import numpy as np
 
 from decision.jit import kernel
-from decision.state.bitmap import count_hosts, count_ones, has_host, insert_interval
+from decision.state.bitmap import count_hosts, has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure, room_on
 from .preemption import find_candidates, gives_way
@@ -17,7 +17,6 @@ from .world import (
     LINEAR,
     NB_COMPLETING,
     NB_RUNNING,
-    NEXT_ROOMY,
     PREEMPTS,
     ROOM_ROW,
     RUNNING_STAMP,
@@ -71,8 +70,7 @@ def find_room(w, entry):
         w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], t[RUNNING_STAMP]
         # the other nodes of the job give as much as the largest node at most
         _fill_row(w, entry, row, max(1, needed - (w.nodes_max[job] - 1) * largest))
-    w.roomy[:] = 0
-    t[ROOM_ROW], t[NEXT_ROOMY] = row, 0
+    t[ROOM_ROW] = row
     return max(w.nodes_min[job], (needed + largest - 1) // largest)
 
 
@@ -123,26 +121,17 @@ def _note_room(w, row, node, at):
 
 
 @kernel
-def _may_have_room(w, fewest, by):
-    """Whether at least so many usable nodes have room by then, or by the time that was last asked for."""
-    t, row = w.timers, w.timers[ROOM_ROW]
-    while t[NEXT_ROOMY] < w.nb_roomy[row] and w.room_from[row, w.room_order[row, t[NEXT_ROOMY]]] <= by:
-        node = w.room_order[row, t[NEXT_ROOMY]]
-        insert_interval(w.roomy, node, node)
-        t[NEXT_ROOMY] += 1
-    found = 0
-    for word in range(len(w.roomy)):
-        found += np.int64(count_ones(w.usable[word] & w.roomy[word]))
-    return found >= fewest
-
-
-@kernel
-def _has_room(w, mask, fewest, by):
-    """Whether at least so many nodes of the bitmap have room by then."""
+def _room_time(w, mask, fewest):
+    """From when on at least so many nodes of the bitmap have room, as `find_room` found it; beyond `FAR`: never."""
     found, row = 0, w.timers[ROOM_ROW]
-    for node in range(w.room_from.shape[1]):
-        found += w.room_from[row, node] <= by and has_host(mask, node)
-    return found >= fewest
+    if fewest == 0:
+        return 0
+    for i in range(w.nb_roomy[row]):
+        node = w.room_order[row, i]
+        found += has_host(mask, node)
+        if found == fewest:
+            return w.room_from[row, node]
+    return FAR + 1
 
 
 @kernel
@@ -152,21 +141,25 @@ def earliest(w, entry, now, later, fewest):
     It is not looked for after `later`, when more nodes come free: 0 for never. `fewest` is what `find_room` said.
     """
     job, part = w.entry_job[entry], w.entry_part[entry]
-    if not _may_have_room(w, fewest, later if later > 0 else FAR):
+    when = _room_time(w, w.usable, fewest)
+    if when > (later if later > 0 else FAR):
         return -1, 0, LATER
     free = w.usable & w.free_now
-    if count_hosts(free) >= w.nodes_min[job] and _has_room(w, free, fewest, 0):
+    if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
         _begin_trial_without_completing(w)
         measure(w, job, free)
         count = choose(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
-    return _after_ends(w, entry, now, later, fewest)
+    return _after_ends(w, entry, now, later, when)
 
 
 @kernel
-def _after_ends(w, entry, now, later, fewest):
-    """As `earliest`, when running jobs are gone: first those that give way, then in order of expected end."""
+def _after_ends(w, entry, now, later, when):
+    """As `earliest`, when running jobs are gone: first those that give way, then in order of expected end.
+
+    Before `when` the job has no room.
+    """
     job, part = w.entry_job[entry], w.entry_part[entry]
     needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
     if w.parameters[PREEMPTS] != 0:
@@ -183,7 +176,7 @@ def _after_ends(w, entry, now, later, fewest):
         if end < 0 or (later > 0 and end > later):
             break
         window = _next_window(w, at, until, window)
-        if _has_room(w, w.usable, fewest, end):
+        if end >= when:
             if ended == 0 and w.parameters[PREEMPTS] == 0:
                 _begin_trial_without_completing(w)
             ended = _end_up_to(w, entry, ended, at)
@@ -221,24 +214,32 @@ def _choose_planned(w, job, part):
 def _end_together(w, entry, at, until, window):
     """The next running job that has usable nodes; where nodes are shared, also those that end soon after.
 
-    Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute.
+    Soon is `window` seconds after `until`, which is the first end of all, up to the next half minute. Only the first
+    and the last of them are looked for, unless they may be more than are taken together.
 
     Returns:
         Where to go on, the expected end of the last one (-1 where there was none), and `until`.
     """
-    last, taken, linear = -1, 0, w.parameters[LINEAR] != 0
-    while at < w.timers[NB_RUNNING] and taken <= _MOST_TOGETHER:
-        i, end = at, w.ends[at]
-        if last >= 0 and (linear or end > until + window):
-            break
+    length = w.timers[NB_RUNNING]
+    while at < length and not _frees_nodes(w, at, entry):
         at += 1
-        if not _has_usable(w, i) or _gives_way_already(w, i, entry):
-            continue
-        if until == 0:
-            until = end + _END_WINDOW - end % _END_WINDOW
-        last = end
-        taken += 1
-    return at, last, until
+    if at == length:
+        return at, -1, until
+    end = w.ends[at]
+    if until == 0:
+        until = end + _END_WINDOW - end % _END_WINDOW
+    first, at = at, at + 1
+    if w.parameters[LINEAR] == 0:
+        at = max(at, np.searchsorted(w.ends[:length], until + window, "right"))
+    if at - first > _MOST_TOGETHER:
+        most, taken, at = at, 0, first
+        while at < most and taken <= _MOST_TOGETHER:
+            taken += _frees_nodes(w, at, entry)
+            at += 1
+    last = at - 1
+    while not _frees_nodes(w, last, entry):
+        last -= 1
+    return at, w.ends[last], until
 
 
 @kernel
@@ -258,8 +259,9 @@ def _gives_way_already(w, i, entry):
 
 
 @kernel
-def _has_usable(w, i):
+def _frees_nodes(w, i, entry):
+    """Whether the running job at place `i` holds a usable node, and has not given way already."""
     found = False
     for k in range(w.held_begin[i], w.held_begin[i + 1]):
         found |= has_host(w.usable, w.held_node[k])
-    return found
+    return found and not _gives_way_already(w, i, entry)

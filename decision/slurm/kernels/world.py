@@ -45,7 +45,8 @@ RECORDED = 38  # whether the times of cycles are given
 BUSY_NODES = 39  # whether planned jobs prefer nodes in use
 TABLE_SIZE = 40  # slots that a cycle of backfill may use
 RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
-NB_PARAMETERS = 42
+COMPLETE_WAIT = 42  # seconds
+NB_PARAMETERS = 43
 
 # World.weights
 AGE_WEIGHT = 0
@@ -89,9 +90,8 @@ NB_SUBMITTED = 17
 NB_SLOTS = 18
 NB_RECORDS = 19  # slots ever used by the cycle
 ROOM_ROW = 20  # of `room_from`, the one of the entry that is tested
-NEXT_ROOMY = 21  # of that row of `room_order`, the first one not in `roomy`
-RUNNING_STAMP = 22  # how often `by_end` was made
-NB_TIMERS = 23
+RUNNING_STAMP = 21  # how often `by_end` was made
+NB_TIMERS = 22
 
 # who started a job: World.reason
 BY_NOBODY = 0
@@ -241,7 +241,6 @@ class World(Bundle):
     room_from: I8x2  # (K, N) seconds from which a node has the room that a job needs of it
     room_order: I8x2  # (K, N) nodes that have it some time, by time
     nb_roomy: I8  # (K,) how many there are
-    roomy: U8  # (W,) the first of them
     seen_user: I8  # (U,)
     seen_part: I8  # (P,)
     seen_assoc: I8  # (A,)

@@ -37,21 +37,23 @@ def test_slurm_conf_is_read_with_includes_comments_and_continued_lines(tmp_path:
 def test_every_key_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "slurm.conf"
     path.write_text(
-        "ClusterName=c\nPriorityWeightAge=5\nCompleteWait=30\nEpilog=/bin/true\nSchedulerParameters=bf_x=1\n"
+        "ClusterName=c\nPriorityWeightAge=5\nCompleteWait=30\nSuspendTime=9\nEpilog=/bin/true\nSchedulerParameters=bf_x=1\n"
     )
     keys = count_keys(read_conf(path))
-    assert (keys.used, keys.no_influence) == (("PriorityWeightAge", "SchedulerParameters"), ("ClusterName",))
-    assert set(keys.may_matter) == {"CompleteWait", "Epilog", "bf_x"}
+    assert (keys.used, keys.no_influence) == (
+        ("PriorityWeightAge", "CompleteWait", "SchedulerParameters"),
+        ("ClusterName",),
+    )
+    assert set(keys.may_matter) == {"SuspendTime", "Epilog", "bf_x"}
 
 
 def test_what_is_not_simulated_is_named_with_the_jobs_that_it_touches(tmp_path: Path) -> None:
-    conf = CONF.replace("Default=YES", "Default=YES GraceTime=60") + "PreemptMode=SUSPEND,GANG\nCompleteWait=32\n"
+    conf = CONF.replace("Default=YES", "Default=YES GraceTime=60") + "PreemptMode=SUSPEND,GANG\n"
     conf += "TopologyPlugin=topology/tree\nSchedulerParameters=bf_licenses\nPartitionName=q Nodes=n1 PreemptMode=OFF\n"
     qos = "Name|Priority|GraceTime|PreemptMode|UsageFactor\nnormal|0|00:02:00|cluster|1.000000\n"
     qos += "half|0|00:00:00|requeue|0.5\n"
     jobs = [line(1, 0, 3, 60, 600), line(2, 5, 1, 60, 60, options="-L matlab:1", Partition="q", QOS="half")]
     assert set(toy(tmp_path, jobs, conf, qos=qos).keys.may_matter) == {
-        "CompleteWait (2 jobs)",
         "TopologyPlugin=topology/tree (1 job)",
         "bf_licenses (1 job)",
         "PreemptMode=SUSPEND,GANG of partition p (1 job)",

@@ -76,6 +76,13 @@ def test_the_phase_of_the_full_main_loop_goes_on_while_nothing_waits(tmp_path: P
         assert (found + 100 - phase) % 60 == 0
 
 
+def test_nothing_starts_while_a_job_completes_for_as_long_as_complete_wait_says(tmp_path: Path) -> None:
+    case = toy(tmp_path, [line(1, 0, 1, 60, 60), line(2, 70, 1, 60, 60)])
+    ended = starts(case)["1"] + 60
+    found = [starts(case, {"completing": "30", "CompleteWait": wait})["2"] for wait in ("0", "20", "100")]
+    assert found[0] < ended + 20 <= found[1] < ended + 30 <= found[2]
+
+
 def test_a_job_that_failed_before_it_ran_is_not_run(tmp_path: Path) -> None:
     jobs = [
         line(1, 0, 4, 60, 60, State="FAILED", NodeList="None assigned", End="2026-03-02T08:00:00"),

@@ -34,9 +34,9 @@ ORDERS = (
 )
 _BACKFILLS = ("first-fit", "easy")
 SHIPPED = ("learned",)
-MEANS = ("wait", "bounded_slowdown")
+MEAN_METRICS = ("wait", "bounded_slowdown")
 OTHERS = ("p95_wait", "p99_wait", "max_wait", "late_starts", "arrival_utilization")
-METRIC_NAMES = (*MEANS, *OTHERS)
+METRIC_NAMES = (*MEAN_METRICS, *OTHERS)
 MOST_ROWS = 8
 _FIRST_COPIES = 2
 _MARGIN = 0.98  # of the bound: fresh copies differ
@@ -181,10 +181,10 @@ def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wi
         ratios = [_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]
         changes = {
             metric: math.log(max(_average(found[name], metric), 1e-3) / max(_average(base, metric), 1e-3))
-            for metric in MEANS
+            for metric in MEAN_METRICS
         }
-        weighted = wish.weights.get("wait", 0.0) * changes[MEANS[0]]
-        cost[name] = weighted + wish.weights.get("slowdown", 0.0) * changes[MEANS[1]]
+        weighted = wish.weights.get("wait", 0.0) * changes[MEAN_METRICS[0]]
+        cost[name] = weighted + wish.weights.get("slowdown", 0.0) * changes[MEAN_METRICS[1]]
         if np.mean(ratios) > wish.longest_wait:
             cost[name] += 1e6 * float(np.mean(ratios))
     asked = [name for name in wish.policies if name in names]
@@ -203,7 +203,7 @@ def _ratio(own: float, baseline: float) -> float:
 def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> AdviceRow:
     runs = {metric: _runs(own, metric) for metric in METRIC_NAMES}
     changes = {metric: change(each, _runs(baseline, metric)) for metric, each in runs.items()}
-    for metric in MEANS:
+    for metric in MEAN_METRICS:
         changes[metric] = changes[metric] or Estimate(math.inf, math.inf, math.inf)  # nothing waits under the baseline
     longest = [_ratio(mine["max_wait"], theirs["max_wait"]) for mine, theirs in zip(own, baseline, strict=True)]
     keeps = name == wish.baseline or max(longest) <= max(1.0, _MARGIN * wish.longest_wait)
@@ -237,7 +237,7 @@ def _counting(row: AdviceRow, wish: Wish) -> list[Estimate]:
 
 
 _LEAST = 0.02  # by which the logarithm of what counts must fall: less is not worth a change
-_COUNTS = dict(zip(("wait", "slowdown"), MEANS, strict=True))
+_COUNTS = dict(zip(("wait", "slowdown"), MEAN_METRICS, strict=True))
 
 
 def _cost(row: AdviceRow, wish: Wish) -> float:
@@ -322,7 +322,7 @@ def _passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
     """What came before the advised policy, and is worse in something that counts."""
     if first.policy in (best.policy, wish.baseline):
         return []
-    texts = zip(MEANS, (("shorter", "longer"), ("lower", "higher")), strict=True)
+    texts = zip(MEAN_METRICS, (("shorter", "longer"), ("lower", "higher")), strict=True)
     changes = [f"{name.replace('_', ' ')} {percent(first.change[name], *words)}" for name, words in texts]
     return [f"{first.policy} came first by both together and is not advised: {', '.join(changes)}"]
 

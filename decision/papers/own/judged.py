@@ -19,7 +19,7 @@ from decision.analysis.statistics import Estimate
 from decision.analysis.whole import DAY, Part
 from decision.learn.checkpoint import Gate
 from decision.model.record import Floats
-from decision.runs.advise import MEANS, heuristics
+from decision.runs.advise import MEAN_METRICS, heuristics
 from decision.runs.chunks import file_digest
 from decision.runs.gates import COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
 from decision.runs.store import Result
@@ -128,19 +128,19 @@ class Judged(NamedTuple):
 
 
 def _judge(found: ByPolicy, learned: str, part: Part, idle: Gate) -> Judged:
-    runs = {metric: {name: _runs(each, metric) for name, each in found.items()} for metric in MEANS}
+    runs = {metric: {name: _runs(each, metric) for name, each in found.items()} for metric in MEAN_METRICS}
     kept = [name for name in found if name != learned and _keeps_bound(found, name)]
-    best = [min(kept, key=lambda name: float(runs[metric][name].values.mean())) for metric in MEANS]
+    best = [min(kept, key=lambda name: float(runs[metric][name].values.mean())) for metric in MEAN_METRICS]
     gates = (*gates_over(*([_measures(each) for each in found[name]] for name in (learned, "easy"))), idle)
     chosen = weekly_choice([found[name] for name in found if name == "easy" or "guard" in name], part)
     return Judged(
-        easy=[float(runs[metric]["easy"].values.mean()) for metric in MEANS],
-        against_easy=[change(runs[metric][learned], runs[metric]["easy"]) for metric in MEANS],
+        easy=[float(runs[metric]["easy"].values.mean()) for metric in MEAN_METRICS],
+        against_easy=[change(runs[metric][learned], runs[metric]["easy"]) for metric in MEAN_METRICS],
         times=_times(found, learned),
         failed=[gate.name for gate in gates if not gate.passed],
         best=best,
-        against_best=[change(runs[m][learned], runs[m][name]) for m, name in zip(MEANS, best, strict=True)],
-        choice=[change(chosen[metric], runs[metric]["easy"]) for metric in MEANS],
+        against_best=[change(runs[m][learned], runs[m][name]) for m, name in zip(MEAN_METRICS, best, strict=True)],
+        choice=[change(chosen[metric], runs[metric]["easy"]) for metric in MEAN_METRICS],
     )
 
 
@@ -169,9 +169,11 @@ def weekly_choice(found: Sequence[Sequence[Result]], part: Part) -> dict[str, Ru
         part: of the log.
     """
     jobs = np.array(found[0][0]["block_jobs"], np.float64)
-    sums = {metric: np.array([[_block_sums(r, metric, jobs) for r in each] for each in found]) for metric in MEANS}
+    sums = {
+        metric: np.array([[_block_sums(r, metric, jobs) for r in each] for each in found]) for metric in MEAN_METRICS
+    }
     back = max(1, round(_REPLAYED / part.block)) if part.blocks > 1 else 1
-    wait, slowdown = (sums[metric] for metric in MEANS)
+    wait, slowdown = (sums[metric] for metric in MEAN_METRICS)
     chosen = np.zeros(wait.shape[1:], np.int64)
     for block in range(1, len(jobs)):
         last = slice(max(0, block - back), block)

@@ -22,7 +22,7 @@ from helpers.policy_toys import platform as servers
 
 POWERS = ("never", "idle-timeout,idle_timeout=0", "idle-timeout,idle_timeout=5", "keep-awake,keep_awake=1")
 PLAIN = [name for name in ORDERS if name not in ("hvf", "qos", "density", "edf")]  # jobs here do not say their worth
-PLACES = [name for name in ALLOCATIONS if "tree" not in name]  # a tree of switches is none of these platforms
+PLACES = [name for name in ALLOCATIONS if "tree" not in name and name != "hops"]  # these platforms have no network
 SLEEPY = SleepState(pstate=1, switch_off=2, switch_on=3)
 Rng = np.random.Generator
 

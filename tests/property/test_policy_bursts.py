@@ -44,7 +44,7 @@ def test_a_burst_of_short_jobs(case: int) -> None:
     cluster = platform(
         hosts, True, wake=float(rng.choice([0.5, 20.0, 151.5, 151.5])), doze=float(rng.choice([0.1, 6.0]))
     )
-    if "tree" in str(policy):
+    if "tree" in str(policy) or "hops" in str(policy):
         cluster = msgspec.structs.replace(cluster, topology=_tree(hosts))
     workload = _workload(rng, hosts)
     record = simulate_workloads(cluster, [workload], policy, engine_options=ENERGY, seed=case)

@@ -62,8 +62,8 @@ def _encoded(name: str, advice: Any) -> str:
 def draw_picture(name: str, advice: Any, ending: str) -> bytes:
     """One of the `PICTURES` of an advice, in the format that an ending such as ``.png`` names."""
     figure, axes = plt.subplots(figsize=(7, 3.2), dpi=120, layout="constrained")
-    PICTURES[name][1](axes, advice)
     try:
+        PICTURES[name][1](axes, advice)
         return drawn(figure, ending)
     finally:
         plt.close(figure)

@@ -19,6 +19,7 @@ Seeds = Annotated[int, typer.Option("--seeds", help="Number of rankings to train
 PlacedJobs = Annotated[
     int | None, typer.Option("--steps", help="Number of jobs that are placed to train a ranking.", min=1)
 ]
+EvolutionSeed = Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)]
 
 
 @spreads
@@ -106,7 +107,7 @@ def learned_command(
     output: PartsFolder = None,
     *,
     spread: Spread,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
+    seed: EvolutionSeed = 0,
     generations: Annotated[
         int | None, typer.Option("--generations", help="Number of generations of twelve candidates.", min=1)
     ] = None,
@@ -143,7 +144,7 @@ def left_out_command(
     output: PartsFolder = None,
     *,
     spread: Spread,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)] = 0,
+    seed: EvolutionSeed = 0,
     generations: Annotated[
         int | None,
         typer.Option("--generations", help="Number of generations of twelve candidates in each fold.", min=1),

@@ -50,8 +50,8 @@ _HOMES = {
     "load_workload": "formats",
     "make_env": "api",
     "read_run": "api",
-    "shipped_platforms": "shipped",
-    "shipped_workloads": "shipped",
+    "shipped_platforms": "computer.shipped",
+    "shipped_workloads": "computer.shipped",
     "simulate": "api",
     "train": "api",
 }

@@ -9,6 +9,8 @@ from .api import make_env as make_env
 from .api import read_run as read_run
 from .api import simulate as simulate
 from .api import train as train
+from .computer.shipped import shipped_platforms as shipped_platforms
+from .computer.shipped import shipped_workloads as shipped_workloads
 from .formats import load_platform as load_platform
 from .formats import load_workload as load_workload
 from .model.errors import ConfigError as ConfigError
@@ -18,8 +20,6 @@ from .policies import Plan as Plan
 from .policies import Policy as Policy
 from .policies import find_policy as find_policy
 from .policies import list_policies as list_policies
-from .shipped import shipped_platforms as shipped_platforms
-from .shipped import shipped_workloads as shipped_workloads
 from .state.view import ClusterView as ClusterView
 from .state.view import JobView as JobView
 

@@ -12,9 +12,9 @@ from mkdocs.structure.files import File, Files
 
 from decision.analysis.metric_list import METRICS
 from decision.cli.app import app
+from decision.computer.shipped import shipped_platforms, shipped_workloads
 from decision.formats import load_platform, load_workload
 from decision.policies import list_policies
-from decision.shipped import shipped_platforms, shipped_workloads
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

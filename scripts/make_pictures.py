@@ -33,6 +33,8 @@ ROOMS = {  # by floor: what is done there, from the top
     "state": "the cluster as arrays, and its one writer",
     "estimates": "run times; hosts of a tree",
     "protocol": "messages, files, made inputs",
+    "compiling": "kernels; arrays that they share",
+    "computer": "cores, memory, packed files",
     "model": "jobs, workloads, platforms",
 }
 

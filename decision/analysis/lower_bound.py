@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.record import SHORTEST_RUNTIME, Floats, JobTable
 
 _CELLS = 4000  # of constant price

@@ -8,7 +8,7 @@ the segments also tell when the battery gives and takes. All prices being known,
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.policies.battery import CAPACITY, CHARGE, DISCHARGE, EFFICIENCY
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.demand import DEADLINE, VALUE, runtimes, sizes, submit_times, supply_table, walltimes, worths
 from decision.model.errors import ConfigError
 from decision.model.record import Floats, SupplyTable

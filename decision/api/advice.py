@@ -58,9 +58,9 @@ def advise(
         >>> d.advise("toy", "toy", shake=2).baseline
         'easy'
     """
+    from decision.computer.shipped import find_platform, find_workload
     from decision.runs.advise import Wish, advise
     from decision.runs.whole import Log
-    from decision.shipped import find_platform, find_workload
 
     if platform is not None and hosts is not None:
         raise ConfigError("hosts: give a platform or a number of hosts, not both", field="hosts")

@@ -58,9 +58,9 @@ def read_platform(given: Platform | Source, energy: bool) -> Platform:
 
 def read_workloads(given: Any, selection: "Selection", platform: Platform) -> list[Workload]:
     """One workload or several, named w0, w1, ... where they are not objects that have a name."""
+    from decision.computer.shipped import find_workload
     from decision.formats.job_frame import frame_workload, is_frame
     from decision.runs.inputs import check_time_field, read_selected
-    from decision.shipped import find_workload
 
     every = some("workload", given, "workload")
     sources = [
@@ -136,8 +136,8 @@ def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:
     """
     from msgspec.structs import replace
 
+    from decision.computer.shipped import find_platform
     from decision.formats import load_platform, write_platform
-    from decision.shipped import find_platform
 
     if not isinstance(given, Platform):
         return find_platform(given)
@@ -154,9 +154,9 @@ def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:
 
 def workload_files(given: Any, folder: Path) -> tuple[Path, ...]:
     """The files of workloads, each once; those that are objects are written into the folder."""
+    from decision.computer.shipped import find_workload
     from decision.formats import write_workload
     from decision.formats.job_frame import frame_workload, is_frame
-    from decision.shipped import find_workload
 
     every = some("workload", given, "workload")
     objects = [is_frame(each) or isinstance(each, Workload) for each in every]

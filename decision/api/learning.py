@@ -268,8 +268,8 @@ def _read_files(
     platform: Source, workload: Source, events: "Iterable[Source] | Source", energy: bool, selection: Any
 ) -> "LoadedInputs":
     """One workload on a platform, from files: what was learned from them says which they were."""
+    from decision.computer.shipped import find_platform, find_workload
     from decision.runs.inputs import Inputs, load_inputs
-    from decision.shipped import find_platform, find_workload
 
     files = tuple(a_path("events", each) for each in several(events))
     hosts, log = find_platform(platform), find_workload(workload)

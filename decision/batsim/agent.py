@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import astuple
 
+from decision.compiling.jit import compile_ahead
 from decision.engine.constants import DECIMALS
 from decision.engine.refusals import deadlock
 from decision.formats.events import read_forecast
-from decision.jit import compile_ahead
 from decision.model.demand import read_estimate, read_worth, told
 from decision.model.errors import ConfigError, DecisionError, RemoteProtocolError
 from decision.model.hosts import format_hosts, format_intervals, parse_hosts

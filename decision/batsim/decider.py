@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from decision.bundle import Bundle
+from decision.compiling.bundle import Bundle
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.state.cluster import ClusterState, PlatformFacts

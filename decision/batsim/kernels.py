@@ -5,9 +5,9 @@ longer than most decisions. Batsim 5 prints times with the rounding errors of Si
 them as Batsim 4 prints them, lest what a policy decides hang on the last digit.
 """
 
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
 from decision.engine.kernels.clock import six_decimals
-from decision.entry import Interface
-from decision.jit import kernel
 from decision.policies.prepared import ask_and_check
 from decision.state import transitions
 from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts

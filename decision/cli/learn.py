@@ -447,7 +447,7 @@ def _compare_runs(
 
     from decision.analysis.comparison import default_metrics
     from decision.analysis.metric_list import METRICS
-    from decision.cores import available_workers
+    from decision.computer.cores import available_workers
     from decision.envs import write_metrics
     from decision.runs.compare import ComparisonPlan, read_workloads, run_comparison
     from decision.runs.judging import judge_plan

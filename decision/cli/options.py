@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decision.analysis.plots.paper import Paper
+from decision.computer.shipped import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
-from decision.shipped import find_platform, find_workload
 
 if TYPE_CHECKING:
     from decision.formats.selection import Selection

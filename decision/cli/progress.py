@@ -135,7 +135,7 @@ def has_bars() -> bool:
 
 def announce_compilation() -> None:
     """Say so where kernels have to be compiled first, and how much of it is done."""
-    from decision.jit import cache_directory, on_compiling
+    from decision.compiling.jit import cache_directory, on_compiling
 
     def tell(done: int, of: int, seconds: float) -> None:
         left = f"some {clock_time(seconds)} left" if seconds >= 1.0 else "nearly done"

@@ -98,7 +98,7 @@ class Spread(NamedTuple):
     @contextmanager
     def begun(self) -> "Iterator[How]":
         """What `decision.runs.tasks.run_tasks` takes; workers elsewhere end with the block."""
-        from decision.cores import available_workers
+        from decision.computer.cores import available_workers
 
         how: How = {"share": _read_share(self.share), "audit": self.audit}
         processes = self.processes or available_workers()

@@ -55,7 +55,7 @@ def say(text: str) -> None:
 
 def note(text: str, style: str | None = None) -> None:
     """Print text to stderr as it is; only the terminal breaks long lines."""
-    from decision.unpacked import as_given  # with the libraries that unpack
+    from decision.computer.unpacked import as_given  # with the libraries that unpack
 
     if style or not is_quiet():
         stderr().print(encodable(as_given(text)), style=style, highlight=False, soft_wrap=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from decision.computer.shipped import find_workload
 from decision.model.errors import ConfigError
-from decision.shipped import find_workload
 
 from .options import (
     JsonOption,

@@ -63,12 +63,12 @@ def failures_command(
     """
     import numpy as np
 
+    from decision.computer.shipped import find_platform, find_workload
     from decision.formats import load_platform, load_workload
     from decision.formats.files import write_files
     from decision.generate.failures import FailureModel, availability, failure_lines, failures
     from decision.model.demand import submit_times
     from decision.model.errors import ConfigError
-    from decision.shipped import find_platform, find_workload
 
     from .tables import print_json
     from .terminal import say

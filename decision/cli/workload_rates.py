@@ -92,12 +92,12 @@ def _write(
 ) -> None:
     import msgspec
 
+    from decision.computer.shipped import find_workload
     from decision.formats import load_workload
     from decision.formats.files import write_files
     from decision.formats.series import read_series
     from decision.model.demand import submit_times
     from decision.model.workload import PRICE
-    from decision.shipped import find_workload
 
     from .tables import number, print_json
     from .terminal import say

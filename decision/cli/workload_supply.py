@@ -241,9 +241,9 @@ class _Source(NamedTuple):
     def _hosts(self, watts: "Floats") -> "Floats":
         if self.platform is None:
             return watts / (self.host_watts or 1.0)
+        from decision.computer.shipped import find_platform
         from decision.formats import load_platform
         from decision.model.draw import draw_of
-        from decision.shipped import find_platform
 
         within = draw_of(load_platform(find_platform(self.platform), energy=True)).hosts_within(watts)
         return within.clip(min=0).astype(float)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from decision.bundle import I4
+from decision.compiling.bundle import I4
 from decision.model.columns import Texts
 from decision.model.hosts import format_hosts, format_intervals
 from decision.model.record import (

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import I8
+from decision.compiling.bundle import I8
 from decision.model.errors import ConfigError
 from decision.model.record import HostState, HostTable
 from decision.state import transitions

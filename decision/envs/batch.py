@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.draws import first_word
+from decision.compiling.draws import first_word
+from decision.compiling.jit import compile_ahead, kernel
+from decision.computer.room import check_memory
 from decision.engine.kernels.server import engine
-from decision.jit import compile_ahead, kernel
 from decision.model.errors import ConfigError, PolicyError
-from decision.room import check_memory
 from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 
 from .arena import gather

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError, InternalError
 from decision.policies.capacity import TOLERANCE
 from decision.schedulers.base import call_follow

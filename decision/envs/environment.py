@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.bundle import bundle_at
+from decision.compiling.bundle import bundle_at
+from decision.compiling.jit import kernel
 from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.engine.kernels.server import engine
-from decision.jit import kernel
 from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
 from decision.schedulers.cycles import Cycles, new_cycles
 from decision.schedulers.progress import N_NUMBERS, N_TOTALS, EpisodeProgress

@@ -6,12 +6,12 @@ around them. It knows no scheduler: it calls the kernels of one by their address
 
 import numpy as np
 
-from decision.draws import next_word, uniform
+from decision.compiling.draws import next_word, uniform
+from decision.compiling.jit import kernel
 from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GROW, N_RESTS, N_SUSPENDING, UNCARRIED
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
-from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.around.supply_kernels import (
     ask_when_late,

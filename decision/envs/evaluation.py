@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.compiling.jit import kernel
 from decision.formats.files import write_files
-from decision.jit import kernel
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.around.supplied import supplied
 from decision.policies.failures import reset_policy

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.record import SHORTEST_RUNTIME, FinalState
 from decision.policies.capacity import TOLERANCE
 from decision.schedulers.cycles import BUSY_HOSTS, LENGTH

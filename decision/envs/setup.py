@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I4, I8, Bundle
+from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
 from decision.engine.options import EngineOptions, check_inputs, events_in_order
 from decision.engine.refusals import check_events

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from decision.cores import available_cores
+from decision.computer.cores import available_cores
 from decision.model.arguments import mapping, whole
 from decision.model.errors import ConfigError
 from decision.state.cluster import ClusterState

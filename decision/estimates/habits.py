@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from decision.bundle import I4, I8, U8, Bundle, F8x2
-from decision.draws import first_word
-from decision.jit import kernel
+from decision.compiling.bundle import I4, I8, U8, Bundle, F8x2
+from decision.compiling.draws import first_word
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
 JOBS, MEAN, LAST, BEFORE = range(4)  # columns: how many jobs, a mean of run times, the last one, the one before it

@@ -1,6 +1,6 @@
 """`predictors.LastTwo` as kernels, for policies: the mean of the run times of a user's last two ended jobs."""
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .habits import BEFORE, JOBS, LAST, new_row_of, row_of, user_key
 

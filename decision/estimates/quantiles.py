@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import F8, F4x2, F8x2
-from decision.draws import first_word
-from decision.jit import kernel
-from decision.ordered import insert_in_order
+from decision.compiling.bundle import F8, F4x2, F8x2
+from decision.compiling.draws import first_word
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
 
 from .distribution import EDGE, FADE, HAIR, LEVELS, MIDDLE, PRIOR, RECENT, STEP
 from .habits import JOBS, new_row_of, request_key, row_of

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import F8, F8x2
-from decision.jit import kernel
+from decision.compiling.bundle import F8, F8x2
+from decision.compiling.jit import kernel
 from decision.model.dates import DAY
 
 from .habits import (

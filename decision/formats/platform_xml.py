@@ -14,11 +14,11 @@ from itertools import chain
 
 import msgspec
 
+from decision.computer.shipped import find_platform
 from decision.model.arguments import flag, mapping, text, whole
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import MAX_HOSTS, Host, Platform, Route
 from decision.model.topology import Topology
-from decision.shipped import find_platform
 
 from .routes import routes_to
 from .simgrid import (

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
+from decision.computer.shipped import find_workload
 from decision.model.arguments import amount, flag, text, whole
 from decision.model.demand import walltimes
 from decision.model.errors import ConfigError, InputError
 from decision.model.reshape import Filters, Walltimes, at_most, reshape
 from decision.model.trace import Reading
 from decision.model.workload import Workload
-from decision.shipped import find_workload
 
 from .oar import is_oar_table, load_oar
 from .swf import REQUESTED_TIME, load_swf

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from decision.cores import available_cores
+from decision.computer.cores import available_cores
 from decision.envs import Setup, evaluate
 from decision.envs.batch import Batch
 from decision.envs.evaluation import ChooseAll, play_episode

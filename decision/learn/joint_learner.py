@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from decision.cores import available_cores
+from decision.computer.cores import available_cores
 from decision.envs import Setup, make_setup
 from decision.envs.batch import Batch
 from decision.envs.evaluation import play_episode

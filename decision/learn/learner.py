@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import torch
 
+from decision.computer.room import check_memory
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
-from decision.room import check_memory
 from decision.schedulers.base import ChoosingScheduler, Draws, Layouts, Scheduler
 
 from .actor import NetworkActor

@@ -9,11 +9,11 @@ import torch
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.cores import available_cores
+from decision.compiling.jit import kernel
+from decision.computer.cores import available_cores
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.truth import submission_order
 from decision.envs.setup import without_misfits
-from decision.jit import kernel
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform

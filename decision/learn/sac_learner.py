@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from decision.computer.room import check_memory
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.demonstrations import Demonstrations
 from decision.model.errors import ConfigError
-from decision.room import check_memory
 from decision.schedulers.base import ChoosingScheduler, Scheduler
 
 from . import crr, sac

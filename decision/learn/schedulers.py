@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision import __version__
+from decision.computer.room import check_memory
 from decision.envs import PlacedJobs, Setup, evaluate, make_setup, random_rows
 from decision.envs.evaluation import ChooseAll
 from decision.envs.setup import without_misfits
@@ -21,7 +22,6 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.policy import Policy
-from decision.room import check_memory
 from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
 from decision.schedulers.joint import Joint
 from decision.schedulers.prices import Prices

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import torch
 
-from decision.cores import available_cores
+from decision.computer.cores import available_cores
 from decision.envs.evaluation import ChooseAll
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError

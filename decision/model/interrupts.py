@@ -2,7 +2,7 @@
 
 from types import FrameType
 
-_CALLED = "decision.entry", "answer"  # the module and the function that compiled code calls
+_CALLED = "decision.compiling.entry", "answer"  # the module and the function that compiled code calls
 _waiting: list[BaseException] = []
 
 

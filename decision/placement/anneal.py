@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.draws import next_word, uniform
-from decision.jit import kernel
+from decision.compiling.draws import next_word, uniform
+from decision.compiling.jit import kernel
 
 from .repair import AT_RANDOM, SEEN, StartRule, choose_start, nb_features, take_from
 from .windows import DYNAMIC, FREE, place_in_turn, take_best, worth

@@ -10,7 +10,7 @@ over siblings, from the left.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .anneal import anneal
 from .cost import text_cost

@@ -12,7 +12,7 @@ Q / n, summed over jobs, is best by both.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 MOST_JOBS = 12  # of different sizes
 MOST_SUBSETS = 1 << MOST_JOBS

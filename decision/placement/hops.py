@@ -13,7 +13,7 @@ them in a reasonable time.
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.topology import Dragonfly, FatTree, Flat, Topology, Torus
 
 _TREE, _TORUS, _DRAGONFLY = range(3)

@@ -15,7 +15,7 @@ Entries of the table are whole numbers: equal worth is equal exactly, whatever t
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 FEATURES = (
     "left",  # share of the switch's hosts that are left free once this one is taken

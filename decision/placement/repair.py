@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 SEEN = 100  # entries that a network of the paper sees (q)
 WIDEST_JOB = 40.0  # of a job in the paper's workload

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 _LEAST = -(2**63)  # no hosts are worth as little
 

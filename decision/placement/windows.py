@@ -9,7 +9,7 @@ program's cost both ask for; a job's hosts are entries of the sequence.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .tree import place_best
 

@@ -17,8 +17,8 @@ hosts that are few hops apart on any network (`decision.placement.hops`), which 
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.draws import first_word, next_word, uniform
-from decision.jit import kernel
+from decision.compiling.draws import first_word, next_word, uniform
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.hops import choose_near

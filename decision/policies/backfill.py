@@ -9,7 +9,7 @@ depends on it lies at infinity, and what lies behind may start.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.bundle import F8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, Bundle
+from decision.compiling.jit import kernel
 from decision.state.cluster import N_ENDED, N_RUNNING
 from decision.state.plan_arrays import CALL_AT, add
 from decision.state.transitions import spare_power

@@ -14,8 +14,8 @@ them leaves.
 
 import numpy as np
 
-from decision.bundle import I1, I4, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import I1, I4, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, remove_interval
 from decision.state.cluster import N_UNAVAILABLE, QUEUED, SLEEPING, SWITCHING_OFF, SWITCHING_ON, UNAVAILABLE
 from decision.state.plan_arrays import START, add, add_interval

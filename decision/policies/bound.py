@@ -7,7 +7,7 @@ free, asleep or not; where it only waits for its patience to end, at that time.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
 from .backfill import add_release, find_shadow

@@ -6,7 +6,7 @@ is falling asleep after both. What is overdue is expected `TOLERANCE` from now.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.cluster import (
     N_FREE,
     N_RUNNING,

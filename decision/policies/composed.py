@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform

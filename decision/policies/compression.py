@@ -14,7 +14,7 @@ upper bound, and a job that is longer than the longest spell and begins after th
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import highest_bit, trailing_zeros
 
 from .memory import FREED_ROOM, KNOWN, N_FREED, NEXT_START, SERIAL

@@ -12,7 +12,7 @@ A start that comes late by no more than `TOLERANCE`, as a peer's clock has it, l
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_RUNNING
 
 from .backfill import take

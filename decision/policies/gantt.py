@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, U8, Bundle, F8x2, U8x2
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, U8, Bundle, F8x2, U8x2
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.bitmap import count_hosts, count_ones, highest_bit
 

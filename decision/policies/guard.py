@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.state.cluster import (

@@ -22,8 +22,8 @@ import math
 
 import numpy as np
 
-from decision.bundle import F8, I8, U8, bundle_at
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I8, U8, bundle_at
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.state.bitmap import insert_interval, next_in, next_out, remove_interval
 from decision.state.cluster import N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts

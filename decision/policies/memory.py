@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, F8x2, bundle_at
-from decision.entry import Interface
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, F8x2, bundle_at
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
 from decision.state.cluster import (
     N_CAPACITY_CHANGES,
     N_JOBS,

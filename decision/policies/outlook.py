@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.bundle import F8, I1, I4, I8
+from decision.compiling.bundle import F8, I1, I4, I8
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
 from decision.estimates.habits import grown_habits, room_for_habits
 from decision.estimates.last_two import observe_last_two, predict_last_two
 from decision.estimates.quantiles import (
@@ -32,11 +34,9 @@ from decision.estimates.quantiles import (
     say_quantiles,
 )
 from decision.estimates.regression import forget_regression, learn_end, new_regression, predict
-from decision.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.record import FinalState
-from decision.ordered import insert_in_order
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS, N_RUNNING, RUNNING, ClusterState
 
 ESTIMATE, CORRECTION, SHADOW, FILL = "estimate", "correction", "shadow", "fill"  # options of every policy

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.demand import QOS, VALUE, estimates, worths
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import format_hosts

@@ -15,7 +15,7 @@ protects none).
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import insert_interval
 from decision.state.cluster import N_SLEEPING
 

@@ -17,9 +17,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from decision.bundle import Bundle
-from decision.entry import Entry, Interface
-from decision.jit import kernel
+from decision.compiling.bundle import Bundle
+from decision.compiling.entry import Entry, Interface
+from decision.compiling.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
 from decision.model.interrupts import raise_interruption
 from decision.model.platform import Platform

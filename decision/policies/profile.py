@@ -11,8 +11,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from decision.bundle import F8, I4, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
 FIRST_STEP, END_STEP = 0, 1  # indices into Profile.span

@@ -13,8 +13,8 @@ in the shadow's queue where jobs ended, and constant where one arrived.
 
 import numpy as np
 
-from decision.bundle import Bundle, F8x2, I4x2, I8x2
-from decision.jit import kernel
+from decision.compiling.bundle import Bundle, F8x2, I4x2, I8x2
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import ENDED, N_JOBS, N_QUEUED, N_RUNNING, N_UNAVAILABLE, RUNNING
 

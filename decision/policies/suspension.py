@@ -9,7 +9,7 @@ many as it takes.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.cluster import N_FREE, N_RUNNING, QUEUED
 from decision.state.plan_arrays import SUSPEND, add
 from decision.state.transitions import spare_power

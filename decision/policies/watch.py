@@ -14,8 +14,8 @@ job that starts now would end.
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.state.cluster import N_FREE, N_QUEUED, N_RUNNING
 
 from .capacity import TOLERANCE, hosts_given_back

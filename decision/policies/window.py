@@ -18,10 +18,10 @@ import math
 
 import numpy as np
 
-from decision.bundle import F4, F8, I8, Bundle, F8x2, I8x2, bundle_at
-from decision.draws import first_word
-from decision.entry import Interface
-from decision.jit import kernel
+from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, I8x2, bundle_at
+from decision.compiling.draws import first_word
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.interrupts import raise_interruption
 from decision.model.names import nearest

@@ -18,13 +18,14 @@ from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
 from decision.analysis.whole import Part, judge, part_of
+from decision.compiling.jit import is_warm
+from decision.computer.room import check_memory
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
 from decision.formats.input_facts import file_facts
 from decision.formats.outputs_read import read_run
 from decision.formats.selection import Selection
 from decision.formats.workload import is_log
-from decision.jit import is_warm
 from decision.model.columns import JobColumns, columns_of
 from decision.model.dates import DAY_LEAD, BusyDay, chosen_days, of_day
 from decision.model.demand import runtimes, sizes, submit_times
@@ -37,7 +38,6 @@ from decision.model.workload import Job, Workload
 from decision.policies.outlook import ESTIMATE
 from decision.policies.outlook import OPTIONS as OUTLOOK_OPTIONS
 from decision.policies.registry import without_estimate
-from decision.room import check_memory
 
 from . import Engine
 from .chunks import file_digest

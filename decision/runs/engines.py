@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from decision.analysis.recorded import RECORDED
 from decision.batsim.roles import Responder, Simulator
+from decision.compiling.jit import is_warm
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels import server
 from decision.engine.options import EngineOptions
-from decision.jit import is_warm
 from decision.model.errors import DeadlockError, PolicyError, RemoteProtocolError, StuckError
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
@@ -77,7 +77,7 @@ def engine_that_starts_at_once() -> Engine:
 
 
 def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> list[Callable[..., Any]]:
-    """The outermost compiled functions of a run, which `decision.jit.is_warm` can check.
+    """The outermost compiled functions of a run, which `decision.compiling.jit.is_warm` can check.
 
     Raises:
         ConfigError: if the policy is unknown.

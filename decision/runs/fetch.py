@@ -8,11 +8,11 @@ import urllib.request
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from decision.computer.unpacked import unpacked
 from decision.formats.files import write_files
 from decision.formats.traces.known import KNOWN, KnownLog
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
-from decision.unpacked import unpacked
 
 _SECONDS = 60.0  # without an answer
 _ENDINGS = (".swf.gz", ".swf")

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from decision.computer.shipped import find_workload
 from decision.estimates.missing import fill_missing, missing_text
 from decision.formats import load_events, load_platform, write_workload
 from decision.formats.events import check_supply, converted_events
@@ -21,7 +22,6 @@ from decision.formats.workload_json import without_trace
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
-from decision.shipped import find_workload
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ import msgspec
 
 from decision.batsim.wire import check_endpoint
 from decision.batsim.zmq_loop import ask_all
+from decision.computer.shipped import find_workload
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload, write_run
 from decision.formats.files import read_bytes
@@ -15,7 +16,6 @@ from decision.formats.workload5 import is_of_5
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
 from decision.model.workload import Workload
-from decision.shipped import find_workload
 
 from .engines import engine_that_starts_at_once, make_engine
 from .inputs import read_events, writable_folder

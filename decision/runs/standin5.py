@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from decision.computer.shipped import find_workload
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload
 from decision.formats.events import load_texts
@@ -20,7 +21,6 @@ from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.workload import Workload
 from decision.protocol.versions import V5
-from decision.shipped import find_workload
 
 from .inputs import writable_folder
 

@@ -10,7 +10,7 @@ trainer and checkpoints (`decision.learn`), the catalogue, the command line and 
 records. To add one: write a module like `rlscheduler` and a preset, and call `register`, or name the record in the
 entry point group ``decision.schedulers`` of your package. No other line changes.
 
-What a record computes in compiled code are entries (`decision.entry`) of the interfaces of `base`: BEGIN, OPEN, ACT,
+What a record computes in compiled code are entries (`compiling.entry`) of the interfaces of `base`: BEGIN, OPEN, ACT,
 OBSERVE, REWARD, MEASURE, and FOLLOW, which turns recorded schedules into choices. Compiled loops call them by address,
 so they are compiled once, and a scheduler from outside of this package costs its own kernels only. Training, the
 embedded engine and the process behind Batsim's messages call the same entries: an environment one step at a time,

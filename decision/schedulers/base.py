@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F4, F8, I1, Bundle
-from decision.entry import Entry, Interface
+from decision.compiling.bundle import F4, F8, I1, Bundle
+from decision.compiling.entry import Entry, Interface
 from decision.model.dates import BusyDay
 from decision.model.errors import ConfigError
 from decision.model.names import nearest

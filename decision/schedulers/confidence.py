@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import F8, I4, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, Bundle
+from decision.compiling.jit import kernel
 
 _RECENT = 20  # jobs of a user that tell what share of a walltime the next one uses
 

@@ -10,8 +10,8 @@ What a decision starts is in its plan and not yet in the state; `Cycles` is the 
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from decision.bundle import F8, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.capacity import TOLERANCE

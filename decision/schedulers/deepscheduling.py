@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from decision.bundle import Bundle
+from decision.compiling.bundle import Bundle
 from decision.model.dates import chosen_days
 from decision.model.errors import ConfigError
 from decision.model.notices import warn_once

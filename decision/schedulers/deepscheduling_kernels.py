@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from decision.bundle import F4, F8, I4, I8
-from decision.jit import kernel
+from decision.compiling.bundle import F4, F8, I4, I8
+from decision.compiling.jit import kernel
 from decision.model.dates import DAY, DAY_LEAD
 from decision.policies.booking import (
     ASLEEP,

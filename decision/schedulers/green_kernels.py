@@ -6,8 +6,8 @@ chosen: Batsim starts no job on the hosts of one that was killed in the same rep
 
 import numpy as np
 
-from decision.bundle import F8, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.config import Suspend
 from decision.policies.order import density_of

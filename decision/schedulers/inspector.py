@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.policies.config import Order, PolicyConfig

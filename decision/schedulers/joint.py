@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import bundle_at
+from decision.compiling.bundle import bundle_at
 from decision.model.dates import chosen_days
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform

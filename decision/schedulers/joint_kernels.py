@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8
+from decision.compiling.jit import kernel
 from decision.policies.booking import (
     WAKING,
     Booking,

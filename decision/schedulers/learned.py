@@ -29,14 +29,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I4, bundle_at
+from decision.compiling.bundle import F8, I4, bundle_at
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
 from decision.estimates.habits import shared_habits
 from decision.estimates.regression import RegressionMemory, learn_end, new_regression, predict
-from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
-from decision.ordered import insert_in_order
 from decision.policies.allocation import take_lowest
 from decision.policies.backfill import take
 from decision.policies.capacity import TOLERANCE

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import Bundle, bundle_at
-from decision.jit import compile_ahead, kernel
+from decision.compiling.bundle import Bundle, bundle_at
+from decision.compiling.jit import compile_ahead, kernel
 from decision.model.platform import Platform
 from decision.policies.policy import Plan
 from decision.state.cluster import ClusterState, PlatformFacts

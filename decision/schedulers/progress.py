@@ -1,7 +1,7 @@
 """`EpisodeProgress`: what has happened in an episode so far, which rewards and metrics are computed from."""
 
-from decision.bundle import F8, I4, I8, U8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, U8, Bundle
+from decision.compiling.jit import kernel
 
 # EpisodeProgress.number
 FIRST_ROW = 0  # row of the trace with which the episode began

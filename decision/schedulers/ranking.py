@@ -20,12 +20,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I4, I8, Bundle, F8x2, bundle_at
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle, F8x2, bundle_at
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
-from decision.ordered import insert_in_order
 from decision.policies.allocation import take_lowest
 from decision.policies.order import sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from decision.bundle import F8, I8, Bundle, I8x2
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I8, Bundle, I8x2
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import Workload

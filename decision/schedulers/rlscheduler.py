@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import F8, I4, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.state.cluster import ClusterState
 
 from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings

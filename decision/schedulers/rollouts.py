@@ -18,10 +18,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I4, Bundle, I1x2
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, Bundle, I1x2
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
 from decision.model.record import SHORTEST_RUNTIME
-from decision.ordered import insert_in_order
 from decision.policies.backfill import take
 from decision.state.cluster import N_FREE, ClusterState, nb_hosts
 

@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I4, I8, Bundle, I1x2, bundle_at
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I4, I8, Bundle, I1x2, bundle_at
+from decision.compiling.jit import kernel
 from decision.model.workload import Workload
 from decision.policies.allocation import take_lowest
 from decision.policies.capacity import TOLERANCE

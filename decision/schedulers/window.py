@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 

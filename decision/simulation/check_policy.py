@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import numpy as np
 
-from decision.bundle import Bundle
+from decision.compiling.bundle import Bundle
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.model.errors import DecideTimeoutError, DecisionError, PolicyError

@@ -4,7 +4,7 @@ Batsim sends such jobs as it does others, so they are rejected as soon as they c
 one of our policies decides, and with one line for all of them.
 """
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.notices import warn_once
 from decision.policies.prepared import ask
 from decision.state.cluster import N_QUEUED

@@ -8,6 +8,7 @@ from typing import overload
 import numpy as np
 from msgspec.structs import replace
 
+from decision.compiling.jit import compile_ahead, kernel
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels.arrays import (
     ASK,
@@ -32,7 +33,6 @@ from decision.engine.kernels.arrays import (
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
-from decision.jit import compile_ahead, kernel
 from decision.model.demand import context, has_deadlines, has_users, sizes, walltimes
 from decision.model.errors import DeadlockError
 from decision.model.lost_work import lost_work

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from decision.bundle import F8
-from decision.cores import available_cores
+from decision.compiling.bundle import F8
+from decision.computer.cores import available_cores
 from decision.simulation.simulate import simulate_workloads
 
 from .case import Case, engine_hosts, engine_size, platform_of, workload_of

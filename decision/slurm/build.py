@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import I8
+from decision.compiling.bundle import I8
 
 from .case import Case
 from .factors import YEAR, Factors

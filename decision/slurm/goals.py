@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8
+from decision.compiling.bundle import F8
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8
+from decision.compiling.bundle import F8
 from decision.formats.files import read_bytes
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I8
+from decision.compiling.bundle import F8, I8
 
 from .accounts import ROOT, Association
 from .case import Case

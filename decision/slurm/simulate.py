@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.bundle import F8, I8
+from decision.compiling.bundle import F8, I8
 from decision.model.errors import InternalError
 
 from .build import build_world, zero_of

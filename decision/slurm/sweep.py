@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from decision.bundle import F8
-from decision.cores import available_cores
+from decision.compiling.bundle import F8
+from decision.computer.cores import available_cores
 from decision.formats.files import write_files
 from decision.model.errors import ConfigError
 

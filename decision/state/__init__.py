@@ -2,7 +2,7 @@
 
 Design
 ------
-`ClusterState` is a `decision.bundle.Bundle` of numpy arrays, so that compiled kernels, Python policies and observation
+`ClusterState` is a `compiling.bundle.Bundle` of numpy arrays, so that compiled kernels, Python policies and observation
 encoders read the same memory. Everything that happens goes through `transitions`, and nothing else writes (a test holds
 that): each is a small kernel that keeps the redundant parts (queue, free bitmap, running list, counters) consistent;
 `invariants` says what "consistent" means. `rules` says what may be done: on which hosts a job may start, to which

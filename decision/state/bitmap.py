@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 
 @intrinsic

@@ -5,7 +5,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import F8, I1, I4, I8, U8, Bundle, F8x2, I1x2, I4x2
+from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle, F8x2, I1x2, I4x2
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState, HostState
 from decision.placement.hops import network_codes

@@ -6,8 +6,8 @@ plan, so that writing a plan allocates nothing.
 
 import numpy as np
 
-from decision.bundle import F8, I1, I4, I8, U8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I1, I4, I8, U8, Bundle
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
 from .bitmap import insert_interval

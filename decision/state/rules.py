@@ -5,7 +5,7 @@ The only place that knows. A policy's plan is checked with it before anybody els
 (`decision.engine.kernels.commands`).
 """
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .bitmap import first_missing
 from .cluster import IDLE, PSTATE_COMPUTING, PSTATE_SLEEP, SLEEPING

@@ -8,9 +8,9 @@ nothing beyond it.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
+from decision.compiling.ordered import insert_in_order
 from decision.model.errors import InternalError
-from decision.ordered import insert_in_order
 
 from .bitmap import count_ones, has_host, remove_interval
 from .cluster import (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from decision.compiling.jit import kernel
 from decision.generate.jobs import workload_of
 from decision.generate.topologies import full_tree, networked
-from decision.jit import kernel
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from decision.bundle import F8, I8, Bundle
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I8, Bundle
+from decision.compiling.jit import kernel
 from decision.schedulers import ChoosingScheduler, Encoder, Episodes, register
 from decision.schedulers.base import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
 from decision.schedulers.cycles import FREE_HOSTS, LENGTH, call_at, sleep_at, start_at, wake_at

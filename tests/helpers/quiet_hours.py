@@ -1,6 +1,6 @@
 """Any policy, but no job starts between two and four o'clock: what stands around another policy, and all of it."""
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.policies import find_policy
 from decision.policies.around import AroundPolicy, ask_inner
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN

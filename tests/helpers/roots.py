@@ -1,8 +1,8 @@
 """Compile, on all cores, the roots that most tests need: run as a program, before several workers begin at once."""
 
 from decision.batsim.kernels import ask_now
+from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.server import engine
-from decision.jit import compile_ahead
 from decision.policies.composed import _decide_composed
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.bundle import F8, I1, I4, I8, Bundle, F8x2, I4x2
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I1, I4, I8, Bundle, F8x2, I4x2
+from decision.compiling.jit import kernel
 from decision.model.platform import Route
 from decision.model.record import HostState
 from decision.state.cluster import ClusterState, PlatformFacts

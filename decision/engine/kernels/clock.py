@@ -10,8 +10,8 @@ between two printed ones.
 
 import numpy as np
 
+from decision.compiling.jit import kernel
 from decision.engine.constants import LAST_INSTANT, TIME_PRECISION, WORK_PRECISION
-from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state import transitions
 

@@ -6,8 +6,8 @@ only a decision process that talks in messages has.
 
 import numpy as np
 
+from decision.compiling.jit import kernel
 from decision.engine.constants import SHORTEST_CALL
-from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.record import FinalState
 from decision.state import transitions

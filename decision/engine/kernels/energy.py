@@ -6,8 +6,8 @@ SimGrid takes a host to be in pstate 0 until it first looks at it, wherever the 
 passed, when the pstate changes, or when a task begins on this host alone.
 """
 
+from decision.compiling.jit import kernel
 from decision.engine import constants
-from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.state.cluster import N_HOST_STATES
 

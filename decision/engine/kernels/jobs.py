@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from decision.compiling.jit import kernel
 from decision.engine.constants import KILLED_CODE, WALLTIME_CODE
-from decision.jit import kernel
 from decision.model.record import FinalState
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE

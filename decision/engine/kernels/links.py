@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
-from decision.bundle import F8, I1, I4, I8, Bundle, I4x2
-from decision.jit import kernel
+from decision.compiling.bundle import F8, I1, I4, I8, Bundle, I4x2
+from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.model.topology import FatTree, Flat
 

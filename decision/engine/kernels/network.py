@@ -12,10 +12,10 @@ Links that a single flow uses, and hosts, all go the same way where they are equ
 each: they are one slot.
 """
 
-from decision.bundle import bundle_at
+from decision.compiling.bundle import bundle_at
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
 from decision.engine.constants import SHARE_PRECISION, TCP_WINDOW, TIME_PRECISION
-from decision.entry import Interface
-from decision.jit import kernel
 from decision.model.errors import InternalError
 
 from . import arrays as a

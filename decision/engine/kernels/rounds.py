@@ -32,8 +32,8 @@ So the call is reported before the jobs. If job 3 had another parallel task to c
 COUNT_DOWN from 3, then BEGIN_TASK, and then BEGIN_LIMIT if it has a walltime.
 """
 
+from decision.compiling.jit import kernel
 from decision.engine.constants import TASK_STEPS
-from decision.jit import kernel
 from decision.model.errors import InternalError
 
 from . import arrays as a

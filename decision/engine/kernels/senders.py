@@ -4,7 +4,7 @@ What is due goes to the server in one message; then they sleep again. How long i
 in Batsim: where messages take time, the next one is as much later.
 """
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from . import arrays as a
 from .clock import begin_sleep, put, put_reply, takes_time, twelve_decimals

@@ -9,8 +9,8 @@ logged becomes one question.
 
 import numpy as np
 
-from decision.entry import Interface
-from decision.jit import inlined, kernel
+from decision.compiling.entry import Interface
+from decision.compiling.jit import inlined, kernel
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE

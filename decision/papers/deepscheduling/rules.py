@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import bundle_at
+from decision.compiling.bundle import bundle_at
+from decision.compiling.jit import kernel
 from decision.envs import Outputs, Setup
 from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
-from decision.jit import kernel
 from decision.model.record import Floats
 from decision.schedulers.deepscheduling_kernels import AVAILABLE, SHOWN, VOID, DeepSchedulingMemory, fits
 from decision.schedulers.progress import JOULES, SWITCHED, USED, WASTED, is_over

@@ -7,7 +7,7 @@ import typer
 
 from decision.cli.options import JsonOption, MissingWalltimeOption
 from decision.cli.spread import Spread, spreads
-from decision.shipped import find_workload
+from decision.computer.shipped import find_workload
 
 from ..command import Data, Log, PartsFolder, parts_in, reproduce
 

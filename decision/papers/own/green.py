@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from decision.analysis.value_bound import value_bound
 from decision.analysis.worth import join_parts, total_value
-from decision.cores import available_cores
+from decision.computer.cores import available_cores
 from decision.envs import Setup, equal_hosts, evaluate, make_setup, random_rows
 from decision.formats.input_facts import InputFacts
 from decision.generate.papers.uniform import GreenModel, green_workload

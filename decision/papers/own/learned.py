@@ -17,6 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from decision.computer.shipped import find_workload
 from decision.envs import equal_hosts
 from decision.estimates import apply_estimates
 from decision.formats import load_workload
@@ -32,7 +33,6 @@ from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks
 from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
-from decision.shipped import find_workload
 from decision.simulation import simulate_workloads
 
 from ..findings import Findings, Parts, ResultTable, markdown_table

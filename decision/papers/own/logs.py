@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from decision.computer.shipped import find_workload
 from decision.estimates import apply_estimates
 from decision.formats.selection import Selection
 from decision.formats.swf import REQUESTED_TIME
@@ -19,7 +20,6 @@ from decision.model.columns import columns_of
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 from decision.runs.whole import Log
-from decision.shipped import find_workload
 
 LUBLIN = "lublin_10000"  # shipped
 FILES: dict[str, tuple[str, int]] = {  # of each log: its file, and the field of the requested time

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.cores import available_cores
+from decision.computer.cores import available_cores
 from decision.envs.batch import Batch
 from decision.envs.evaluation import play_episode
 from decision.formats.input_facts import InputFacts

@@ -18,7 +18,7 @@ import numpy as np
 
 from decision.analysis.comparison import figure
 from decision.analysis.statistics import Estimate, bootstrap_mean
-from decision.jit import is_warm
+from decision.compiling.jit import is_warm
 from decision.runs.inputs import writable_folder
 from decision.runs.tasks import run_tasks
 from decision.simulation.simulate import run_episode

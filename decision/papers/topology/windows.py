@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decision.draws import first_word
+from decision.compiling.draws import first_word
 from decision.model.record import Floats, Ints
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal_along
 from decision.placement.exact import place_exactly

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from decision.bundle import I8, Bundle, bundle_at
-from decision.entry import Entry
-from decision.jit import kernel
+from decision.compiling.bundle import I8, Bundle, bundle_at
+from decision.compiling.entry import Entry
+from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.policy import Policy
 from decision.policies.prepared import CompiledPolicy, NoMemory, PreparedPolicy, ask, prepare

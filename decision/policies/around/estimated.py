@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.bundle import bundle_at
+from decision.compiling.bundle import bundle_at
 from decision.model.record import PredictionTable
 from decision.policies.memory import Memory
 from decision.policies.outlook import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.model.platform import Platform
 from decision.policies.allocation import take_lowest
 from decision.policies.config import PolicyConfig, Power

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from decision.bundle import I8, bundle_at
+from decision.compiling.bundle import I8, bundle_at
 from decision.model.demand import sizes, supply_table
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform

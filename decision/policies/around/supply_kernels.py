@@ -5,7 +5,7 @@ A job is too late with a tolerance of a millisecond, because a peer's clock roun
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.policies.supply_settings import Failed
 from decision.state.cluster import N_QUEUED, N_RUNNING, N_UNAVAILABLE, UNAVAILABLE

@@ -6,7 +6,7 @@ bf_window is no reservation, and a job without one keeps nobody back.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
 from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running

@@ -1,6 +1,6 @@
 """Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough."""
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
 from .world import HAS_MEMORY, LINEAR, LLN

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .backfill import backfill
 from .holding import begin_job, cancel_pending, end_job, join_queue, release_completed

@@ -6,7 +6,7 @@ found once when each node alone has room enough, and trials without enough such 
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure, room_on

@@ -1,6 +1,6 @@
 """Taking nodes for a job and giving them back; limits; what it costs in shares."""
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .world import (
     AFTER,

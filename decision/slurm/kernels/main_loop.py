@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
 from .choice import begin_trial, choose, measure

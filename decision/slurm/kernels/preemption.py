@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .holding import charge, is_eligible
 from .world import (

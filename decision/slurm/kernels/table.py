@@ -6,7 +6,7 @@ stays used when two neighbours that have become equal are joined.
 
 import numpy as np
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 from .world import NB_RECORDS, NB_SLOTS, RESOLUTION, WINDOW
 

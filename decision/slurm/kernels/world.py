@@ -1,6 +1,6 @@
 """All that the scheduler knows: the cluster, its parameters, the jobs, and the state that changes."""
 
-from decision.bundle import F8, I8, U8, Bundle, I8x2, U8x2, bundle_at
+from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2, bundle_at
 
 # World.parameters
 LINEAR = 0  # whether jobs get whole nodes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.bundle import Bundle
+from decision.compiling.bundle import Bundle
 from decision.estimates.distribution import LEVELS, Quantiles
 from decision.estimates.habits import room_for_habits
 from decision.estimates.quantiles import (

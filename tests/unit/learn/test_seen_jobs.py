@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from decision.computer.shipped import find_workload
 from decision.formats import load_workload
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.formats.selection import Selection
@@ -11,7 +12,6 @@ from decision.learn.config import TrainConfig
 from decision.learn.gates import require_unseen
 from decision.learn.seen_jobs import seen_jobs, seen_text
 from decision.model.errors import ConfigError
-from decision.shipped import find_workload
 
 
 @pytest.fixture

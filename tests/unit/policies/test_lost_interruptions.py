@@ -19,7 +19,7 @@ def interrupted_in(name: str, module: str) -> None:
 
 
 def test_an_interruption_at_the_begin_of_a_callback_ends_the_run():
-    interrupted_in("answer", "decision.entry")
+    interrupted_in("answer", "decision.compiling.entry")
     jobs = [Job(id="w0!0", submit_time=0.0, size=1, walltime=30.0, profile="p")]
     workload = Workload(name="w0", jobs=jobs, profiles={"p": Delay(duration=20.0)}, nb_res=4)
     with pytest.raises(KeyboardInterrupt):
@@ -27,7 +27,7 @@ def test_an_interruption_at_the_begin_of_a_callback_ends_the_run():
     raise_interruption()  # none is left
 
 
-@pytest.mark.parametrize(("name", "module"), [("address", "decision.entry"), ("answer", "decision.other")])
+@pytest.mark.parametrize(("name", "module"), [("address", "decision.compiling.entry"), ("answer", "decision.other")])
 def test_elsewhere_it_is_raised_at_once(name, module):
     with pytest.raises(KeyboardInterrupt):
         interrupted_in(name, module)

@@ -10,21 +10,23 @@ import numba
 import numpy as np
 import pytest
 
-from decision import jit, whole_program
-from decision.jit import kernel
+from decision.compiling import jit, whole_program
+from decision.compiling.jit import kernel
 
 PACKAGE = {
     "__init__.py": "",
-    "jit.py": Path(jit.__file__).read_text(),
-    "whole_program.py": Path(whole_program.__file__).read_text(),
-    "low.py": "from decision.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
-    "high.py": "from .jit import kernel\nfrom .low import low\n\n@kernel\ndef high(x):\n    return 2 * low(x)\n",
-    "other.py": "from decision.jit import kernel\n\n@kernel\ndef other(x):\n    return x\n",
+    "compiling/__init__.py": "",
+    "compiling/jit.py": Path(jit.__file__).read_text(),
+    "compiling/whole_program.py": Path(whole_program.__file__).read_text(),
+    "low.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
+    "high.py": "from .low import low\nfrom .compiling.jit import kernel\n\n"
+    "@kernel\ndef high(x):\n    return 2 * low(x)\n",
+    "other.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef other(x):\n    return x\n",
 }
 PROGRAM = """
 from decision.high import high
 from decision.other import other
-from decision.jit import is_warm
+from decision.compiling.jit import is_warm
 print(int(is_warm(high)), int(is_warm(other)), high(1), other(1))
 """
 
@@ -47,7 +49,7 @@ ERRORS = """
 import traceback
 import numpy as np
 from decision.errors import divided, outer
-from decision.jit import on_compiling
+from decision.compiling.jit import on_compiling
 
 on_compiling.append(lambda done, of, seconds: print("compiles"))
 print(outer(np.arange(4), 1), divided(np.float64(1.0), np.float64(0.0)))
@@ -58,7 +60,7 @@ for at in (2, 9):
         line = traceback.extract_tb(error.__traceback__)[-1].lineno
         print(type(error).__name__, [line], str(error)[:20])
 """
-FAILING = """from decision.jit import kernel
+FAILING = """from decision.compiling.jit import kernel
 
 @kernel
 def inner(values, at):
@@ -97,7 +99,7 @@ def test_of_two_processes_that_start_cold_one_compiles(tmp_path: Path) -> None:
     assert len({each.replace("compiles\n", "") for each in said}) == 1
 
 
-RETURNING = """from decision.jit import kernel
+RETURNING = """from decision.compiling.jit import kernel
 
 @kernel
 def made(n):
@@ -172,20 +174,20 @@ def test_what_is_torn_on_disk_is_compiled_again(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_what_is_needed_later_is_compiled_by_another_process(tmp_path: Path) -> None:
-    entries = "from decision.entry import Interface\nI = Interface(float, float)\n" + "".join(
+    entries = "from decision.compiling.entry import Interface\nI = Interface(float, float)\n" + "".join(
         f"@I.entry\ndef {name}(x):\n    return x\n" for name in ("first", "second")
     )
-    source = Path(jit.__file__).parent
-    others = {name: (source / name).read_text() for name in ("entry.py", "bundle.py")}
-    errors = {"model/__init__.py": "", "model/errors.py": (source / "model" / "errors.py").read_text()}
-    _write(tmp_path, PACKAGE | others | errors | {"two.py": entries})
+    source = Path(jit.__file__).parents[1]
+    names = ("compiling/entry.py", "compiling/bundle.py", "model/errors.py")
+    others = {name: (source / name).read_text() for name in names}
+    _write(tmp_path, PACKAGE | others | {"model/__init__.py": "", "two.py": entries})
     said = _run(tmp_path, AHEAD, {})
     assert said.splitlines() == ["second is there", "0 of 2"]
 
 
 AHEAD = """
 import time
-from decision.jit import compile_ahead, is_warm, on_compiling
+from decision.compiling.jit import compile_ahead, is_warm, on_compiling
 from decision.two import first, second
 compile_ahead(first, second)
 end = time.monotonic() + 60

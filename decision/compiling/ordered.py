@@ -1,6 +1,6 @@
 """Lists of kernels that are kept in order: an array of keys, and one of what belongs to each."""
 
-from decision.jit import kernel
+from decision.compiling.jit import kernel
 
 
 @kernel

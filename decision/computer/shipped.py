@@ -11,11 +11,11 @@ copies, whose copies grow old.
 import os
 from pathlib import Path
 
+from decision.computer.unpacked import STDIN, packing, unpacked
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
-from decision.unpacked import STDIN, packing, unpacked
 
-_DATA = Path(__file__).parent / "data"
+_DATA = Path(__file__).parents[1] / "data"
 
 
 def find_platform(source: str | os.PathLike[str]) -> Path:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import types
 
-from decision.bundle import F8, Bundle, I4x2, array_type
-from decision.jit import kernel
+from decision.compiling.bundle import F8, Bundle, I4x2, array_type
+from decision.compiling.jit import kernel
 
 
 class Table(Bundle):

@@ -6,7 +6,8 @@ import pytest
 from helpers.policy_toys import Toy, platform
 
 from decision.batsim.decider import CheckedPolicy
-from decision.bundle import F8, Bundle
+from decision.compiling.bundle import F8, Bundle
+from decision.compiling.jit import kernel
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.kernels import arrays as a
 from decision.engine.kernels.clock import begin_sleep, log, put
@@ -14,7 +15,6 @@ from decision.engine.kernels.commands import handle_command, note_end
 from decision.engine.kernels.energy import ROW_START, energy_row, host_row, pstate_row
 from decision.engine.options import EngineOptions
 from decision.envs import DbfEnv
-from decision.jit import kernel
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies.backfill import take

@@ -1,6 +1,6 @@
 """Memory asked for before it is taken."""
 
-from decision.cores import available_memory
+from decision.computer.cores import available_memory
 from decision.model.errors import ConfigError
 
 

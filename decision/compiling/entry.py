@@ -22,11 +22,11 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from decision.bundle import Bundle, array_type
-from decision.jit import kernel
+from decision.compiling.bundle import Bundle, array_type
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
-Argument = type[int] | type[float] | type[Bundle] | Any  # the last: a hint of an array, like `decision.bundle.F8`
+Argument = type[int] | type[float] | type[Bundle] | Any  # the last: a hint of an array, such as `bundle.F8`
 
 
 class Interface:

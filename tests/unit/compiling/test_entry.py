@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from decision.bundle import F8, Bundle
-from decision.entry import Interface
-from decision.jit import kernel
+from decision.compiling.bundle import F8, Bundle
+from decision.compiling.entry import Interface
+from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
 

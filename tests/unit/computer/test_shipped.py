@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from decision.computer.shipped import find_platform, find_workload, shipped_platforms, shipped_workloads
 from decision.formats import load_platform, load_workload
 from decision.model.errors import InputError
-from decision.shipped import find_platform, find_workload, shipped_platforms, shipped_workloads
 
 
 def test_shipped_inputs_are_found_by_name_in_any_folder(tmp_path, monkeypatch):

@@ -50,10 +50,11 @@ from .whole_program import Kernel, Machine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROOT = os.path.join(Path(__file__).parent.parent, "")
+_PACKAGE = Path(__file__).parents[1]
+_ROOT = os.path.join(_PACKAGE.parent, "")
 _IMPORT = re.compile(rb"\n[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))")
 _NAME = re.compile(rb"(\w+)(?: as \w+)?")
-_SHIPPED = Path(__file__).parent / "compiled"  # the roots that a wheel carries, as in the cache
+_SHIPPED = _PACKAGE / "compiled"  # the roots that a wheel carries, as in the cache
 BASELINE = "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"  # LLVM's words for what they run on
 _UNUSED = 30 * 86400.0  # seconds after which a folder of machine code is removed
 
@@ -84,7 +85,8 @@ def compile_ahead(*roots: Any) -> None:
     if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
         return
     path = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-c", "from decision.jit import compile_named; compile_named()", *reversed(names)]
+    script = f"from {__name__} import compile_named; compile_named()"
+    command = [sys.executable, "-c", script, *reversed(names)]
     with contextlib.suppress(OSError):
         quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         child = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, process_group=0, **quiet)
@@ -274,7 +276,7 @@ def _absolute(origin: str, package: list[str]) -> str:
 def _file_of(module: str) -> str | None:
     """A module's source; None where it is not of this package."""
     parts = module.split(".")
-    if parts[0] != __package__:
+    if parts[0] != _PACKAGE.name:
         return None
     path = _ROOT + os.sep.join(parts)
     return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)

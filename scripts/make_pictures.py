@@ -31,6 +31,7 @@ ROOMS = {  # by floor: what is done there, from the top
     "simulation": "a policy and the engine, no messages",
     "engine": "the simulator, and who decides",
     "state": "the cluster as arrays, and its one writer",
+    "platform_check": "mistakes in a platform's file",
     "estimates": "run times; hosts of a tree",
     "protocol": "messages, files, made inputs",
     "compiling": "kernels; arrays that they share",

@@ -15,15 +15,7 @@ import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
-from decision.model.record import (
-    SHORTEST_RUNTIME,
-    Context,
-    FinalState,
-    Floats,
-    Ints,
-    JobTable,
-    PredictionTable,
-)
+from decision.model.record import SHORTEST_RUNTIME, Context, FinalState, Floats, Ints, JobTable, PredictionTable
 from decision.placement.cost import text_costs
 
 from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share

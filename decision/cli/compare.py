@@ -221,13 +221,7 @@ def compare_command(
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
-    from decision.runs.compare import (
-        ComparisonPlan,
-        describe_setup,
-        find_baseline,
-        read_workloads,
-        run_comparison,
-    )
+    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
     from decision.runs.judging import beside_whole, judge_plan
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 

@@ -16,14 +16,7 @@ from decision.model.platform import Platform
 from decision.model.record import FinalState, RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.protocol import Message
-from decision.protocol.messages import (
-    Answer,
-    BatsimEvent,
-    DecisionEvent,
-    RequestedCall,
-    SimulationEnds,
-    TaskProgress,
-)
+from decision.protocol.messages import Answer, BatsimEvent, DecisionEvent, RequestedCall, SimulationEnds, TaskProgress
 from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import ENDED

@@ -9,18 +9,7 @@ from decision.compiling.bundle import F8, F8x2
 from decision.compiling.jit import kernel
 from decision.model.dates import DAY
 
-from .habits import (
-    BEFORE,
-    JOBS,
-    LAST,
-    MEAN,
-    Habits,
-    forget_habits,
-    new_row_of,
-    request_key,
-    row_of,
-    user_key,
-)
+from .habits import BEFORE, JOBS, LAST, MEAN, Habits, forget_habits, new_row_of, request_key, row_of, user_key
 
 _INPUTS = 9
 _FORGET = 20.0  # jobs after which a habit's mean forgets

@@ -19,18 +19,7 @@ from decision.formats.files import write_files
 from ..campaign import Asked, Campaign, Part, Shown, training_folder
 from . import tables
 from .claims import PUBLISHED_AGREEMENT
-from .learned import (
-    BC,
-    BOTH,
-    MIXES,
-    OFFLINE,
-    ONLINE,
-    Effort,
-    Learner,
-    learn_and_play,
-    most_agreement,
-    record_data,
-)
+from .learned import BC, BOTH, MIXES, OFFLINE, ONLINE, Effort, Learner, learn_and_play, most_agreement, record_data
 from .worlds import BOUND, LEARNED, RULES, World, bound_shares, heuristic_shares, world
 
 

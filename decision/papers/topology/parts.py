@@ -44,18 +44,7 @@ from ..rlscheduler.rules import Sequence as Jobs
 from ..rlscheduler.rules import part
 from .models import solve_models
 from .rules import EPOCH_JOBS, EPOCHS, read_job_list
-from .windows import (
-    EXACT,
-    IN_TURN,
-    LARGEST_FIRST,
-    PROGRAM,
-    TEXT,
-    Solver,
-    Tree,
-    Window,
-    annealing,
-    solve_epoch,
-)
+from .windows import EXACT, IN_TURN, LARGEST_FIRST, PROGRAM, TEXT, Solver, Tree, Window, annealing, solve_epoch
 
 TREES = {tree.name: tree for tree in (PROGRAM, TEXT)}
 NETWORKS = {  # Table II

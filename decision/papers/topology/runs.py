@@ -28,18 +28,7 @@ from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts, ResultTable, tables_markdown
 from ..verdicts import Kind, judge
 from .models import DYNAMIC_PROGRAM
-from .parts import (
-    LINKS,
-    LOOKS,
-    NETWORKS,
-    TREES,
-    Contention,
-    Models,
-    Schedule,
-    Training,
-    WindowEpoch,
-    train,
-)
+from .parts import LINKS, LOOKS, NETWORKS, TREES, Contention, Models, Schedule, Training, WindowEpoch, train
 from .prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
 from .published import JOBS
 from .rules import EPOCHS

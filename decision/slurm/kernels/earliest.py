@@ -11,17 +11,7 @@ from decision.state.bitmap import count_hosts, has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure, room_on
 from .preemption import find_candidates, gives_way
-from .world import (
-    BUSY_NODES,
-    FAR,
-    LINEAR,
-    NB_COMPLETING,
-    NB_RUNNING,
-    PREEMPTS,
-    ROOM_ROW,
-    RUNNING_STAMP,
-    WINDOW_SCALE,
-)
+from .world import BUSY_NODES, FAR, LINEAR, NB_COMPLETING, NB_RUNNING, PREEMPTS, ROOM_ROW, RUNNING_STAMP, WINDOW_SCALE
 
 _END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
 _MOST_TOGETHER = 200  # jobs

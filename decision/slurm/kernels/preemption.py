@@ -7,14 +7,7 @@ from decision.state.bitmap import has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure
 from .holding import end_job, join_queue
-from .world import (
-    CANCELLED,
-    FAR,
-    NB_KILLED,
-    NB_RUNNING,
-    PREEMPTS,
-    YOUNGEST,
-)
+from .world import CANCELLED, FAR, NB_KILLED, NB_RUNNING, PREEMPTS, YOUNGEST
 
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible
 _REQUEUED = 1  # World.part_gives_way

@@ -98,7 +98,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     notes = list(log.notes)
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
-    jobs, more = _fitting(log.jobs, partitions, nodes)
+    jobs, more = _fitting(log.jobs, partitions)
     qualities, guessed = _with_guesses(qualities, jobs)
     windows = [*(read_events(sources.events, zone) if sources.events else ())]
     windows += read_reservations(sources.reservations, zone) if sources.reservations else []
@@ -134,9 +134,7 @@ def _zone(name: str) -> ZoneInfo | None:
         raise ConfigError(f"there is no time zone {name!r}; write it like Europe/Berlin", field="timezone") from None
 
 
-def _fitting(
-    jobs: Iterable[SlurmJob], partitions: Sequence[Partition], nodes: Sequence[Node]
-) -> tuple[list[SlurmJob], list[str]]:
+def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:
     """The jobs whose partition there is, and notes on the others."""
     known = {partition.name for partition in partitions}
     default = next((p.name for p in partitions if p.default), partitions[0].name)

@@ -152,7 +152,7 @@ def test_of_evaluate(field, value):
     refused(field, d.evaluate, **{"platform": "toy", "workload": "toy", "policies": "easy", field: value})
 
 
-def test_of_the_others(tmp_path):
+def test_of_the_others():
     refused("spec", d.find_policy, 5)
     refused("options", d.find_policy, "easy", ["guard"])
     refused("options", d.check_policy, Own(), {"a": 1})

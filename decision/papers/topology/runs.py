@@ -183,7 +183,7 @@ def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
     title = f"Claims; networks of {budget.preset}, paid by {paid}"
     yield ResultTable(title, ("claim", "tree", "found (95 %)", "verdict"), claims)
     for tree in TREES:
-        yield _solver_table(budget, found, tree, costs[tree])
+        yield _solver_table(found, tree, costs[tree])
         yield _figure_5(budget, tree, costs[tree])
     yield _model_table(found)
     yield _schedule_table(found)
@@ -317,7 +317,7 @@ def _ranks(values: Floats) -> Floats:
     return np.array([(values < value).sum() + (values == value).sum() / 2 for value in values])
 
 
-def _solver_table(budget: Budget, found: Found, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
+def _solver_table(found: Found, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
     seconds = [result["seconds"] for task, result in found if isinstance(task, WindowEpoch) and task.tree == tree]
     rows = []
     for name, values in costs.items():

@@ -1,6 +1,6 @@
 """All that the scheduler knows: the cluster, its parameters, the jobs, and the state that changes."""
 
-from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2, bundle_at
+from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2
 
 # World.parameters
 LINEAR = 0  # whether jobs get whole nodes
@@ -257,6 +257,3 @@ class World(Bundle):
     open: U8  # (W,) nodes open to the main loop
     free_now: U8  # (W,)
     usable: U8  # (W,)
-
-
-world_at = bundle_at(World)

@@ -36,7 +36,7 @@ from decision.model.reshape import dropped_text
 from decision.model.sessions import find_sessions
 from decision.model.workload import Job, Workload
 from decision.policies.outlook import ESTIMATE
-from decision.policies.outlook import OPTIONS as OUTLOOK_OPTIONS
+from decision.policies.outlook import OUTLOOK_OPTIONS as OUTLOOK_OPTIONS
 from decision.policies.registry import without_estimate
 
 from . import Engine

@@ -23,7 +23,7 @@ from decision.state.cluster import ClusterState, nb_hosts
 from . import deepscheduling_kernels as kernels
 from .base import ChoosingScheduler, Encoder, Episodes, Sequences
 from .confidence import longer_confidence, new_confidence
-from .deepscheduling_kernels import JOB_NUMBERS, SEEN, SNAPSHOT_NUMBERS, WIDTH, DeepSchedulingMemory
+from .deepscheduling_kernels import DeepSchedulingMemory
 from .registry import register
 from .window import Count, check_scale, longest_walltime
 
@@ -63,17 +63,17 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def shape(self) -> tuple[int]:
         """(280,)"""
-        return (WIDTH,)
+        return (kernels.WIDTH,)
 
     @property
     def actions(self) -> int:
         """A: void, and the jobs that are seen."""
-        return SEEN + 1
+        return kernels.SEEN + 1
 
     @property
     def window(self) -> int:
         """Jobs of the queue that are seen."""
-        return SEEN
+        return kernels.SEEN
 
     def check_platform(self, platform: Platform) -> None:
         """Refuse a platform whose hosts never sleep. Raises ConfigError."""
@@ -92,10 +92,10 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
             setting=setting,
             counted=np.zeros(kernels.N_COUNTED, np.int64),
             at=at,
-            window=np.zeros(SEEN, np.int32),
-            agenda=np.zeros(SEEN, np.int32),
-            agenda_end=np.zeros(SEEN),
-            snapshot=np.zeros(SEEN * SNAPSHOT_NUMBERS, np.float32),
+            window=np.zeros(kernels.SEEN, np.int32),
+            agenda=np.zeros(kernels.SEEN, np.int32),
+            agenda_end=np.zeros(kernels.SEEN),
+            snapshot=np.zeros(kernels.SEEN * kernels.SNAPSHOT_NUMBERS, np.float32),
             **new_confidence(jobs),
         )
 
@@ -207,7 +207,11 @@ class DeepScheduling(ChoosingScheduler):
 
     def layout(self, encoder: Encoder) -> Sequences:
         """Jobs that wait, jobs that run, and snapshots."""
-        return Sequences((SEEN, JOB_NUMBERS), (SEEN, JOB_NUMBERS), (SEEN, SNAPSHOT_NUMBERS))
+        return Sequences(
+            (kernels.SEEN, kernels.JOB_NUMBERS),
+            (kernels.SEEN, kernels.JOB_NUMBERS),
+            (kernels.SEEN, kernels.SNAPSHOT_NUMBERS),
+        )
 
 
 def day_range(days: tuple[int, ...]) -> slice:

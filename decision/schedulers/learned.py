@@ -52,7 +52,18 @@ from decision.state.plan_arrays import START, add, clear
 from .base import Episodes, ParametricScheduler
 from .registry import register
 from .releases import enough_at, free_hosts_at
-from .rollouts import LATE, MARGIN, NB_JUDGE, POWER, SLOWDOWN, TRUST, Rollouts, best_start, new_rollouts, note_job_end
+from .rollouts import (
+    EXPONENT,
+    LATE,
+    MARGIN,
+    NB_JUDGE,
+    SLOWNESS,
+    TRUST,
+    Rollouts,
+    best_start,
+    new_rollouts,
+    note_job_end,
+)
 from .window import Count
 
 # The weights
@@ -63,9 +74,9 @@ from .window import Count
     OFFSET,
     AGE,
     URGENCY,
-    RESERVE,  # hosts are kept for a job that would have waited for so long, in units of the longest wait
-    RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE
-    GUARD,  # a job that would have waited for so long, in the same units, is guarded
+    RESERVE_AFTER,  # hosts are kept for a job that would have waited for so long, in units of the longest wait
+    RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE_AFTER
+    GUARD_AFTER,  # a job that would have waited for so long, in the same units, is guarded
     FORESIGHT,  # share of the time until a job's hosts are free that counts for that
     SHORT,  # jobs: a queue that is no longer is served in order of arrival, without rollouts
     JUDGE,  # the first of those that rollouts judge by
@@ -74,16 +85,17 @@ NB_WEIGHTS = JUDGE + NB_JUDGE
 
 _FIRST = {  # where learning begins; all others are 0
     **{RUNTIME: 1.2, WALLTIME: 1.4, SIZE: -0.3, OFFSET: -2.4, AGE: 24.0, URGENCY: -1.1},
-    **{RESERVE: -2.3, RESERVE_DOUBT: 1.6, GUARD: 1.38, SHORT: 5.0},
-    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + POWER: 5.6, JUDGE + SLOWDOWN: 1.1},
+    **{RESERVE_AFTER: -2.3, RESERVE_DOUBT: 1.6, GUARD_AFTER: 1.38, SHORT: 5.0},
+    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + EXPONENT: 5.6, JUDGE + SLOWNESS: 1.1},
 }
 _ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
 # by what evolution multiplies each weight's changes
 SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5])
 _LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does
 _LIMITS = {  # the longest wait is to stay below 1.5 units
-    **{GUARD: (1.0, 1.45), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
-    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0), JUDGE + POWER: (1.0, 16.0), JUDGE + SLOWDOWN: (0.0, 9.0)},
+    **{GUARD_AFTER: (1.0, 1.45), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
+    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0)},
+    **{JUDGE + EXPONENT: (1.0, 16.0), JUDGE + SLOWNESS: (0.0, 9.0)},
 }
 _SLOWDOWN = 3.0  # the scale of all scores
 _LEAST_UNIT = 3600.0  # seconds
@@ -217,7 +229,7 @@ def _note_arrivals(state, memory):
 def _count_guarded(state, memory, running, drained, longest):
     """How many jobs are guarded, which are the first of the queue."""
     share, count, now, queue = memory.weights[FORESIGHT], 0, state.now[0], state.queue
-    limit = memory.weights[GUARD] * longest
+    limit = memory.weights[GUARD_AFTER] * longest
     for i in range(state.count[N_QUEUED]):
         job = queue[i]
         wait = now - state.submit_time[job]
@@ -329,7 +341,7 @@ def _choose(state, memory, length, running, guarded, unit):
 @kernel
 def _is_reserved(state, memory, job, begin, unit):
     """Whether hosts are kept for a job that could begin at `begin` (seconds)."""
-    least = memory.weights[RESERVE] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
+    least = memory.weights[RESERVE_AFTER] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
     return begin - state.submit_time[job] >= least * unit
 
 
@@ -390,9 +402,9 @@ class Learned(ParametricScheduler):
     def references(self) -> list[NDArray[np.float64]]:
         """WFP3 with EASY and with first-fit, guarded, and without rollouts."""
         wfp3 = np.zeros(NB_WEIGHTS)
-        wfp3[[SIZE, OFFSET, GUARD, JUDGE + MARGIN]] = -1.0, -9.0, 1.2, 1.0
+        wfp3[[SIZE, OFFSET, GUARD_AFTER, JUDGE + MARGIN]] = -1.0, -9.0, 1.2, 1.0
         references = [wfp3, wfp3.copy()]
-        references[1][RESERVE] = 1e9
+        references[1][RESERVE_AFTER] = 1e9
         return references
 
     def cost(

@@ -42,7 +42,7 @@ from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED,
 from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
 
-BY_NODE, BY_POOL = "packing", "packing-pools"  # observations
+_BY_NODE, _BY_POOL = "packing", "packing-pools"  # observations
 FAILURES = 4  # in a row, after which time passes
 PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
 MOST_NODES = 1 << 20  # seen one by one
@@ -87,7 +87,7 @@ class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Numbers about the cluster, then those of a window of the queue; and when there is something to choose."""
 
-    name: str = BY_NODE
+    name: str = _BY_NODE
     nodes: int  # of the cluster; 0 for any number
     pools: int = 0  # numbers about the cluster where it is not seen by node
     window: int  # jobs from the queue's head
@@ -103,12 +103,12 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ConfigError(f"window: must be 1 to {MOST_SLOTS:,} jobs; found {self.window}")
         if not 0 <= self.tick < np.inf:
             raise ConfigError(f"tick: must be finite and not negative; found {self.tick}")
-        if self.name == BY_POOL and not (self.nodes == 0 and 2 <= self.pools <= MOST_POOLS):
+        if self.name == _BY_POOL and not (self.nodes == 0 and 2 <= self.pools <= MOST_POOLS):
             limits = f"nodes must be 0 and pools 2 to {MOST_POOLS}"
-            raise ConfigError(f"encoder {BY_POOL}: {limits}; found {self.nodes} and {self.pools}")
-        if self.name == BY_NODE and not (1 <= self.nodes <= MOST_NODES and self.pools == 0):
+            raise ConfigError(f"encoder {_BY_POOL}: {limits}; found {self.nodes} and {self.pools}")
+        if self.name == _BY_NODE and not (1 <= self.nodes <= MOST_NODES and self.pools == 0):
             limits = f"nodes must be 1 to {MOST_NODES:,} and pools 0"
-            raise ConfigError(f"encoder {BY_NODE}: {limits}; found {self.nodes} and {self.pools}")
+            raise ConfigError(f"encoder {_BY_NODE}: {limits}; found {self.nodes} and {self.pools}")
 
     @property
     def predicts(self) -> bool:
@@ -132,7 +132,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def width_on(self, cores: int) -> int:
         """Numbers about so many nodes, or about pools, and about the window."""
-        if self.name == BY_POOL:
+        if self.name == _BY_POOL:
             return self.pools + JOB_FEATURES * self.window
         return 2 * cores + 3 * self.window if self.predicts else cores + 2 * self.window
 
@@ -142,7 +142,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
         number[[_WINDOW, _POOLS, _MASKED]] = self.window, self.pools, self.masked
         number[[_GAP, _LAST]] = 1, -1
         seconds[[_LONGEST, _TICK]] = self.max_runtime, self.tick
-        hosts, both = nb_hosts(state), self.predicts and self.name == BY_NODE
+        hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
         return PackingMemory(
             number=number,
             seconds=seconds,
@@ -458,7 +458,7 @@ class Packing(ChoosingScheduler):
     networks = ("jobs", "fcn", "mlp")
     curves = ("utilization", "waiting_time", "bounded_slowdown")
     env_id = "Packing"
-    observations = {BY_NODE: {"cluster": "nodes"}, BY_POOL: {"cluster": "pools"}}
+    observations = {_BY_NODE: {"cluster": "nodes"}, _BY_POOL: {"cluster": "pools"}}
     encoder_type = PackingEncoder
     metrics = ("started", "packed_utilization", "steps_left")
     choices_per_job = 40
@@ -481,7 +481,7 @@ class Packing(ChoosingScheduler):
         """Fields of the encoder that follow from the settings and the number of hosts."""
         by_node = settings.cluster == "nodes"
         return {
-            "name": BY_NODE if by_node else BY_POOL,
+            "name": _BY_NODE if by_node else _BY_POOL,
             "nodes": cores if by_node else 0,
             "window": settings.window,
             "tick": settings.tick,
@@ -524,7 +524,7 @@ class Packing(ChoosingScheduler):
 
     def layout(self, encoder: PackingEncoder) -> Layout | None:
         """Pools, then the window; a network that shares its weights is for these."""
-        if encoder.name == BY_NODE:
+        if encoder.name == _BY_NODE:
             return None
         return Layout(encoder.pools, encoder.window, by_core=False, endless=False)
 

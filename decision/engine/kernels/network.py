@@ -28,7 +28,7 @@ _RISES, _STOPS, _FROZEN = range(3)
 _network_at = bundle_at(LinkState)
 
 # Operations of `flows`
-LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
+SUM_LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
 
 _FLOWS = Interface(float, *a.WORLD, int, int, int)
 _call_flows = _FLOWS.caller()
@@ -364,7 +364,7 @@ def _freeze(network):
 def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
     """An operation on flow or job `which`."""
     world = a.World(state, facts, truth, sim, rows, plan)
-    if operation == LATENCY:
+    if operation == SUM_LATENCY:
         return _latency_of(world, which, leaf)
     if operation == NOTE_SPEEDS:
         _note_speeds(world, which, leaf)

@@ -17,7 +17,8 @@ from decision.envs import Outputs, Setup
 from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
 from decision.model.record import Floats
-from decision.schedulers.deepscheduling_kernels import AVAILABLE, SHOWN, VOID, DeepSchedulingMemory, fits
+from decision.schedulers import deepscheduling_kernels as kernels
+from decision.schedulers.deepscheduling_kernels import DeepSchedulingMemory, fits
 from decision.schedulers.progress import JOULES, SWITCHED, USED, WASTED, is_over
 from decision.state.bitmap import count_hosts
 from decision.state.cluster import N_RUNNING
@@ -93,15 +94,15 @@ def _choose_all(addresses, which, actions):
 @kernel
 def _choose(state, facts, plan, memory, which):
     """The next job that the rule binds; void where there is none."""
-    shown = memory.counted[SHOWN]
+    shown = memory.counted[kernels.SHOWN]
     if shown == 0:
-        return VOID
+        return kernels.VOID
     if which == _FIRST_FIT or fits(state, memory, memory.window[0]):
         for i in range(shown):
             if fits(state, memory, memory.window[i]):
                 return i + 1
-        return VOID
-    shadow, best, least = _shadow(state, facts, plan, memory), VOID, np.inf
+        return kernels.VOID
+    shadow, best, least = _shadow(state, facts, plan, memory), kernels.VOID, np.inf
     for i in range(1, shown):
         job = memory.window[i]
         rank = state.walltime[job] * state.size[job] if which == _SAF else i
@@ -125,7 +126,7 @@ def _shadow(state, facts, plan, memory):
         job = memory.bound[i]
         begin = state.now[0] if _starts(plan, job) else state.now[0] + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
-    missing, shadow = state.size[memory.window[0]] - memory.counted[AVAILABLE], state.now[0]
+    missing, shadow = state.size[memory.window[0]] - memory.counted[kernels.AVAILABLE], state.now[0]
     for i in np.argsort(end):
         if missing <= 0:
             break

@@ -20,7 +20,7 @@ from decision.learn.schedulers import choosing_setup
 from decision.model.record import Floats
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
-from decision.schedulers.green_kernels import CLUSTER, FEATURES
+from decision.schedulers import green_kernels as kernels
 
 from .worlds import HEURISTICS, STEP, World
 
@@ -161,7 +161,7 @@ def heuristic_choices(seen: NDArray[np.float32], name: str, hosts: int) -> NDArr
 
     As in recorded choices, which do not say in which order jobs of one instant were started.
     """
-    jobs = seen[:, CLUSTER:].reshape(len(seen), -1, FEATURES)
+    jobs = seen[:, kernels.CLUSTER :].reshape(len(seen), -1, kernels.FEATURES)
     pool, rows = jobs.shape[1], np.arange(len(seen))
     feature, sign = _KEYS[name]
     key = np.where(jobs[:, :, _PRESENT] > 0, sign * jobs[:, :, feature], np.inf)

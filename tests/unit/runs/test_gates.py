@@ -24,9 +24,9 @@ from decision.learn.weights import dump, dump_numbers
 from decision.model.errors import ConfigError
 from decision.model.resample import shaken
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import COPIES, Measures, check_gates, gates_over, keep_check, measure
+from decision.runs.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
 from decision.runs.inputs import LogOnHosts
-from decision.schedulers.learned import GUARD, RUNTIME, Learned
+from decision.schedulers.learned import GUARD_AFTER, RUNTIME, Learned
 from decision.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
@@ -38,7 +38,7 @@ def save(folder: Path, by_runtime: float = 0.0) -> Path:
     """A checkpoint of the learned order with WFP3's weights, but that of the walltime."""
     scheduler, config = Learned(), load_config("learned")
     numbers = scheduler.references()[0]
-    numbers[[RUNTIME, GUARD]] = by_runtime, 1.4
+    numbers[[RUNTIME, GUARD_AFTER]] = by_runtime, 1.4
     manifest = Manifest(
         decision=__version__,
         algorithm=config.algorithm,
@@ -126,7 +126,7 @@ def test_a_policy_that_knows_values_is_asked_for_value_and_not_for_short_waits()
         ("value violated, as of easy", True),
         ("jobs that other engines start otherwise", True),
     ]
-    copies = [shaken(jobs, copy) for copy in range(1, COPIES + 1)]
+    copies = [shaken(jobs, copy) for copy in range(1, GATE_COPIES + 1)]
     records = [simulate_workloads(equal_hosts(8), [copy], "qos+first-fit", events=POWER) for copy in copies]
     missed = np.mean([1 - value_share(join_parts(record.jobs), record.worth) for record in records])
     assert found.gates[1].most == pytest.approx(missed, rel=1e-5)

@@ -1,7 +1,7 @@
 """The files and options that a run starts from."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal, NamedTuple
@@ -34,6 +34,32 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     calls: Literal["us", "ms"] = "us"  # what a policy's calls are rounded to: microseconds, or as in Batsim 5
     selection: Selection = Selection()  # of each workload
     feedback: bool = False  # whether users' later sessions come when their earlier jobs have ended
+
+
+class StandinInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line of a Batsim says about a simulation, whatever its version."""
+
+    platform: Path
+    workloads: tuple[Path, ...] = ()
+    events: tuple[Path, ...] = ()
+    master: str = "master_host"
+    roles: Mapping[str, str] = {}
+    mmax: int = 0  # hosts at most, 0 for all
+    mmax_workload: bool = False  # hosts at most: the largest nb_res
+
+    def load_platform(self, workloads: Sequence[Workload], *, energy: bool, by_numbers: bool = False) -> Platform:
+        """The platform of so many hosts."""
+        limits = [self.mmax] if self.mmax else []
+        if self.mmax_workload and workloads:
+            limits.append(max(workload.nb_res for workload in workloads))
+        return load_platform(
+            self.platform,
+            energy=energy,
+            roles=self.roles,
+            master=self.master,
+            mmax=min(limits, default=None),
+            by_numbers=by_numbers,
+        )
 
 
 class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
-from .releases import enough_at, free_hosts_at
+from .releases import enough_at, free_hosts_at, smallest_waiting
 from .rollouts import (
     EXPONENT,
     LATE,
@@ -174,7 +174,7 @@ def _decide(state, facts, memory, plan):
     _note_ends(state, memory)
     _note_arrivals(state, memory)
     longest = longest_wait(state, memory)
-    if state.count[N_FREE] < _smallest(state):
+    if state.count[N_FREE] < smallest_waiting(state):
         return
     running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
     drained = _add_up_releases(state, memory, running)
@@ -244,15 +244,6 @@ def _count_guarded(state, memory, running, drained, longest):
 @kernel
 def _doubt(memory):
     return memory.doubt[_SUM] / (memory.doubt[_ENDED] + _FEW)
-
-
-@kernel
-def _smallest(state):
-    """Hosts of the smallest waiting job; more than there are, if none waits."""
-    smallest = len(state.host_state) + 1
-    for i in range(state.count[N_QUEUED]):
-        smallest = min(smallest, state.size[state.queue[i]])
-    return smallest
 
 
 @kernel

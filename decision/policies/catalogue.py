@@ -119,7 +119,7 @@ STARTS: dict[str, tuple[StartHosts, PolicyLine]] = {
     for start, line in (
         (StartHosts.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
         (
-            StartHosts.BOUND,
+            StartHosts.BOOKED,
             PolicyLine(
                 "bound", "a job gets hosts at once, asleep or not, and starts when the last is awake", _DEEPSCHEDULING
             ),

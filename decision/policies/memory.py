@@ -59,7 +59,7 @@ N_TIMES = 6
 
 # Memory.slots: what few policies do, compiled for those alone
 NETWORK = 0  # gives an action hosts by the network that connects them
-BOUND = 1  # binds jobs to hosts
+BOOKED = 1  # jobs book hosts before they start
 SUSPENSION = 2  # suspends jobs for others
 N_SLOTS = 3
 
@@ -195,7 +195,7 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         spell_end=np.zeros((FREED_ROOM, _LEVELS)),
         **new_shadow(hosts),
         **new_watch(),
-        **new_booking(hosts if config.start == StartHosts.BOUND else 0),
+        **new_booking(hosts if config.start == StartHosts.BOOKED else 0),
     )
     return grown_memory(memory, state, config)
 

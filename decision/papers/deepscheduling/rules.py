@@ -1,7 +1,7 @@
 """Days under rules that see what DeepScheduling's agent sees: First-Fit, EASY and SAF, as its authors have them.
 
-They choose in the agent's own environment: from the first 20 jobs that wait unbound, every minute. EASY binds the first
-job while there are cores, and behind it in order of arrival jobs that end before the first may start; SAF (smallest
+They choose in the agent's own environment: from the first 20 jobs that wait without hosts, every minute. EASY books the
+first job while there are cores, and behind it in order of arrival jobs that end before it may start; SAF (smallest
 area first) looks at these by walltime times cores. Both leave alone what cores the first job's start would leave over.
 """
 
@@ -93,7 +93,7 @@ def _choose_all(addresses, which, actions):
 
 @kernel
 def _choose(state, facts, plan, memory, which):
-    """The next job that the rule binds; void where there is none."""
+    """The next job that the rule books hosts for; void where there is none."""
     shown = memory.counted[kernels.SHOWN]
     if shown == 0:
         return kernels.VOID
@@ -116,14 +116,14 @@ def _choose(state, facts, plan, memory, which):
 
 @kernel
 def _shadow(state, facts, plan, memory):
-    """When (seconds) the first job may start, by the walltimes of jobs that run or are bound."""
-    running, bound = state.count[N_RUNNING], memory.bound_count[0]
-    end, size = np.empty(running + bound), np.empty(running + bound, np.int64)
+    """When (seconds) the first job may start, by the walltimes of jobs that run or have booked hosts."""
+    running, booked = state.count[N_RUNNING], memory.booked_count[0]
+    end, size = np.empty(running + booked), np.empty(running + booked, np.int64)
     for i in range(running):
         end[i] = state.start_time[state.running[i]] + state.walltime[state.running[i]]
         size[i] = state.size[state.running[i]]
-    for i in range(bound):
-        job = memory.bound[i]
+    for i in range(booked):
+        job = memory.booked[i]
         begin = state.now[0] if _starts(plan, job) else state.now[0] + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
     missing, shadow = state.size[memory.window[0]] - memory.counted[kernels.AVAILABLE], state.now[0]

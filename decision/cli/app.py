@@ -20,8 +20,9 @@ from .bound import bound_command
 from .collect import collect_command
 from .command import Group, add_command, add_moved, note_command
 from .compare import compare_command
+from .evaluate import evaluate_command
 from .gates import gates_command
-from .learn import evaluate_command, train_command
+from .learn import train_command
 from .run import run_command, showcase_command
 from .serve import replay_command, serve_command
 from .terminal import be_quiet, encodable, note, say, stderr

@@ -15,10 +15,10 @@ from decision.formats import load_events, load_platform, write_workload
 from decision.formats.events import check_supply, converted_events
 from decision.formats.files import read_bytes
 from decision.formats.input_facts import InputFacts, file_facts
+from decision.formats.job_sources import without_trace
 from decision.formats.selection import Selection
 from decision.formats.traces.recognise import recognise
 from decision.formats.workload5 import converted_lines, is_of_5
-from decision.formats.workload_json import without_trace
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload

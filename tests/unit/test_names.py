@@ -4,7 +4,11 @@ import ast
 from collections import defaultdict
 
 TWINS = (  # the same steps for others: each module has the whole set, and is used as a whole
-    {"schedulers/green_kernels.py", "schedulers/deepscheduling_kernels.py"},  # what a scheduler of days asks
+    {  # what a scheduler asks
+        "schedulers/deepscheduling_kernels.py",
+        "schedulers/green_kernels.py",
+        "schedulers/packing_kernels.py",
+    },
     {"engine/batsim_words.py", "engine/words5.py"},  # the messages of two protocols
     {"learn/bc.py", "learn/crr.py", "learn/ppo.py", "learn/sac.py"},  # an algorithm's update
 )
@@ -24,6 +28,7 @@ NAMESPACES = {  # whose constants are read through the module only: n.ORDER
     "schedulers/deepscheduling_kernels.py",
     "schedulers/green_kernels.py",
     "schedulers/joint_numbers.py",
+    "schedulers/packing_kernels.py",
 }
 
 

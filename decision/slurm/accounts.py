@@ -58,6 +58,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_cpus: int = -1
     max_wall: float = math.inf
     grace: float = 0.0  # seconds
+    exempt: float = -1.0  # seconds for which its jobs run before they may be preempted; -1: as the cluster says
 
 
 def read_table(path: Path, needed: str) -> list[dict[str, str]]:
@@ -126,9 +127,14 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
             job_cpus=_count(job.get("cpu", "")),
             max_wall=_wall(row.get("maxwall", "")),
             grace=read_duration(row.get("gracetime", "") or "0"),
+            exempt=_exempt(row.get("preemptexempttime", "")),
         )
     except ValueError as error:
         raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show qos prints?") from None
+
+
+def _exempt(text: str) -> float:
+    return -1.0 if is_nothing(text) else read_minutes(text)
 
 
 def _limits(jobs: str, tres: str) -> Limits:

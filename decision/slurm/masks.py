@@ -1,6 +1,6 @@
 """The nodes that jobs may have."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +43,21 @@ class Masks:
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
         names = (job.reservation, partition.name, job.features, job.nodelist, job.exclude, typed)
         key = (*names, "refused" if refused else "")
+        return self._number(key, lambda: [] if refused else self._allowed(job, partition, typed))
+
+    def named(self, job: SlurmJob) -> int:
+        """The number of the set of nodes that a job asks for by name, if it needs more than these; else -1."""
+        names = set(read_hosts(job.nodelist))
+        if not names or len(names) >= job.nodes:
+            return -1
+        numbers = [number for number, node in enumerate(self._nodes) if node.name in names]
+        return self._number(("must have", job.nodelist), lambda: numbers)
+
+    def _number(self, key: tuple[str, ...], make: Callable[[], Iterable[int]]) -> int:
+        """The number of a set, which is made where its key is new."""
         if key not in self._known:
-            allowed = [] if refused else self._allowed(job, partition, typed)
             self._known[key] = len(self.rows)
-            self.rows.append(bitmap(allowed, self._words))
+            self.rows.append(bitmap(make(), self._words))
         return self._known[key]
 
     def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:

@@ -1,8 +1,12 @@
-"""Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough."""
+"""Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough.
+
+Where switches count, `leaves` chooses.
+"""
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import has_host
+from decision.state.bitmap import count_hosts, has_host
 
+from .leaves import by_switches, choose_on_switches, cores_to_take
 from .world import HAS_MEMORY, LINEAR, LLN
 
 
@@ -64,9 +68,10 @@ def room_on(w, job, node):
 def choose(w, job, part):
     """Choose nodes by ``w.capacity``: into ``w.chosen`` and ``w.chosen_cores``; returns how many, 0 where none fit.
 
-    Nodes of the lowest weights are tried by themselves first.
+    Nodes of the lowest weights are tried by themselves first. `TOO_FAR_APART` says that they fit on more switches than
+    the job wants.
     """
-    capacity = w.capacity
+    capacity, found = w.capacity, 0
     if len(w.weight_steps) == 1:
         return _choose_enough(w, job, part, capacity)
     for weight in w.weight_steps:
@@ -75,9 +80,9 @@ def choose(w, job, part):
             if w.node_weight[node] > weight:
                 room[node] = 0
         found = _choose_enough(w, job, part, room)
-        if found:
-            return found
-    return 0
+        if found > 0:
+            break
+    return found
 
 
 @kernel
@@ -96,7 +101,8 @@ def _choose_enough(w, job, part, capacity):
     needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     if count < nodes:
         return 0
-    in_runs = not linear and not by_load
+    by_tree = not by_load and by_switches(w, job)
+    in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
     while True:
         first, tightest, count, total, least = _best_run_above(w, capacity, count, needed, nodes, above)
         if min(total, largest * most) < needed:
@@ -108,7 +114,9 @@ def _choose_enough(w, job, part, capacity):
         if tried:
             for i in range(count):
                 w.room_left[w.spots[i]] = capacity[w.spots[i]]
-            found = _choose(w, job, part, count)
+            found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
+            if found > 0 and not linear:
+                _take_whole(w, job, found)
             if found or linear:
                 return found
         above = least
@@ -158,6 +166,13 @@ def _choose(w, job, part, nb_spots):
     cores = w.nodes_min[job] if linear else w.cores[job]
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
     by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    if w.must_have[job] >= 0:
+        count = _take_named(w, job, nb_spots, cores, nodes)
+        if count == 0:
+            return 0
+        nodes -= count
+        for i in range(count):
+            cores -= w.chosen_cores[i]
     while (cores > 0 or nodes > 0) and count < most:
         i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes, linear)
         if i < 0:
@@ -169,18 +184,28 @@ def _choose(w, job, part, nb_spots):
         while i <= last and (cores > 0 or nodes > 0) and count < most:
             node = w.spots[i]
             if w.room_left[node] > 0:
-                kept_back = max(0, nodes - 1) * w.per_task[job]  # for the nodes that must follow
-                taken = min(w.room_left[node], max(w.per_task[job], cores - kept_back))
+                taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
                 w.chosen[count], w.chosen_cores[count] = node, taken
                 count += 1
                 cores -= taken
                 nodes -= 1
             w.room_left[node] = 0
             i += 1
-    if cores > 0 or nodes > 0:
-        return 0
-    _take_whole(w, job, count)
-    return count
+    return 0 if cores > 0 or nodes > 0 else count
+
+
+@kernel
+def _take_named(w, job, nb_spots, cores, nodes):
+    """Take the nodes that the job must have; how many, 0 where one of them has no room."""
+    mask, count = w.masks[w.must_have[job]], 0
+    for i in range(nb_spots):
+        node = w.spots[i]
+        if has_host(mask, node) and w.room_left[node] > 0:
+            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - count)
+            w.chosen[count], w.chosen_cores[count], w.room_left[node] = node, taken, 0
+            cores -= taken
+            count += 1
+    return count if count == count_hosts(mask) else 0
 
 
 @kernel
@@ -237,6 +262,6 @@ def _tightest(w, first, last, cores):
 @kernel
 def _take_whole(w, job, count):
     """An exclusive job has all cores of its nodes."""
-    if w.exclusive[job] != 0 and w.parameters[LINEAR] == 0:
+    if w.exclusive[job] != 0:
         for i in range(count):
             w.chosen_cores[i] = w.node_cores[w.chosen[i]]

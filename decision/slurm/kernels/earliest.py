@@ -10,6 +10,7 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure, room_on
+from .leaves import TOO_FAR_APART
 from .preemption import find_candidates, gives_way
 from .world import (
     BUSY_NODES,
@@ -151,6 +152,8 @@ def earliest(w, entry, now, later, fewest):
         count = choose(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
+        if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
+            return -1, 0, LATER
     return _after_ends(w, entry, now, later, when)
 
 
@@ -183,6 +186,8 @@ def _after_ends(w, entry, now, later, when):
             count = _choose_planned(w, job, part) if measure(w, job, w.usable) >= needed else 0
             if count > 0:
                 return max(now + 1, end), count, LATER
+            if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
+                break
     return -1, 0, LATER
 
 

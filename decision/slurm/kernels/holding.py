@@ -26,6 +26,8 @@ from .world import (
     UNSORTED,
 )
 
+LICENCE = 32  # World.bucket_checks
+
 
 @kernel
 def begin_job(w, job, part, count, now, reason):
@@ -152,7 +154,7 @@ def _memory(w, job, nodes):
 
 
 @kernel
-def within_counts(w, job):
+def within_counts(w, job, with_licences=True):
     """Whether limits let a job run as far as they can tell without nodes for it.
 
     That is: one job more by all limits on the number of jobs (associations, QOS, arrays, licences), and not more nodes
@@ -160,6 +162,8 @@ def within_counts(w, job):
     """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
+        if checks & LICENCE and not with_licences:
+            continue
         same = 1
         for k in range(w.bucket_begin[job], i):
             same += w.job_bucket[k] == bucket

@@ -235,9 +235,12 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
     }
 
 
+_NEED_COLUMNS = (
+    *("nodes_min", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
+)
 _JOB_COLUMNS = (
-    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "nodes_min", "nodes_max", "cores", "per_task"),
-    *("per_node", "memory", "memory_per_core", "exclusive", "held", "user", "association", "quality", "array"),
+    *_NEED_COLUMNS,
+    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "held", "user", "association", "quality", "array"),
     *("array_limited", "exempt", "runs_once"),
     *("succeeded", "reservation", "need_any", "needs_named"),
 )
@@ -257,6 +260,7 @@ class _Cores:
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self._linear, self._conf = settings.linear, settings.conf
+        self._has_memory = "MEMORY" in settings.text("SelectTypeParameters").upper()
         self._threads = max(node.threads for node in case.nodes)
         self._largest = max(node.cores for node in case.nodes)
         self._nb_nodes = len(case.nodes)
@@ -270,17 +274,18 @@ class _Cores:
             nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
-            return self._row(nodes, nodes, nodes, 1, 1, 0, False, False)
+            return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
         per_task = -(-job.cpus_per_task // self._threads)
         cores = max(-(-job.cpus // self._threads), job.nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
-        return self._row(job.nodes, max(most, job.nodes), cores, per_task, per_node, memory, per_core, exclusive)
+        in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
+        most = max(most, job.nodes)
+        return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
 
     def _row(self, *values: Any) -> dict[str, Any]:
-        names = ("nodes_min", "nodes_max", "cores", "per_task", "per_node", "memory", "memory_per_core", "exclusive")
-        return dict(zip(names, values, strict=True))
+        return dict(zip(_NEED_COLUMNS, values, strict=True))
 
     def _memory(self, job: SlurmJob, partition: Partition) -> tuple[int, bool]:
         """Megabytes, and whether they are per core."""
@@ -342,8 +347,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _kinds(parts: Mapping[str, I8]) -> I8:
     """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
-    names = ("nodes_min", "nodes_max", "cores", "per_task", "per_node", "memory", "memory_per_core", "exclusive")
-    columns = [*(parts[name] for name in names), *parts["gres"].T]
+    columns = [*(parts[name] for name in (*_NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
     of_jobs = np.stack(columns, 1)[parts["entry_job"]]
     rows = np.column_stack([of_jobs, parts["entry_mask"]])
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

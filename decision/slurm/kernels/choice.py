@@ -61,7 +61,10 @@ def room_on(w, job, node):
     for kind in range(w.gres.shape[1]):
         if w.trial_gres[node, kind] < w.gres[job, kind]:
             room = 0
-    return room if w.per_task[job] == 1 else room // w.per_task[job] * w.per_task[job]
+    if w.per_task[job] == 1:
+        return room
+    whole = room // w.per_task[job] * w.per_task[job]
+    return room if whole > 0 and w.in_tasks[job] == 0 else whole
 
 
 @kernel
@@ -91,31 +94,29 @@ def _choose_enough(w, job, part, capacity):
 
     Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
     """
+    linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     count, largest, above = 0, 0, 0
     for node in range(len(capacity)):
-        if capacity[node] > 0:
+        if capacity[node] >= (needed if most == 1 else 1):  # others are no neighbours of a job on one node
             w.spots[count] = node
             count += 1
             largest = max(largest, capacity[node])
-    linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
-    needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     if count < nodes:
         return 0
     by_tree = not by_load and by_switches(w, job)
     in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
     while True:
-        first, tightest, count, total, least = _best_run_above(w, capacity, count, needed, nodes, above)
+        first, count, total, least = _best_run_above(w, capacity, count, needed, nodes, above)
         if min(total, largest * most) < needed:
             return 0
-        if in_runs and most == 1:
-            tried = tightest >= 0
-        else:  # the first node of a run is one of the job's, and the others give no more than the largest
-            tried = not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed
-        if tried:
+        # the first node of a run is one of the job's, and the others give no more than the largest
+        if not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed:
             for i in range(count):
                 w.room_left[w.spots[i]] = capacity[w.spots[i]]
             found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
             if found > 0 and not linear:
+                _leave_parts(w, job, found)
                 _take_whole(w, job, found)
             if found or linear:
                 return found
@@ -127,12 +128,11 @@ def _best_run_above(w, capacity, nb_spots, cores, nodes, above):
     """As `_best_run` on shared nodes, in one pass that leaves out for good the spots with no more room than `above`.
 
     Returns:
-        The first spot of the run, the spot in it that holds the job with the least room to spare (-1 for none), how
-        many spots are kept, and the sum and the least of their room.
+        The first spot of the run, how many spots are kept, and the sum and the least of their room.
     """
-    best, best_tightest, best_size, best_enough, best_weight = -1, -1, 0, False, 0
+    best, best_size, best_enough, best_weight = -1, 0, False, 0
     kept, total, least = 0, 0, 0
-    first, last, weight, size, tightest = 0, -2, 0, 0, -1  # of the run that goes on
+    first, last, weight, size = 0, -2, 0, 0  # of the run that goes on
     for i in range(nb_spots + 1):
         node = w.spots[i] if i < nb_spots else len(capacity) + 1  # which is nobody's neighbour
         room = capacity[node] if i < nb_spots else above + 1
@@ -145,18 +145,16 @@ def _best_run_above(w, capacity, nb_spots, cores, nodes, above):
                 if not better and weight == best_weight:
                     better = not best_enough or size < best_size if enough else not best_enough and size > best_size
                 if better:
-                    best, best_tightest, best_size, best_enough, best_weight = first, tightest, size, enough, weight
+                    best, best_size, best_enough, best_weight = first, size, enough, weight
             if i == nb_spots:
                 break
-            first, weight, size, tightest = kept, w.node_weight[node], 0, -1
+            first, weight, size = kept, w.node_weight[node], 0
         w.spots[kept], last = node, node
         kept += 1
         total += room
         size += room
         least = room if kept == 1 else min(least, room)
-        if room >= cores and (tightest < 0 or room < capacity[w.spots[tightest]]):
-            tightest = kept - 1
-    return best, best_tightest, kept, total, least
+    return best, kept, total, least
 
 
 @kernel
@@ -257,6 +255,19 @@ def _tightest(w, first, last, cores):
         if room >= cores and (best < 0 or room < least):
             best, least = i, room
     return best
+
+
+@kernel
+def _leave_parts(w, job, count):
+    """Leave the cores of a node that are no whole task, but where a task has no other place."""
+    per_task = w.per_task[job]
+    missing = 0 if per_task == 1 or w.in_tasks[job] != 0 else -(-w.cores[job] // per_task)
+    for i in range(count):
+        missing -= w.chosen_cores[i] // per_task
+    for i in range(count):
+        part = w.chosen_cores[i] % per_task
+        w.chosen_cores[i] -= part if missing <= 0 else 0
+        missing -= part > 0
 
 
 @kernel

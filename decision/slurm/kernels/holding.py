@@ -176,6 +176,18 @@ def within_counts(w, job, with_licences=True):
 
 
 @kernel
+def has_licences(w, job):
+    """Whether the licences that a job asks for are free."""
+    free = True
+    for kind in range(len(w.licence_total)):
+        used = w.job_licences[job, kind]
+        for i in range(w.timers[NB_RUNNING] if used else 0):
+            used += w.job_licences[w.running[i], kind]
+        free &= used <= w.licence_total[kind]
+    return free
+
+
+@kernel
 def within_amounts(w, job):
     """Whether a job's resources are within all limits on nodes, cores, memory and GPUs."""
     nodes = w.nodes_min[job]

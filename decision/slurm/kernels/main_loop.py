@@ -6,7 +6,7 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
 from .choice import begin_trial, choose, measure
-from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
+from .holding import begin_job, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
 from .preemption import make_room
 from .table import window_end
 from .world import (
@@ -115,6 +115,8 @@ def main_loop(w, now, full):
         if not full and looked > p[DEPTH]:
             break
         looked += 1
+        if len(w.licence_total) and w.failed[part] == 0 and not has_licences(w, job):
+            break  # backfill plans the licences
         begins = _look_in_reservation(w, entry, now) if w.reservation[job] >= 0 else False
         if begins or (w.reservation[job] < 0 and w.failed[part] == 0 and _look(w, entry, now)):
             started += 1

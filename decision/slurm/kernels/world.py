@@ -150,6 +150,7 @@ class World(Bundle):
     nodes_max: I8  # N where as many as it takes
     cores: I8  # that it asks for
     per_task: I8  # cores of a task
+    in_tasks: I8  # whether a node's room counts in whole tasks: so it is with memory per core, or tasks per node
     per_node: I8  # cores on a node at most
     memory: I8  # megabytes, per core or per node
     memory_per_core: I8

@@ -41,17 +41,17 @@ class Masks:
         """The number of the set of a job in a partition."""
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
-        names = (job.reservation, partition.name, job.features, job.nodelist, job.exclude, typed)
+        names = (job.reservation, partition.name, job.features, job.exclude, typed)
         key = (*names, "refused" if refused else "")
         return self._number(key, lambda: [] if refused else self._allowed(job, partition, typed))
 
     def named(self, job: SlurmJob) -> int:
-        """The number of the set of nodes that a job asks for by name, if it needs more than these; else -1."""
-        names = set(read_hosts(job.nodelist))
-        if not names or len(names) >= job.nodes:
+        """The number of the set of nodes that a job asks for by name; -1 where it names none."""
+        names = read_hosts(job.nodelist)[: job.nodes_max or None]
+        if not names:
             return -1
-        numbers = [number for number, node in enumerate(self._nodes) if node.name in names]
-        return self._number(("must have", job.nodelist), lambda: numbers)
+        numbers = [number for number, node in enumerate(self._nodes) if node.name in set(names)]
+        return self._number(("named", ",".join(names)), lambda: numbers)
 
     def _number(self, key: tuple[str, ...], make: Callable[[], Iterable[int]]) -> int:
         """The number of a set, which is made where its key is new."""
@@ -65,9 +65,6 @@ class Masks:
         members -= set(read_hosts(job.exclude))
         if job.reservation in self._reserved:
             members &= self._reserved[job.reservation]
-        named = set(read_hosts(job.nodelist))
-        if named and len(named) >= job.nodes:
-            members &= named
         return [
             number
             for number, node in enumerate(self._nodes)

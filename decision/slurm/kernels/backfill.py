@@ -11,6 +11,7 @@ from decision.state.bitmap import count_hosts
 
 from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running
 from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
+from .leaves import has_named
 from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
 from .preemption import make_room, way_of
 from .table import begin_table, is_planned, reserve, usable_from
@@ -143,7 +144,7 @@ def _place(w, entry, now):
     while True:
         begin, later = later, 0
         later, licensed = usable_from(w, job, mask, begin, begin + w.limit[job])
-        if not licensed or count_hosts(w.usable) < least:
+        if not licensed or count_hosts(w.usable) < least or not has_named(w, job, w.usable):
             if later > 0 and may_wait:
                 continue
             break

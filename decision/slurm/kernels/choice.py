@@ -6,7 +6,7 @@ Where switches count, `leaves` chooses.
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .leaves import by_switches, choose_on_switches, cores_to_take
+from .leaves import by_switches, choose_on_switches, cores_to_take, is_named
 from .world import HAS_MEMORY, LINEAR, LLN
 
 
@@ -80,7 +80,7 @@ def choose(w, job, part):
     for weight in w.weight_steps:
         room = capacity.copy()
         for node in range(len(room)):
-            if w.node_weight[node] > weight:
+            if w.node_weight[node] > weight and not is_named(w, job, node):
                 room[node] = 0
         found = _choose_enough(w, job, part, room)
         if found > 0:
@@ -107,7 +107,7 @@ def _choose_enough(w, job, part, capacity):
     by_tree = not by_load and by_switches(w, job)
     in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
     while True:
-        first, count, total, least = _best_run_above(w, capacity, count, needed, nodes, above)
+        first, count, total, least = _best_run_above(w, job, capacity, count, above)
         if min(total, largest * most) < needed:
             return 0
         # the first node of a run is one of the job's, and the others give no more than the largest
@@ -120,27 +120,32 @@ def _choose_enough(w, job, part, capacity):
                 _take_whole(w, job, found)
             if found or linear:
                 return found
+        if least <= above:
+            return 0
         above = least
 
 
 @kernel
-def _best_run_above(w, capacity, nb_spots, cores, nodes, above):
+def _best_run_above(w, job, capacity, nb_spots, above):
     """As `_best_run` on shared nodes, in one pass that leaves out for good the spots with no more room than `above`.
+
+    Nodes that the job names are kept, and do not count for the least room.
 
     Returns:
         The first spot of the run, how many spots are kept, and the sum and the least of their room.
     """
+    cores = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
     best, best_size, best_enough, best_weight = -1, 0, False, 0
-    kept, total, least = 0, 0, 0
+    kept, total, least = 0, 0, above
     first, last, weight, size = 0, -2, 0, 0  # of the run that goes on
     for i in range(nb_spots + 1):
         node = w.spots[i] if i < nb_spots else len(capacity) + 1  # which is nobody's neighbour
         room = capacity[node] if i < nb_spots else above + 1
-        if room <= above:
+        if room <= above and not is_named(w, job, node):
             continue
         if node != last + 1 or w.node_weight[node] != weight:
             if kept > first:
-                enough = size >= cores and kept - first >= nodes
+                enough = size >= cores and kept - first >= w.nodes_min[job]
                 better = best < 0 or weight < best_weight
                 if not better and weight == best_weight:
                     better = not best_enough or size < best_size if enough else not best_enough and size > best_size
@@ -153,7 +158,8 @@ def _best_run_above(w, capacity, nb_spots, cores, nodes, above):
         kept += 1
         total += room
         size += room
-        least = room if kept == 1 else min(least, room)
+        if room > above:
+            least = room if least == above else min(least, room)
     return best, kept, total, least
 
 
@@ -195,15 +201,15 @@ def _choose(w, job, part, nb_spots):
 @kernel
 def _take_named(w, job, nb_spots, cores, nodes):
     """Take the nodes that the job must have; how many, 0 where one of them has no room."""
-    mask, count = w.masks[w.must_have[job]], 0
+    count = 0
     for i in range(nb_spots):
         node = w.spots[i]
-        if has_host(mask, node) and w.room_left[node] > 0:
+        if is_named(w, job, node) and w.room_left[node] > 0:
             taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - count)
             w.chosen[count], w.chosen_cores[count], w.room_left[node] = node, taken, 0
             cores -= taken
             count += 1
-    return count if count == count_hosts(mask) else 0
+    return count if count == count_hosts(w.masks[w.must_have[job]]) else 0
 
 
 @kernel

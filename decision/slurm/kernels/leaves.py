@@ -5,6 +5,8 @@ nodes it is the highest switch with nodes of the lowest weight, and below it the
 fits best.
 """
 
+import numpy as np
+
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
@@ -29,6 +31,21 @@ def by_switches(w, job):
 
 
 @kernel
+def is_named(w, job, node):
+    """Whether the job asks for the node by name."""
+    return w.must_have[job] >= 0 and has_host(w.masks[w.must_have[job]], node)
+
+
+@kernel
+def has_named(w, job, mask):
+    """Whether all nodes that the job asks for by name are in a bitmap."""
+    lacking = np.uint64(0)
+    for word in range(len(mask) if w.must_have[job] >= 0 else 0):
+        lacking |= w.masks[w.must_have[job], word] & ~mask[word]
+    return lacking == 0
+
+
+@kernel
 def cores_to_take(room, per_task, cores, nodes):
     """The cores of a node with so much room that a job gets, which still needs so many cores and nodes."""
     kept_back = max(0, nodes - 1) * per_task  # for the nodes that must follow
@@ -48,12 +65,12 @@ def choose_on_switches(w, job, nb_spots):
     for i in range(nb_spots):
         if not _is_below(w, w.spots[i], top):
             w.room_left[w.spots[i]] = 0
-    weight = 0 if linear else _largest_weight(w, nb_spots)
+    weight = 0 if linear else _largest_weight(w, job, nb_spots)
     if weight < 0:
         return 0
     if not linear:
         for i in range(nb_spots):
-            if w.node_weight[w.spots[i]] > weight:
+            if w.node_weight[w.spots[i]] > weight and not is_named(w, job, w.spots[i]):
                 w.room_left[w.spots[i]] = 0
     _count(w, job, nb_spots)
     _take_first(w, job, nb_spots, weight)
@@ -73,7 +90,7 @@ def _count(w, job, nb_spots):
     w.switch_cores[:] = 0
     w.switch_named[:] = 0
     w.switch_weight[:] = FAR
-    linear, named = w.parameters[LINEAR] != 0, w.must_have[job]
+    linear = w.parameters[LINEAR] != 0
     for i in range(nb_spots):
         node = w.spots[i]
         if w.room_left[node] <= 0:
@@ -83,8 +100,7 @@ def _count(w, job, nb_spots):
             w.switch_nodes[switch] += 1
             w.switch_cores[switch] += w.node_cores[node] if linear else w.room_left[node]
             w.switch_weight[switch] = min(w.switch_weight[switch], w.node_weight[node])
-            if named >= 0:
-                w.switch_named[switch] += has_host(w.masks[named], node)
+            w.switch_named[switch] += is_named(w, job, node)
             switch = w.switch_above[switch]
 
 
@@ -127,13 +143,13 @@ def _is_below(w, node, top):
 
 
 @kernel
-def _largest_weight(w, nb_spots):
+def _largest_weight(w, job, nb_spots):
     """The weight of nodes up to which they are enough; -1 where all are not."""
     for weight in w.weight_steps:
         nodes = cores = 0
         for i in range(nb_spots):
             node = w.spots[i]
-            if w.room_left[node] > 0 and w.node_weight[node] <= weight:
+            if w.room_left[node] > 0 and (w.node_weight[node] <= weight or is_named(w, job, node)):
                 nodes += 1
                 cores += w.room_left[node]
         if nodes >= w.wanted[NODES] and cores >= w.wanted[CORES]:
@@ -161,12 +177,12 @@ def _is_enough(w):
 def _take_first(w, job, nb_spots, weight):
     """Take the nodes that the job names, then those below the weight; mark their switches, and fill their leaves."""
     w.switch_used[:] = 0
-    named, linear = w.must_have[job], w.parameters[LINEAR] != 0
+    linear = w.parameters[LINEAR] != 0
     for by_weight in range(2):
         for i in range(nb_spots):
             node = w.spots[i]
             light = by_weight and not linear and w.node_weight[node] < weight
-            first = light or (not by_weight and named >= 0 and has_host(w.masks[named], node))
+            first = light or (not by_weight and is_named(w, job, node))
             if first and w.room_left[node] > 0 and w.wanted[MOST] > 0:
                 _take(w, job, node)
                 switch = w.node_switch[node]

@@ -7,6 +7,7 @@ from decision.state.bitmap import count_hosts, has_host, insert_interval, remove
 
 from .choice import begin_trial, choose, measure
 from .holding import begin_job, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
+from .leaves import has_named
 from .preemption import make_room
 from .table import window_end
 from .world import (
@@ -190,7 +191,7 @@ def _look(w, entry, now):
         leave_out_taken(w, count)
         return True
     if w.needs_named[job] != 0:
-        w.open[:] = w.open & ~w.masks[w.entry_mask[entry]]
+        w.open[:] = w.open & ~w.masks[w.must_have[job]]
     elif count == 0 and _keeps_others_back(w, entry, now):
         _close(w, part)
     return False
@@ -202,6 +203,8 @@ def _try(w, entry, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     mask = w.masks[w.entry_mask[entry]]
     w.usable[:] = mask & w.open
+    if not has_named(w, job, mask):
+        return -1
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now

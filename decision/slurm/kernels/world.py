@@ -173,7 +173,7 @@ class World(Bundle):
     need_delay: I8
     need_any: I8  # (J,)
     needs_named: I8  # (J,) whether it asks for as many nodes by name as it needs
-    must_have: I8  # (J,) row of `masks`: nodes that it asks for by name, and needs more than these; -1
+    must_have: I8  # (J,) row of `masks`: nodes that it asks for by name; -1
     max_switches: I8  # (J,) leaf switches that it wants at most, 0: any number
     switch_wait: I8  # (J,) seconds for which it waits for them
     bucket_begin: I8  # (J + 1,) of the limits that hold it

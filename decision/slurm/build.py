@@ -81,7 +81,7 @@ def zero_of(case: Case) -> int:
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
     p, w = np.zeros(at.NB_PARAMETERS, np.int64), np.zeros(at.NB_WEIGHTS)
-    whole, flags = settings.whole, settings.text("PriorityFlags").upper()
+    whole, flags = settings.whole, settings.priority_flags
     tiers = {partition.tier for partition in case.partitions}
     select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
@@ -301,11 +301,11 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     """The jobs that each job waits for: an array stands for all of its tasks, one that is not in the log for none."""
     numbers: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
-        for name in {job.id, job.array} - {""}:
+        for name in {job.id, job.array, _task_name(job.array, job)} - {""}:
             numbers.setdefault(name, []).append(number)
     begin, rows = [0], []
     for job in jobs:
-        rows += [row for need in job.needs for row in _need_rows(need, numbers)]
+        rows += [row for need in job.needs for row in _need_rows(need, job, numbers)]
         begin.append(len(rows))
     table = np.array(rows, np.int64).reshape(len(rows), 3)
     columns = [np.ascontiguousarray(table[:, column]) for column in range(3)]
@@ -314,9 +314,15 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     )
 
 
-def _need_rows(need: Need, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
+def _need_rows(need: Need, job: SlurmJob, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
     kind = _KINDS.get(need.kind, at.AFTER_OK)
-    return [(number, kind, int(need.delay)) for number in numbers.get(need.job, ())]
+    name = _task_name(need.job, job) if need.kind == "aftercorr" else need.job
+    return [(number, kind, int(need.delay)) for number in numbers.get(name, ())]
+
+
+def _task_name(array: str, job: SlurmJob) -> str:
+    """The task of an array with the number of this one."""
+    return f"{array}_{job.task}" if array and job.array else array
 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
 from .switches import Switch, read_forest
 from .text import DAY, is_nothing, read_hosts
-from .unsimulated import with_touched
+from .unsimulated import Facts, with_touched
 from .windows import read_events, read_reservations
 
 VERSION = 1
@@ -118,7 +118,9 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         windows=tuple(windows),
         switches=tuple(switches),
         notes=(*notes, *more, *guessed, *strange),
-        keys=with_touched(count_keys(conf, bool(switches)), conf, partitions, qualities, jobs),
+        keys=with_touched(
+            count_keys(conf, bool(switches)), Facts(conf, nodes, partitions, associations, qualities, jobs)
+        ),
         linear=Settings(conf).linear,
     )
     return case, conf

@@ -12,7 +12,7 @@ import msgspec
 from decision.model.errors import InputError
 
 from .records import Row
-from .submit_line import read_options
+from .submit_line import read_options, unknown_options
 from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
 
 _DEPENDENCY = re.compile(r"(afterany|afterok|afternotok|aftercorr|after)((?::[\d_]+(?:\+\d+)?)+)")
@@ -76,6 +76,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     singleton: str = ""  # its name
     hosts: str = ""  # that it had
     cpus_had: int = 0
+    options: tuple[str, ...] = ()  # of its submission, that the model does not know
     priority: float = math.nan  # at its submission
     reason: str = ""
     by_backfill: bool = False  # whether the backfill started it
@@ -194,6 +195,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         any_need=any_need,
         singleton=singleton,
         hosts="" if never_ran else hosts,
+        options=tuple(sorted(unknown_options(options))),
         priority=_priority(row),
         reason=row.text("Reason"),
         by_backfill="SchedBackfill" in row.text("Flags"),

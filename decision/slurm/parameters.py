@@ -96,6 +96,7 @@ MODEL = (
     Parameter("main_phase", "0", "s", "from the begin to the first main loop over the whole queue"),
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
+NO_NORMAL = {"NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"}  # flags: NO_NORMAL_ALL
 IN_SCHEDULER_PARAMETERS = frozenset(each.name for each in _SCHEDULER)
 _ALIASES = {"bf_window_scale": "bf_window_linear"}  # as Slurm's source calls it
 _MODEL_NAMES = frozenset(each.name for each in MODEL)
@@ -279,6 +280,12 @@ class Settings(msgspec.Struct, frozen=True):
     def calc_period(self) -> int:
         """Seconds between calculations of priorities."""
         return max(1, int(min(self.seconds("PriorityCalcPeriod"), _LARGEST)))
+
+    @property
+    def priority_flags(self) -> set[str]:
+        """The words of PriorityFlags, in capitals."""
+        found = {word.strip() for word in self.text("PriorityFlags").upper().split(",")} - {""}
+        return found | (NO_NORMAL if "NO_NORMAL_ALL" in found else set())
 
     @property
     def exempt_time(self) -> float:

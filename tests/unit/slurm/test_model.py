@@ -112,6 +112,25 @@ def test_jobs_wait_for_those_that_they_depend_on(tmp_path: Path) -> None:
     assert found["3"] <= 15
 
 
+def test_a_job_waits_for_single_tasks_of_an_array(tmp_path: Path) -> None:
+    jobs = [line(k, 0, 1, 60, 300 * k, JobID=f"1_{k}", options="--array=1-2") for k in (1, 2)]
+    jobs += [line(3, 10, 1, 60, 60, options="-d afterany:1_1")]
+    jobs += [line(3 + k, 10, 1, 60, 60, JobID=f"4_{k}", options="--array=1-2 -d aftercorr:1") for k in (1, 2)]
+    found = starts(toy(tmp_path, jobs))
+    assert 300 <= min(found["3"], found["4"]) <= max(found["3"], found["4"]) <= 310
+    assert 600 <= found["5"] <= 610
+
+
+def test_the_flag_no_normal_all_leaves_factors_as_they_are(tmp_path: Path) -> None:
+    qos = "Name|Priority\nnormal|0\nhigh|100\n"
+    jobs = [line(1, 0, 4, 60, 600), line(2, 10, 4, 60, 600), line(3, 400, 4, 60, 600, QOS="high")]
+    case = toy(tmp_path, jobs, AGES, qos=qos)
+    weights = {"PriorityWeightQOS": "1", "PriorityWeightAge": "50", "PriorityMaxAge": "60", "PriorityCalcPeriod": "1"}
+    assert starts(case, weights)["3"] > starts(case, weights)["2"]  # 1 point for the QOS, up to 50 for the age
+    raw = starts(case, weights | {"PriorityFlags": "NO_NORMAL_ALL"})
+    assert raw["3"] < raw["2"]
+
+
 def test_a_job_begins_when_it_may(tmp_path: Path) -> None:
     jobs = [line(1, 0, 1, 60, 60, Eligible="2026-03-02T08:30:00", Reason="BeginTime")]
     assert 1800 <= starts(toy(tmp_path, jobs))["1"] <= 1860

@@ -59,7 +59,7 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> W
     begin = zero_of(case)
     parts = {
         **_parameters(case, settings, bool(cycles)),
-        **_nodes(case),
+        **_nodes(case, settings),
         **_partitions(case, settings),
         **_jobs(case, settings, tree, begin),
         **_entries(case, settings),
@@ -135,10 +135,13 @@ def gres_names(case: Case) -> list[str]:
     return sorted(names, key=lambda name: (name != "gpu", name))
 
 
-def _nodes(case: Case) -> dict[str, Any]:
+def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     kinds, nodes = gres_names(case), case.nodes
     gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
     weight = np.array([node.weight for node in nodes], np.int64)
+    by_line = settings.linear and not topology_of(case, settings)
+    lines = [node.line if by_line else 0 for node in nodes]
+    steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {
         "node_cores": np.array([node.cores for node in nodes], np.int64),
         "largest_node": np.array([max(node.cores for node in nodes)], np.int64),
@@ -146,6 +149,8 @@ def _nodes(case: Case) -> dict[str, Any]:
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
         "weight_steps": np.unique(weight),
+        "node_step": steps,
+        "last_step": np.array([steps.max()]),
     }
 
 

@@ -6,7 +6,19 @@ Where switches count, `leaves` chooses.
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .leaves import by_switches, choose_on_switches, cores_to_take, is_named
+from .leaves import (
+    CORES,
+    MOST,
+    NODES,
+    TAKEN,
+    begin_taking,
+    by_switches,
+    choose_on_switches,
+    cores_to_take,
+    is_enough,
+    is_named,
+    take_node,
+)
 from .world import HAS_MEMORY, LINEAR, LLN
 
 
@@ -71,25 +83,25 @@ def room_on(w, job, node):
 def choose(w, job, part):
     """Choose nodes by ``w.capacity``: into ``w.chosen`` and ``w.chosen_cores``; returns how many, 0 where none fit.
 
-    Nodes of the lowest weights are tried by themselves first. `TOO_FAR_APART` says that they fit on more switches than
-    the job wants.
+    Nodes of the lowest weights are tried by themselves first, with select/linear line by line of slurm.conf.
+    `TOO_FAR_APART` says that they fit on more switches than the job wants.
     """
     capacity, found = w.capacity, 0
-    if len(w.weight_steps) == 1:
-        return _choose_enough(w, job, part, capacity)
-    for weight in w.weight_steps:
+    if w.last_step[0] == 0:
+        return choose_at_once(w, job, part, capacity)
+    for step in range(w.last_step[0] + 1):
         room = capacity.copy()
         for node in range(len(room)):
-            if w.node_weight[node] > weight and not is_named(w, job, node):
+            if w.node_step[node] > step and not is_named(w, job, node):
                 room[node] = 0
-        found = _choose_enough(w, job, part, room)
+        found = choose_at_once(w, job, part, room)
         if found > 0:
             break
     return found
 
 
 @kernel
-def _choose_enough(w, job, part, capacity):
+def choose_at_once(w, job, part, capacity):
     """As `choose`; where it fails, the nodes with the least room are left out step by step.
 
     Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
@@ -171,12 +183,9 @@ def _choose(w, job, part, nb_spots):
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
     by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
     if w.must_have[job] >= 0:
-        count = _take_named(w, job, nb_spots, cores, nodes)
-        if count == 0:
+        if not _take_named(w, job, nb_spots):
             return 0
-        nodes -= count
-        for i in range(count):
-            cores -= w.chosen_cores[i]
+        cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]
     while (cores > 0 or nodes > 0) and count < most:
         i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes, linear)
         if i < 0:
@@ -199,17 +208,31 @@ def _choose(w, job, part, nb_spots):
 
 
 @kernel
-def _take_named(w, job, nb_spots, cores, nodes):
-    """Take the nodes that the job must have; how many, 0 where one of them has no room."""
-    count = 0
+def _take_named(w, job, nb_spots):
+    """Take the nodes that the job names, then their neighbours: up from the first of them, then down.
+
+    What is still wanted stands in ``w.wanted``. Returns whether all named nodes have room.
+    """
+    begin_taking(w, job)
+    first = -1
     for i in range(nb_spots):
-        node = w.spots[i]
-        if is_named(w, job, node) and w.room_left[node] > 0:
-            taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes - count)
-            w.chosen[count], w.chosen_cores[count], w.room_left[node] = node, taken, 0
-            cores -= taken
-            count += 1
-    return count if count == count_hosts(w.masks[w.must_have[job]]) else 0
+        if is_named(w, job, w.spots[i]) and w.room_left[w.spots[i]] > 0:
+            take_node(w, job, w.spots[i])
+            first = i if first < 0 else first
+    if w.wanted[TAKEN] != count_hosts(w.masks[w.must_have[job]]):
+        return False
+    for step in (1, -1):
+        i = first + step
+        weight = w.node_weight[w.spots[first]] if step < 0 else -1
+        while 0 <= i < nb_spots and w.spots[i] == w.spots[i - step] + step and not is_enough(w):
+            node = w.spots[i]
+            if w.room_left[node] > 0:
+                weight = w.node_weight[node] if weight < 0 else weight
+                if w.node_weight[node] != weight or w.wanted[MOST] <= 0:
+                    break
+                take_node(w, job, node)
+            i += step
+    return True
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .choice import begin_trial, choose, end_in_trial, measure, room_on
+from .choice import begin_trial, choose, choose_at_once, end_in_trial, measure, room_on
 from .leaves import TOO_FAR_APART
 from .preemption import find_candidates, gives_way
 from .world import (
@@ -202,7 +202,9 @@ def _next_window(w, at, until, window):
 
 @kernel
 def _choose_planned(w, job, part):
-    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first."""
+    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first; with select/linear without steps."""
+    if w.parameters[LINEAR] != 0:
+        return choose_at_once(w, job, part, w.capacity)
     if w.parameters[BUSY_NODES] != 0:
         room = w.capacity.copy()
         for node in range(len(room)):

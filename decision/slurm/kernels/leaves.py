@@ -53,11 +53,17 @@ def cores_to_take(room, per_task, cores, nodes):
 
 
 @kernel
+def begin_taking(w, job):
+    """Set what is wanted to all that the job needs."""
+    w.wanted[CORES] = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
+    w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_min[job], w.nodes_max[job], 0
+
+
+@kernel
 def choose_on_switches(w, job, nb_spots):
     """Choose nodes of the first spots, whose ``w.room_left`` is used up; how many, 0 or `TOO_FAR_APART`."""
     linear = w.parameters[LINEAR] != 0
-    w.wanted[CORES] = w.nodes_min[job] if linear else w.cores[job]
-    w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_min[job], w.nodes_max[job], 0
+    begin_taking(w, job)
     _count(w, job, nb_spots)
     top = _lowest(w, job) if linear else _highest(w, job)
     if top < 0:
@@ -75,7 +81,7 @@ def choose_on_switches(w, job, nb_spots):
     _count(w, job, nb_spots)
     _take_first(w, job, nb_spots, weight)
     leaves = _fill_smallest(w, job, nb_spots) if linear else _fill_nearest(w, job, nb_spots)
-    if not _is_enough(w):
+    if not is_enough(w):
         return 0
     waited = w.timers[NOW] - w.submit[job]
     if 0 < w.max_switches[job] < leaves and waited < w.switch_wait[job]:
@@ -158,7 +164,8 @@ def _largest_weight(w, job, nb_spots):
 
 
 @kernel
-def _take(w, job, node):
+def take_node(w, job, node):
+    """Take a node for the job, with as many of its cores as it still wants."""
     taken = cores_to_take(w.room_left[node], w.per_task[job], w.wanted[CORES], w.wanted[NODES])
     w.chosen[w.wanted[TAKEN]], w.chosen_cores[w.wanted[TAKEN]] = node, taken
     w.wanted[CORES] -= taken
@@ -169,7 +176,8 @@ def _take(w, job, node):
 
 
 @kernel
-def _is_enough(w):
+def is_enough(w):
+    """Whether nothing is wanted any more."""
     return w.wanted[CORES] <= 0 and w.wanted[NODES] <= 0
 
 
@@ -184,7 +192,7 @@ def _take_first(w, job, nb_spots, weight):
             light = by_weight and not linear and w.node_weight[node] < weight
             first = light or (not by_weight and is_named(w, job, node))
             if first and w.room_left[node] > 0 and w.wanted[MOST] > 0:
-                _take(w, job, node)
+                take_node(w, job, node)
                 switch = w.node_switch[node]
                 while switch >= 0:
                     w.switch_used[switch] = 1
@@ -198,18 +206,18 @@ def _take_first(w, job, nb_spots, weight):
 def _fill(w, job, leaf, nb_spots):
     """Take nodes of a leaf from the left."""
     for i in range(nb_spots):
-        if w.wanted[MOST] <= 0 or _is_enough(w):
+        if w.wanted[MOST] <= 0 or is_enough(w):
             return
         node = w.spots[i]
         if w.node_switch[node] == leaf and w.room_left[node] > 0:
-            _take(w, job, node)
+            take_node(w, job, node)
 
 
 @kernel
 def _fill_smallest(w, job, nb_spots):
     """Fill leaves, those with the fewest cores first; returns how many it took."""
     leaves = 0
-    while not _is_enough(w):
+    while not is_enough(w):
         best = -1
         for switch in range(len(w.switch_level)):
             usable = w.switch_level[switch] == 0 and w.switch_nodes[switch] > 0 and w.switch_used[switch] == 0
@@ -233,7 +241,7 @@ def _fill_nearest(w, job, nb_spots):
             w.switch_far[:] += w.switch_apart[switch]
             leaves += w.switch_level[switch] == 0
     before = w.wanted[NODES] + 1
-    while not _is_enough(w) and before != w.wanted[NODES]:
+    while not is_enough(w) and before != w.wanted[NODES]:
         before = w.wanted[NODES]
         best = _nearest(w)
         if best < 0:

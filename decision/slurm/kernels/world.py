@@ -122,6 +122,8 @@ class World(Bundle):
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
     weight_steps: I8  # (K,) ascending
+    node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
+    last_step: I8  # (1,)
     largest_node: I8  # (1,) cores
     node_switch: I8  # (N,) its leaf switch, -1 for none
     # switches, in the order of their file

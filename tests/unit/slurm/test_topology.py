@@ -20,7 +20,8 @@ BUSY = [line(1, 0, 2, 60, 3000, options="-w n[1-2]"), line(2, 0, 2, 60, 3000, op
 
 
 @pytest.mark.parametrize(
-    "name", ["linear-flat", "linear-deep", "shared-flat", "shared-deep", "shared-weights", "linear-weights"]
+    "name",
+    ["linear-flat", "linear-deep", "shared-flat", "shared-deep", "shared-weights", "linear-weights", "linear-lines"],
 )
 def test_nodes_are_those_that_a_real_slurm_chose(tmp_path: Path, name: str) -> None:
     folder = DATA / "switches"
@@ -28,8 +29,9 @@ def test_nodes_are_those_that_a_real_slurm_chose(tmp_path: Path, name: str) -> N
     rows = [row.split("|") for row in rows]
     jobs = {row[1]: row[2] for row in rows if row[0] != "end"}
     lines = [_line(number, options) for number, options in enumerate(jobs.values(), 1)]
-    tree = (folder / f"{name.partition('-')[2]}.conf").read_text()
-    case = toy(tmp_path, lines, CONF.replace("NodeName=n[1-4] CPUs=1", conf.replace(";", "\n")), topology=tree)
+    if "topology/tree" in conf:
+        (tmp_path / "topology.conf").write_text((folder / f"{name.partition('-')[2]}.conf").read_text())
+    case = toy(tmp_path, lines, CONF.replace("NodeName=n[1-4] CPUs=1", conf.replace(";", "\n")))
     world = build_world(case, case.settings)
     for kind, job, *found in rows:
         number = list(jobs).index(job)

@@ -122,7 +122,8 @@ def _mean_change(own: Floats, other: Floats) -> float:
 
 def _time_rows(found: Results) -> list[tuple[str, ...]]:
     """C9: each method takes longer than the one before to come to what QoS gets, less the margin."""
-    rows, times = [], times_to_value(found)
+    rows: list[tuple[str, ...]] = []
+    times = times_to_value(found)
     for shorter, longer in pairwise(PUBLISHED_ORDER):
         one, other = (times.get(f"{method}_{_DATA}", times.get(method, {})) for method in (shorter, longer))
         ratio = time_ratio(one, other, found.samples)
@@ -216,7 +217,8 @@ def fit_table(found: Results) -> ResultTable:
 
 def time_table(found: Results) -> ResultTable:
     """Seconds of a processor until a value is reached, median over seeds, and that a training takes, the mean."""
-    rows, times = [], times_to_value(found)
+    rows: list[tuple[str, ...]] = []
+    times = times_to_value(found)
     for name, by_seed in found.moments.items():
         seconds = [moments[-1, 0] for moments in by_seed.values()]
         reached = np.median(list(times[name].values())) if name in times else math.nan

@@ -171,7 +171,8 @@ def _finished_pairs(found: Found) -> Found:
 
 def _pair(found: Found, seed: int) -> Pair:
     """All of a seed."""
-    learned, rules = {}, {}
+    learned: dict[tuple[str, str, str], float] = {}
+    rules: Mapping[str, Mapping[str, float]] = {}
     for task, rows in found.items():
         if task.seed == seed and task.plain:
             rules = rows

@@ -26,7 +26,7 @@ Schedules = Mapping[str, Mapping[str, Mapping[float, tuple[Estimate, Estimate]]]
 @styled
 def learning_curves(found: ByTree, paid: str) -> Figure:
     """Rewards while networks learn (figure 4): means over parts of a training and seeds, and the range of seeds."""
-    figure, panels = _panels(found)
+    figure, panels = _panels(found, sharey=False)
     for axes, networks in zip(panels, found.values(), strict=True):
         for (color, marker), files in zip(_looks(), networks.values(), strict=False):
             courses = [_in_parts(path) for path in files]
@@ -44,7 +44,7 @@ def learning_curves(found: ByTree, paid: str) -> Figure:
 @styled
 def beside_annealing(found: Looks, steps: Sequence[int], published: Mapping[str, Sequence[float]]) -> Figure:
     """By how much networks cost less than twice as many steps of annealing (figure 5), with 95 % intervals."""
-    figure, panels = _panels(found)
+    figure, panels = _panels(found, sharey=True)
     at, width = np.arange(len(steps)), 0.8
     for axes, networks in zip(panels, found.values(), strict=True):
         axes.axhline(0, color="black", linewidth=0.8)
@@ -70,12 +70,16 @@ def costs_and_waits(found: Schedules) -> Figure:
     colors = dict(zip(names, ("black", GREY, BLUE, GREEN, RED, CYAN), strict=False))
     for (tree, by_name), panels in zip(found.items(), rows, strict=True):
         for which, (axes, title) in enumerate(zip(panels, ("cost, thousandths of a hop", "wait, s"), strict=True)):
-            for k, (name, by_period) in enumerate(by_name.items()):
-                shown = {at and at + k - len(by_name) / 2: values[which] for at, values in by_period.items()}
-                _draw_periods(axes, shown, colors[name])  # beside one another: waits are the same for all searches
+            windows = [name for name, by_period in by_name.items() if 0 not in by_period]
+            for name, by_period in by_name.items():  # beside one another: waits are the same for all searches
+                aside = windows.index(name) - (len(windows) - 1) / 2 if name in windows else 0.0
+                _draw_periods(axes, {at + aside: values[which] for at, values in by_period.items()}, colors[name])
             axes.set_title(f"{tree}: {title}")
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    periods = sorted({at for by_name in found.values() for values in by_name.values() for at in values if at})
     for axes in rows[-1]:
+        axes.set_xticks(periods)
+        axes.set_xlim(min(periods) - 5, max(periods) + 5)
         axes.set_xlabel("seconds from one window to the next")
     headline(figure, "as figure 6; 95 % intervals; dashed: FCFS without windows")
     dashed = {name for by_name in found.values() for name, by_period in by_name.items() if 0 in by_period}
@@ -98,10 +102,10 @@ def _looks() -> list[tuple[str, str]]:
     return list(zip(_COLORS, _MARKERS, strict=True))
 
 
-def _panels(found: Mapping[str, object]) -> tuple[Figure, list[Axes]]:
+def _panels(found: Mapping[str, object], sharey: bool) -> tuple[Figure, list[Axes]]:
     """A panel for each tree."""
     figure = new_figure(24)
-    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    panels = figure.subplots(1, len(found), sharey=sharey, squeeze=False)[0]
     for axes, tree in zip(panels, found, strict=True):
         axes.set_title(f"tree of the {tree}")
     return figure, list(panels)

@@ -206,9 +206,14 @@ def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str)
         ConfigError: naming the option.
     """
     for name, used in options.items():
-        source = context.get_parameter_source(name)
-        if not used and source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
+        if not used and is_given(context, name):
             raise ConfigError(f"{why}; leave the option out", field=name)
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, by its name in Python, a value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
 
 
 def _long_name(names: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ def gates_command(
 
       decision gates learned -p cluster.xml -w log.swf
 
-      decision gates green -p ten.xml -w green.json --events supply.txt
+      decision gates timetable -p ten.xml -w green.json --events supply.txt
     """
     from decision.learn import SHIPPED_MODELS, existing_checkpoint
     from decision.learn.gates import require_unseen

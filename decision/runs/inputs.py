@@ -130,7 +130,8 @@ def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
             write_workload(changed, replace(workload, trace=None))  # what really happened is not for a scheduler
             path = changed
         elif workload.trace is not None:
-            changed.write_bytes(without_trace(read_bytes(path)))
+            if not changed.exists():  # for a Batsim that was started ahead, and reads it
+                changed.write_bytes(without_trace(read_bytes(path)))
             path = changed
         data = read_bytes(find_workload(path))
         if is_of_5(data) != (to == "5"):

@@ -45,7 +45,7 @@ from decision.policies.guard import note_guarded
 from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory, grown_memory, new_memory
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
-from decision.policies.shadow import longest_wait
+from decision.policies.shadow import EXCUSE, longest_wait
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
@@ -155,6 +155,7 @@ class LearnedOrderPolicy(CompiledPolicy):
                 fixed=np.zeros(0),
                 freed=np.zeros_like(parts[0].release_hosts),
             )
+            memory.shadow_time[:, EXCUSE] = np.inf  # as when the weights were learned
         grown = cast(LearnedMemory, grown_memory(memory, state, _ROOM))
         jobs, known = len(state.size), len(grown.fixed)
         if known >= jobs:

@@ -212,7 +212,7 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
 
 FOR_256_HOSTS = ["dbf-0-10"]
 FOR_TREES = ["repair"]
-FOR_POWER = ["green"]
+FOR_POWER = ["timetable"]
 FOR_SERVERS = ["joint"]  # that sleep: tests/learning/test_deepscheduling.py holds its schedules
 
 

@@ -119,7 +119,7 @@ def check_on_value(checkpoint: Path, jobs: Workload) -> GateCheck:
 
 def test_a_policy_that_knows_values_is_asked_for_value_and_not_for_short_waits():
     jobs = worthy()
-    found = check_on_value(find_checkpoint("green"), jobs)
+    found = check_on_value(find_checkpoint("timetable"), jobs)
     assert [(gate.name, gate.passed) for gate in found.gates] == [
         ("value missed, as of density+first-fit,suspend=density", True),
         ("value missed, as of qos+first-fit", True),
@@ -135,7 +135,7 @@ def test_a_policy_that_knows_values_is_asked_for_value_and_not_for_short_waits()
 
 
 def test_who_wants_the_least_value_first_fails_and_checks_under_other_supplies_are_kept_apart(tmp_path):
-    manifest, _ = read_checkpoint(find_checkpoint("green"))
+    manifest, _ = read_checkpoint(find_checkpoint("timetable"))
     checkpoint = tmp_path / "worst.ckpt"
     worst = -Timetable().first_weights(np.random.default_rng(0))
     write_checkpoint(checkpoint, replace(manifest, gates=()), dump_numbers(worst))
@@ -149,7 +149,7 @@ def test_who_wants_the_least_value_first_fails_and_checks_under_other_supplies_a
 
 def test_gates_on_value_need_jobs_that_say_theirs():
     with pytest.raises(ConfigError, match=r"job w0!0 has no 'value'") as error:
-        check_on_value(find_checkpoint("green"), busy())
+        check_on_value(find_checkpoint("timetable"), busy())
     assert "\n" not in str(error.value)
 
 
@@ -188,8 +188,8 @@ def test_what_was_not_checked_is_refused_unless_forced(tmp_path, command):
 
 
 def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
-    require_gates("green")
-    checks = read_manifest(find_checkpoint("green")).gates
+    require_gates("timetable")
+    checks = read_manifest(find_checkpoint("timetable")).gates
     assert [(len(check.gates), len(check.events)) for check in checks] == [(4, 1)] * 3
 
 

@@ -202,7 +202,7 @@ def _as_batsim_reads_it(path: Path, changed: Path) -> Path:
     data = path.read_bytes()
     if not any(name in data for name in _RECORDS):
         return path
-    from decision.formats.workload_json import without_trace
+    from decision.formats.job_sources import without_trace
 
     changed.write_bytes(without_trace(data))
     return changed

@@ -7,6 +7,7 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
 from .leaves import by_switches, choose_on_switches
+from .named import choose_with_named
 from .taking import CORES, NODES, TAKEN, cores_to_take, is_named, take_named
 from .world import HAS_MEMORY, LINEAR, LLN
 
@@ -76,7 +77,8 @@ def choose(w, job, part):
     `TOO_FAR_APART` says that they fit on more switches than the job wants.
     """
     capacity, found = w.capacity, 0
-    if w.last_step[0] == 0:
+    at_once = w.parameters[LINEAR] == 0 and w.must_have[job] >= 0
+    if w.last_step[0] == 0 or at_once:
         return choose_at_once(w, job, part, capacity)
     for step in range(w.last_step[0] + 1):
         room = capacity.copy()
@@ -172,6 +174,8 @@ def _choose(w, job, part, nb_spots):
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
     by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
     if w.must_have[job] >= 0:
+        if not by_load:
+            return choose_with_named(w, job, nb_spots)
         if not take_named(w, job, nb_spots):
             return 0
         cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]

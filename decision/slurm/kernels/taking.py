@@ -63,27 +63,9 @@ def is_enough(w):
 
 @kernel
 def take_named(w, job, nb_spots):
-    """Take the nodes that the job names, then their neighbours: up from the first of them, then down.
-
-    What is still wanted stands in ``w.wanted``. Returns whether all named nodes have room.
-    """
+    """Take the nodes that the job names; whether all of them have room. What is still wanted stands in ``w.wanted``."""
     begin_taking(w, job)
-    first = -1
     for i in range(nb_spots):
         if is_named(w, job, w.spots[i]) and w.room_left[w.spots[i]] > 0:
             take_node(w, job, w.spots[i])
-            first = i if first < 0 else first
-    if w.wanted[TAKEN] != count_hosts(w.masks[w.must_have[job]]):
-        return False
-    for step in (1, -1):
-        i = first + step
-        weight = w.node_weight[w.spots[first]] if step < 0 else -1
-        while 0 <= i < nb_spots and w.spots[i] == w.spots[i - step] + step and not is_enough(w):
-            node = w.spots[i]
-            if w.room_left[node] > 0:
-                weight = w.node_weight[node] if weight < 0 else weight
-                if w.node_weight[node] != weight or w.wanted[MOST] <= 0:
-                    break
-                take_node(w, job, node)
-            i += step
-    return True
+    return w.wanted[TAKEN] == count_hosts(w.masks[w.must_have[job]])

@@ -9,7 +9,7 @@ import msgspec
 from decision.model.errors import InputError
 
 from .conf import read_text
-from .text import is_nothing, read_duration, read_memory, read_minutes, read_tres
+from .text import is_nothing, read_duration, read_memory, read_minutes, read_tres, said
 
 ROOT = "root"
 
@@ -97,7 +97,7 @@ def _association(row: Mapping[str, str], path: Path, number: int) -> Association
             user=row.get("user", ""),
             parent=row.get("par name", row.get("parentname", "")) or ROOT,
             shares=_shares(row.get("share", row.get("fairshare", "1"))),
-            priority=float(row.get("priority") or 0),
+            priority=_number(row.get("priority") or "0"),
             group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
             each=Limits(jobs=_count(row.get("maxjobs", ""))),
             job_nodes=_count(job.get("node", "")),
@@ -106,7 +106,7 @@ def _association(row: Mapping[str, str], path: Path, number: int) -> Association
             not_simulated=_not_simulated(row),
         )
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show assoc prints?") from None
+        raise InputError(f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show assoc prints?") from None
 
 
 def read_qualities(path: Path) -> list[Quality]:
@@ -119,10 +119,10 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
         job = read_tres(row.get("maxtres", ""))
         return Quality(
             name=row["name"],
-            priority=float(row.get("priority") or 0),
+            priority=_number(row.get("priority") or "0"),
             preempts=tuple(filter(None, row.get("preempt", "").split(","))),
             preempt_mode=row.get("preemptmode", ""),
-            usage_factor=float(row.get("usagefactor") or 1),
+            usage_factor=_number(row.get("usagefactor") or "1"),
             group=_limits(row.get("grpjobs", ""), row.get("grptres", "")),
             user=_limits(row.get("maxjobspu", ""), row.get("maxtrespu", "")),
             account=_limits(row.get("maxjobspa", ""), row.get("maxtrespa", "")),
@@ -134,7 +134,7 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
             exempt=_exempt(row.get("preemptexempttime", "")),
         )
     except ValueError as error:
-        raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show qos prints?") from None
+        raise InputError(f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show qos prints?") from None
 
 
 _OTHER_LIMITS = {
@@ -169,8 +169,14 @@ def _limits(jobs: str, tres: str) -> Limits:
     )
 
 
+def _number(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text!r} is not a number")
+    return value
+
+
 def _count(text: str) -> int:
-    return -1 if is_nothing(text) else int(float(text))
+    return -1 if is_nothing(text) else int(_number(text))
 
 
 def _wall(text: str) -> float:
@@ -194,10 +200,10 @@ def read_shares(path: Path) -> list[Association]:
         if not user:
             above = [*above[:depth], name] if depth else [name]
         try:
-            usage = float(row["rawusage"] or 0)
+            usage = _number(row["rawusage"] or "0")
             shares = _shares(row.get("rawshares", "1"))
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}; is it what sshare -a -l -P prints?") from None
+            raise InputError(f"{path}, line {number}: {said(error)}; is it what sshare -a -l -P prints?") from None
         parent = above[depth - 1] if depth and not user else ROOT
         found.append(Association(account=name, user=user, parent=parent, shares=shares, usage=usage))
     return found

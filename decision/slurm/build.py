@@ -164,9 +164,9 @@ def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
         "part_tier": np.array([p.tier for p in case.partitions], np.int64),
         "part_lln": np.array([p.lln for p in case.partitions], np.int64),
         "part_gives_way": np.array([_gives_way(p.preempt_mode or mode) for p in case.partitions], np.int64),
-        "part_grace": np.array([int(p.grace) for p in case.partitions], np.int64),
+        "part_grace": np.array([_seconds(p.grace) for p in case.partitions], np.int64),
         "quality_gives_way": np.array([_gives_way(_own_mode(each, mode)) for each in case.qualities], np.int64),
-        "quality_grace": np.array([int(each.grace) for each in case.qualities], np.int64),
+        "quality_grace": np.array([_seconds(each.grace) for each in case.qualities], np.int64),
         "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
         "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
     }
@@ -185,7 +185,7 @@ def _exempt_time(case: Case, settings: Settings) -> Callable[[SlurmJob, Partitio
     """The seconds for which a job runs before it may be preempted: of the partition's QOS, its own, the cluster's."""
     known = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
     cluster = settings.exempt_time
-    return lambda job, partition: int(known.get(partition.qos, known.get(job.qos, cluster)))
+    return lambda job, partition: _seconds(known.get(partition.qos, known.get(job.qos, cluster)))
 
 
 def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
@@ -375,6 +375,7 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
         "bucket_begin": np.array(begin, np.int64),
         "job_bucket": np.array([each.bucket for each in members], np.int64),
         "bucket_checks": np.array([each.checks for each in members], np.int64),
+        "bucket_amount": np.array([each.amount for each in members], np.int64),
         "bucket_limit": limit,
         "bucket_used": np.zeros_like(limit),
     }

@@ -1,5 +1,6 @@
 """What a setting is to be good at, over all jobs or over a group of them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ class Goal(NamedTuple):
         return wait
 
 
-def read_goal(text: str, case: Case, numbers: Sequence[int]) -> Goal:
+def read_goal(text: str, case: Case, numbers: Sequence[int], field: str = "goal") -> Goal:
     """A goal from ``mean-wait`` or ``partition=debug:mean-wait``.
 
     Raises:
@@ -58,25 +59,23 @@ def read_goal(text: str, case: Case, numbers: Sequence[int]) -> Goal:
     """
     group, _, figure = text.rpartition(":")
     if figure not in GOALS:
-        raise ConfigError(
-            f"there is no goal {figure!r}{nearest(figure, GOALS)}; it is {', '.join(GOALS)}", field="goal"
-        )
-    return Goal(text, figure, _members(group, case, numbers), -1.0 if figure == "utilization" else 1.0)
+        raise ConfigError(f"there is no goal {figure!r}{nearest(figure, GOALS)}; it is {', '.join(GOALS)}", field=field)
+    return Goal(text, figure, _members(group, case, numbers, field), -1.0 if figure == "utilization" else 1.0)
 
 
-def _members(group: str, case: Case, numbers: Sequence[int]) -> NDArray[np.int64]:
+def _members(group: str, case: Case, numbers: Sequence[int], field: str) -> NDArray[np.int64]:
     if not group:
         return np.arange(len(numbers))
     kind, _, name = group.partition("=")
     if kind not in _KINDS:
-        raise ConfigError(f"{group!r} is not a group of jobs; write it as {_KINDS[0]}=NAME", field="goal")
+        raise ConfigError(f"{group!r} is not a group of jobs; write it as {_KINDS[0]}=NAME", field=field)
     groups: Mapping[str, Any] = groups_of(case, numbers)
     if kind != "size":
         found = np.flatnonzero([getattr(case.jobs[n], kind) == name for n in numbers])
     else:
         found = groups.get(group, np.zeros(0, np.int64))
     if not len(found):
-        raise ConfigError(f"no job that started is of {group}", field="goal")
+        raise ConfigError(f"no job that started is of {group}", field=field)
     return found
 
 
@@ -92,9 +91,11 @@ def read_guard(text: str, case: Case, numbers: Sequence[int]) -> Guard:
     goal, _, share = text.rpartition(":")
     try:
         value = float(share.removesuffix("%")) / 100
+        if not 0 <= value < math.inf:
+            raise ValueError(share)
     except ValueError:
         raise ConfigError(f"{text!r}: write it as partition=debug:mean-wait:5%", field="not_worse") from None
-    return Guard(read_goal(goal, case, numbers), value)
+    return Guard(read_goal(goal, case, numbers, "not_worse"), value)
 
 
 def areas(case: Case, numbers: Sequence[int]) -> F8:

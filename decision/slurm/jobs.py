@@ -127,7 +127,7 @@ def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
         runs[job_id].append(job)
     jobs = [_last_run(sorted(each, key=lambda job: (job.submit, job.end))) for each in runs.values()]
     if not jobs:
-        raise InputError(f"{rows[0].place if rows else 'the log'}: there is no job in it")
+        raise InputError(f"{rows[0].place}: there is no job in it")
     jobs = _with_array_limits(sorted(jobs, key=_place))
     notes = [f"{count:,} {what} were skipped" for what, count in skipped.items()]
     if shifted:
@@ -216,7 +216,10 @@ def _switches(row: Row, text: str) -> tuple[int, float]:
     """The leaf switches of ``--switches=COUNT[@TIME]``, and the seconds for which the job waits for so few."""
     count, _, time = text.partition("@")
     try:
-        return int(count or 0), read_minutes(time) if time else math.inf
+        number = int(count or 0)
+        if not 0 <= number <= _LARGEST:
+            raise ValueError(count)
+        return number, read_minutes(time) if time else math.inf
     except ValueError:
         raise InputError(f"{row.place}: switches is {text!r}, not a number like 1 or 1@30:00") from None
 

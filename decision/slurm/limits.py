@@ -13,6 +13,7 @@ from .text import split_list
 _FIELDS = len(Limits.__struct_fields__)
 ALL = (1 << _FIELDS) - 1
 JOBS = 1
+_MOST = 10**9  # licences of a name
 LICENCE = 1 << _FIELDS  # marks a limit that bf_licenses plans
 
 
@@ -21,6 +22,7 @@ class Member(NamedTuple):
 
     bucket: int
     checks: int  # bits, in the order of `Limits`
+    amount: int  # jobs as which it counts: the licences that it asks for
 
 
 class Buckets:
@@ -48,7 +50,8 @@ class Buckets:
             found += self._members(("singleton", job.user, job.singleton), Limits(jobs=1))
         for name, count in asked_licenses(job):
             if name in self._licenses:
-                found += self._members(("license", name), Limits(jobs=self._licenses[name]), JOBS | LICENCE) * count
+                limits = Limits(jobs=self._licenses[name])
+                found += self._members(("license", name), limits, JOBS | LICENCE, count)
         return found + self._of_accounts(job) if self._enforced else found
 
     def refuses(self, job: SlurmJob) -> bool:
@@ -94,7 +97,7 @@ class Buckets:
             yield above
             account = above.parent
 
-    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = ALL) -> list[Member]:
+    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = ALL, amount: int = 1) -> list[Member]:
         """The one membership in a bucket; none where there is no limit."""
         row = (limits.jobs, limits.nodes, limits.cpus, int(limits.memory), limits.gpus)
         if max(row) < 0:
@@ -102,7 +105,7 @@ class Buckets:
         if key not in self._known:
             self._known[key] = len(self.limits)
             self.limits.append(row)
-        return [Member(self._known[key], checks)]
+        return [Member(self._known[key], checks, amount)]
 
 
 def _set_fields(limits: Limits) -> int:
@@ -115,12 +118,16 @@ def licenses_of(settings: Settings) -> dict[str, int]:
     found = {}
     for part in split_list(settings.conf.get("Licenses")):
         name, _, count = part.partition(":")
-        found[name] = int(count) if count.isdigit() else 1
+        found[name] = _count(count)
     return found
+
+
+def _count(text: str) -> int:
+    return min(int(text), _MOST) if text.isdigit() else 1
 
 
 def asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
     """The licences that a job asks for, and how many of each."""
     for part in filter(None, job.licenses.replace(";", ",").split(",")):
         name, _, count = part.partition(":")
-        yield name, int(count) if count.isdigit() else 1
+        yield name, _count(count)

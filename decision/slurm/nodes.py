@@ -10,9 +10,10 @@ import msgspec
 from decision.model.errors import InputError
 
 from .conf import Conf, read_text
-from .text import is_nothing, read_hosts, read_memory, read_minutes, split_list
+from .text import is_nothing, read_hosts, read_memory, read_minutes, said, split_list
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/]*)=(.*?)(?=\s+[A-Za-z][\w/]*=|\s*$)", re.MULTILINE)
+_HEAVIEST = 2**32 - 1  # Weight, as in Slurm
 _GPU_KINDS = re.compile(r"\(S:[^)]*\)")
 
 
@@ -141,12 +142,18 @@ def _make_node(name: str, pairs: Mapping[str, str], conf: Conf) -> Node:
             gres=_count_gres(gres),
             gres_types=tuple(part.rpartition(":")[0] for part in gres if part.count(":") == 2),
             features=tuple(split_list(pairs.get("feature", pairs.get("features", "")))),
-            weight=int(pairs.get("weight", "1")),
+            weight=_weight(pairs.get("weight", "1")),
             down=bool(re.search("DOWN|DRAIN|FAIL|FUTURE", pairs.get("state", "").upper())),
         )
     except ValueError as error:
         place = next((entry.line.place for entry in conf.nodes if name in read_hosts(entry.name)), conf.path)
-        raise InputError(f"{place}: node {name}: {error}; check its numbers") from None
+        raise InputError(f"{place}: node {name}: {said(error)}; check its numbers") from None
+
+
+def _weight(text: str) -> int:
+    if abs(weight := int(text)) > _HEAVIEST:
+        raise ValueError(f"the weight {text} is more than {_HEAVIEST:,}")
+    return weight
 
 
 def _count_gres(parts: Iterable[str]) -> dict[str, int]:
@@ -205,7 +212,7 @@ def _make_partition(name: str, pairs: Mapping[str, str], every: tuple[str, ...],
             grace=float(_limit(pairs.get("gracetime", ""))),
         )
     except ValueError as error:
-        raise InputError(f"{place}: partition {name}: {error}; check its values") from None
+        raise InputError(f"{place}: partition {name}: {said(error)}; check its values") from None
 
 
 def _known(text: str, default: str) -> str:

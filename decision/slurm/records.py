@@ -60,7 +60,10 @@ def read_rows(path: Path) -> list[Row]:
         InputError: naming the line, and the columns that are missing.
     """
     text = read_text(path)
-    return list(_json_rows(text, path) if text.lstrip()[0] in "{[" else _text_rows(text, path))
+    rows = list(_json_rows(text, path) if text.lstrip()[0] in "{[" else _text_rows(text, path))
+    if not rows:
+        raise InputError(f"{path}, line 1: no job follows; is it the whole of what sacct printed?")
+    return rows
 
 
 def _text_rows(text: str, path: Path) -> Iterator[Row]:

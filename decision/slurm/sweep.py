@@ -195,9 +195,9 @@ class _Runner:
     ) -> None:
         self._case, self._settings, self._numbers, self._phases = case, settings, numbers, phases
         self._folder = folder
-        facts = msgspec.json.encode((case.jobs, case.nodes, case.partitions, sorted(settings.conf.keys.items())))
+        facts = msgspec.json.encode((msgspec.structs.replace(case, folder=""), sorted(settings.conf.keys.items())))
         guesses = msgspec.json.encode([phase.changes for phase in phases])
-        self._digest = hashlib.sha256(facts + guesses).hexdigest()
+        self._digest = hashlib.sha256(facts + guesses + _sources()).hexdigest()
 
     def waits(self, change: Change) -> tuple[F8, float]:
         """(R, K) seconds waited in each run, and the jobs tested by backfill per second."""
@@ -225,6 +225,11 @@ class _Runner:
             return None
         name = hashlib.sha256((self._digest + repr(sorted(change.items()))).encode()).hexdigest()[:16]
         return self._folder / "runs" / f"{name}.json"
+
+
+def _sources() -> bytes:
+    """The model's sources: a run of another version is not the same run."""
+    return b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
 
 
 def _runtimes(case: Case, numbers: Sequence[int]) -> F8:

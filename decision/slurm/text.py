@@ -16,11 +16,18 @@ _SIZE = re.compile(r"([\d.]+)([KMGTP]?)[cn]?$", re.IGNORECASE)
 _MEGABYTES = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _FORMATS = ("%m/%d/%y-%H:%M:%S", "%m/%d/%Y-%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%b %d %Y %H:%M:%S", "%d %b %Y %H:%M:%S")
 _MOST_HOSTS = 1_000_000
+_NOT_A_NUMBER = re.compile(r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.*)")
 
 
 def is_nothing(text: str) -> bool:
     """Whether Slurm says with this text that there is no value."""
     return text.strip().lower() in _NOTHING
+
+
+def said(error: ValueError) -> str:
+    """What is wrong with a value, in plain words: Python's own are for programmers."""
+    found = _NOT_A_NUMBER.match(str(error))
+    return f"{found[1]} is not a number" if found else str(error)
 
 
 def read_minutes(text: str) -> float:
@@ -153,6 +160,6 @@ def _numbers(text: str) -> Iterator[str]:
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise ValueError(text)
-        if dash and int(last) - int(first) >= _MOST_HOSTS:
+        if dash and not 0 <= int(last) - int(first) < _MOST_HOSTS:
             raise ValueError(text)
         yield from (str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)) if dash else (first,)

@@ -7,7 +7,7 @@ from decision.model.errors import InputError
 
 from .accounts import read_table
 from .nodes import Window, read_records
-from .text import NEVER, read_date, read_hosts
+from .text import NEVER, read_date, read_hosts, said
 
 _FAR = 1 << 40  # seconds since 1970: a node that is not back yet
 _AWAY = ("DOWN", "DRAIN", "FAIL", "MAINT", "REBOOT", "NOT_RESPONDING")
@@ -25,7 +25,9 @@ def read_events(path: Path, zone: ZoneInfo | None = None) -> list[Window]:
             end = read_date(row.get("timeend", row.get("end", "")), zone)
             nodes = tuple(read_hosts(row["nodename"]))
         except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show event prints?") from None
+            raise InputError(
+                f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show event prints?"
+            ) from None
         found.append(Window(nodes, begin, _FAR if end == NEVER else end))
     return found
 
@@ -39,6 +41,6 @@ def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Window]:
             begin, end = (read_date(fields.get(key, ""), zone) for key in ("starttime", "endtime"))
             nodes = tuple(read_hosts(fields.get("nodes", "")))
         except ValueError as error:
-            raise InputError(f"{path}: reservation {name}: {error} is no date and no list of nodes") from None
+            raise InputError(f"{path}: reservation {name}: {said(error)} is no date and no list of nodes") from None
         found.append(Window(nodes, begin, _FAR if end == NEVER else end, name))
     return found

@@ -11,10 +11,10 @@ from decision.state.bitmap import count_hosts
 
 from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running
 from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
-from .leaves import has_named
 from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
 from .preemption import make_room, way_of
 from .table import begin_table, is_planned, reserve, usable_from
+from .taking import has_named
 from .world import (
     BY_BACKFILL,
     CONTINUE,

@@ -4,21 +4,11 @@ Where switches count, `leaves` chooses.
 """
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import count_hosts, has_host
+from decision.state.bitmap import has_host
 
-from .leaves import (
-    CORES,
-    MOST,
-    NODES,
-    TAKEN,
-    begin_taking,
-    by_switches,
-    choose_on_switches,
-    cores_to_take,
-    is_enough,
-    is_named,
-    take_node,
-)
+from .leaves import by_switches, choose_on_switches
+from .named import choose_with_named
+from .taking import CORES, NODES, TAKEN, cores_to_take, is_named, take_named
 from .world import HAS_MEMORY, LINEAR, LLN
 
 
@@ -87,7 +77,8 @@ def choose(w, job, part):
     `TOO_FAR_APART` says that they fit on more switches than the job wants.
     """
     capacity, found = w.capacity, 0
-    if w.last_step[0] == 0:
+    at_once = w.parameters[LINEAR] == 0 and w.must_have[job] >= 0
+    if w.last_step[0] == 0 or at_once:
         return choose_at_once(w, job, part, capacity)
     for step in range(w.last_step[0] + 1):
         room = capacity.copy()
@@ -183,7 +174,9 @@ def _choose(w, job, part, nb_spots):
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
     by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
     if w.must_have[job] >= 0:
-        if not _take_named(w, job, nb_spots):
+        if not by_load:
+            return choose_with_named(w, job, nb_spots)
+        if not take_named(w, job, nb_spots):
             return 0
         cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]
     while (cores > 0 or nodes > 0) and count < most:
@@ -205,34 +198,6 @@ def _choose(w, job, part, nb_spots):
             w.room_left[node] = 0
             i += 1
     return 0 if cores > 0 or nodes > 0 else count
-
-
-@kernel
-def _take_named(w, job, nb_spots):
-    """Take the nodes that the job names, then their neighbours: up from the first of them, then down.
-
-    What is still wanted stands in ``w.wanted``. Returns whether all named nodes have room.
-    """
-    begin_taking(w, job)
-    first = -1
-    for i in range(nb_spots):
-        if is_named(w, job, w.spots[i]) and w.room_left[w.spots[i]] > 0:
-            take_node(w, job, w.spots[i])
-            first = i if first < 0 else first
-    if w.wanted[TAKEN] != count_hosts(w.masks[w.must_have[job]]):
-        return False
-    for step in (1, -1):
-        i = first + step
-        weight = w.node_weight[w.spots[first]] if step < 0 else -1
-        while 0 <= i < nb_spots and w.spots[i] == w.spots[i - step] + step and not is_enough(w):
-            node = w.spots[i]
-            if w.room_left[node] > 0:
-                weight = w.node_weight[node] if weight < 0 else weight
-                if w.node_weight[node] != weight or w.wanted[MOST] <= 0:
-                    break
-                take_node(w, job, node)
-            i += step
-    return True
 
 
 @kernel

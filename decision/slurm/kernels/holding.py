@@ -141,7 +141,7 @@ def count_limits(w, job, nodes, sign):
     """Count a job in (+1) or out (-1) of the limits that hold it."""
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         used = w.bucket_used[w.job_bucket[i]]
-        used[0] += sign
+        used[0] += sign * w.bucket_amount[i]
         used[1] += sign * nodes
         used[2] += sign * w.cores[job]
         used[3] += sign * _memory(w, job, nodes)
@@ -164,11 +164,8 @@ def within_counts(w, job, with_licences=True):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
         if checks & LICENCE and not with_licences:
             continue
-        same = 1
-        for k in range(w.bucket_begin[job], i):
-            same += w.job_bucket[k] == bucket
         limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
-        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + same > limit:
+        if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + w.bucket_amount[i] > limit:
             return False
         if checks & 2 and 0 <= most < w.nodes_min[job]:
             return False

@@ -5,22 +5,15 @@ nodes it is the highest switch with nodes of the lowest weight, and below it the
 fits best.
 """
 
-import numpy as np
-
 from decision.compiling.jit import kernel
-from decision.state.bitmap import count_hosts, has_host
+from decision.state.bitmap import count_hosts
 
+from .taking import CORES, MOST, NODES, TAKEN, begin_taking, is_enough, is_named, take_node
 from .world import FAR, LINEAR, NOW, TOPOLOGY
 
 ALWAYS = 1  # World.parameters[TOPOLOGY]
 IF_ASKED = 2
 TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits for
-
-# World.wanted: what is still to be taken
-CORES = 0
-NODES = 1
-MOST = 2  # nodes
-TAKEN = 3
 
 
 @kernel
@@ -28,35 +21,6 @@ def by_switches(w, job):
     """Whether switches decide which nodes a job gets."""
     asked = w.parameters[TOPOLOGY]
     return asked == ALWAYS or (asked == IF_ASKED and w.max_switches[job] > 0)
-
-
-@kernel
-def is_named(w, job, node):
-    """Whether the job asks for the node by name."""
-    return w.must_have[job] >= 0 and has_host(w.masks[w.must_have[job]], node)
-
-
-@kernel
-def has_named(w, job, mask):
-    """Whether all nodes that the job asks for by name are in a bitmap."""
-    lacking = np.uint64(0)
-    for word in range(len(mask) if w.must_have[job] >= 0 else 0):
-        lacking |= w.masks[w.must_have[job], word] & ~mask[word]
-    return lacking == 0
-
-
-@kernel
-def cores_to_take(room, per_task, cores, nodes):
-    """The cores of a node with so much room that a job gets, which still needs so many cores and nodes."""
-    kept_back = max(0, nodes - 1) * per_task  # for the nodes that must follow
-    return min(room, max(per_task, cores - kept_back))
-
-
-@kernel
-def begin_taking(w, job):
-    """Set what is wanted to all that the job needs."""
-    w.wanted[CORES] = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
-    w.wanted[NODES], w.wanted[MOST], w.wanted[TAKEN] = w.nodes_min[job], w.nodes_max[job], 0
 
 
 @kernel
@@ -161,24 +125,6 @@ def _largest_weight(w, job, nb_spots):
         if nodes >= w.wanted[NODES] and cores >= w.wanted[CORES]:
             return weight
     return -1
-
-
-@kernel
-def take_node(w, job, node):
-    """Take a node for the job, with as many of its cores as it still wants."""
-    taken = cores_to_take(w.room_left[node], w.per_task[job], w.wanted[CORES], w.wanted[NODES])
-    w.chosen[w.wanted[TAKEN]], w.chosen_cores[w.wanted[TAKEN]] = node, taken
-    w.wanted[CORES] -= taken
-    w.wanted[NODES] -= 1
-    w.wanted[MOST] -= 1
-    w.wanted[TAKEN] += 1
-    w.room_left[node] = 0
-
-
-@kernel
-def is_enough(w):
-    """Whether nothing is wanted any more."""
-    return w.wanted[CORES] <= 0 and w.wanted[NODES] <= 0
 
 
 @kernel

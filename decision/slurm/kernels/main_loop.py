@@ -7,9 +7,9 @@ from decision.state.bitmap import count_hosts, has_host, insert_interval, remove
 
 from .choice import begin_trial, choose, measure
 from .holding import begin_job, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
-from .leaves import has_named
 from .preemption import make_room
 from .table import window_end
+from .taking import has_named
 from .world import (
     BY_MAIN,
     DEPTH,

@@ -181,6 +181,7 @@ class World(Bundle):
     bucket_begin: I8  # (J + 1,) of the limits that hold it
     job_bucket: I8  # (...,)
     bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job; 32: of a licence
+    bucket_amount: I8  # (...,) as how many jobs it counts for its bucket's limit on jobs
     licence_total: I8  # (L,) licences that a cycle of backfill plans; none where bf_licenses does not say so
     job_licences: I8x2  # (J, L)
     # entries

@@ -21,7 +21,16 @@ BUSY = [line(1, 0, 2, 60, 3000, options="-w n[1-2]"), line(2, 0, 2, 60, 3000, op
 
 @pytest.mark.parametrize(
     "name",
-    ["linear-flat", "linear-deep", "shared-flat", "shared-deep", "shared-weights", "linear-weights", "linear-lines"],
+    [
+        "linear-flat",
+        "linear-deep",
+        "shared-flat",
+        "shared-deep",
+        "shared-weights",
+        "linear-weights",
+        "linear-lines",
+        "shared-lines",
+    ],
 )
 def test_nodes_are_those_that_a_real_slurm_chose(tmp_path: Path, name: str) -> None:
     folder = DATA / "switches"

@@ -54,7 +54,7 @@ def test_jobs_that_communicate_take_as_long_as_in_batsim(simulate, name: str) ->
     check(simulate(platform, HERE / f"{name}.json", True, "easy"), HERE / f"{name}.csv", True)
 
 
-@pytest.mark.parametrize("case", ["full_1.0_random", "taper_1.0_random", "taper_0.5_first-fit"])
+@pytest.mark.parametrize("case", ["full_1.0_random", "full_1.0_first-fit", "taper_1.0_random", "taper_0.5_first-fit"])
 def test_jobs_on_the_shipped_fat_tree_take_as_long_as_in_batsim(tmp_path: Path, case: str) -> None:
     tree, ratio, allocation = case.split("_")
     path = "fat_tree1000" if tree == "full" else tmp_path / "taper.xml"

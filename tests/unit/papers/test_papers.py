@@ -109,6 +109,8 @@ def test_a_reader_finds_every_file_and_command_of_a_paper(root, folder):
     text = (folder / "README.md").read_text()
     named = re.findall(r"`(decision/[^`]+)`", text)
     assert [name for name in named if not (root / name).exists()] == []
+    parts = re.findall(r"`((?:decision|tests)/[^`]+)`: `(\w+)`", text)
+    assert [part for part in parts if not re.search(rf"(def|class) {part[1]}\b", (root / part[0]).read_text())] == []
     modules = {path.name for path in folder.glob("*.py")} - {"__init__.py", "command.py"}
     module = f"decision.papers.{folder.name}.command"
     commands = {point.name for point in entry_points(group="decision.papers") if point.module == module}

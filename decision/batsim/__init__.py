@@ -14,6 +14,10 @@ conversation.
 A start is checked three times on its way to Batsim: the plan against the state (`decision.policies.plan_check`), the
 command against the protocol's ledger, and by Batsim itself. The first gives the error that names the policy's mistake.
 
+Before it says anything, Batsim reads its files for as long as we need to load what a run needs. So the command line
+starts that of a plain run first of all (`process.started_ahead`). Rejected: loading less, since both would still wait
+for each other.
+
 A Batsim that we start ends with us, whatever ends us: a shell waits for the end of a pipe that we hold, and then sends
 SIGTERM. Batsim itself would wait for a reply for ever.
 

@@ -14,7 +14,7 @@ from decision.model.errors import ConfigError, PeerError, StuckError
 from .conversation import Conversation, Recorder, answer_all
 from .end import DisconnectedError
 from .line import Line
-from .process import PATIENCE, Ahead, started, wait
+from .process import TERM_GRACE, Ahead, started, wait
 from .roles import Responder
 from .signals import stop_on_signals
 
@@ -65,7 +65,7 @@ def run_batsim(
         try:
             conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log, contained))
         except DisconnectedError:  # it is about to die, and the end of its log says more
-            wait(batsim, PATIENCE)
+            wait(batsim, TERM_GRACE)
             _check_alive(batsim, log, contained)
             raise
         _wait_for_end(batsim, log)

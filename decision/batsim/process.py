@@ -18,8 +18,8 @@ from typing import BinaryIO, NamedTuple
 from decision.model.errors import ConfigError
 
 FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
-FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
-PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
+FILE_PREFIX = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
+TERM_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 _GUARD = 'read -r word || kill -TERM "$1"'  # its input ends without a word when the process that writes to it dies
 _SOCKET = "batsim"  # in a folder of its own
 
@@ -53,7 +53,7 @@ def command_of_4(
         schedule_trace: whether it writes out_schedule.trace.
         switches: options without a word.
     """
-    words = [str(word) for pair in inputs for word in pair] + ["-e", f"{fresh}/{FILES}", "-v", verbosity]
+    words = [str(word) for pair in inputs for word in pair] + ["-e", f"{fresh}/{FILE_PREFIX}", "-v", verbosity]
     return [*executable, *words, *([] if schedule_trace else ["--disable-schedule-tracing"]), *switches]
 
 
@@ -80,7 +80,7 @@ def _asked_for_help(batsim: str) -> "subprocess.Popen[bytes]":
 
 def _told_5(asked: "subprocess.Popen[bytes]") -> bool:
     with asked, suppress(subprocess.TimeoutExpired):
-        return b"--edc-socket-str" in asked.communicate(timeout=PATIENCE * 6)[0]
+        return b"--edc-socket-str" in asked.communicate(timeout=TERM_GRACE * 6)[0]
     return False
 
 
@@ -122,7 +122,7 @@ def _begin(stack: ExitStack, batsim: str, folder: Path, command: Callable[[str, 
 def dismiss(ahead: Ahead) -> None:
     """End it, and remove what it has written: the run has another command."""
     _end(ahead.process, 0.0)
-    for path in (*ahead.fresh.glob(f"{FILES}*"), ahead.log):
+    for path in (*ahead.fresh.glob(f"{FILE_PREFIX}*"), ahead.log):
         path.unlink(missing_ok=True)
 
 
@@ -132,7 +132,7 @@ def _remove_empty(folder: Path) -> None:
 
 
 @contextmanager
-def started(command: Sequence[str], log: Path, patience: float = PATIENCE) -> Iterator["subprocess.Popen[bytes]"]:
+def started(command: Sequence[str], log: Path, patience: float = TERM_GRACE) -> Iterator["subprocess.Popen[bytes]"]:
     """Batsim, running until the block is left; then it has so many seconds to end by itself."""
     with _open_log(log) as output:
         batsim = _start(command, output)

@@ -46,7 +46,7 @@ import numba
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from .sources import ROOT, stamp
+from .sources import IMPORTED_FROM, stamp
 from .whole_program import Kernel, Machine
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,17 +72,18 @@ def is_warm(compiled: Callable[..., Any]) -> bool:
 
 
 def compile_ahead(*roots: Any) -> None:
-    """Let another process begin to compile what is not on disk of these entries, the last one first.
+    """Let another process begin to compile what is not on disk of these, the last one first.
 
-    This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So entries
-    that a run needs are given in the order in which it needs them. The first may be a kernel that Python calls.
+    This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So roots
+    that a run needs are given in the order in which it needs them: entries, and kernels that Python calls with
+    arguments of the types that they are annotated with. The first may be a kernel without annotations.
     """
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)
     names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
     if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
         return
-    path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([IMPORTED_FROM, *filter(None, [os.environ.get("PYTHONPATH")])])
     script = f"from {__name__} import compile_named; compile_named()"
     command = [sys.executable, "-c", script, *reversed(names)]
     with contextlib.suppress(OSError):
@@ -92,10 +93,14 @@ def compile_ahead(*roots: Any) -> None:
 
 
 def compile_named() -> None:
-    """What the process of `compile_ahead` does: compile the entries that its arguments name, ``module:entry``."""
+    """What the process of `compile_ahead` does: compile what its arguments name, ``module:name``."""
     for name in sys.argv[1:]:
         module, _, attribute = name.partition(":")
-        _ = getattr(importlib.import_module(module), attribute).address
+        root = getattr(importlib.import_module(module), attribute)
+        if isinstance(root, Kernel):
+            root.prepare()
+        else:
+            _ = root.address
 
 
 on_compiling: list[Callable[[int, int, float], None]] = []

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PACKAGE = Path(__file__).parents[1]
-ROOT = os.path.join(_PACKAGE.parent, "")  # the folder that the package is in
+IMPORTED_FROM = os.path.join(_PACKAGE.parent, "")  # the folder that the package is in
 _IMPORT = re.compile(rb"\n[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))")
 _NAME = re.compile(rb"(\w+)(?: as \w+)?")
 _TICK = 2 * 10**9  # nanoseconds within which a file may change twice unseen
@@ -74,7 +74,7 @@ def _write(file: Path, kept: dict[str, _Source]) -> None:
 
 
 def _file(folder: Path) -> Path:
-    return folder / "sources" / _short(ROOT) / "sources.json"
+    return folder / "sources" / _short(IMPORTED_FROM) / "sources.json"
 
 
 @functools.cache
@@ -85,8 +85,8 @@ def _state(file: str) -> list[int]:
 
 def _source(file: str, state: list[int]) -> _Source:
     text = Path(file).read_bytes()
-    inside = file.startswith(ROOT)
-    package = file[len(ROOT) :].split(os.sep)[:-1] if inside else []
+    inside = file.startswith(IMPORTED_FROM)
+    package = file[len(IMPORTED_FROM) :].split(os.sep)[:-1] if inside else []
     found: list[str | None] = []
     for origin, names, plain in _IMPORT.findall(b"\n" + text):
         base = _absolute(origin.decode(), package) if origin else plain.decode()
@@ -108,7 +108,7 @@ def _file_of(module: str) -> str | None:
     parts = module.split(".")
     if parts[0] != _PACKAGE.name:
         return None
-    path = ROOT + os.sep.join(parts)
+    path = IMPORTED_FROM + os.sep.join(parts)
     return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)
 
 

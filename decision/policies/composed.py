@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
+from decision.compiling.whole_program import without_vectors
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.platform import Platform
@@ -139,6 +140,7 @@ def _suspend_for_others(state, facts, memory, plan, length):
 
 
 @DECIDE.entry
+@without_vectors
 def _decide_composed(state, facts, memory, plan):
     decide(state, facts, memory_at(memory), plan)
     return DECIDED

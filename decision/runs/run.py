@@ -17,7 +17,7 @@ from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
-from decision.batsim.process import FILES, FRESH, Ahead, command_of_4, dismiss, find_batsim, speaks_5
+from decision.batsim.process import FILE_PREFIX, FRESH, Ahead, command_of_4, dismiss, find_batsim, speaks_5
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
@@ -222,7 +222,7 @@ def _simulate_to_files(
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
     with _watched(folder, case, choice, show) as progress:
         record = simulate_inputs(case, choice, engine=engine, progress=progress)
-    files = write_run(folder / FILES, record) + _write_predictions(folder, record.jobs, record.predictions)
+    files = write_run(folder / FILE_PREFIX, record) + _write_predictions(folder, record.jobs, record.predictions)
     return files, record.jobs, record.joules, record.window_gap
 
 
@@ -291,7 +291,7 @@ def _run_batsim(
 def _read(fresh: Path) -> tuple[JobTable, float]:
     """What Batsim wrote; it does not say that a disk was full."""
     try:
-        return read_jobs(f"{fresh}/{FILES}"), read_joules(f"{fresh}/{FILES}")
+        return read_jobs(f"{fresh}/{FILE_PREFIX}"), read_joules(f"{fresh}/{FILE_PREFIX}")
     except InputError:
         if shutil.disk_usage(fresh).free > _FULL:
             raise
@@ -324,7 +324,7 @@ def _fresh_folder(folder: Path, ahead: Ahead | None) -> Iterator[Path]:
 def _options_of_5(batsim: RealBatsim, folder: Path, options: EngineOptions) -> list[str]:
     """What Batsim 5's command line says of the files that it writes, and of energy; its prefix ends as it is given."""
     level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
-    words = ["-e", f"{folder}/{FILES}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
+    words = ["-e", f"{folder}/{FILE_PREFIX}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
     return [*words, "--energy-host"] if options.energy else words
 
 
@@ -336,7 +336,7 @@ def _publish(fresh: Path, folder: Path) -> list[Path]:
             moved.append(path.replace(folder / path.name))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
-    remove_older(folder / FILES, moved)
+    remove_older(folder / FILE_PREFIX, moved)
     return moved
 
 

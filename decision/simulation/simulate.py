@@ -29,6 +29,7 @@ from decision.engine.kernels.arrays import (
     STOPPED,
     TIMED_COMMANDS,
     UNCARRIED,
+    World,
 )
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
@@ -106,7 +107,7 @@ def simulate_workloads(
     events = with_cap(chosen, platform, workloads, events)
     if are_forwarded(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    compile_ahead(run_episode, compiled_engine, *entries_of(chosen))
+    compile_ahead(compiled_engine, *entries_of(chosen), run_episode)
     engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)
     misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
@@ -194,7 +195,7 @@ class _Watch:
 
 
 @kernel
-def run_episode(world, policy, memory, decisions, misfits):
+def run_episode(world: World, policy: int, memory: int, decisions: int, misfits: bool):
     """Ask the policy at address `policy` for at most so many decisions, and carry them out.
 
     To be called when a question is open; after PAUSED again, after GROW `advance` must be called first. `misfits` is

@@ -11,6 +11,7 @@ import numpy as np
 
 from decision.compiling.entry import Interface
 from decision.compiling.jit import inlined, kernel
+from decision.compiling.whole_program import without_vectors
 from decision.state import transitions
 from decision.state.cluster import COMPUTING, IDLE, N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING, UNAVAILABLE
 from decision.state.plan_arrays import KILL, SET_PSTATE
@@ -46,6 +47,7 @@ ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in w
 
 
 @_ENGINE.entry
+@without_vectors
 def engine(state, facts, truth, sim, rows, plan, operation, now):
     """What is asked of the engine from outside: BEGIN_RUN, REPLY (`load_reply`), ADVANCE, CARRY_OUT, which is both, or
     COUNT_JOBS (`jobs_to_come`)."""

@@ -48,6 +48,16 @@ def test_what_is_left_is_registered_at_the_instant_of_the_kill_and_the_registrat
     assert ends == [(155.0, "registration_finished")]
 
 
+def test_what_is_left_ends_with_the_exit_code_of_the_whole() -> None:
+    jobs = two_jobs()
+    jobs.profiles["d100"] = Delay(100.0, exit_code=3)
+    said = converse("hvf,suspend=value", jobs)
+    data = [event.data for _, reply in said for event in reply.events if isinstance(event, m.RegisterProfile)]
+    assert data == [m.RegisterProfileData("w0", "a#1", {"type": "delay", "delay": 60.0, "ret": 3})]
+    states = {e.data.job_id: e.data.job_state for q, _ in said for e in q.events if isinstance(e, m.JobCompleted)}
+    assert (states["w0!a#1"], states["w0!b"]) == ("COMPLETED_FAILED", "COMPLETED_SUCCESSFULLY")
+
+
 def test_a_job_that_ended_in_the_same_message_is_not_killed() -> None:
     jobs = two_jobs()
     jobs.jobs[1] = Job(id="w0!b", submit_time=100.0, size=8, walltime=90.0, profile="d50", worth=Worth(9.0))

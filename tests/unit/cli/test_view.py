@@ -103,3 +103,12 @@ def test_the_command_shows_a_run_that_goes(tmp_path):
         result = CliRunner().invoke(app, ["report", "view", str(tmp_path)])
     assert result.exit_code == 0
     assert "30 waiting, 5 running" in result.output
+
+
+def test_who_waits_for_a_run_is_told_so(tmp_path, monkeypatch):
+    def begin(_seconds):
+        (tmp_path / "out_jobs.csv").write_text("")  # which is none, and is said to be none
+
+    monkeypatch.setattr(time, "sleep", begin)
+    result = CliRunner().invoke(app, ["report", "view", str(tmp_path), "--live"])
+    assert result.stderr.splitlines()[0] == f"waiting for a run in {tmp_path}; Ctrl-C ends it"

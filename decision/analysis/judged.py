@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from .comparison import ALL, MeasuredRun, PolicyComparison, Row, Verdict, is_recorded, score_error
 from .metric_list import METRICS, Metric
 from .shakes import Runs, change, difference, estimate
-from .statistics import Estimate
+from .statistics import Estimate, exponential
 
 _Runs = dict[tuple[str, str], list[MeasuredRun]]  # by workload and policy
 
@@ -125,7 +125,7 @@ def _over_all(rows: Sequence[Row], names: Sequence[str], workloads: int) -> list
             continue
         value = float(np.mean([log[0] for log in logs]))
         half = math.sqrt(sum(float(log[2] - log[0]) ** 2 for log in logs)) / workloads
-        ratio = Estimate(*(math.exp(value + side * half) for side in (0, -1, 1)))
+        ratio = Estimate(*(exponential(value + side * half) for side in (0, -1, 1)))
         verdict: Verdict = own[0].verdict if own[0].verdict == "baseline" else "open"
         if verdict == "open" and not ratio.low <= 1 <= ratio.high:
             lower = METRICS[own[0].metric].better == "lower"

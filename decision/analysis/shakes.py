@@ -16,7 +16,7 @@ import numpy as np
 from decision.model.record import Floats
 
 from .blocks import Windows, block_deviation, find_blocks, precision, student
-from .statistics import CONFIDENCE, Estimate
+from .statistics import CONFIDENCE, Estimate, exponential
 
 
 class Runs(NamedTuple):
@@ -31,7 +31,7 @@ def estimate(own: Runs) -> Estimate:
     mean = float(own.values.mean())
     half = _half(own.values, _pseudo_values(mean, own.without.mean(axis=0)))
     if mean > 0 and (own.values > 0).all():
-        return Estimate(mean, mean * math.exp(-half / mean), mean * math.exp(half / mean))
+        return Estimate(mean, mean * math.exp(-half / mean), mean * exponential(half / mean))
     return Estimate(mean, mean - half, mean + half)
 
 
@@ -47,7 +47,7 @@ def change(own: Runs, baseline: Runs) -> Estimate | None:
     log = math.log(mean / base)
     lefts = [np.maximum(each.without.mean(axis=0), 1e-12) for each in (own, baseline)]
     half = _half(own.values / mean - baseline.values / base, _pseudo_values(log, np.log(lefts[0] / lefts[1])))
-    return Estimate(*(math.exp(log + side * half) - 1 for side in (0, -1, 1)))
+    return Estimate(*(exponential(log + side * half) - 1 for side in (0, -1, 1)))
 
 
 def difference(own: Runs, baseline: Runs) -> Estimate:

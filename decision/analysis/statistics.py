@@ -25,6 +25,7 @@ from decision.model.record import Floats
 from .blocks import OVERLAPPING, Blocks, Windows, block_deviation, draw_blocks, find_blocks, precision, student, wilson
 
 CONFIDENCE = 0.95
+_LARGEST = 709.0  # power of e in a float
 SAMPLES = 5000  # of the bootstrap
 _TRIM = 0.25  # share of the scores that the interquartile mean leaves out at either end
 _CHUNK = 2_000_000  # counts in memory at a time
@@ -44,6 +45,11 @@ class Estimate(NamedTuple):
     def within(self, least: float, most: float) -> "Estimate":
         """The interval without what the statistic cannot be, so that it holds the truth as often as before."""
         return Estimate(self.value, min(max(self.low, least), self.value), max(min(self.high, most), self.value))
+
+
+def exponential(power: float) -> float:
+    """e to the power; inf where no float is so large, as of an interval that says nothing."""
+    return math.exp(power) if power < _LARGEST else math.inf
 
 
 def middle_mean(values: Floats) -> float:
@@ -141,7 +147,7 @@ def ratio_of_means(scores: Floats, baseline: Floats) -> Estimate:
     blocks = find_blocks(influence, Windows(np.arange(len(scores)), 1, len(scores)))
     exact = precision([blocks], CONFIDENCE)
     half = exact.deviations * exact.widening * block_deviation(influence, blocks)
-    return Estimate(value, value * math.exp(-half), value * math.exp(half))
+    return Estimate(value, value * math.exp(-half), value * exponential(half))
 
 
 def _wins(scores: Floats, baseline: Floats) -> Floats:
@@ -175,7 +181,7 @@ def _block_estimate(statistic: Weighted, logs: list[Blocks], positive: bool, rng
     if deviation < 1e-9 * (1.0 if positive else abs(value)):  # rounding
         return Estimate(value, value, value)
     half = exact.deviations * exact.widening * deviation
-    return Estimate(value, value * math.exp(-half), value * math.exp(half)) if positive else _around(value, half)
+    return Estimate(value, value * math.exp(-half), value * exponential(half)) if positive else _around(value, half)
 
 
 def _around(value: float, half: float) -> Estimate:

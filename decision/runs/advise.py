@@ -2,7 +2,7 @@
 
 Two copies of the log are run under every candidate. The best of those that keep the bound there go on to all copies, at
 most `MOST_ROWS` - 1 beside the baseline; the advised policy is the best of those that keep it on every copy, with a
-margin.
+margin, or of those that are nearly as good the one with the least wait.
 """
 
 import math
@@ -130,7 +130,7 @@ def advise(
     found = results(finalists, wish.copies)
     rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
     kept = sorted((row for row in rows if row.keeps_bound), key=lambda row: _cost(row, wish))
-    best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
+    best = _best([row for row in kept if _may_be_advised(row, wish)], wish) or rows[0]
     others = sorted((row for row in rows if row.policy != wish.baseline), key=lambda row: _cost(row, wish))
     rows = [rows[0], *others]
     payers = _payers(found[best.policy], found[wish.baseline])
@@ -226,6 +226,12 @@ def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:
     return _cost(row, wish) < -_LEAST and not any(each.low > 0 for each in _counting(row, wish))
 
 
+def _best(rows: Sequence[AdviceRow], wish: Wish) -> AdviceRow | None:
+    """Of those that are nearly as good as the first, the one with the least wait, if that counts; None of none."""
+    near = [row for row in rows if _cost(row, wish) <= _cost(rows[0], wish) + _NEAR * sum(wish.weights.values())]
+    return min(near, key=lambda row: row.change["wait"].value if wish.weights.get("wait") else 0.0, default=None)
+
+
 def _is_shown(row: AdviceRow, wish: Wish) -> bool:
     """Whether it is shown to be better in something that counts."""
     return any(each.high < 0 for each in _counting(row, wish))
@@ -236,6 +242,7 @@ def _counting(row: AdviceRow, wish: Wish) -> list[Estimate]:
     return [row.change[metric] for name, metric in _COUNTS.items() if wish.weights.get(name, 0.0) > 0]
 
 
+_NEAR = 0.05  # by which the logarithm of what counts may differ, in the mean: copies of one log differ by as much
 _LEAST = 0.02  # by which the logarithm of what counts must fall: less is not worth a change
 _COUNTS = dict(zip(("wait", "slowdown"), MEAN_METRICS, strict=True))
 
@@ -319,12 +326,13 @@ def _describe(log: Log, read: LogRead) -> dict[str, Any]:
 
 
 def _passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
-    """What came before the advised policy, and is worse in something that counts."""
+    """What came before the advised policy: worse in something that counts, or with a longer wait."""
     if first.policy in (best.policy, wish.baseline):
         return []
     texts = zip(MEAN_METRICS, (("shorter", "longer"), ("lower", "higher")), strict=True)
     changes = [f"{name.replace('_', ' ')} {percent(first.change[name], *words)}" for name, words in texts]
-    return [f"{first.policy} came first by both together and is not advised: {', '.join(changes)}"]
+    why = "is nearly as good, with a longer wait" if _may_be_advised(first, wish) else "is not advised"
+    return [f"{first.policy} came first by both together and {why}: {', '.join(changes)}"]
 
 
 def _cannot(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:

@@ -314,7 +314,7 @@ class Ranking(ParametricScheduler):
     weights = RANKING_WEIGHTS
     model_summary = (
         "learned order, reservations and restraint; fails its gates: keeps one job waiting 83 times as long as EASY "
-        "on CTC"
+        "on CTC, with guard=1.5x at most 1.49 times"
     )
 
     def episodes(self, settings: RankingSettings, workload: Workload) -> Episodes:

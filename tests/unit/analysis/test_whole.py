@@ -133,6 +133,14 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert ((hits / of >= 0.91) & (hits / of <= 0.99)).all()
 
 
+def test_an_interval_that_is_wider_than_numbers_go_has_no_end():
+    """As p95 of waits that one week decides (seen on a log)."""
+    values = np.array([0.01, 0.02])
+    found = estimate(Runs(values, np.array([[0.015, 0.015, 50.0, 0.015]] * 2)))
+    assert found.high == math.inf and found.low == pytest.approx(0.0)
+    assert rounded(found)[1:] == ("0.00000", "inf")
+
+
 def test_the_same_schedules_are_no_change_and_there_is_none_of_nothing():
     runs = _runs(np.arange(12.0).reshape(3, 4))
     assert change(runs, runs) == Estimate(0.0, 0.0, 0.0)

@@ -74,6 +74,18 @@ def test_what_is_advised_is_better_as_far_as_can_be_seen_and_says_whether_that_i
     assert said.startswith("Perhaps use a: the mean wait is 20 % shorter (95 %: -50 to +20 %, so not for sure)")
 
 
+def test_of_policies_that_are_nearly_as_good_the_one_with_the_least_wait_is_advised():
+    first = _row("a", (-0.50, -0.6, -0.4), (-0.60, -0.7, -0.5))
+    near = _row("b", (-0.54, -0.6, -0.4), (-0.56, -0.7, -0.5))
+    far = _row("c", (-0.56, -0.6, -0.4), (-0.45, -0.7, -0.4))
+    assert advising._best([first, near, far], Wish()) is near
+    assert advising._best([first, near, far], Wish(weights={"slowdown": 1.0})) is first
+    assert advising._best([], Wish()) is None
+    assert advising._passed_over(first, near, Wish())[0].startswith(
+        "a came first by both together and is nearly as good, with a longer wait: wait 50 % shorter"
+    )
+
+
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):
     case = log(tmp_path)
     advise(case, Wish(copies=2), tmp_path / "out")

@@ -131,7 +131,7 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
         lost=dict(reading.lost),
         clock=reading.clock,
         recorded=figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
-        edges=_edges(workload, lengths, jobs, use),
+        edges=_edges(workload, jobs, use),
         cannot=_cannot(workload),
         notes=list(workload.notes),
     )
@@ -174,7 +174,7 @@ def figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
     )
 
 
-def _edges(workload: Workload, lengths: Floats, jobs: Recorded | None, use: Use | None) -> Edges:
+def _edges(workload: Workload, jobs: Recorded | None, use: Use | None) -> Edges:
     submit, nan = submit_times(workload), math.nan
     first, last = float(submit.min()), float(submit.max())
     if jobs is None or use is None:

@@ -15,15 +15,7 @@ import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
-from decision.model.record import (
-    SHORTEST_RUNTIME,
-    Context,
-    FinalState,
-    Floats,
-    Ints,
-    JobTable,
-    PredictionTable,
-)
+from decision.model.record import SHORTEST_RUNTIME, Context, FinalState, Floats, Ints, JobTable, PredictionTable
 from decision.placement.cost import text_costs
 
 from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
@@ -153,8 +145,19 @@ def largest(values: Floats) -> float:
 
 
 def percentile(values: Floats, percent: float) -> float:
-    """The value that `percent` of all are not above, linear between neighbours; nan of nothing."""
-    return float(np.percentile(values, percent)) if len(values) else math.nan
+    """The value that `percent` of all are not above, linear between neighbours; nan of nothing.
+
+    As `numpy.percentile`, to the last digit; that loads modules for 15 ms.
+    """
+    if not len(values):
+        return math.nan
+    ordered = np.sort(values)
+    at = (len(ordered) - 1) * (percent / 100)
+    below, share = int(at), at - int(at)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    if math.isnan(ordered[-1]):
+        return math.nan
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)
 
 
 # --- Of each job (all take jobs that ran) ---------------------------------------------------------------------------

@@ -22,17 +22,7 @@ import numpy as np
 
 from decision.model.record import Floats
 
-from .blocks import (
-    OVERLAPPING,
-    Blocks,
-    Windows,
-    block_deviation,
-    draw_blocks,
-    find_blocks,
-    precision,
-    student,
-    wilson,
-)
+from .blocks import OVERLAPPING, Blocks, Windows, block_deviation, draw_blocks, find_blocks, precision, student, wilson
 
 CONFIDENCE = 0.95
 SAMPLES = 5000  # of the bootstrap

@@ -21,7 +21,7 @@ from decision.model.workload import MachineEvent, Workload
 from decision.policies.battery import Battery
 
 from .power_station import station
-from .worth import TOLERANCE
+from .worth import DUE_TOLERANCE
 
 _MOST_STEPS = 1_000_000
 _ROUNDS = 2000  # of the subgradient method
@@ -71,7 +71,7 @@ def value_bound(
     if rows is None or np.isnan(rows[:, VALUE]).all():
         raise ConfigError(f"{workload.path or workload.name}: no job has a 'value', and the bound is one of values")
     value, size, run = np.nan_to_num(rows[:, VALUE]), sizes(workload), runtimes(workload, speed)
-    begin, end = submit_times(workload), rows[:, DEADLINE] + TOLERANCE
+    begin, end = submit_times(workload), rows[:, DEADLINE] + DUE_TOLERANCE
     possible = (size <= nb_hosts) & (run < walltimes(workload)) & ~(end - begin < run)
     bounded = possible & ~np.isnan(end)
     free = float(value[possible & np.isnan(end)].sum())

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from decision.model.dates import DAY
 from decision.model.record import Floats, Ints, JobTable
 
 from . import metrics as m
 from .worth import join_parts
 
-DAY = 86_400.0  # seconds
-WEEK = 7 * DAY
+WEEK = 7.0 * DAY
 FEW_WEEKS = 8  # with fewer, blocks of time are days
 FEW_DAYS = 5  # with fewer, the log is one block
 FULL = 0.99  # share of the load that the machine has when the warm-up ends, were there hosts for all
@@ -77,7 +77,7 @@ def part_of(submit: Floats, size: Floats, runtime: Floats) -> Part:
     span, wanted = last - first, warm_up(size, runtime)
     applied = wanted if span - 2 * wanted > LEAST_COUNTED * span else 0.0
     counted = span - 2 * applied
-    block = WEEK if counted >= FEW_WEEKS * WEEK else DAY if counted >= FEW_DAYS * DAY else math.inf
+    block = WEEK if counted >= FEW_WEEKS * WEEK else float(DAY) if counted >= FEW_DAYS * DAY else math.inf
     return Part(first=first, last=last, warm_up=applied, wanted=wanted, block=block)
 
 

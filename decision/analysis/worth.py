@@ -14,7 +14,7 @@ from decision.model.record import BatteryTable, FinalState, JobTable, RunRecord,
 
 from .power_course import power_course
 
-TOLERANCE = 1e-3  # seconds: an end so much after its deadline is in time, since clocks round
+DUE_TOLERANCE = 1e-3  # seconds: an end so much after its deadline is in time, since clocks round
 
 
 def join_parts(jobs: JobTable) -> JobTable:
@@ -84,7 +84,7 @@ def _violated(jobs: JobTable, worth: WorthTable) -> NDArray[np.bool_]:
     ends = dict(zip(jobs.id, (jobs.start_time + jobs.runtime).tolist(), strict=True))
     states = dict(zip(jobs.id, jobs.final_state.tolist(), strict=True))
     late = [
-        deadline == deadline and (states.get(job) != _SUCCESS or ends[job] > deadline + TOLERANCE)
+        deadline == deadline and (states.get(job) != _SUCCESS or ends[job] > deadline + DUE_TOLERANCE)
         for job, deadline in zip(worth.id, worth.deadline.tolist(), strict=True)
     ]
     return np.array(late, np.bool_)

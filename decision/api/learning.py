@@ -248,7 +248,7 @@ def gates(
         >>> d.gates("packing", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
-    from decision.learn import SHIPPED, existing_checkpoint
+    from decision.learn import SHIPPED_MODELS, existing_checkpoint
     from decision.learn.gates import require_unseen
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import first_log
@@ -259,7 +259,7 @@ def gates(
     case = _read_files(platform, workload, events, lets_sleep(file), selection)
     require_unseen(name, case.workloads[0])
     found = check_gates(file, first_log(case))
-    if name not in SHIPPED:
+    if name not in SHIPPED_MODELS:
         keep_check(file, found)
     return found
 

@@ -187,13 +187,7 @@ def compare(
         [['easy', 8.0], ['Widest', 12.0]]
     """
     from decision.analysis.metric_list import find_metric
-    from decision.runs.compare import (
-        ComparisonPlan,
-        describe_setup,
-        find_baseline,
-        read_workloads,
-        run_comparison,
-    )
+    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
     from decision.runs.judging import judge_plan
 
     named = given.name_policies(policies)

@@ -24,7 +24,7 @@ from decision.model.record import FinalState, PredictionTable
 from decision.model.workload import POWER_SUPPLY, Worth
 from decision.policies.around import entries_of, innermost
 from decision.policies.around.estimated import predictions_of
-from decision.policies.around.supplied import host_cap, may_suspend, refuse_bound, settings_of, supplied
+from decision.policies.around.supplied import host_cap, may_suspend, refuse_booking, settings_of, supplied
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
@@ -364,7 +364,7 @@ class Agent:
         falls = supply < self._state.supply[0] or not settings.cap  # a cap that never falls suspends no job
         if settings.suspends_beyond and not self._dynamic and falls:
             raise ConfigError(f"{where} suspends jobs beyond it; {self._advice()}, or choose beyond=grid")
-        refuse_bound(self._policy)
+        refuse_booking(self._policy)
         transitions.tick(self._state, self._when(event))
         transitions.set_supply(self._state, supply, np.array(forecast, np.int32))
 

@@ -6,27 +6,25 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from decision.model.errors import ConfigError, PeerError, StuckError
 
 from .conversation import Conversation, Recorder, answer_all
 from .end import DisconnectedError
 from .line import Line
+from .process import PATIENCE, Ahead, started, wait
 from .roles import Responder
 from .signals import stop_on_signals
 
 _FAREWELL = 60.0  # seconds for Batsim to write its files after the end
-_PATIENCE = 5.0  # seconds between SIGTERM and SIGKILL
 _TAIL = 64_000  # bytes of Batsim's own messages to look at
 _TAIL_LINES = 5
 _CRITICAL = re.compile(r"^\[.*?/CRITICAL\] *(.*\S)", re.MULTILINE)  # [host:actor:(1) 0.0] x.cpp:9: [root/CRITICAL] text
 _STUCK = "Deadlock detected"  # in SimGrid's critical message where nothing can happen any more
 _NOT_BEGUN = (125, 126, 127)  # exit codes of docker where it could not start what was to run
 _DOCKER_SAYS = re.compile(r"^docker: (.*\S)", re.MULTILINE)
-_GUARD = 'read -r word || kill -TERM "$1"'  # its input ends without a word when the process that writes to it dies
 
 
 def run_batsim(
@@ -37,6 +35,7 @@ def run_batsim(
     timeout: float = 0.0,
     contained: bool = False,
     init: Sequence[str] = (),
+    ahead: Ahead | None = None,
 ) -> Conversation:
     """Run Batsim on this machine and decide for it.
 
@@ -47,6 +46,7 @@ def run_batsim(
         timeout: seconds to wait for one of its messages; 0 waits without limit.
         contained: whether it runs in a container, which cannot see our files: the socket is a free port then.
         init: words that follow the socket's endpoint: of a Batsim 5 the text for the decision process.
+        ahead: a Batsim that was started by this command, if one was.
 
     Raises:
         ConfigError: if Batsim cannot be started.
@@ -58,92 +58,39 @@ def run_batsim(
     with (
         stop_on_signals() as stop,
         tempfile.TemporaryDirectory(prefix="decision-") as folder,
-        Line("" if contained else f"{folder}/batsim", timeout=timeout, advice=advice, stop=stop) as line,
-        _started([*command, "-s", line.endpoint, *init], log) as batsim,
+        Line(_path(folder, contained, ahead), timeout=timeout, advice=advice, stop=stop) as line,
+        _running([*command, "-s", line.endpoint, *init], log, ahead) as batsim,
         Recorder(None) as recorder,
     ):
         try:
             conversation = answer_all(agent, line, recorder, watch=lambda: _check_alive(batsim, log, contained))
         except DisconnectedError:  # it is about to die, and the end of its log says more
-            _wait(batsim, _PATIENCE)
+            wait(batsim, PATIENCE)
             _check_alive(batsim, log, contained)
             raise
         _wait_for_end(batsim, log)
         return conversation
 
 
-@contextmanager
-def _started(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Batsim, running until the block is left."""
-    with _open_log(log) as output:
-        batsim = _start(command, output)
-        try:
-            with _guarded(batsim):
-                yield batsim
-        finally:
-            _end(batsim)
+def _path(folder: str, contained: bool, ahead: Ahead | None) -> str:
+    """Of the socket."""
+    if ahead is not None:
+        return ahead.socket
+    return "" if contained else f"{folder}/batsim"
 
 
 @contextmanager
-def _guarded(batsim: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """A shell that ends Batsim should we die without a chance to, by SIGKILL or for want of memory.
-
-    Linux alone could do without: its PR_SET_PDEATHSIG needs code between fork and exec, which threads make unsafe.
-    """
-    guard = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "sh", str(batsim.pid)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # it outlives a signal to our process group
-    )
+def _running(command: Sequence[str], log: Path, ahead: Ahead | None) -> Iterator["subprocess.Popen[bytes]"]:
+    """Batsim, started now unless it was ahead."""
+    if ahead is None:
+        with started(command, log) as batsim:
+            yield batsim
+        return
     try:
-        yield
-    finally:
-        with suppress(BrokenPipeError):
-            guard.communicate(b"over\n")
-
-
-def speaks_5(batsim: str) -> bool:
-    """Whether an executable is a Batsim 5, by its help: the text of its version says nothing for certain."""
-    wide = {**os.environ, "COLUMNS": "200"}
-    try:
-        told = subprocess.run([batsim, "--help"], capture_output=True, text=True, timeout=_PATIENCE * 6, env=wide)
-    except (OSError, subprocess.TimeoutExpired):
-        return False  # starting it to simulate says why
-    return "--edc-socket-str" in told.stdout + told.stderr
-
-
-def _open_log(path: Path) -> BinaryIO:
-    try:
-        return path.open("wb")
+        ahead.log.replace(log)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
-
-
-def _start(command: Sequence[str], output: BinaryIO) -> "subprocess.Popen[bytes]":
-    try:
-        # a session of its own: Ctrl-C is for us, and we end Batsim
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    except OSError as error:
-        raise ConfigError(
-            f"{command[0]}: cannot be started ({error.strerror}); give the path of Batsim's executable", field="batsim"
-        ) from None
-
-
-def _end(batsim: "subprocess.Popen[bytes]") -> None:
-    if batsim.poll() is None:
-        batsim.terminate()
-        _wait(batsim, _PATIENCE)
-        batsim.kill()
-        batsim.wait()
-
-
-def _wait(batsim: "subprocess.Popen[bytes]", seconds: float) -> None:
-    with suppress(subprocess.TimeoutExpired):
-        batsim.wait(seconds)
+        raise ConfigError(f"{log}: cannot be written ({error.strerror}); choose another folder") from None
+    yield ahead.process
 
 
 def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) -> None:
@@ -159,7 +106,7 @@ def _check_alive(batsim: "subprocess.Popen[bytes]", log: Path, contained: bool) 
 
 
 def _wait_for_end(batsim: "subprocess.Popen[bytes]", log: Path) -> None:
-    _wait(batsim, _FAREWELL)
+    wait(batsim, _FAREWELL)
     if batsim.returncode is None:
         raise PeerError(f"Batsim did not end within {_FAREWELL:g} s after the simulation; see {log}")
     if batsim.returncode != 0:

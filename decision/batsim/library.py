@@ -15,7 +15,7 @@ from pathlib import Path
 from decision.model.errors import ConfigError, PeerError, RemoteProtocolError
 
 from .end import SLICE, End
-from .library_child import ANSWER, ERROR, HEAD, LOADED, MISSING
+from .library_child import FRAME, IS_ANSWER, IS_ERROR, IS_LOADED, IS_MISSING
 from .signals import StopRequest
 
 _PATIENCE = 5.0  # seconds for the library to end
@@ -89,11 +89,11 @@ class LibraryEnd(End):
 
     def _arrived(self) -> bytes | None:
         while True:
-            if len(self._data) >= HEAD.size:
-                kind, size = HEAD.unpack_from(self._data)
-                if len(self._data) >= HEAD.size + size:
-                    content = bytes(self._data[HEAD.size : HEAD.size + size])
-                    del self._data[: HEAD.size + size]
+            if len(self._data) >= FRAME.size:
+                kind, size = FRAME.unpack_from(self._data)
+                if len(self._data) >= FRAME.size + size:
+                    content = bytes(self._data[FRAME.size : FRAME.size + size])
+                    del self._data[: FRAME.size + size]
                     return self._content(kind, content)
             if not select.select([self._from_child], [], [], SLICE)[0]:
                 return None
@@ -103,14 +103,14 @@ class LibraryEnd(End):
             self._data += more
 
     def _content(self, kind: int, content: bytes) -> bytes:
-        if kind == LOADED:
+        if kind == IS_LOADED:
             self._schema = content.decode(errors="replace")
-        elif kind == MISSING:
+        elif kind == IS_MISSING:
             raise ConfigError(f"library {self.endpoint}: {content.decode(errors='replace')}")
-        elif kind == ERROR:
+        elif kind == IS_ERROR:
             raise RemoteProtocolError(f"{self._peer} fails: {content.decode(errors='replace')}")
         else:
-            assert kind == ANSWER
+            assert kind == IS_ANSWER
         return content
 
     def _gone(self) -> PeerError:

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-HEAD = struct.Struct("<BI")  # kind of what comes, and its size
-LOADED, MISSING, ANSWER, ERROR = range(4)
+FRAME = struct.Struct("<BI")  # kind of what comes, and its size
+IS_LOADED, IS_MISSING, IS_ANSWER, IS_ERROR = range(4)
 _SIZE = struct.Struct("<I")
 _LARGEST = 2**31 - 1  # bytes of a message, as FlatBuffers has it
 _SCHEMA = re.compile(rb"namespace\s+batprotocol[^\0]*?root_type\s+\w+\s*;")
@@ -25,27 +25,27 @@ def main(path: str, source: int, target: int) -> None:
     """Serve until the pipe `source` ends."""
 
     def say(kind: int, content: bytes) -> None:
-        view = memoryview(HEAD.pack(kind, len(content)) + content)
+        view = memoryview(FRAME.pack(kind, len(content)) + content)
         while view:
             view = view[os.write(target, view) :]
 
     try:
         library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
-        say(MISSING, f"cannot be loaded ({error}); give a decision component of Batsim 5".encode())
+        say(IS_MISSING, f"cannot be loaded ({error}); give a decision component of Batsim 5".encode())
         return
     for name in _FUNCTIONS:
         if not hasattr(library, name):
-            say(MISSING, f"it has no function {name}; give a decision component of Batsim 5".encode())
+            say(IS_MISSING, f"it has no function {name}; give a decision component of Batsim 5".encode())
             return
         getattr(library, name).restype = ctypes.c_uint8
-    say(LOADED, _schema())
+    say(IS_LOADED, _schema())
     calls: list[Callable[[bytes], bytes]] = [lambda data: _init(library, data)]
     while (data := _message(source)) is not None:
         try:
-            say(ANSWER, (calls.pop() if calls else lambda data: _decide(library, data))(data))
+            say(IS_ANSWER, (calls.pop() if calls else lambda data: _decide(library, data))(data))
         except RuntimeError as error:
-            say(ERROR, str(error).encode())
+            say(IS_ERROR, str(error).encode())
     library.batsim_edc_deinit()
 
 

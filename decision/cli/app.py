@@ -1,9 +1,11 @@
 """The application: its commands, and what becomes of errors."""
 
 import errno
+import importlib
 import os
 import signal
 import traceback
+from collections.abc import Callable
 from typing import Annotated, Any, cast
 
 import typer
@@ -12,19 +14,70 @@ from decision import __version__
 from decision.batsim.signals import Interrupted, interrupted_by_sigterm, none_swallowed
 from decision.model.errors import ConfigError, DecisionError, RunsFailedError, ShareDone
 
-from . import platform, policies, report, reproduce, slurm, workload
-from .advise import advise_command
-from .batsim import batsim_command
-from .batsim5 import PairCommand, batsim5_command
-from .bound import bound_command
-from .collect import collect_command
-from .command import Group, add_command, add_moved, note_command
-from .compare import compare_command
-from .gates import gates_command
-from .learn import evaluate_command, train_command
-from .run import run_command, showcase_command
-from .serve import replay_command, serve_command
+from .command import Deferred, Group, add_command, add_moved, note_command
 from .terminal import be_quiet, encodable, note, say, stderr
+
+Adds = Callable[[typer.Typer, str], None]  # adds a command of this name to an application
+
+
+def _command(where: str, **settings: Any) -> Adds:
+    """A command: ``module:function`` of this package; `settings` are those of `add_command`."""
+    return lambda app, name: add_command(app, name, _found(where), **settings)
+
+
+def _group(where: str) -> Adds:
+    return lambda app, name: app.add_typer(_found(where), name=name)
+
+
+def _moved(where: str, present: str) -> Adds:
+    return lambda app, name: add_moved(app, name, _found(where), present)
+
+
+def _found(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), attribute)
+
+
+def _batsim5(app: typer.Typer, name: str) -> None:
+    from .batsim5 import PairCommand, batsim5_command
+
+    app.command(name, cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
+
+
+def _experiment(app: typer.Typer, name: str) -> None:
+    from . import reproduce
+
+    app.add_typer(reproduce.app, name=name, cls=reproduce.OldName, hidden=True)
+
+
+# Batsim has more options than this command declares; it says itself what it makes of them
+_FOREIGN = {"ignore_unknown_options": True, "allow_extra_args": True}
+_COMMANDS = {  # as help lists them
+    "run": _command("run:run_command"),
+    "showcase": _command("run:showcase_command"),
+    "advise": _command("advise:advise_command"),
+    "compare": _command("compare:compare_command"),
+    "collect": _command("collect:collect_command"),
+    "train": _command("learn:train_command"),
+    "evaluate": _command("evaluate:evaluate_command"),
+    "bound": _command("bound:bound_command"),
+    "gates": _command("gates:gates_command"),
+    "serve": _command("serve:serve_command"),
+    "replay": _command("serve:replay_command"),
+    "batsim": _command("batsim:batsim_command", context_settings=_FOREIGN),
+    "batsim5": _batsim5,
+    "analyse": _moved("report:analyse_command", "report analyse"),
+    "view": _moved("report:view_command", "report view"),
+    "show": _moved("report:show_checkpoint_command", "report show"),
+    "check-policy": _moved("policies:check_policy_command", "policies check"),
+    "report": _group("report:app"),
+    "reproduce": _group("reproduce:app"),
+    "policies": _group("policies:app"),
+    "workload": _group("workload:app"),
+    "platform": _group("platform:app"),
+    "slurm": _group("slurm:app"),
+    "experiment": _experiment,
+}
 
 
 class CommandLine(Group):
@@ -76,6 +129,14 @@ class CommandLine(Group):
             raise typer.Exit(ConfigError.exit_code) from None
         except KeyboardInterrupt as stop:
             raise _interrupted(stop) from None
+
+
+class Decision(CommandLine):
+    """The commands of this package."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = Deferred(lambda: _COMMANDS, lambda app, name: _COMMANDS[name](app, name))
 
 
 _ANYWHERE = ("--debug", "--quiet")
@@ -140,7 +201,7 @@ def report_bug(error: Exception) -> None:
 
 
 app = typer.Typer(
-    cls=CommandLine,
+    cls=Decision,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -175,31 +236,3 @@ def decision(
     (Batsim or the decision process), 128 + N ended by signal N.
     """
     be_quiet(quiet)
-
-
-add_command(app, "run", run_command)
-add_command(app, "showcase", showcase_command)
-add_command(app, "advise", advise_command)
-add_command(app, "compare", compare_command)
-add_command(app, "collect", collect_command)
-add_command(app, "train", train_command)
-add_command(app, "evaluate", evaluate_command)
-add_command(app, "bound", bound_command)
-add_command(app, "gates", gates_command)
-app.add_typer(report.app, name="report")
-app.add_typer(reproduce.app, name="reproduce")
-app.add_typer(policies.app, name="policies")
-app.add_typer(workload.app, name="workload")
-app.add_typer(platform.app, name="platform")
-app.add_typer(slurm.app, name="slurm")
-add_command(app, "serve", serve_command)
-add_command(app, "replay", replay_command)
-# Batsim has more options than this command declares; it says itself what it makes of them
-_FOREIGN = {"ignore_unknown_options": True, "allow_extra_args": True}
-add_command(app, "batsim", batsim_command, context_settings=_FOREIGN)
-app.command("batsim5", cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
-add_moved(app, "analyse", report.analyse_command, "report analyse")
-add_moved(app, "view", report.view_command, "report view")
-add_moved(app, "show", report.show_checkpoint_command, "report show")
-add_moved(app, "check-policy", policies.check_policy_command, "policies check")
-app.add_typer(reproduce.app, name="experiment", cls=reproduce.OldName, hidden=True)

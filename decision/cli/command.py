@@ -3,7 +3,7 @@
 import shlex
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -15,6 +15,7 @@ from decision.model.errors import ConfigError, DecisionError
 from decision.model.names import nearest
 
 from .terminal import note
+from .values import PlainValues
 
 # An option of the previous release, and those that replace it: the first that the command has
 _REPLACED = {"--jobs": ("--processes", "--select", "--nb-jobs")}
@@ -23,8 +24,9 @@ _TYPED = "decision.typed"  # key of a context's data
 
 
 def plain_types(parameters: Sequence[Any]) -> None:
-    """Let help show flags without a value, and values in words instead of Python's types."""
+    """Let help show flags without a value, and values in words instead of Python's types; convert values quickly."""
     for parameter in parameters:
+        parameter._runtime_param = parameter._runtime_param or PlainValues()
         if "display_type_rich" not in vars(parameter):  # it is looked up where help is printed
             parameter.display_type_rich = partial(_shown_type, parameter, parameter.display_type_rich)
 
@@ -56,6 +58,31 @@ class Group(TyperGroup):
         parameters = super().get_params(ctx)
         plain_types(parameters)
         return parameters
+
+
+class Deferred(Mapping[str, Any]):
+    """The commands of a group by name, each made once somebody asks for it: to make all takes longer than a short run.
+
+    Args:
+        names: says what there is, in the order of the help.
+        add: adds the command of a name to an application.
+    """
+
+    def __init__(self, names: Callable[[], Collection[str]], add: Callable[[typer.Typer, str], None]) -> None:
+        self._names, self._add = names, add
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names():
+            raise KeyError(name)
+        alone = typer.Typer(add_completion=False)
+        self._add(alone, name)
+        return typer.main.get_group(alone).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
 
 
 class Command(TyperCommand):
@@ -179,9 +206,14 @@ def refuse_unused(context: typer.Context, options: Mapping[str, bool], why: str)
         ConfigError: naming the option.
     """
     for name, used in options.items():
-        source = context.get_parameter_source(name)
-        if not used and source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
+        if not used and is_given(context, name):
             raise ConfigError(f"{why}; leave the option out", field=name)
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the user gave an option, by its name in Python, a value."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP")
 
 
 def _long_name(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """``decision compare``: policies x workloads x engines x runs, side by side."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,6 +42,9 @@ from .options import (
     read_selection,
 )
 from .spread import Spread, spreads
+
+if TYPE_CHECKING:
+    from decision.analysis.comparison import PolicyComparison
 
 _RUNS = "Runs"
 
@@ -217,31 +220,21 @@ def compare_command(
         policy = ["easy", "saf+easy"]
         windows = 50
     """
-    from decision.analysis.comparison import too_few_blocks, write_comparison
+    from decision.analysis.comparison import too_few_blocks
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
-    from decision.runs.compare import (
-        ComparisonPlan,
-        describe_setup,
-        find_baseline,
-        read_workloads,
-        run_comparison,
-    )
+    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
     from decision.runs.judging import beside_whole, judge_plan
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting
-    from .tables import print_comparison, print_dropped, print_json, print_machines, print_worth, warn_of_seen_jobs
-    from .terminal import note, say
+    from .tables import print_comparison, print_dropped, print_machines, print_worth, warn_of_seen_jobs
+    from .terminal import note
 
     engines = tuple(dict.fromkeys(engine or [Engine.EMBEDDED]))
-    refuse_unused(context, dict.fromkeys(("batsim", "timeout"), Engine.BATSIM in engines), "it needs --engine batsim")
-    refuse_unused(context, {"windows": not whole}, "--whole runs each workload once")
-    refuse_unused(context, {"windows": days is None, "whole": days is None}, "--days runs each day alone")
-    refuse_unused(context, {"length": windows > 0}, "it needs --windows")
     by_copies = not (whole or windows or feedback or days is not None)
-    refuse_unused(context, {"shake": by_copies}, "it is for whole workloads, without --whole and --feedback")
+    _refuse_what_does_nothing(context, Engine.BATSIM in engines, whole, windows > 0, days is not None, by_copies)
     plan = ComparisonPlan(
         platform=platform,
         workloads=tuple(dict.fromkeys(workload)),
@@ -283,17 +276,38 @@ def compare_command(
     if not as_json:
         print_comparison(comparison)
         print_worth(rows)
-    write_comparison(output, comparison)
     if worth:
         write_worth(output / "worth.csv", rows)
     with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
-        report = _write_report(output, plot)
+        _write(output, comparison, plot, as_json)
+
+
+def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:
+    """Write the files of a comparison, and say or print what there is."""
+    from decision.analysis.comparison import write_comparison
+
+    from .tables import print_json
+    from .terminal import say
+
+    write_comparison(output, comparison)
+    report = _write_report(output, pictures)
     if as_json:
         print_json(comparison)
         return
     say(f"comparison.csv, .md, .json and runs.csv are in {output}")
     if report is not None:
         say(f"report with pictures, tables and setup: {report}")
+
+
+def _refuse_what_does_nothing(
+    context: typer.Context, in_batsim: bool, whole: bool, in_windows: bool, by_day: bool, by_copies: bool
+) -> None:
+    """Refuse options that the others make useless."""
+    refuse_unused(context, dict.fromkeys(("batsim", "timeout"), in_batsim), "it needs --engine batsim")
+    refuse_unused(context, {"windows": not whole}, "--whole runs each workload once")
+    refuse_unused(context, {"windows": not by_day, "whole": not by_day}, "--days runs each day alone")
+    refuse_unused(context, {"length": in_windows}, "it needs --windows")
+    refuse_unused(context, {"shake": by_copies}, "it is for whole workloads, without --whole and --feedback")
 
 
 def _write_report(folder: Path, pictures: bool) -> Path | None:

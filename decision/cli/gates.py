@@ -68,9 +68,9 @@ def gates_command(
 
       decision gates learned -p cluster.xml -w log.swf
 
-      decision gates green -p ten.xml -w green.json --events supply.txt
+      decision gates timetable -p ten.xml -w green.json --events supply.txt
     """
-    from decision.learn import SHIPPED, existing_checkpoint
+    from decision.learn import SHIPPED_MODELS, existing_checkpoint
     from decision.learn.gates import require_unseen
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import Inputs, first_log, load_inputs
@@ -92,7 +92,7 @@ def gates_command(
     announce_compilation()
     with working(file.name):
         check = check_gates(file, first_log(case))
-    if checkpoint not in SHIPPED:
+    if checkpoint not in SHIPPED_MODELS:
         keep_check(file, check)
     if as_json:
         rows = [{"gate": g.name, "found": g.found, "most": g.most, "passed": g.passed} for g in check.gates]

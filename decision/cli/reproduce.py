@@ -4,12 +4,11 @@ Each command is an entry point of the group ``decision.papers``: its name, and a
 package's own are in `decision.papers`; installed packages add theirs in the same way.
 """
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
 
-from .command import Group, add_command
+from .command import Deferred, Group, add_command
 from .terminal import note
 
 
@@ -19,19 +18,12 @@ def _entry_points() -> Any:
     return entry_points(group="decision.papers")
 
 
-class _Registered(Mapping[str, Any]):
-    """The commands by name; each is imported once somebody asks for it."""
+def _names() -> list[str]:
+    return sorted(_entry_points().names)
 
-    def __getitem__(self, name: str) -> Any:
-        alone = typer.Typer(add_completion=False)
-        add_command(alone, name, _entry_points()[name].load())
-        return typer.main.get_command(alone)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(_entry_points().names))
-
-    def __len__(self) -> int:
-        return len(_entry_points())
+def _add(app: typer.Typer, name: str) -> None:
+    add_command(app, name, _entry_points()[name].load())
 
 
 class Papers(Group):
@@ -39,7 +31,7 @@ class Papers(Group):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = _Registered()
+        self.commands: Any = Deferred(_names, _add)
 
 
 class OldName(Papers):

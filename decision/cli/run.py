@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
+from decision.batsim.process import Ahead, command_of_4, started_ahead
 from decision.runs import Engine, Verbosity
 
-from .command import refuse_unused, typed_command
+from .command import is_given, refuse_unused, typed_command
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -123,6 +124,13 @@ def run_command(
       decision run -p cluster.xml -w work.json --policy ./mine.py:Mine \\
           --engine batsim --batsim /opt/bin/batsim
     """
+    real_engine = engine in (Engine.BATSIM, Engine.DOCKER)
+    needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
+    needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
+    refuse_unused(context, needs, f"it does nothing with --engine {engine}")
+    refuse_unused(context, dict.fromkeys(("suffix", "width", "type_size", "dpi"), plot), "it needs --plot")
+    ahead = _batsim_ahead(context) if engine is Engine.BATSIM else None
+
     from decision.learn.gates import require_gates
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
     from decision.runs.run import RealBatsim, run_to_folder
@@ -132,11 +140,6 @@ def run_command(
 
     if not force:
         require_gates(policy)
-    real_engine = engine in (Engine.BATSIM, Engine.DOCKER)
-    needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
-    needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
-    refuse_unused(context, needs, f"it does nothing with --engine {engine}")
-    refuse_unused(context, dict.fromkeys(("suffix", "width", "type_size", "dpi"), plot), "it needs --plot")
     inputs = Inputs(
         platform=platform,
         workloads=tuple(workload),
@@ -148,7 +151,12 @@ def run_command(
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)
     real = RealBatsim(
-        command=batsim, image=image, timeout=timeout, verbosity=batsim_verbosity, schedule_trace=schedule_trace
+        command=batsim,
+        image=image,
+        timeout=timeout,
+        verbosity=batsim_verbosity,
+        schedule_trace=schedule_trace,
+        ahead=ahead,
     )
     case = load_inputs(inputs)
     print_dropped(case.workloads)
@@ -161,6 +169,43 @@ def run_command(
         print_json({"runs": summary_rows({policy: summary})})
     else:
         print_summaries({policy: summary})
+
+
+# Where one of these is given, or the policy has options, Batsim's files or switches may be others than those named
+_CHANGES = ("settings", "events", "jobs", "nodes", "walltime", "time_field", "missing_walltime", "feedback")
+_RECORDS = (b'"recorded"', b'"request"')  # fields of jobs that `decision.formats.workload_json` leaves out for Batsim
+
+
+def _batsim_ahead(context: typer.Context) -> Ahead | None:
+    """The Batsim of a plain run, which reads its files while we load what the run needs; None where it is not plain."""
+    given = context.params
+    plain = "," not in given["policy"] and not any(is_given(context, name) for name in _CHANGES)
+    if not plain or any(path.suffix != ".json" or not path.is_file() for path in given["workload"]):
+        return None
+
+    def command(executable: str, fresh: Path) -> list[str]:
+        workloads = [_as_batsim_reads_it(path, fresh / f"w{i}.json") for i, path in enumerate(given["workload"])]
+        return command_of_4(
+            [executable],
+            [("-p", given["platform"].absolute()), *(("-w", path.absolute()) for path in workloads)],
+            fresh,
+            verbosity=given["batsim_verbosity"].value,
+            schedule_trace=given["schedule_trace"],
+            switches=["-E"] if given["energy"] else [],
+        )
+
+    return context.with_resource(started_ahead(given["batsim"], given["output"], command))
+
+
+def _as_batsim_reads_it(path: Path, changed: Path) -> Path:
+    """The workload, or where it has records of what happened, `changed`, a file without these."""
+    data = path.read_bytes()
+    if not any(name in data for name in _RECORDS):
+        return path
+    from decision.formats.job_sources import without_trace
+
+    changed.write_bytes(without_trace(data))
+    return changed
 
 
 def showcase_command(

@@ -32,6 +32,10 @@ SharesOption = Annotated[Path | None, _file("--shares", "What sshare -a -l -P pr
 CyclesOption = Annotated[Path | None, _file("--cycles", "When backfill ran: slurmctld's log, or one time a line.")]
 NodeEventsOption = Annotated[Path | None, _file("--events", "What sacctmgr -P show event prints of nodes.")]
 ReservationsOption = Annotated[Path | None, _file("--reservations", "What scontrol show res prints.")]
+TopologyOption = Annotated[
+    Path | None,
+    _file("--topology", "Its switches, topology.conf; with topology/tree, that beside slurm.conf by default."),
+]
 ZoneOption = Annotated[
     str,
     typer.Option(
@@ -91,6 +95,7 @@ def read_command(
     cycles: CyclesOption = None,
     events: NodeEventsOption = None,
     reservations: ReservationsOption = None,
+    topology: TopologyOption = None,
     timezone: ZoneOption = "",
     anonymous: AnonymousOption = False,
 ) -> None:
@@ -130,6 +135,7 @@ def read_command(
             cycles=cycles,
             events=events,
             reservations=reservations,
+            topology=topology,
             timezone=timezone,
         )
     )

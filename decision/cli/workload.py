@@ -22,13 +22,7 @@ from .options import (
     read_speed,
 )
 from .workload_audit import audit_command
-from .workload_convert import (
-    convert_command,
-    from_json_command,
-    from_oar_command,
-    from_swf_command,
-    to_swf_command,
-)
+from .workload_convert import convert_command, from_json_command, from_oar_command, from_swf_command, to_swf_command
 from .workload_failures import failures_command
 from .workload_make import (
     green_command,
@@ -164,12 +158,7 @@ def predict_command(
     import numpy as np
 
     from decision.estimates import PREDICTORS
-    from decision.estimates.history import (
-        history_of,
-        interval_coverage,
-        measure_errors,
-        predict_by,
-    )
+    from decision.estimates.history import history_of, interval_coverage, measure_errors, predict_by
     from decision.model.errors import ConfigError
     from decision.runs.conversion import load_any, write_with_predictions
 

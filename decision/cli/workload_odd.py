@@ -177,15 +177,15 @@ def fetch_command(
 
       decision workload fetch KTH-SP2-1996-2.1-cln --from /data/logs
     """
-    from decision.formats.traces.known import KNOWN
+    from decision.formats.traces.known import KNOWN_LOGS
     from decision.runs.fetch import fetch_log, find_log
 
     if listed:
         if as_json:
-            print_json([{**log._asdict(), "url": log.url} for log in KNOWN.values()])
+            print_json([{**log._asdict(), "url": log.url} for log in KNOWN_LOGS.values()])
             return
         table = simple_table("name", ">lines", ">jobs", ">hosts", ">months", ">load", "sum", "what is odd")
-        for log in KNOWN.values():
+        for log in KNOWN_LOGS.values():
             load = "-" if log.load != log.load else f"{log.load:.2f}"
             numbers = (f"{log.lines:,}", f"{log.jobs:,}", f"{log.hosts:,}", f"{log.months:g}", load)
             table.add_row(log.name, *numbers, "confirmed" if log.confirmed else "seen once", log.odd)

@@ -39,21 +39,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 import numba
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
+from .sources import ROOT, stamp
 from .whole_program import Kernel, Machine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parents[1]
-_ROOT = os.path.join(_PACKAGE.parent, "")
-_IMPORT = re.compile(rb"\n[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w.]+))")
-_NAME = re.compile(rb"(\w+)(?: as \w+)?")
 _SHIPPED = _PACKAGE / "compiled"  # the roots that a wheel carries, as in the cache
 BASELINE = "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"  # LLVM's words for what they run on
 _UNUSED = 30 * 86400.0  # seconds after which a folder of machine code is removed
@@ -84,7 +82,7 @@ def compile_ahead(*roots: Any) -> None:
     names = [name for name in [*cold][1:] if not name.startswith("__main__:")]
     if not names or numba.config.DISABLE_JIT or len(os.sched_getaffinity(0)) < 2 or not _can_be_written():
         return
-    path = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     script = f"from {__name__} import compile_named; compile_named()"
     command = [sys.executable, "-c", script, *reversed(names)]
     with contextlib.suppress(OSError):
@@ -225,61 +223,16 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 @functools.cache
+def _stamp(module: str) -> str:
+    return stamp(module, f"{numba.__version__} {sys.version_info[:2]} {numba.config.BOUNDSCHECK}", cache_directory())
+
+
+@functools.cache
 def _folder(module: str) -> Path:
     folder = cache_directory() / module / _stamp(module)
     with contextlib.suppress(OSError):
         os.utime(folder)  # in use
     return folder
-
-
-@functools.cache
-def _stamp(module: str) -> str:
-    """A name for the sources of a module and of all that it imports from the same package."""
-    seen, todo = set(), [_file_of(module) or sys.modules[module].__file__ or ""]
-    while todo:
-        file = todo.pop()
-        if file not in seen:
-            seen.add(file)
-            todo += _source(file).imports
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]} {numba.config.BOUNDSCHECK}".encode())
-    for file in sorted(seen):
-        digest.update(_source(file).digest)
-    return digest.hexdigest()[:16]
-
-
-class _Source(NamedTuple):
-    digest: bytes
-    imports: list[str]  # the files of this package that it imports
-
-
-@functools.cache
-def _source(file: str) -> _Source:
-    text = Path(file).read_bytes()
-    inside = file.startswith(_ROOT)
-    package = file[len(_ROOT) :].split(os.sep)[:-1] if inside else []
-    found: list[str | None] = []
-    for origin, names, plain in _IMPORT.findall(b"\n" + text):
-        base = _absolute(origin.decode(), package) if origin else plain.decode()
-        parts = [_file_of(f"{base}.{name.decode()}") for name in _NAME.findall(names)]
-        found += [part for part in parts if part] if all(parts) and parts else [*filter(None, parts), _file_of(base)]
-    return _Source(hashlib.sha256(text).digest(), [each for each in found if each])
-
-
-def _absolute(origin: str, package: list[str]) -> str:
-    """A module's full name; `origin` may begin with dots."""
-    name = origin.lstrip(".")
-    dots = len(origin) - len(name)
-    return ".".join([*package[: len(package) - dots + 1], *([name] if name else [])]) if dots else name
-
-
-@functools.cache
-def _file_of(module: str) -> str | None:
-    """A module's source; None where it is not of this package."""
-    parts = module.split(".")
-    if parts[0] != _PACKAGE.name:
-        return None
-    path = _ROOT + os.sep.join(parts)
-    return next((each for each in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(each)), None)
 
 
 def _can_be_written() -> bool:

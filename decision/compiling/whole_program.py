@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, Protocol
 
 import llvmlite.binding as llvm
 from numba import _dynfunc
+from numba.core import entrypoints, types, typing
 from numba.core import typed_passes as typed
-from numba.core import types, typing
 from numba.core import untyped_passes as untyped
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, CompileResult, Flags
@@ -33,7 +33,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.environment import Environment, lookup_environment
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python, rtsys
 from numba.core.sigutils import normalize_signature
 from numba.extending import overload
 from numba.np import arrayobj
@@ -157,6 +157,9 @@ class _Dispatcher(CPUDispatcher):
 
     # --- As a root ----------------------------------------------------------------------------------------------
 
+    def _compilation_chain_init_hook(self) -> None:
+        """Numba asks the installed packages for extensions here, at each first call: only what compiles needs them."""
+
     def compile(self, sig: Any) -> Any:
         """The function for Python, for arguments of these types (numba asks)."""
         args = tuple(normalize_signature(sig)[0])
@@ -170,13 +173,14 @@ class _Dispatcher(CPUDispatcher):
         """The machine code for these types, from the store or compiled now."""
         with global_compiler_lock:
             if (for_python, args) not in self.roots:
-                rtsys.initialize(self.targetctx)  # all that machine code from disk needs
+                _declare_runtime()
                 machine = self._store.find(args, lambda: self._compiled(args, result, for_python))
                 self.roots[for_python, args] = self._loaded(machine)
             return self.roots[for_python, args]
 
     def _compiled(self, args: tuple[types.Type, ...], result: types.Type | None, for_python: bool) -> Machine:
         with _no_garbage():
+            entrypoints.init_all()
             context = self.targetctx
             context.refresh()
             part = self._part(args, result)
@@ -215,6 +219,14 @@ class _Dispatcher(CPUDispatcher):
             entry_point = _dynfunc.make_function(module, name, "", wrapper, environments[0], (library,))
         address = library.get_pointer_to_function(machine.symbol)
         return Root((library, environments), address, entry_point)
+
+
+@functools.cache
+def _declare_runtime() -> None:
+    """Tell LLVM where numba's functions for memory are: all that machine code from disk needs of numba's runtime, whose
+    own code is compiled where something else is."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 class _Plain(CompilerBase):
@@ -280,6 +292,7 @@ class _Library(JITCodeLibrary):
         self._raise_if_finalized()
         module, seen, todo = self._final_module, {id(self)}, list(self._linking_libraries)
         visible = {*exported, *self.visible()}
+        finished: list[Any] = [rtsys.library]
         while todo:
             library = todo.pop()
             if id(library) in seen:
@@ -289,7 +302,9 @@ class _Library(JITCodeLibrary):
                 module.link_in(library.part(), preserve=True)
                 todo += library._linking_libraries
             else:
-                module.link_in(library._get_module_for_linking(), preserve=True)
+                finished.append(library)
+        for library in finished:  # last: only what is called by then is taken from these
+            module.link_in(library._get_module_for_linking(), preserve=True)
         for function in module.functions:
             if not function.is_declaration:
                 function.linkage = "external" if function.name in visible else "internal"

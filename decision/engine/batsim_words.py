@@ -1,6 +1,5 @@
 """The one writer of Batsim's words: the events of its questions, from what either engine knows."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from decision.formats.profiles import profile_fields
 from decision.model.hosts import format_hosts
 from decision.model.platform import Host, Platform
 from decision.model.record import FinalState
-from decision.model.workload import Job, MachineEvent, Workload, said_worth, used_profiles
+from decision.model.workload import Job, MachineEvent, Workload, used_profiles
 from decision.protocol.messages import (
     Answer,
     AnswerData,
@@ -120,16 +119,7 @@ def job_fields(job: Job) -> dict[str, Any]:
     if job.source is not None:
         source: dict[str, Any] = _said(msgspec.json.decode(job.source))
         return source
-    fields: dict[str, Any] = {"id": job.id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
-    if job.walltime != float("inf"):
-        fields["walltime"] = job.walltime
-    if job.user:
-        fields["user"] = job.user
-    if not math.isnan(job.estimate):
-        fields["estimate"] = job.estimate
-    if job.worth is not None:
-        fields |= said_worth(job.worth)
-    said: dict[str, Any] = _said(fields)
+    said: dict[str, Any] = _said(job.fields(job.id))
     return said
 
 

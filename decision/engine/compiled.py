@@ -37,7 +37,7 @@ from .kernels import arrays as a
 from .kernels import commands as c
 from .kernels import links
 from .kernels.network import flows
-from .kernels.server import ADVANCE, BEGIN, COUNT_JOBS, REPLY, ask_engine, engine
+from .kernels.server import ADVANCE, BEGIN_RUN, COUNT_JOBS, REPLY, ask_engine, engine
 from .options import EngineOptions, check_inputs, events_in_order
 from .profiles import LeafTask
 from .refusals import HostNow, JobPhase
@@ -82,7 +82,7 @@ class CompiledEngine:
             self.world.sim.network[:] = self._network.address, flows.address
         self.host_rows, self.allocations = HostRows(), Allocations()
         self._over = False
-        ask_engine(self.world, BEGIN, 0.0)
+        ask_engine(self.world, BEGIN_RUN, 0.0)
 
     @property
     def state(self) -> ClusterState:

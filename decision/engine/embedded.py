@@ -5,6 +5,7 @@ differ from it. Both read commands with `commands_in` and write events with `bat
 actions of a plan, and how the log becomes events.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,14 +17,7 @@ from decision.model.platform import Platform
 from decision.model.record import FinalState, RunRecord
 from decision.model.workload import MachineEvent, Workload
 from decision.protocol import Message
-from decision.protocol.messages import (
-    Answer,
-    BatsimEvent,
-    DecisionEvent,
-    RequestedCall,
-    SimulationEnds,
-    TaskProgress,
-)
+from decision.protocol.messages import Answer, BatsimEvent, DecisionEvent, RequestedCall, SimulationEnds, TaskProgress
 from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import ENDED
@@ -50,14 +44,19 @@ class EmbeddedEngine(CompiledEngine):
         options: EngineOptions = EngineOptions(),  # noqa: B008 - immutable
     ) -> None:
         super().__init__(platform, workloads, events, options)
-        self._reader = commands.CommandReader[int](
-            platform, workloads, options, self.names, self.job, self._refuse_command
-        )
+        self._workloads = workloads
         self._metadata: dict[int, str] = {}
         self._nb_forgotten = 0  # jobs that had ended at the last question
         self._command_time = 0.0  # seconds: of the command that is read
         self._waits = False  # for an answer
         self._begun = False
+
+    @functools.cached_property
+    def _reader(self) -> commands.CommandReader[int]:
+        """Of commands; made where there are any: it and the engine refer to each other, which keeps memory."""
+        return commands.CommandReader[int](
+            self.platform, self._workloads, self.options, self.names, self.job, self._refuse_command
+        )
 
     # --- The conversation ---------------------------------------------------------------------------------------
 

@@ -9,15 +9,7 @@ import numpy as np
 from decision.compiling.bundle import I4
 from decision.model.columns import Texts
 from decision.model.hosts import format_hosts, format_intervals
-from decision.model.record import (
-    NULL_RUNTIME,
-    EnergyTable,
-    Floats,
-    HostState,
-    JobTable,
-    PstateTable,
-    RunRecord,
-)
+from decision.model.record import NULL_RUNTIME, EnergyTable, Floats, HostState, JobTable, PstateTable, RunRecord
 from decision.state.cluster import ENDED, REJECTED, ClusterState
 
 from .compiled import CompiledEngine

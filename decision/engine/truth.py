@@ -138,12 +138,12 @@ def build_truth(
     names, profiles = Names(no_network), _Profiles()
     parts = [_static_jobs(names, profiles, workload) for workload in workloads]
     columns = {name: _joined([part[name] for part in parts], dtype) for name, dtype in _BY_JOB.items()}
-    columns["worth"] = _worths(workloads, parts)
+    columns["worth"] = _worths(parts)
     ends = np.cumsum([len(part["size"]) for part in parts], dtype=np.int64)
     return Truth(**columns, **profiles.arrays(), workload_end=ends, **_event_arrays(events)), names
 
 
-def _worths(workloads: Sequence[Workload], parts: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
+def _worths(parts: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
     """What all jobs are worth, as `Truth` has it."""
     if not any(part["worth"].size for part in parts):
         return np.zeros((0, 4))

@@ -20,7 +20,7 @@ from .episode import begin_episode, measure_all, see, step
 from .metrics import EPISODE_METRICS
 from .setup import Setup
 
-RANDOM = -1  # instead of the first row of an episode: any
+ANY_ROW = -1  # instead of the first row of an episode: any
 GO_ON = -2  # instead of it: the present episode goes on
 _NO_SUCH_ROW = -3
 
@@ -112,7 +112,7 @@ class Batch:
             env.progress.word[0] = first_word(seed % 2**63, 0)
 
     def reset(self, first: NDArray[np.int64], out: Outputs) -> None:
-        """New episodes from rows `first` (N,) of the trace, from any where RANDOM; GO_ON leaves one as it is.
+        """New episodes from rows `first` (N,) of the trace, from any where ANY_ROW; GO_ON leaves one as it is.
 
         Raises:
             ConfigError: if no episode begins with such a row.
@@ -138,7 +138,7 @@ class Batch:
         rows = self.setup.beginnings.row
         index = np.minimum(np.searchsorted(rows, first), len(rows) - 1)
         index = np.where(rows[index] == first, index, _NO_SUCH_ROW)
-        return np.where((first == RANDOM) | (first == GO_ON), first, index)
+        return np.where((first == ANY_ROW) | (first == GO_ON), first, index)
 
     def _play(
         self,
@@ -240,6 +240,6 @@ def _play_part(addresses, rules, kernels, begin, end, asked, out, ends):
             if asked.autoreset:
                 ends.final[i] = out.observation[i]
                 ends.mask[i] = out.mask[i]
-                begin_episode(env, rules, kernels, RANDOM)
+                begin_episode(env, rules, kernels, ANY_ROW)
                 see(env, kernels, out.observation[i], out.mask[i])
     return refused

@@ -13,6 +13,7 @@ from decision.schedulers.cycles import BUSY_HOSTS, LENGTH
 from decision.schedulers.progress import (
     ARRIVED,
     BEGAN,
+    EARNED,
     FIRST_ROW,
     LAST_END,
     LOAD,
@@ -29,7 +30,6 @@ from decision.schedulers.progress import (
     TRUNCATED,
     UNSEEN,
     USED,
-    VALUE,
     VIOLATED,
     WAITED,
     WAITING,
@@ -114,7 +114,7 @@ def add_worth(env):
         job = state.ended[i]
         if state.job_state[job] != _SUCCESS:
             continue
-        total[VALUE] += state.value[job]
+        total[EARNED] += state.value[job]
         if state.deadline[job] > 0.0 and state.now[0] > state.deadline[job] + TOLERANCE:
             total[VIOLATED] += state.value[job]
 

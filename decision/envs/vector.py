@@ -14,7 +14,7 @@ from decision.model.arguments import mapping, whole
 from decision.model.errors import ConfigError
 from decision.state.cluster import ClusterState
 
-from .batch import GO_ON, RANDOM, Batch, Outputs, check_outputs
+from .batch import ANY_ROW, GO_ON, Batch, Outputs, check_outputs
 from .setup import Setup, make_setup
 
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
@@ -170,13 +170,13 @@ def observation_space(shape: tuple[int], actions: int, as_dict: bool) -> spaces.
 
 
 def first_jobs(options: Any, envs: int) -> NDArray[np.int64]:
-    """With which jobs of the trace so many environments begin, (N,): RANDOM, or GO_ON where one is not reset.
+    """With which jobs of the trace so many environments begin, (N,): ANY_ROW, or GO_ON where one is not reset.
 
     Raises:
         ConfigError: if the options of a reset say no such thing.
     """
     given = mapping("options", options, '{"first": 0}')
-    first, mask = np.asarray(given.get("first", RANDOM)), np.asarray(given.get("reset_mask", True))
+    first, mask = np.asarray(given.get("first", ANY_ROW)), np.asarray(given.get("reset_mask", True))
     if first.dtype.kind not in "iu" or first.shape not in ((), (envs,)):
         wanted = f"a whole number or {envs} of them; found {given['first']!r}"
         raise ConfigError(f"options: first must be {wanted}", field="options")

@@ -9,7 +9,7 @@ LEVELS = np.array([0.1, 0.25, 0.5, 0.8, 0.9])  # of the quantiles that are held 
 RECENT = 16  # run times that are remembered of each kind of jobs
 PRIOR = 3.0  # jobs of a kind that weigh as much as all wider kinds
 FADE = 0.9  # what a job counts beside the next one of its kind
-STEP = 0.005  # by which a level moves, at most
+LEVEL_STEP = 0.005  # by which a level moves, at most
 EDGE = 0.02  # levels that jobs which took what was said do not move beyond, nor beyond 1 minus that
 HAIR = 1e-3  # seconds: times are sums of others
 MIDDLE = 0.5  # below are the lower ends of intervals
@@ -103,7 +103,7 @@ def _read_off(sample: Sample, level: float, walltime: float) -> float:
 
 def _moved(level: float, share: float, took: float, said: float) -> float:
     below = took < said if share < MIDDLE else took <= said
-    moved = level + STEP * (share - below)
+    moved = level + LEVEL_STEP * (share - below)
     if took == said and (level > moved < EDGE or level < moved > 1 - EDGE):
         return level
     return moved

@@ -13,7 +13,7 @@ from decision.compiling.draws import first_word
 from decision.compiling.jit import kernel
 from decision.model.errors import InternalError
 
-JOBS, MEAN, LAST, BEFORE = range(4)  # columns: how many jobs, a mean of run times, the last one, the one before it
+JOBS, MEAN, LAST_RUN, BEFORE_LAST = range(4)  # columns: how many jobs, a mean of run times, and two of these
 _KEYS_PER_JOB = 2  # of its user, and of its user, size and walltime
 _KEYS_OF_ALL = 2  # of all jobs with walltimes, and of all without
 

@@ -23,7 +23,7 @@ from decision.compiling.draws import first_word
 from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 
-from .distribution import EDGE, FADE, HAIR, LEVELS, MIDDLE, PRIOR, RECENT, STEP
+from .distribution import EDGE, FADE, HAIR, LEVEL_STEP, LEVELS, MIDDLE, PRIOR, RECENT
 from .habits import JOBS, new_row_of, request_key, row_of
 from .regression import RegressionMemory
 
@@ -111,7 +111,7 @@ def _moved(level, share, took, said):
     beyond what the sample spans: where all jobs take the same, any level will do.
     """
     below = took < said if share < MIDDLE else took <= said
-    moved = level + STEP * (share - (1.0 if below else 0.0))
+    moved = level + LEVEL_STEP * (share - (1.0 if below else 0.0))
     beyond = (moved < level and moved < EDGE) or (moved > level and moved > 1.0 - EDGE)
     return level if took == said and beyond else moved
 

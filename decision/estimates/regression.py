@@ -9,18 +9,7 @@ from decision.compiling.bundle import F8, F8x2
 from decision.compiling.jit import kernel
 from decision.model.dates import DAY
 
-from .habits import (
-    BEFORE,
-    JOBS,
-    LAST,
-    MEAN,
-    Habits,
-    forget_habits,
-    new_row_of,
-    request_key,
-    row_of,
-    user_key,
-)
+from .habits import BEFORE_LAST, JOBS, LAST_RUN, MEAN, Habits, forget_habits, new_row_of, request_key, row_of, user_key
 
 _INPUTS = 9
 _FORGET = 20.0  # jobs after which a habit's mean forgets
@@ -129,10 +118,10 @@ def _correct(memory, error):
 def _learn(habit, target):
     habit[JOBS] += 1.0
     habit[MEAN] += (target - habit[MEAN]) / min(habit[JOBS], _FORGET)
-    habit[BEFORE] = habit[LAST]
-    habit[LAST] = target
+    habit[BEFORE_LAST] = habit[LAST_RUN]
+    habit[LAST_RUN] = target
 
 
 @kernel
 def _last_two(habit):
-    return habit[LAST] if habit[JOBS] < 2.0 else (habit[LAST] + habit[BEFORE]) / 2.0
+    return habit[LAST_RUN] if habit[JOBS] < 2.0 else (habit[LAST_RUN] + habit[BEFORE_LAST]) / 2.0

@@ -126,7 +126,7 @@ def check_whole(folder: Path, tables: Sequence[Path] = ()) -> RunFacts | None:
         _refuse_other(folder / RUN)
         return None
     if facts.state != "finished":
-        what, cure = _trouble(folder, facts), "run it again"
+        what, cure = _trouble(facts), "run it again"
         if is_locked(folder):
             what, cure = f"a run goes on in this folder (process {facts.process} on {facts.host})", "wait for its end"
         raise InputError(f"{folder}: {what}; {cure}, or delete {RUN} to read what an older run has left")
@@ -142,7 +142,7 @@ def _refuse_other(path: Path) -> None:
         raise InputError(f"{path}: damaged, or no run's, so that nothing says what made this folder; {cure}")
 
 
-def _trouble(folder: Path, facts: RunFacts) -> str:
+def _trouble(facts: RunFacts) -> str:
     if facts.state == "failed":
         return f"the last run in this folder failed ({facts.reason})"
     return f"the last run in this folder died without a word (process {facts.process} on {facts.host})"

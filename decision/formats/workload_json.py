@@ -18,7 +18,7 @@ from msgspec import Meta, Raw
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.model.columns import Column, JobColumns, Labelled, Rows, numbered, small, worth_rows
+from decision.model.columns import JobColumns, Labelled, numbered, small, worth_rows
 from decision.model.dates import DAY, LAST_DATE
 from decision.model.demand import read_estimate, read_worth
 from decision.model.errors import ConfigError, InputError
@@ -26,6 +26,7 @@ from decision.model.trace import Trace, join_traces, read_trace
 from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
 
 from .files import opened, read_bytes
+from .job_sources import TRACE_FIELDS, SourcesInFile, Stamp, job_sources, stamp_of
 from .json_parts import ArrayInParts, ArrayPart, NotInPartsError
 from .json_text import (
     DECODE_ERRORS,
@@ -66,22 +67,13 @@ class _File(msgspec.Struct):
     time_zone: Any = None
 
 
-class _Sources(msgspec.Struct):
-    jobs: list[dict[str, Raw]]
-
-
 _FILE = msgspec.json.Decoder(_File)
 _JOBS = msgspec.json.Decoder(list[_Job])
-_FIELDS = msgspec.json.Decoder(dict[str, Raw])
-_SOURCES = msgspec.json.Decoder(_Sources)
-_ENCODER = msgspec.json.Encoder()
 _LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
 _AS_LOG = "read it as one (load_workload)"
-Stamp = tuple[int, ...]
 
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
-_TRACE_FIELDS = ("recorded", "request")  # not for who decides: see `decision.model.trace`
-_KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime", *_TRACE_FIELDS))
+_KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime", *TRACE_FIELDS))
 
 
 def load_json(
@@ -114,7 +106,7 @@ def load_json(
         ids,
         profiles,
         where,
-        _job_sources(data, ids) if keep_source else None,
+        job_sources(data, ids) if keep_source else None,
         _job_extras(data) if keep_extra else None,
     )
     submit = np.array([job.subtime for job in file.jobs], np.float64)
@@ -284,28 +276,6 @@ def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:
     raise InputError(f"{path}: job {full!r}, field 'res': {reason}")
 
 
-def _job_sources(data: bytes, ids: Sequence[str]) -> list[bytes]:
-    """Each job's JSON with its full id, as Batsim forwards it."""
-    return [_source(fields, full) for fields, full in zip(_SOURCES.decode(data).jobs, ids, strict=True)]
-
-
-def _source(fields: dict[str, Raw], full: str) -> bytes:
-    for name in _TRACE_FIELDS:
-        fields.pop(name, None)
-    fields["id"] = Raw(_ENCODER.encode(full))
-    return compact(_ENCODER.encode(fields))
-
-
-def without_trace(data: bytes) -> bytes:
-    """A workload that can be read, as it is but for what was recorded of its jobs."""
-    fields = _FIELDS.decode(data)
-    jobs = msgspec.json.decode(fields["jobs"], type=list[dict[str, Raw]])
-    for job in jobs:
-        for name in _TRACE_FIELDS:
-            job.pop(name, None)
-    return _ENCODER.encode(fields | {"jobs": jobs})
-
-
 def _job_extras(data: bytes) -> list[dict[str, Any] | None]:
     """Each job's fields that Batsim does not know, and a user that is not a name."""
     extras: list[dict[str, Any] | None] = []
@@ -336,7 +306,7 @@ def _read_parts(file: BinaryIO, path: str, name: str, keep_source: bool) -> Work
         columns.add(part)
     rest = _FILE.decode(as_rapidjson(array_of_jobs.rest))
     profiles = _read_profiles(rest.profiles, path)
-    jobs = columns.jobs(_stamp(file) if keep_source else None)
+    jobs = columns.jobs(stamp_of(file) if keep_source else None)
     if not profiles.keys() >= set(jobs.profile.labels) or any(isinstance(p, Parallel) for p in profiles.values()):
         raise NotInPartsError
     used = used_profiles(profiles, jobs.profile.labels)
@@ -400,7 +370,7 @@ class _Columns:
             user=Labelled(list(self._users), small(np.array(self._user))),
             estimate=None if np.isnan(estimate).all() else estimate,
             worth=self._all_worth(),
-            source=_SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
+            source=SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
         )
 
     def trace(self, jobs: JobColumns) -> Trace | None:
@@ -419,52 +389,3 @@ def _is_number(job_id: int | str) -> bool:
     """Whether an id is a number of at most 15 digits, written as numbers are."""
     text = str(job_id)
     return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text
-
-
-class _SourcesInFile(Column[bytes]):
-    """Each job's JSON as Batsim forwards it, made of the file's when it is asked for.
-
-    Args:
-        path: the file.
-        stamp: of the file when it was read.
-        ids: (n,) of the jobs.
-        begin: (n,) byte at which each begins.
-        length: (n,) bytes of each.
-    """
-
-    def __init__(
-        self, path: str, stamp: Stamp, ids: Column[str], begin: NDArray[np.int64], length: NDArray[np.int32]
-    ) -> None:
-        self._path, self._stamp, self._ids, self._begin, self._length = path, stamp, ids, begin, length
-
-    def __len__(self) -> int:
-        return len(self._begin)
-
-    def item(self, row: int) -> bytes:
-        """The JSON of a row. Raises InputError if the file has changed."""
-        return self.take(slice(row, row + 1)).made()[0]
-
-    def made(self) -> list[bytes]:
-        """All of them. Raises InputError if the file has changed."""
-        with opened(self._path) as file:
-            if _stamp(file) != self._stamp:
-                raise InputError(f"{self._path}: was changed while it was in use; start again")
-            texts = [
-                self._read(file, *place) for place in zip(self._begin.tolist(), self._length.tolist(), strict=True)
-            ]
-        return [_source(_FIELDS.decode(as_rapidjson(t)), full) for t, full in zip(texts, self._ids.made(), strict=True)]
-
-    def take(self, rows: Rows) -> "_SourcesInFile":
-        """Those of these rows."""
-        places = self._begin[rows], self._length[rows]
-        return _SourcesInFile(self._path, self._stamp, self._ids.take(rows), *places)
-
-    def _read(self, file: BinaryIO, begin: int, length: int) -> bytes:
-        file.seek(begin)
-        return file.read(length)
-
-
-def _stamp(file: BinaryIO) -> Stamp:
-    """What shows that a file has not changed."""
-    stat = os.fstat(file.fileno())
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns

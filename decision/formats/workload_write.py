@@ -1,6 +1,5 @@
 """Workloads as Batsim's JSON, and the JSON of a profile as Batsim forwards it."""
 
-import math
 import os
 from collections.abc import Iterator
 from itertools import repeat
@@ -11,7 +10,7 @@ import msgspec
 
 from decision.model.demand import submit_times
 from decision.model.trace import of_jobs, trace_fields
-from decision.model.workload import Job, Workload, said_worth
+from decision.model.workload import Job, Workload
 
 from .files import write_files
 from .json_text import with_short_numbers
@@ -78,13 +77,5 @@ def _written_id(job: Job, workload: str) -> str:
 
 
 def _job_fields(job: Job, written_id: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {"id": written_id, "subtime": job.submit_time, "res": job.size, "profile": job.profile}
-    if math.isfinite(job.walltime):
-        fields["walltime"] = job.walltime
-    if job.user:
-        fields["user"] = job.user
-    if not math.isnan(job.estimate):
-        fields["estimate"] = job.estimate
-    if job.worth is not None:
-        fields |= said_worth(job.worth)
+    fields = job.fields(written_id)
     return {**fields, **job.extra} if job.extra else fields

@@ -163,9 +163,9 @@ def taurus_power(
     return pstates, (SleepState(sleep, sleep + 1, sleep + 2),), {"wattage_off": f"{asleep}"}
 
 
-def simple_cluster(nb_hosts: int, speed: float = TAURUS_SPEED) -> Platform:
-    """Hosts with one pstate of `speed` flop/s that draw 95 W idle and 190.738 W computing, and never sleep."""
-    state = PowerState(speed, _IDLE_WATTS, _IDLE_WATTS, _TAURUS_FREQUENCIES[0][1])
+def simple_cluster(nb_hosts: int) -> Platform:
+    """Hosts with one pstate, taurus at full speed, that draw 95 W idle and 190.738 W computing, and never sleep."""
+    state = PowerState(TAURUS_SPEED, _IDLE_WATTS, _IDLE_WATTS, _TAURUS_FREQUENCIES[0][1])
     return uniform_platform([(f"node-{number:03d}", {}) for number in range(nb_hosts)], (state,))
 
 

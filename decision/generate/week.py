@@ -15,26 +15,20 @@ from .jobs import DAY_WEIGHTS, HOUR_WEIGHTS, times_of_area, workload_of, zipf_us
 
 DAYS = 7
 
-_NB_USERS = 24
+_NB_HOSTS, _NB_USERS = 16, 24
+_LOAD = 0.9
 _SIGMA_USER, _SIGMA_JOB = 0.8, 1.3  # spread of the logarithm of run times: between users, between a user's jobs
 _LONGEST = 12 * 3600.0  # seconds
 
 
-def week_workload(rng: np.random.Generator, nb_jobs: int = 1500, nb_hosts: int = 16, load: float = 0.9) -> Workload:
-    """Jobs with delay profiles.
-
-    Args:
-        rng: where all choices come from.
-        nb_jobs: how many jobs are submitted in the seven days.
-        nb_hosts: hosts of the cluster; no job is larger.
-        load: host-seconds that the jobs will run, relative to what the hosts offer in the seven days.
-    """
+def week_workload(rng: np.random.Generator, nb_jobs: int = 1500) -> Workload:
+    """Jobs with delay profiles for 16 hosts, which run nine tenths of what the hosts offer in the seven days."""
     submit = _arrivals(rng, nb_jobs)
     users = zipf_users(rng, _NB_USERS, nb_jobs)
-    sizes = _sizes(rng, users, nb_hosts)
-    runtimes, walltimes = _times(rng, users, sizes, load * nb_hosts * DAYS * DAY)
+    sizes = _sizes(rng, users, _NB_HOSTS)
+    runtimes, walltimes = _times(rng, users, sizes, _LOAD * _NB_HOSTS * DAYS * DAY)
     names = [f"u{user:02d}" for user in users.tolist()]
-    return workload_of(submit, sizes, runtimes, nb_hosts, walltimes=walltimes, users=names)
+    return workload_of(submit, sizes, runtimes, _NB_HOSTS, walltimes=walltimes, users=names)
 
 
 def in_flops(workload: Workload, speed: float) -> Workload:

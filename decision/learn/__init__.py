@@ -51,10 +51,10 @@ from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
 from decision.policies.registry import PolicySource
 
-__all__ = ["SHIPPED", "find_checkpoint", "load_policy", "read_prices", "read_repair", "require_learning"]
+__all__ = ["SHIPPED_MODELS", "find_checkpoint", "load_policy", "read_prices", "read_repair", "require_learning"]
 
 _MODELS = Path(__file__).parent / "models"
-SHIPPED = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with the package
+SHIPPED_MODELS = tuple(sorted(file.stem for file in _MODELS.glob("*.ckpt")))  # learned policies that come with us
 
 
 _PRICES = _MODELS / "prices"  # they are no policies
@@ -157,14 +157,14 @@ def find_checkpoint(policy: str) -> Path | None:
     """The checkpoint of a policy that is named by its file, or of one that is shipped; None for any other."""
     if policy.endswith(".ckpt"):
         return Path(policy)
-    return _MODELS / f"{policy}.ckpt" if policy in SHIPPED else None
+    return _MODELS / f"{policy}.ckpt" if policy in SHIPPED_MODELS else None
 
 
 def existing_checkpoint(name: str) -> Path:
     """The checkpoint that is called so. Raises ConfigError if there is no such file, nor a shipped policy."""
     found = find_checkpoint(name) or Path(name)
     if not found.exists():
-        advice = nearest(name, SHIPPED) or f" (shipped are {', '.join(SHIPPED)})"
+        advice = nearest(name, SHIPPED_MODELS) or f" (shipped are {', '.join(SHIPPED_MODELS)})"
         raise ConfigError(f"{name}: there is no such file, nor a shipped policy of that name{advice}")
     return found
 
@@ -176,7 +176,7 @@ def shipped_policies() -> Iterator[PolicyLine]:
     from .checkpoint import read_manifest
 
     shipped = set()
-    for name in SHIPPED:
+    for name in SHIPPED_MODELS:
         manifest = read_manifest(_MODELS / f"{name}.ckpt")
         record = records()[manifest.config.scheduler]
         shipped.add(record.name)
@@ -190,4 +190,4 @@ def shipped_policies() -> Iterator[PolicyLine]:
     yield PolicyLine("FILE.ckpt", "what decision train has learned")
 
 
-LEARNED = PolicySource(("*.ckpt", *SHIPPED), load_policy, shipped_policies, options=checkpoint_options)
+LEARNED = PolicySource(("*.ckpt", *SHIPPED_MODELS), load_policy, shipped_policies, options=checkpoint_options)

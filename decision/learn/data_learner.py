@@ -69,7 +69,7 @@ class DataLearner(NetworkLearner):
         self._recorded = recorded
         self._rng = np.random.default_rng([config.seed, 2])
         self.columns: tuple[str, ...] = ("agreement", "agreement_of_choices", *self.losses)
-        self.iteration = 0
+        self.iteration = self.steps = 0  # steps: updates that are done
 
     @classmethod
     def make(cls, config: TrainConfig, scheduler: Scheduler, setup: Setup, data: Demonstrations | None) -> Any:
@@ -78,11 +78,6 @@ class DataLearner(NetworkLearner):
         if data is None:
             raise ConfigError(f"{config.algorithm} learns from recorded choices: make some and name them", field="data")
         return cls(config, scheduler, setup, data)
-
-    @property
-    def steps(self) -> int:
-        """Updates that are done."""
-        return min(self.iteration * _UPDATES, self.config.steps)
 
     @property
     def finished(self) -> bool:
@@ -95,7 +90,7 @@ class DataLearner(NetworkLearner):
         batch = self.config.learn.batch  # type: ignore[union-attr]
         with autocast(self.config.learn, self.device):  # type: ignore[arg-type]
             rows = [self._update(draw((self._recorded,), batch, self._rng).to(self.device)) for _ in range(updates)]
-        self.iteration += 1
+        self.iteration, self.steps = self.iteration + 1, self.steps + updates
         return {**self._agreement(), **dict(zip(self.losses, np.mean(rows, axis=0).tolist(), strict=True))}
 
     def _update(self, batch: Transitions) -> tuple[float, ...]:
@@ -117,6 +112,7 @@ class DataLearner(NetworkLearner):
         """All from which `restore` goes on exactly as from here."""
         return {
             "iteration": self.iteration,
+            "updates": self.steps,
             "rng": self._rng.bit_generator.state,
             **{name: part.state_dict() for name, part in self._parts().items()},
         }
@@ -124,6 +120,7 @@ class DataLearner(NetworkLearner):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state`."""
         self.iteration = state["iteration"]
+        self.steps = state.get("updates", self.iteration * _UPDATES)  # earlier versions kept none
         self._rng.bit_generator.state = state["rng"]
         for name, part in self._parts().items():
             part.load_state_dict(state[name])

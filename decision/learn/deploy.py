@@ -10,13 +10,7 @@ from decision.placement.repair import SEEN, StartRule
 from decision.policies.outlook import OutlookSettings
 from decision.policies.policy import Policy
 from decision.policies.supply_settings import SupplySettings
-from decision.schedulers import (
-    ChoosingPolicy,
-    ChoosingScheduler,
-    Encoder,
-    find_scheduler,
-    read_encoder,
-)
+from decision.schedulers import ChoosingPolicy, ChoosingScheduler, Encoder, find_scheduler, read_encoder
 from decision.schedulers.repair import RepairEncoder
 
 from .actor import NetworkActor

@@ -49,7 +49,7 @@ class JointEvolution(EvolutionLearner):
 
     def __init__(self, config: TrainConfig, scheduler: Joint, platform: Platform, workload: Workload) -> None:
         self._limits = config.env
-        setups = day_setups(scheduler, config.env, platform, workload)
+        setups = day_setups(config.env, platform, workload)
         counts = [len(setup.beginnings.row) for setup in setups]
         self._ends = np.cumsum(counts)  # a day's number among those of all clusters
         jobs = sum(int((setup.beginnings.last - setup.beginnings.row).sum()) for setup in setups)
@@ -154,7 +154,7 @@ def cost_within(found: NDArray[np.float64], limits: JointSettings) -> float:
     return float(np.log(energy)) + _STEEP * beyond
 
 
-def day_setups(scheduler: Joint, settings: JointSettings, platform: Platform, workload: Workload) -> list[Setup]:
+def day_setups(settings: JointSettings, platform: Platform, workload: Workload) -> list[Setup]:
     """The days that are given, and those of the clusters that are made."""
     own = without_misfits(workload, platform)
     found = [_setup(own, platform, settings.days)]

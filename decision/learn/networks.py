@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from decision.model.errors import ConfigError
-from decision.placement.repair import NETWORK, StartRule
+from decision.placement.repair import BY_NETWORK, StartRule
 from decision.schedulers.base import Image, Layout, Layouts, Pool, Sequences
 from decision.schedulers.window import JOB_FEATURES
 
@@ -456,7 +456,7 @@ def as_repair(policy: nn.Sequential) -> StartRule:
         elif isinstance(layer, nn.Tanh):
             layers[-1] = (*layers[-1][:4], True)
     flat = torch.cat([each.detach().reshape(-1) for each in weights])
-    return StartRule(NETWORK, np.array(layers, np.int64), flat.numpy().copy())
+    return StartRule(BY_NETWORK, np.array(layers, np.int64), flat.numpy().copy())
 
 
 def _by_core(remaining: Floats, size: Floats) -> tuple[Floats, Floats, Floats]:

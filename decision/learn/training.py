@@ -78,6 +78,7 @@ class Report(NamedTuple):
     steps: int
     rate: float  # steps per second of this iteration; 0 before the first
     row: Mapping[str, float]  # what goes into the curves
+    seconds: float = 0.0  # of a processor, that this iteration took, without its validation
 
 
 def run_training(
@@ -116,12 +117,12 @@ def run_training(
             curves.tell(0.0, validated)
         saved_at = time.monotonic()
         while not learner.finished:
-            began, before = time.perf_counter(), learner.steps
+            began, before, used = time.perf_counter(), learner.steps, time.process_time()
             learned = dict(learner.iterate())
-            rate = (learner.steps - before) / (time.perf_counter() - began)
+            rate, used = (learner.steps - before) / (time.perf_counter() - began), time.process_time() - used
             if learner.finished or _rounds(task, learner.steps) > _rounds(task, before):
                 learned |= task.validate(learner.policy())
-            row = curves.tell(rate, learned)
+            row = curves.tell(rate, learned, used)
             scores = {name: row[name] for name in task.metrics if name in row}
             manifest = msgspec.structs.replace(manifest, steps=learner.steps, scores=scores or manifest.scores)
             stopping = stop() or learner.finished
@@ -142,13 +143,13 @@ class _Curves:
         self._events = EventLog(task.folder, learner.steps)
         self._learner, self._report = learner, report
 
-    def tell(self, rate: float, values: Mapping[str, float]) -> Mapping[str, float]:
+    def tell(self, rate: float, values: Mapping[str, float], seconds: float = 0.0) -> Mapping[str, float]:
         """A row of now, with these values."""
         steps = self._learner.steps
         row = {"iteration": self._learner.iteration, "steps": steps, **values}
         self._csv.write(row)
         self._events.write(steps, row | ({"steps_per_second": rate} if rate else {}))
-        self._report(Report(steps, rate, row))
+        self._report(Report(steps, rate, row, seconds))
         return row
 
     def close(self) -> None:

@@ -81,14 +81,10 @@ def worths(workload: Workload) -> Floats | None:
     return rows_of_worth([job.worth for job in workload.jobs])
 
 
-def has_values(workload: Workload) -> bool:
-    """Whether a job has a value."""
-    return _says(workload, VALUE)
-
-
 def has_deadlines(workload: Workload) -> bool:
     """Whether a job has a deadline."""
-    return _says(workload, DEADLINE)
+    rows = worths(workload)
+    return rows is not None and not bool(np.isnan(rows[:, DEADLINE]).all())
 
 
 def worth_table(workloads: Sequence[Workload]) -> WorthTable | None:
@@ -136,11 +132,6 @@ def context(
         carbon=rate_table(events, CARBON),
         price=rate_table(events, PRICE),
     )
-
-
-def _says(workload: Workload, column: int) -> bool:
-    rows = worths(workload)
-    return rows is not None and not bool(np.isnan(rows[:, column]).all())
 
 
 def told(estimate: Floats | float) -> Floats:

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Sequence
 from .hosts import intervals
 
 _NUMBERS = re.compile(r"(\d+)")
+_RENAMED = {"green": "timetable"}  # in the previous release: the evolved policy, and how it is made again
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: ``; did you mean easy?``, or nothing. Capitals make no difference."""
+    """A hint for a misspelt or former name: ``; did you mean easy?``, or nothing. Capitals make no difference."""
     spelt = {each.casefold(): each for each in known}
+    if (present := _RENAMED.get(name)) in spelt:
+        return f"; it is {present} now"
     found = difflib.get_close_matches(name.casefold(), spelt, n=1)
     return f"; did you mean {spelt[found[0]]}?" if found else ""
 

@@ -36,7 +36,7 @@ class Worth(msgspec.Struct, frozen=True, gc=False):
     expected: float = math.nan  # seconds that it is expected to run
 
 
-def said_worth(worth: Worth) -> dict[str, float]:
+def _said_worth(worth: Worth) -> dict[str, float]:
     """The fields of a job's JSON object that say its worth, whole numbers as such."""
     said = {name: number for name, number in msgspec.structs.asdict(worth).items() if not math.isnan(number)}
     return {
@@ -70,6 +70,22 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def name(self) -> str:
         """The part of the id after ``!``."""
         return self.id.partition("!")[2]
+
+    def fields(self, written_id: str) -> dict[str, Any]:
+        """The job's JSON object as Batsim has it, without what it only forwards."""
+        said: dict[str, Any] = {
+            "id": written_id,
+            "subtime": self.submit_time,
+            "res": self.size,
+            "profile": self.profile,
+        }
+        if self.walltime != math.inf:
+            said["walltime"] = self.walltime
+        if self.user:
+            said["user"] = self.user
+        if not math.isnan(self.estimate):
+            said["estimate"] = self.estimate
+        return said if self.worth is None else said | _said_worth(self.worth)
 
 
 class Delay(msgspec.Struct, frozen=True):

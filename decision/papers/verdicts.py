@@ -3,7 +3,7 @@
 Each quantity has one margin: differences within it, either way, count as equal. So a difference is below, equal or
 above, and never two of these; a claim names which of them it may be. It holds where the whole interval is what the
 claim names, and is refuted where no part of it is; else it is undecided. What nobody has run as its paper has it was
-not tried, whatever others did.
+not tried, whatever others did: what another network, budget or reward of ours says stands in a column of its own.
 """
 
 import math
@@ -19,6 +19,9 @@ class Kind(StrEnum):
     BELOW = "below"
     EQUAL = "equal"
     NO_WORSE = "no worse"  # equal or above
+
+
+COLUMNS = "verdict", "by ours"  # of tables of claims: of the paper's own method, and of ours in its place
 
 
 class Verdict(StrEnum):
@@ -50,3 +53,18 @@ def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
         found.low >= highest if kind == Kind.BELOW else found.low > highest
     )
     return Verdict.REFUTED if beside else Verdict.UNDECIDED
+
+
+def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: bool) -> tuple[str, str]:
+    """What is known of a claim, and what ours says of it, for `COLUMNS`.
+
+    Args:
+        kind: what the claim says.
+        found: the difference; None where nothing was tried.
+        margin: up to which differences count as equal.
+        as_written: whether all that was compared is as the paper has it.
+    """
+    known = judge(kind, found, margin).value
+    if as_written or found is None:
+        return known, ""
+    return Verdict.NOT_TRIED.value, known

@@ -23,14 +23,14 @@ from decision.compiling.jit import kernel
 
 SEEN = 100  # entries that a network of the paper sees (q)
 WIDEST_JOB = 40.0  # of a job in the paper's workload
-RANDOM, BEST_START, NETWORK = range(3)
+START_AT_RANDOM, START_AT_BEST, BY_NETWORK = range(3)
 INPUTS, OUTPUTS, WIDTH, STRIDE, BENT = range(5)  # columns of `Repair.layers`
 
 
 class StartRule(NamedTuple):
     """How a start is chosen."""
 
-    kind: int  # RANDOM, BEST_START or NETWORK
+    kind: int  # START_AT_RANDOM, START_AT_BEST or BY_NETWORK
     layers: np.ndarray  # (n, 5) inputs, outputs, width (0: dense), stride, and whether tanh follows
     weights: np.ndarray  # (P,) float32
 
@@ -40,7 +40,7 @@ def without_network(kind: int) -> StartRule:
     return StartRule(kind, np.zeros((0, 5), np.int64), np.zeros(0, np.float32))
 
 
-AT_RANDOM, AT_BEST = without_network(RANDOM), without_network(BEST_START)
+AT_RANDOM, AT_BEST = without_network(START_AT_RANDOM), without_network(START_AT_BEST)
 
 
 @kernel
@@ -67,7 +67,7 @@ def choose_start(repair, down, groups, taken, size, others, first, share, sight)
     for entry in range(len(taken)):
         left += not taken[entry]
     most = min(first, left) if first > 0 else left
-    if repair.kind == RANDOM:
+    if repair.kind == START_AT_RANDOM:
         return int(share * most)
     open_ = np.empty(left, np.int64)
     i = 0
@@ -75,7 +75,7 @@ def choose_start(repair, down, groups, taken, size, others, first, share, sight)
         if not taken[entry]:
             open_[i] = entry
             i += 1
-    if repair.kind == NETWORK:
+    if repair.kind == BY_NETWORK:
         shown = see_entries(down, groups, open_, size, others, sight)
         return _draw(logits(repair, sight, SEEN), shown, share)
     return _best_start(groups, open_, size, most)

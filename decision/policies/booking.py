@@ -1,15 +1,15 @@
-"""Jobs that have hosts before they can start: bound at once, awake or not, they start when the last host is awake.
+"""Jobs that book hosts before they can start: at once, awake or not; they start when the last host is awake.
 
 So do Casagrande et al., DeepScheduling (AINA 2020), and their program. What happens at one instant, in this order:
 
-1. bound jobs whose hosts are all awake start (`start_due`);
-2. servers that have been idle and unbound for the timeout fall asleep (`sleep_due`), before anybody may choose them;
-3. jobs are bound: to hosts that are awake, waking, asleep, and falling asleep, in this order, then by id (`pick`,
-   `bind`); where all are awake the job starts;
-4. servers that sleep and have a bound host wake (`wake_bound`); those that fall asleep do so once they sleep.
+1. jobs whose booked hosts are all awake start (`start_due`);
+2. servers that have been idle and not booked for the timeout fall asleep (`sleep_due`), before anybody may choose them;
+3. jobs book hosts: those that are awake, waking, asleep, and falling asleep, in this order, then by id (`pick`,
+   `book`); where all are awake the job starts;
+4. servers that sleep and have a booked host wake (`wake_booked`); those that fall asleep do so once they sleep.
 
-`forget_gone` begins an instant. A job stays in the state's queue while it is bound. It loses its hosts where one of
-them leaves.
+`forget_gone` begins an instant. A job stays in the state's queue while it has booked hosts. It loses its
+hosts where one of them leaves.
 """
 
 import numpy as np
@@ -30,21 +30,21 @@ _NEVER = -1  # computes, left, or cannot be woken
 
 
 class Booking(Bundle):
-    """Who is bound to what, kept beside the state from decision to decision."""
+    """Who has booked what, kept beside the state from decision to decision."""
 
-    bound_to: I4  # (H,) the job that a host is bound to, or that a plan started on it since `forget_gone`; -1 for none
-    bound: I4  # (H,) those jobs in the order in which they were bound; bound[: bound_count[0]]
-    bound_count: I8  # (1,)
+    booked_by: I4  # (H,) the job that has booked a host, or that a plan started on it since `forget_gone`; -1 for none
+    booked: I4  # (H,) those jobs in the order in which they booked hosts; booked[: booked_count[0]]
+    booked_count: I8  # (1,)
     rank: I1  # (H,) when a host could compute: AWAKE to DOZING, or -1
-    woken: I1  # (H,) by number of the server: whether a host of it is bound
+    woken: I1  # (H,) by number of the server: whether a host of it is booked
 
 
 def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
-    """The arrays of a `Booking` of so many hosts, nobody being bound."""
+    """The arrays of a `Booking` of so many hosts, none of them booked."""
     return {
-        "bound_to": np.full(hosts, -1, np.int32),
-        "bound": np.zeros(hosts, np.int32),
-        "bound_count": np.zeros(1, np.int64),
+        "booked_by": np.full(hosts, -1, np.int32),
+        "booked": np.zeros(hosts, np.int32),
+        "booked_count": np.zeros(1, np.int64),
         "rank": np.zeros(hosts, np.int8),
         "woken": np.zeros(hosts, np.int8),
     }
@@ -54,70 +54,70 @@ def new_booking(hosts: int) -> dict[str, I1 | I4 | I8]:
 def forget_gone(state, booking):
     """Forget the jobs that no longer wait, and those that lost a host."""
     if state.count[N_UNAVAILABLE] > 0:
-        for host in range(len(booking.bound_to)):
-            if booking.bound_to[host] >= 0 and state.host_state[host] == UNAVAILABLE:
-                _unbind(booking, booking.bound_to[host])
+        for host in range(len(booking.booked_by)):
+            if booking.booked_by[host] >= 0 and state.host_state[host] == UNAVAILABLE:
+                _unbook(booking, booking.booked_by[host])
     kept = 0
-    for i in range(booking.bound_count[0]):
-        job = booking.bound[i]
+    for i in range(booking.booked_count[0]):
+        job = booking.booked[i]
         if state.job_state[job] == QUEUED:
-            booking.bound[kept] = job
+            booking.booked[kept] = job
             kept += 1
-    if kept < booking.bound_count[0]:
-        for host in range(len(booking.bound_to)):
-            if booking.bound_to[host] >= 0 and state.job_state[booking.bound_to[host]] != QUEUED:
-                booking.bound_to[host] = -1
-    booking.bound_count[0] = kept
+    if kept < booking.booked_count[0]:
+        for host in range(len(booking.booked_by)):
+            if booking.booked_by[host] >= 0 and state.job_state[booking.booked_by[host]] != QUEUED:
+                booking.booked_by[host] = -1
+    booking.booked_count[0] = kept
 
 
 @kernel
-def _unbind(booking, job):
+def _unbook(booking, job):
     kept = 0
-    for i in range(booking.bound_count[0]):
-        if booking.bound[i] != job:
-            booking.bound[kept] = booking.bound[i]
+    for i in range(booking.booked_count[0]):
+        if booking.booked[i] != job:
+            booking.booked[kept] = booking.booked[i]
             kept += 1
-    booking.bound_count[0] = kept
-    for host in range(len(booking.bound_to)):
-        if booking.bound_to[host] == job:
-            booking.bound_to[host] = -1
+    booking.booked_count[0] = kept
+    for host in range(len(booking.booked_by)):
+        if booking.booked_by[host] == job:
+            booking.booked_by[host] = -1
 
 
 @kernel
-def is_bound(booking, job):
+def is_booked(booking, job):
     """Whether a job has its hosts."""
     found = False
-    for i in range(booking.bound_count[0]):
-        found |= booking.bound[i] == job
+    for i in range(booking.booked_count[0]):
+        found |= booking.booked[i] == job
     return found
 
 
 @kernel
 def start_due(state, booking, plan):
-    """Start the bound jobs whose hosts are all awake; hosts that are bound are not free in the plan."""
-    for i in range(booking.bound_count[0]):
+    """Start the jobs whose booked hosts are all awake; hosts that are booked are not free in the plan."""
+    for i in range(booking.booked_count[0]):
         ready = True
-        for host in range(len(booking.bound_to)):
-            if booking.bound_to[host] == booking.bound[i]:
+        for host in range(len(booking.booked_by)):
+            if booking.booked_by[host] == booking.booked[i]:
                 ready &= has_host(state.free, host)
         if ready:
-            _start(booking, plan, booking.bound[i])
-    for host in range(len(booking.bound_to)):
-        if booking.bound_to[host] >= 0:
+            _start(booking, plan, booking.booked[i])
+    for host in range(len(booking.booked_by)):
+        if booking.booked_by[host] >= 0:
             remove_interval(plan.free, host, host)
 
 
 @kernel
 def _start(booking, plan, job):
     action = add(plan, START, job)
-    for host in range(len(booking.bound_to)):
-        if booking.bound_to[host] == job:
+    for host in range(len(booking.booked_by)):
+        if booking.booked_by[host] == job:
             add_interval(plan, action, host, host)
 
 
 @kernel
 def sleep_due(state, facts, booking, plan, timeout):
-    """Put the servers to sleep that have been idle and unbound for `timeout` seconds; returns how many hosts.
+    """Put the servers to sleep that have been idle and unbooked for `timeout` seconds; returns how many hosts.
 
     Ranks all hosts.
     """
@@ -147,13 +147,13 @@ def rank_hosts(state, facts, booking, dozing):
             elif what == SWITCHING_OFF:
                 rank = DOZING
         booking.rank[host] = rank
-        if booking.bound_to[host] >= 0:
+        if booking.booked_by[host] >= 0:
             booking.woken[facts.server[host]] = 1
 
 
 @kernel
 def next_timeout(state, facts, plan, timeout):
-    """When (seconds) the next server will have been idle and unbound for `timeout`; inf for never."""
+    """When (seconds) the next server will have been idle and unbooked for `timeout`; inf for never."""
     due = np.inf
     for server in range(len(facts.server_begin) - 1):
         due = min(due, sleepy_from(state, facts, plan, server, timeout))
@@ -162,10 +162,10 @@ def next_timeout(state, facts, plan, timeout):
 
 @kernel
 def count_available(booking):
-    """How many hosts a job can be bound to."""
+    """How many hosts a job can book."""
     hosts = 0
     for host in range(len(booking.rank)):
-        hosts += booking.rank[host] >= 0 and booking.bound_to[host] < 0
+        hosts += booking.rank[host] >= 0 and booking.booked_by[host] < 0
     return hosts
 
 
@@ -189,7 +189,7 @@ def pick_asleep(facts, booking, left, wakes, picked):
     """Put `left` more hosts into the bitmap that are not awake: `pick` after those that are; whether that many."""
     for rank in range(WAKING, DOZING + 1):
         for host in range(len(booking.rank)):
-            is_one = booking.rank[host] == rank and booking.bound_to[host] < 0
+            is_one = booking.rank[host] == rank and booking.booked_by[host] < 0
             if left > 0 and is_one and (rank == WAKING or wakes or booking.woken[facts.server[host]]):
                 insert_interval(picked, host, host)
                 left -= 1
@@ -205,24 +205,24 @@ def _pick_lowest(free, size, picked):
 
 
 @kernel
-def bind(facts, booking, plan, job, picked):
+def book(facts, booking, plan, job, picked):
     """Bind a job to the hosts of the bitmap; where all are awake it starts."""
-    host, hosts, ready = next_in(picked, 0), len(booking.bound_to), True
+    host, hosts, ready = next_in(picked, 0), len(booking.booked_by), True
     while host < hosts:
-        booking.bound_to[host] = job
+        booking.booked_by[host] = job
         booking.woken[facts.server[host]] = 1
         ready &= booking.rank[host] == AWAKE
         remove_interval(plan.free, host, host)
         host = next_in(picked, host + 1)
-    booking.bound[booking.bound_count[0]] = job
-    booking.bound_count[0] += 1
+    booking.booked[booking.booked_count[0]] = job
+    booking.booked_count[0] += 1
     if ready:
         _start(booking, plan, job)
 
 
 @kernel
 def ready_at(state, facts, config, booking, host):
-    """When (seconds) a host is awake that is bound now."""
+    """When (seconds) a host is awake that is booked now."""
     if booking.rank[host] == AWAKE:
         return state.now[0]
     if has_host(state.free, host):  # the plan puts it to sleep
@@ -231,8 +231,8 @@ def ready_at(state, facts, config, booking, host):
 
 
 @kernel
-def wake_bound(state, facts, booking, plan):
-    """Wake the servers that sleep and have a bound host."""
+def wake_booked(state, facts, booking, plan):
+    """Wake the servers that sleep and have a booked host."""
     wanted = np.zeros(len(plan.free), np.uint64)
     for server in range(len(facts.server_begin) - 1):
         if booking.woken[server]:

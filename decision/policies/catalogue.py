@@ -32,7 +32,7 @@ _CLUSTER09 = "Tang et al., Cluster 2009"
 _COMPACT = "Krumke et al., TCS 1997"
 _TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
 
-ORDERS: dict[str, tuple[Order, PolicyLine]] = {
+ORDER_LINES: dict[str, tuple[Order, PolicyLine]] = {
     line.name: (order, line)
     for order, line in (
         (Order.FCFS, PolicyLine("fcfs", "first come, first served, in strict order")),
@@ -119,7 +119,7 @@ STARTS: dict[str, tuple[StartHosts, PolicyLine]] = {
     for start, line in (
         (StartHosts.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
         (
-            StartHosts.BOUND,
+            StartHosts.BOOKED,
             PolicyLine(
                 "bound", "a job gets hosts at once, asleep or not, and starts when the last is awake", _DEEPSCHEDULING
             ),
@@ -145,14 +145,14 @@ ALIASES = {"filler": "first-fit"}
 _SLURM = "Slurm, priority/multifactor"
 
 SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
-    "order": ("in which order jobs are looked at", ORDERS),
+    "order": ("in which order jobs are looked at", ORDER_LINES),
     "backfill": ("what happens behind a job that does not fit", BACKFILLS),
     "allocation": ("which of the free hosts a job gets", ALLOCATIONS),
     "power": ("when idle hosts sleep", POWERS),
     "start": ("which hosts a job may be given", STARTS),
     "suspend": ("which running jobs give way to a waiting one", SUSPENSIONS),
 }
-PRICES = OptionLine(
+PRICES_LINE = OptionLine(
     "prices",
     "none",
     "",
@@ -173,7 +173,7 @@ _BACKFILL_ORDER = OptionLine(
     "backfill_order", "that of the queue", "", "with backfill=easy: an order, of the jobs behind the first that waits"
 )
 _TSAFRIR = "Tsafrir, Etsion and Feitelson, TPDS 2007"
-ESTIMATES = (
+OUTLOOK_LINES = (
     OptionLine(
         "estimate",
         "walltime",
@@ -190,10 +190,10 @@ ESTIMATES = (
     OptionLine("shadow", "0.5", "", "with estimate=quantiles: chance that a running job ends by when it should"),
     OptionLine("fill", "0.8", "", "with estimate=quantiles: chance that a waiting job takes no more than expected"),
 )
-GUARD = OptionLine(
+GUARD_LINE = OptionLine(
     "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto, or 1.5x"
 )
-SUPPLY = (
+SUPPLY_LINES = (
     OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
     OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, grid or battery to run on"),
     OptionLine("battery", "none", "host-h", "with beyond=battery: what it can hold; it is empty at first"),
@@ -218,7 +218,7 @@ def composed_options(order: str, backfill: str) -> list[OptionLine]:
     ]
     defaults = PolicyConfig()
     numbers = [OptionLine(n, f"{getattr(defaults, n):g}", u, text, paper) for n, u, text, paper in _NUMBERS]
-    return [*slots, _BACKFILL_ORDER, PRICES, *numbers]
+    return [*slots, _BACKFILL_ORDER, PRICES_LINE, *numbers]
 
 
 SHORTHANDS = {"easy++": "easy,backfill_order=sjf,estimate=last2,correction=increments"}
@@ -232,9 +232,9 @@ def canonical(name: str) -> str:
 def split_name(name: str) -> tuple[str, str] | None:
     """Order and backfilling of a preset's name: ``sjf+easy``, ``sjf`` (strict) or ``easy`` (fcfs). None for others."""
     parts = [canonical(part) for part in name.split("+")]
-    if len(parts) == 2 and parts[0] in ORDERS and parts[1] in BACKFILLS:
+    if len(parts) == 2 and parts[0] in ORDER_LINES and parts[1] in BACKFILLS:
         return parts[0], parts[1]
-    if len(parts) == 1 and parts[0] in ORDERS:
+    if len(parts) == 1 and parts[0] in ORDER_LINES:
         return parts[0], "none"
     if len(parts) == 1 and parts[0] in BACKFILLS:
         return "fcfs", parts[0]
@@ -244,11 +244,11 @@ def split_name(name: str) -> tuple[str, str] | None:
 def composed_names() -> list[str]:
     """All names that `split_name` knows."""
     backfills = [name for name in (*BACKFILLS, *ALIASES) if name != "none"]
-    return [*ORDERS, *backfills, *(f"{order}+{backfill}" for order in ORDERS for backfill in backfills)]
+    return [*ORDER_LINES, *backfills, *(f"{order}+{backfill}" for order in ORDER_LINES for backfill in backfills)]
 
 
 PRESETS = [
-    *(line for _, line in ORDERS.values()),
+    *(line for _, line in ORDER_LINES.values()),
     *(line for name, (_, line) in BACKFILLS.items() if name != "none"),
     *(PolicyLine(alias, f"another name of {name}") for alias, name in ALIASES.items()),
     *(PolicyLine(name, f"another name of {spec}", _TSAFRIR) for name, spec in SHORTHANDS.items()),

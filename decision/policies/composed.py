@@ -17,13 +17,13 @@ from decision.state.plan_arrays import START, add, clear
 from .above import read_learned
 from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
 from .backfill import choose_starts
-from .bound import decide_bound
+from .booked import decide_booked
 from .catalogue import SLOTS
 from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
 from .conservative import choose_reserved, next_call
 from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
 from .memory import (
-    BOUND,
+    BOOKED,
     N_SLOTS,
     NETWORK,
     SLOT,
@@ -49,7 +49,7 @@ _NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot
     "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
     "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
     "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
-    "patience": (float, "start", (StartHosts.BOUND,)),
+    "patience": (float, "start", (StartHosts.BOOKED,)),
 }
 BACKFILL_ORDER, PRICES = "backfill_order", "prices"
 OPTIONS = (*_SLOTS, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
@@ -77,8 +77,8 @@ def decide(state, facts, memory, plan):
     if suspends and call_slot(memory.slots[SUSPENSION], (state, facts, memory, plan, length)) > 0.0:
         return
     call = np.inf
-    if config.start == StartHosts.BOUND:
-        chosen, call = 0, call_slot(memory.slots[BOUND], (state, facts, memory, plan, length))
+    if config.start == StartHosts.BOOKED:
+        chosen, call = 0, call_slot(memory.slots[BOOKED], (state, facts, memory, plan, length))
     elif config.backfill == Backfill.CONSERVATIVE:
         chosen = choose_reserved(state, facts, config, memory, queue, length)
         call = next_call(state, memory, chosen)
@@ -124,12 +124,12 @@ def _take_near(state, facts, memory, plan, action):
 
 
 @SLOT.entry
-def _decide_bound(state, facts, memory, plan, length):
-    """As `decide_bound`, for the first so many jobs."""
+def _decide_booked(state, facts, memory, plan, length):
+    """As `decide_booked`, for the first so many jobs."""
     config = config_in(memory)
     if config.order == Order.FCFS:
-        return decide_bound(state, facts, config, memory, plan, state.queue, length)
-    return decide_bound(state, facts, config, memory, plan, memory.sorted, length)
+        return decide_booked(state, facts, config, memory, plan, state.queue, length)
+    return decide_booked(state, facts, config, memory, plan, memory.sorted, length)
 
 
 @SLOT.entry
@@ -151,8 +151,8 @@ def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
         slots[NETWORK] = _take_on_tree.address
     if config.allocation == Allocation.HOPS:
         slots[NETWORK] = _take_near.address
-    if config.start == StartHosts.BOUND:
-        slots[BOUND] = _decide_bound.address
+    if config.start == StartHosts.BOOKED:
+        slots[BOOKED] = _decide_booked.address
     if config.suspend != Suspend.NEVER:
         slots[SUSPENSION] = _suspend_for_others.address
     return slots
@@ -177,7 +177,7 @@ class ComposedPolicy(CompiledPolicy):
         backfill_order: in which order EASY looks at the jobs behind its first one that waits; None: that of the queue.
         numbers: ``age_weight``, ``size_weight`` and ``max_age`` (seconds) of the order multifactor;
             ``idle_timeout`` (seconds) and ``keep_awake`` (hosts) of the power slots of these names; ``wake_time``
-            (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of bound jobs.
+            (seconds) where the platform does not say how long hosts take to wake; ``patience`` (seconds) of ``bound``.
 
     Raises:
         ConfigError: for a name or number that makes no sense, or a checkpoint that has no prices.
@@ -208,8 +208,8 @@ class ComposedPolicy(CompiledPolicy):
         settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
             settings[OPTION] = read_guard(self.name, guard)
-        if codes["start"] == StartHosts.BOUND:
-            _check_bound(self.name, codes, guard is not None, backfill_order is not None)
+        if codes["start"] == StartHosts.BOOKED:
+            _check_booking(self.name, codes, guard is not None, backfill_order is not None)
         if codes["suspend"] != Suspend.NEVER:
             _check_suspend(self.name, codes, guard is not None)
         if backfill_order is not None:
@@ -244,9 +244,9 @@ class ComposedPolicy(CompiledPolicy):
         return self.config.suspend != Suspend.NEVER
 
     @property
-    def binds_jobs(self) -> bool:
+    def books_hosts(self) -> bool:
         """Whether it gives jobs hosts that are not awake yet."""
-        return self.config.start == StartHosts.BOUND
+        return self.config.start == StartHosts.BOOKED
 
     @property
     def needs_walltime(self) -> bool:
@@ -259,8 +259,8 @@ class ComposedPolicy(CompiledPolicy):
         return reserves or config.order in _BY_WALLTIME
 
     def refuse_guard(self) -> None:
-        """Refuse a guard around this policy, if its jobs are bound. Raises ConfigError."""
-        if self.binds_jobs:
+        """Refuse a guard around this policy, if its jobs book hosts. Raises ConfigError."""
+        if self.books_hosts:
             raise ConfigError(f"policy {self.name}: start=bound {_UNGUARDED}")
 
     def keep_promises(self) -> None:
@@ -276,7 +276,7 @@ class ComposedPolicy(CompiledPolicy):
             check_topology(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
         check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
-        if self._given.start == StartHosts.BOUND and not any(host.sleep for host in platform.hosts):
+        if self._given.start == StartHosts.BOOKED and not any(host.sleep for host in platform.hosts):
             _refuse_sleepless(self.name, platform)
         guard = math.inf if _needs_no_guard(self._given) else self._given.guard
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
@@ -306,7 +306,7 @@ def _name(order: str, backfill: str) -> str:
 _UNGUARDED = f"keeps no reservations: it cannot have the option {OPTION}"
 
 
-def _check_bound(policy: str, codes: Mapping[str, int], guarded: bool, reordered: bool) -> None:
+def _check_booking(policy: str, codes: Mapping[str, int], guarded: bool, reordered: bool) -> None:
     """Refuse what does not go with start=bound."""
     wrong = {
         "needs power=idle-timeout": codes["power"] != Power.IDLE_TIMEOUT,

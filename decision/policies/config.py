@@ -65,7 +65,7 @@ class StartHosts(IntEnum):
     """Which hosts a job may be given."""
 
     AWAKE = 0
-    BOUND = 1
+    BOOKED = 1
 
 
 class Suspend(IntEnum):

@@ -25,28 +25,14 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.state.cluster import (
-    N_FREE,
-    N_QUEUED,
-    platform_facts,
-)
+from decision.state.cluster import N_FREE, N_QUEUED, platform_facts
 from decision.state.plan_arrays import CALL_AT, add
 
 from .backfill import take
 from .capacity import TOLERANCE
 from .config import AUTO, Backfill, Power
 from .conservative import keep_reservations, next_call, take_due
-from .memory import (
-    GUARDED,
-    HEAD,
-    KEPT,
-    LIMIT,
-    N_LATE,
-    NEXT_CALL,
-    NEXT_START,
-    OVERSHOOT,
-    note_decision,
-)
+from .memory import GUARDED, HEAD, KEPT, LIMIT, N_LATE, NEXT_CALL, NEXT_START, OVERSHOOT, note_decision
 from .profile import add_free, earliest, least_free
 from .shadow import longest_known, longest_wait
 from .watch import harms_watched, nobody_is_late, watch, watch_start

@@ -59,12 +59,12 @@ N_TIMES = 6
 
 # Memory.slots: what few policies do, compiled for those alone
 NETWORK = 0  # gives an action hosts by the network that connects them
-BOUND = 1  # binds jobs to hosts
+BOOKED = 1  # jobs book hosts before they start
 SUSPENSION = 2  # suspends jobs for others
 N_SLOTS = 3
 
 FREED_ROOM = 64  # bits of a word
-LEVELS = 32  # powers of two up to the largest size of a job
+_LEVELS = 32  # powers of two up to the largest size of a job
 
 
 class Memory(Profile, Shadow, Watch, Booking):
@@ -95,8 +95,8 @@ class Memory(Profile, Shadow, Watch, Booking):
     freed_end: F8  # (FREED_ROOM,) seconds
     freed_most: I4  # (FREED_ROOM,) the most free hosts in it then
     freed_serial: I8  # (FREED_ROOM,) when that was
-    spell_length: F8x2  # (FREED_ROOM, LEVELS) seconds: the longest spell of 2 ** level free hosts that touches it
-    spell_end: F8x2  # (FREED_ROOM, LEVELS) seconds: the latest end of such a spell, -1 where not yet measured
+    spell_length: F8x2  # (FREED_ROOM, _LEVELS) seconds: the longest spell of 2 ** level free hosts that touches it
+    spell_end: F8x2  # (FREED_ROOM, _LEVELS) seconds: the latest end of such a spell, -1 where not yet measured
 
 
 memory_at = bundle_at(Memory)
@@ -191,11 +191,11 @@ def new_memory(state: ClusterState, config: PolicyConfig) -> Memory:
         freed_end=np.zeros(FREED_ROOM),
         freed_most=np.zeros(FREED_ROOM, np.int32),
         freed_serial=np.zeros(FREED_ROOM, np.int64),
-        spell_length=np.zeros((FREED_ROOM, LEVELS)),
-        spell_end=np.zeros((FREED_ROOM, LEVELS)),
+        spell_length=np.zeros((FREED_ROOM, _LEVELS)),
+        spell_end=np.zeros((FREED_ROOM, _LEVELS)),
         **new_shadow(hosts),
         **new_watch(),
-        **new_booking(hosts if config.start == StartHosts.BOUND else 0),
+        **new_booking(hosts if config.start == StartHosts.BOOKED else 0),
     )
     return grown_memory(memory, state, config)
 

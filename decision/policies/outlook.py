@@ -39,10 +39,10 @@ from decision.model.names import nearest
 from decision.model.record import FinalState
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS, N_RUNNING, RUNNING, ClusterState
 
-ESTIMATE, CORRECTION, SHADOW, FILL = "estimate", "correction", "shadow", "fill"  # options of every policy
-OPTIONS = (ESTIMATE, CORRECTION, SHADOW, FILL)
+ESTIMATE, CORRECTION, _SHADOW_OPTION, _FILL_OPTION = "estimate", "correction", "shadow", "fill"  # of every policy
+OUTLOOK_OPTIONS = (ESTIMATE, CORRECTION, _SHADOW_OPTION, _FILL_OPTION)
 
-SHORTEST = 1.0  # seconds: no prediction is below
+_SHORTEST = 1.0  # seconds: no prediction is below
 _MINUTE, _HOUR = 60.0, 3600.0
 _INCREMENTS = np.array(
     [*(m * _MINUTE for m in (1, 5, 15, 30)), *(h * _HOUR for h in (1, 2, 5, 10, 20, 50, 100))]
@@ -78,7 +78,7 @@ class OutlookSettings(NamedTuple):
 
 
 def read_settings(policy: str, options: dict[str, Any]) -> OutlookSettings | None:
-    """Take the `OPTIONS` out of a policy's options; None where walltimes are expected.
+    """Take the `OUTLOOK_OPTIONS` out of a policy's options; None where walltimes are expected.
 
     Raises:
         ConfigError: naming the policy and the value.
@@ -87,7 +87,7 @@ def read_settings(policy: str, options: dict[str, Any]) -> OutlookSettings | Non
         advice = "name one: estimate=last2, regression or given"
         raise ConfigError(f"policy {policy}: option correction does nothing without estimate; {advice}")
     estimate = Estimator[_known(policy, ESTIMATE, options.pop(ESTIMATE, "walltime"), Estimator)]
-    levels = [option for option in (SHADOW, FILL) if option in options]
+    levels = [option for option in (_SHADOW_OPTION, _FILL_OPTION) if option in options]
     if levels and estimate != Estimator.QUANTILES:
         raise ConfigError(f"policy {policy}: option {levels[0]} does nothing without estimate=quantiles")
     if CORRECTION in options and estimate == Estimator.QUANTILES:
@@ -244,7 +244,7 @@ def _predict(state, outlook, job):
         seconds = quantile(outlook, state.user[job], state.size[job], walltime, 0.0, outlook.chances[_FILL])
     elif estimate == Estimator.GIVEN and state.told[job] > 0.0:
         seconds = state.told[job]
-    return min(max(seconds, SHORTEST), walltime)
+    return min(max(seconds, _SHORTEST), walltime)
 
 
 @kernel
@@ -252,7 +252,7 @@ def _predict_left(state, outlook, job):
     """Expect of a job that runs what such jobs take, those that took longer than it has run so far."""
     walltime, elapsed = state.walltime[job], state.now[0] - state.start_time[job]
     seconds = quantile(outlook, state.user[job], state.size[job], walltime, elapsed, outlook.chances[_SHADOW])
-    return min(max(seconds, SHORTEST), walltime)
+    return min(max(seconds, _SHORTEST), walltime)
 
 
 @kernel

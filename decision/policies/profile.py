@@ -26,12 +26,6 @@ class Profile(Bundle):
     step_free: I4  # (S,) hosts free from step_time[i] to step_time[i + 1]
 
 
-def new_profile(nb_reservations: int) -> Profile:
-    """An empty profile with room for so many reservations at once."""
-    room = 2 * nb_reservations + 8
-    return Profile(span=np.zeros(2, np.int64), step_time=np.zeros(room), step_free=np.zeros(room, np.int32))
-
-
 @intrinsic
 def shift(_context: Any, array: Any, begin: Any, end: Any, by: Any) -> Any:
     """Move ``array[begin:end]`` by so many places; nothing where it is empty.

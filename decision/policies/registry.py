@@ -35,13 +35,13 @@ from .around.guarded import GuardedPolicy
 from .around.supplied import SuppliedPolicy
 from .catalogue import (
     BACKFILLS,
-    ESTIMATES,
-    GUARD,
-    ORDERS,
+    GUARD_LINE,
+    ORDER_LINES,
+    OUTLOOK_LINES,
     PARTS,
     PRESETS,
     SHORTHANDS,
-    SUPPLY,
+    SUPPLY_LINES,
     OptionLine,
     PolicyLine,
     canonical,
@@ -54,8 +54,7 @@ from .failures import in_words
 from .guard import OPTION, read_guard
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
-from .outlook import CORRECTION, ESTIMATE, OutlookSettings, read_settings
-from .outlook import OPTIONS as OUTLOOK_OPTIONS
+from .outlook import CORRECTION, ESTIMATE, OUTLOOK_OPTIONS, OutlookSettings, read_settings
 from .policy import Policy
 from .supply_settings import SUPPLY_OPTIONS, read_supply
 from .traits import traits_of
@@ -208,7 +207,7 @@ def _with_outlook(policy: Policy, outlook: OutlookSettings | None, name: str) ->
 def _refuse_contradiction(name: str, settings: Mapping[str, Any]) -> None:
     """Refuse an option that replaces what the name of a composed policy says: ``conservative,backfill=easy``."""
     for part in map(canonical, name.split("+")):
-        for slot, values in (("order", ORDERS), ("backfill", BACKFILLS)):
+        for slot, values in (("order", ORDER_LINES), ("backfill", BACKFILLS)):
             if part in values and canonical(str(settings.get(slot, part))) != part:
                 both = f"the name says {slot}={part}, and the option {slot}={settings[slot]}"
                 raise ConfigError(f"policy {name}: {both}; keep one of them")
@@ -261,10 +260,10 @@ def list_options(name: str) -> list[OptionLine]:
     slots = split_name(name)
     source = _source_of(name)
     if source is not None:  # those of pybatsim's schedulers are their own
-        return [] if source.answers_messages else [*source.options(name), *ESTIMATES, *SUPPLY, GUARD]
+        return [] if source.answers_messages else [*source.options(name), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
     if slots is not None:
-        return [*composed_options(*slots), *ESTIMATES, *SUPPLY, GUARD]
-    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *ESTIMATES, *SUPPLY, GUARD]
+        return [*composed_options(*slots), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
+    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
 
 
 def _source_of(name: str) -> PolicySource | None:

@@ -4,8 +4,10 @@ The shadow gets the same jobs at the same times on the same number of hosts. It 
 goes only as far as all run times are known that it needs: a job's run time is known once the job has really ended, and
 of one that runs it is known that it is longer than it has run so far. So each of its waits is one that EASY makes. The
 second goes on from there to the present; jobs whose run time is unknown run there for their walltime times the share of
-walltimes that is used, over the jobs (weighted by hosts) that have ended in the first. It begins anew whenever so many
-jobs have ended that going on from the first costs no more than a few times what both cost anyway.
+walltimes that is used, over the jobs (weighted by hosts) that have ended in the first. Of these, one that has not begun
+though it waits for so many times the longest wait of the first (`EXCUSE`) takes no time there: else the waits behind
+it, which nobody has to bear, would say for how long it may wait. It begins anew whenever so many jobs have ended that
+going on from the first costs no more than a few times what both cost anyway.
 
 Each instant of the shadow is one EASY decision (Mu'alem and Feitelson, TPDS 2001) over counts of hosts, in time linear
 in the shadow's queue where jobs ended, and constant where one arrived.
@@ -36,9 +38,11 @@ _LONGEST = 1  # seconds: the longest wait of a job that has started
 _RESERVED = 2  # seconds: when the head's reservation begins
 _RAN = 3  # host-seconds that the jobs ran which have ended
 _ASKED = 4  # host-seconds that they asked for
-N_SHADOW_TIMES = 5
+EXCUSE = 5  # times the longest wait in the first: who waits for more takes no time in the second; inf: all do
+N_SHADOW_TIMES = 6
 
 _CHEAP = 4  # instants by job that has ended: so many the second may cost
+_EXCUSE = 1.25  # the most that a guard of 1.5 times lets jobs wait by what the first knows (`guard`)
 _FULL_USE = 1800.0  # seconds on each host: as if jobs of so much had used all of their walltimes before the first one
 
 
@@ -56,9 +60,11 @@ def new_shadow(hosts: int) -> dict[str, np.ndarray]:
     """The fields of an empty shadow without room for jobs."""
     counts = np.zeros((2, N_SHADOW_COUNTS), np.int64)
     counts[PRESENT, _BEGUN_AT] = -1
+    times = np.zeros((2, N_SHADOW_TIMES))
+    times[:, EXCUSE] = _EXCUSE
     return {
         "shadow_count": counts,
-        "shadow_time": np.zeros((2, N_SHADOW_TIMES)),
+        "shadow_time": times,
         "shadow_start": np.zeros((2, 0)),
         "shadow_queue": np.zeros((2, 0), np.int32),
         "shadow_running": np.zeros((2, hosts), np.int32),
@@ -142,6 +148,9 @@ def _end_of(state, shadow, which, job):
     if which == KNOWN_PAST:
         return np.inf
     time = shadow.shadow_time[KNOWN_PAST]
+    waited = state.now[0] - state.submit_time[job]
+    if time[EXCUSE] < np.inf and state.job_state[job] != RUNNING and waited > time[EXCUSE] * time[_LONGEST]:
+        return begin
     full = _FULL_USE * len(state.host_state)
     use = (time[_RAN] + full) / (time[_ASKED] + full)
     return begin + min(walltime, max(use * walltime, _ran(state, job)))

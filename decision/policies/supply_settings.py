@@ -20,16 +20,16 @@ class Failed(IntEnum):
     RESUBMIT = 2  # what it has not saved is lost, and what is left is submitted again
 
 
-LATE, BEYOND, RESTART = "late", "beyond", "restart"  # names of the options, for every policy
-BATTERY, CHARGE, DISCHARGE, EFFICIENCY = "battery", "battery_charge", "battery_discharge", "battery_efficiency"
-CHECKPOINT, FAILED_JOBS, EVERY = "checkpoint", "failed", "checkpoint_every"
-_OF_BATTERY = (BATTERY, CHARGE, DISCHARGE, EFFICIENCY)
-SUPPLY_OPTIONS = (LATE, BEYOND, RESTART, CAP, CHECKPOINT, FAILED_JOBS, EVERY, *_OF_BATTERY)
+_LATE, BEYOND, _RESTART = "late", "beyond", "restart"  # names of the options, for every policy
+BATTERY, _CHARGE, _DISCHARGE, _EFFICIENCY = "battery", "battery_charge", "battery_discharge", "battery_efficiency"
+_CHECKPOINT, _FAILED, _EVERY = "checkpoint", "failed", "checkpoint_every"
+_OF_BATTERY = (BATTERY, _CHARGE, _DISCHARGE, _EFFICIENCY)
+SUPPLY_OPTIONS = (_LATE, BEYOND, _RESTART, CAP, _CHECKPOINT, _FAILED, _EVERY, *_OF_BATTERY)
 _HOUR = 3600.0
 _CHOICES = {
-    LATE: ("reject", "keep"),
+    _LATE: ("reject", "keep"),
     BEYOND: ("suspend", "grid", "battery"),
-    FAILED_JOBS: tuple(each.name.lower() for each in Failed),
+    _FAILED: tuple(each.name.lower() for each in Failed),
 }
 
 
@@ -53,11 +53,11 @@ def read_supply(policy: str, options: dict[str, Any]) -> SupplySettings | None:
     """
     if not options.keys() & set(SUPPLY_OPTIONS):
         return None
-    late, beyond = (_chosen(policy, name, options) for name in (LATE, BEYOND))
-    checkpoint, restart, every = (_seconds(policy, name, options) for name in (CHECKPOINT, RESTART, EVERY))
-    failed = Failed[_chosen(policy, FAILED_JOBS, options).upper()]
+    late, beyond = (_chosen(policy, name, options) for name in (_LATE, BEYOND))
+    checkpoint, restart, every = (_seconds(policy, name, options) for name in (_CHECKPOINT, _RESTART, _EVERY))
+    failed = Failed[_chosen(policy, _FAILED, options).upper()]
     if every and failed is not Failed.RESUBMIT:
-        raise ConfigError(f"policy {policy}: option {EVERY}={every:g} goes with {FAILED_JOBS}=resubmit")
+        raise ConfigError(f"policy {policy}: option {_EVERY}={every:g} goes with {_FAILED}=resubmit")
     cap = str(options.pop(CAP, ""))
     if cap and beyond != "suspend":
         raise ConfigError(f"policy {policy}: cap={cap} is not kept with beyond={beyond}; leave one of them out")
@@ -78,9 +78,9 @@ def _read_battery(policy: str, beyond: str, options: dict[str, Any]) -> Battery:
     if not 0 < hours < math.inf:
         raise ConfigError(f"policy {policy}: {BEYOND}=battery needs {BATTERY}=HOST-HOURS above 0, like {BATTERY}=40")
     for name, value, is_right, what in (
-        (CHARGE, charge, charge > 0, "hosts above 0"),
-        (DISCHARGE, discharge, discharge >= 1, "1 host or more"),
-        (EFFICIENCY, efficiency, 0 < efficiency <= 1, "above 0 and at most 1"),
+        (_CHARGE, charge, charge > 0, "hosts above 0"),
+        (_DISCHARGE, discharge, discharge >= 1, "1 host or more"),
+        (_EFFICIENCY, efficiency, 0 < efficiency <= 1, "above 0 and at most 1"),
     ):
         if not is_right:
             raise ConfigError(f"policy {policy}: option {name}={value:g} must be {what}")

@@ -22,7 +22,7 @@ class Traits(NamedTuple):
     needs_qos: bool = False  # whether they must have a quality of service
     switches_hosts: bool | None = None  # whether it puts hosts to sleep; None: it does not say
     suspends: bool = False  # whether it suspends jobs
-    binds_jobs: bool = False  # whether it gives jobs hosts that are not awake yet
+    books_hosts: bool = False  # whether it gives jobs hosts that are not awake yet
     expects: OutlookSettings | None = None  # the predictions of run times that it was learned with
     supply: SupplySettings | None = None  # the supply of power that it was learned with
 

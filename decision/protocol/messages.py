@@ -12,132 +12,48 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from .contents import (
-    AdditionalIoJob as AdditionalIoJob,
-)
-from .contents import (
-    AnswerData as AnswerData,
-)
-from .contents import (
-    BatsimFacts as BatsimFacts,
-)
-from .contents import (
-    CallMeLaterData as CallMeLaterData,
-)
-from .contents import (
-    ChangeJobStateData as ChangeJobStateData,
-)
-from .contents import (
-    Config as Config,
-)
-from .contents import (
-    CreateProbeData as CreateProbeData,
-)
-from .contents import (
-    ExecuteJobData as ExecuteJobData,
-)
-from .contents import (
-    ExternalEventData as ExternalEventData,
-)
-from .contents import (
-    Features as Features,
-)
-from .contents import (
-    FinalStateName as FinalStateName,
-)
-from .contents import (
-    FromJobMsgData as FromJobMsgData,
-)
-from .contents import (
-    HelloData as HelloData,
-)
-from .contents import (
-    InitData as InitData,
-)
-from .contents import (
-    JobCompletedData as JobCompletedData,
-)
-from .contents import (
-    JobDescription as JobDescription,
-)
-from .contents import (
-    JobKilledData as JobKilledData,
-)
-from .contents import (
-    JobSubmittedData as JobSubmittedData,
-)
-from .contents import (
-    KillJobData as KillJobData,
-)
-from .contents import (
-    Natural as Natural,
-)
-from .contents import (
-    NoData as NoData,
-)
-from .contents import (
-    NotifyData as NotifyData,
-)
-from .contents import (
-    OpenObject as OpenObject,
-)
-from .contents import (
-    Periodic as Periodic,
-)
-from .contents import (
-    ProbeData as ProbeData,
-)
-from .contents import (
-    QueryData as QueryData,
-)
-from .contents import (
-    RegisterJobData as RegisterJobData,
-)
-from .contents import (
-    RegisterProfileData as RegisterProfileData,
-)
-from .contents import (
-    RejectJobData as RejectJobData,
-)
-from .contents import (
-    RequestedCallData as RequestedCallData,
-)
-from .contents import (
-    Requests as Requests,
-)
-from .contents import (
-    Resource as Resource,
-)
-from .contents import (
-    ResourceStateChangedData as ResourceStateChangedData,
-)
-from .contents import (
-    SetJobMetadataData as SetJobMetadataData,
-)
-from .contents import (
-    SetResourceStateData as SetResourceStateData,
-)
-from .contents import (
-    SimulationBeginsData as SimulationBeginsData,
-)
-from .contents import (
-    StopCallData as StopCallData,
-)
-from .contents import (
-    StopProbeData as StopProbeData,
-)
-from .contents import (
-    TaskProgress as TaskProgress,
-)
-from .contents import (
-    ToJobMsgData as ToJobMsgData,
-)
-from .contents import (
-    WaitingTimeAnswer as WaitingTimeAnswer,
-)
-from .contents import (
-    WaitingTimeQuestion as WaitingTimeQuestion,
-)
+from .contents import AdditionalIoJob as AdditionalIoJob
+from .contents import AnswerData as AnswerData
+from .contents import BatsimFacts as BatsimFacts
+from .contents import CallMeLaterData as CallMeLaterData
+from .contents import ChangeJobStateData as ChangeJobStateData
+from .contents import Config as Config
+from .contents import CreateProbeData as CreateProbeData
+from .contents import ExecuteJobData as ExecuteJobData
+from .contents import ExternalEventData as ExternalEventData
+from .contents import Features as Features
+from .contents import FinalStateName as FinalStateName
+from .contents import FromJobMsgData as FromJobMsgData
+from .contents import HelloData as HelloData
+from .contents import InitData as InitData
+from .contents import JobCompletedData as JobCompletedData
+from .contents import JobDescription as JobDescription
+from .contents import JobKilledData as JobKilledData
+from .contents import JobSubmittedData as JobSubmittedData
+from .contents import KillJobData as KillJobData
+from .contents import Natural as Natural
+from .contents import NoData as NoData
+from .contents import NotifyData as NotifyData
+from .contents import OpenObject as OpenObject
+from .contents import Periodic as Periodic
+from .contents import ProbeData as ProbeData
+from .contents import QueryData as QueryData
+from .contents import RegisterJobData as RegisterJobData
+from .contents import RegisterProfileData as RegisterProfileData
+from .contents import RejectJobData as RejectJobData
+from .contents import RequestedCallData as RequestedCallData
+from .contents import Requests as Requests
+from .contents import Resource as Resource
+from .contents import ResourceStateChangedData as ResourceStateChangedData
+from .contents import SetJobMetadataData as SetJobMetadataData
+from .contents import SetResourceStateData as SetResourceStateData
+from .contents import SimulationBeginsData as SimulationBeginsData
+from .contents import StopCallData as StopCallData
+from .contents import StopProbeData as StopProbeData
+from .contents import TaskProgress as TaskProgress
+from .contents import ToJobMsgData as ToJobMsgData
+from .contents import WaitingTimeAnswer as WaitingTimeAnswer
+from .contents import WaitingTimeQuestion as WaitingTimeQuestion
 
 
 class Role(StrEnum):

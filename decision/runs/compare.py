@@ -18,6 +18,7 @@ from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
 from decision.analysis.whole import Part, judge, part_of
+from decision.batsim.process import find_batsim
 from decision.compiling.jit import is_warm
 from decision.computer.room import check_memory
 from decision.estimates.history import with_estimates
@@ -36,7 +37,7 @@ from decision.model.reshape import dropped_text
 from decision.model.sessions import find_sessions
 from decision.model.workload import Job, Workload
 from decision.policies.outlook import ESTIMATE
-from decision.policies.outlook import OPTIONS as OUTLOOK_OPTIONS
+from decision.policies.outlook import OUTLOOK_OPTIONS as OUTLOOK_OPTIONS
 from decision.policies.registry import without_estimate
 
 from . import Engine
@@ -52,7 +53,7 @@ from .inputs import (
     policy_file,
     writable_folder,
 )
-from .run import RealBatsim, find_batsim, run_to_folder, simulate_inputs
+from .run import RealBatsim, run_to_folder, simulate_inputs
 from .store import Result
 from .tasks import How, Progress, run_tasks
 

@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 from decision.computer.unpacked import unpacked
 from decision.formats.files import write_files
-from decision.formats.traces.known import KNOWN, KnownLog
+from decision.formats.traces.known import KNOWN_LOGS, KnownLog
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
 
@@ -20,9 +20,9 @@ _ENDINGS = (".swf.gz", ".swf")
 
 def find_log(name: str) -> KnownLog:
     """The log of this name. Raises ConfigError if none is known."""
-    known = KNOWN.get(name.removesuffix(".gz").removesuffix(".swf"))
+    known = KNOWN_LOGS.get(name.removesuffix(".gz").removesuffix(".swf"))
     if known is None:
-        raise ConfigError(f"{name}: no such log is known{nearest(name, KNOWN)}")
+        raise ConfigError(f"{name}: no such log is known{nearest(name, KNOWN_LOGS)}")
     return known
 
 
@@ -30,7 +30,7 @@ def fetch_log(name: str, source: str | None = None, target: Path | None = None) 
     """Fetch a log, unpack it and check its SHA-256.
 
     Args:
-        name: one of `KNOWN`.
+        name: one of `KNOWN_LOGS`.
         source: a folder or a URL where NAME.swf.gz or NAME.swf is; the archive if None.
         target: the file to write; by default one in the user's cache, where a log that is there already is kept.
 

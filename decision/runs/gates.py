@@ -51,7 +51,7 @@ from decision.simulation import simulate_workloads
 from .engines import simulate_by_messages
 from .inputs import LogOnHosts
 
-COPIES = 10  # of a log, with shaken submissions
+GATE_COPIES = 10  # of a log, with shaken submissions
 LONGEST_WAIT = 1.5  # times that of FCFS with EASY, or of first-fit where servers sleep
 LONGEST_OF_ALL = 2.0  # times, on any copy
 WAIT_ON_SERVERS = 1.1  # times that of first-fit
@@ -118,7 +118,7 @@ def _mean_of(name: str, measures: Sequence[NamedTuple]) -> float:
 
 
 def _copies(workload: Workload) -> list[Workload]:
-    return [shaken(workload, copy) for copy in range(1, COPIES + 1)]
+    return [shaken(workload, copy) for copy in range(1, GATE_COPIES + 1)]
 
 
 def check_gates(checkpoint: Path, log: LogOnHosts) -> GateCheck:
@@ -242,7 +242,7 @@ def _gates_on_servers(policy: str, platform: Platform, workload: Workload) -> tu
     workload = replace(workload, jobs=sorted(workload.jobs, key=lambda job: job.submit_time))
     days = [of_day(workload, day) for day in chosen_days(workload, slice(None))]
     own, other = (
-        [_measure_days(name, platform, [shaken(day, copy) for day in days]) for copy in range(1, COPIES + 1)]
+        [_measure_days(name, platform, [shaken(day, copy) for day in days]) for copy in range(1, GATE_COPIES + 1)]
         for name in (policy, FIRST_FIT)
     )
     return (

@@ -1,7 +1,7 @@
 """The files and options that a run starts from."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal, NamedTuple
@@ -15,10 +15,10 @@ from decision.formats import load_events, load_platform, write_workload
 from decision.formats.events import check_supply, converted_events
 from decision.formats.files import read_bytes
 from decision.formats.input_facts import InputFacts, file_facts
+from decision.formats.job_sources import without_trace
 from decision.formats.selection import Selection
 from decision.formats.traces.recognise import recognise
 from decision.formats.workload5 import converted_lines, is_of_5
-from decision.formats.workload_json import without_trace
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
@@ -34,6 +34,32 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     calls: Literal["us", "ms"] = "us"  # what a policy's calls are rounded to: microseconds, or as in Batsim 5
     selection: Selection = Selection()  # of each workload
     feedback: bool = False  # whether users' later sessions come when their earlier jobs have ended
+
+
+class StandinInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line of a Batsim says about a simulation, whatever its version."""
+
+    platform: Path
+    workloads: tuple[Path, ...] = ()
+    events: tuple[Path, ...] = ()
+    master: str = "master_host"
+    roles: Mapping[str, str] = {}
+    mmax: int = 0  # hosts at most, 0 for all
+    mmax_workload: bool = False  # hosts at most: the largest nb_res
+
+    def load_platform(self, workloads: Sequence[Workload], *, energy: bool, by_numbers: bool = False) -> Platform:
+        """The platform of so many hosts."""
+        limits = [self.mmax] if self.mmax else []
+        if self.mmax_workload and workloads:
+            limits.append(max(workload.nb_res for workload in workloads))
+        return load_platform(
+            self.platform,
+            energy=energy,
+            roles=self.roles,
+            master=self.master,
+            mmax=min(limits, default=None),
+            by_numbers=by_numbers,
+        )
 
 
 class LoadedInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +130,8 @@ def workload_files(case: LoadedInputs, folder: Path, to: str) -> list[Path]:
             write_workload(changed, replace(workload, trace=None))  # what really happened is not for a scheduler
             path = changed
         elif workload.trace is not None:
-            changed.write_bytes(without_trace(read_bytes(path)))
+            if not changed.exists():  # for a Batsim that was started ahead, and reads it
+                changed.write_bytes(without_trace(read_bytes(path)))
             path = changed
         data = read_bytes(find_workload(path))
         if is_of_5(data) != (to == "5"):

@@ -17,6 +17,7 @@ from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
+from decision.batsim.process import FILES, FRESH, Ahead, command_of_4, dismiss, find_batsim, speaks_5
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
@@ -53,10 +54,8 @@ if TYPE_CHECKING:
     from decision.batsim.agent import Agent
     from decision.batsim.closed_loop import ClosedLoop
 
-_FRESH = ".batsim-"  # FOLDER/.batsim-*: where Batsim writes
 _PACE = 0.1  # seconds between two reports of how far a run is
 _FULL = 1 << 16  # bytes: with less room a file ends early
-_FILES = "out"  # FOLDER/out_jobs.csv, as Batsim names its files by default
 
 Show = Callable[[float, int, int], None]  # called with the simulated time in seconds, the jobs done, and all jobs
 
@@ -69,6 +68,7 @@ class RealBatsim(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 0.0  # seconds to wait for one of its messages; 0 waits without limit
     verbosity: Verbosity = Verbosity.QUIET  # of batsim.log
     schedule_trace: bool = False  # whether it writes out_schedule.trace, for Paje: gigabytes for large clusters
+    ahead: Ahead | None = None  # a Batsim that was started before the inputs were read, perhaps for this run
 
 
 def run_to_folder(
@@ -107,8 +107,9 @@ def run_to_folder(
     case = _with_cap(case, choice)
     known = _known(case, choice)
     with run_folder(output, describe_run(case, choice, engine, command)) as written:
-        for left in output.glob(f"{_FRESH}*"):  # by a run that was killed
-            shutil.rmtree(left, ignore_errors=True)
+        for left in output.absolute().glob(f"{FRESH}*"):  # by a run that was killed
+            if batsim.ahead is None or left != batsim.ahead.fresh:
+                shutil.rmtree(left, ignore_errors=True)
         if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
             files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
@@ -221,7 +222,7 @@ def _simulate_to_files(
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
     with _watched(folder, case, choice, show) as progress:
         record = simulate_inputs(case, choice, engine=engine, progress=progress)
-    files = write_run(folder / _FILES, record) + _write_predictions(folder, record.jobs, record.predictions)
+    files = write_run(folder / FILES, record) + _write_predictions(folder, record.jobs, record.predictions)
     return files, record.jobs, record.joules, record.window_gap
 
 
@@ -237,9 +238,7 @@ def _run_batsim(
 
     Batsim writes into a fresh folder, from which whole files replace those of an older run.
     """
-    from tempfile import TemporaryDirectory
-
-    from decision.batsim.launcher import docker_command, run_batsim, speaks_5  # with ZeroMQ: 15 ms of a start
+    from decision.batsim.launcher import docker_command, run_batsim  # with sockets: 15 ms of a start
 
     options = _options_by_messages(case, choice)
     fixed, loop = open_loop(case)
@@ -247,19 +246,29 @@ def _run_batsim(
     log = folder / "batsim.log"
     with (
         _watched(folder, case, choice, show) as progress,
-        TemporaryDirectory(prefix=_FRESH, dir=folder) as fresh,
+        _fresh_folder(folder, batsim.ahead) as fresh,
     ):
-        new = engine is Engine.BATSIM and speaks_5(find_batsim(batsim.command))
-        inputs = _input_files(replace(case, workloads=fixed), Path(fresh), "5" if new else "4")
+        ahead = batsim.ahead
+        new = engine is Engine.BATSIM and ahead is None and speaks_5(find_batsim(batsim.command))
+        inputs = _input_files(replace(case, workloads=fixed), fresh, "5" if new else "4")
         if engine is Engine.DOCKER:
             start = docker_command(batsim.image, [file for _, file in inputs], folder)
         else:
             start = [find_batsim(batsim.command)]
-        command = [*start, *(str(word) for pair in inputs for word in pair)]
         if new:
-            command += _options_of_5(batsim, fresh, options)
+            command = [*start, *(str(word) for pair in inputs for word in pair), *_options_of_5(batsim, fresh, options)]
         else:
-            command += [*_output_options(batsim, fresh), *_simulation_options(options)]
+            command = command_of_4(
+                start,
+                inputs,
+                fresh,
+                verbosity=batsim.verbosity.value,
+                schedule_trace=batsim.schedule_trace,
+                switches=_switches(options),
+            )
+        if ahead is not None and ahead.command != command:
+            dismiss(ahead)
+            ahead = None
         with explained(agent):
             run_batsim(
                 ReportingResponder(agent, progress),
@@ -268,12 +277,13 @@ def _run_batsim(
                 timeout=batsim.timeout,
                 contained=engine is Engine.DOCKER,
                 init=("",) if new else (),
+                ahead=ahead,
             )
         for _, file in inputs:  # what was converted for this run is not one of its files
-            if file.parent == Path(fresh):
+            if file.parent == fresh:
                 file.unlink()
-        jobs, joules = _read(Path(fresh))
-        files = _publish(Path(fresh), folder)
+        jobs, joules = _read(fresh)
+        files = _publish(fresh, folder)
         files += _write_predictions(folder, jobs, agent.predictions(jobs.id))
     return [*files, log], jobs, joules, agent.window_gap
 
@@ -281,7 +291,7 @@ def _run_batsim(
 def _read(fresh: Path) -> tuple[JobTable, float]:
     """What Batsim wrote; it does not say that a disk was full."""
     try:
-        return read_jobs(f"{fresh}/{_FILES}"), read_joules(f"{fresh}/{_FILES}")
+        return read_jobs(f"{fresh}/{FILES}"), read_joules(f"{fresh}/{FILES}")
     except InputError:
         if shutil.disk_usage(fresh).free > _FULL:
             raise
@@ -289,7 +299,7 @@ def _read(fresh: Path) -> tuple[JobTable, float]:
         raise ConfigError(f"{where}; free space or choose another folder") from None
 
 
-def _simulation_options(options: EngineOptions) -> list[str]:
+def _switches(options: EngineOptions) -> list[str]:
     words = {
         "-E": options.energy,
         "--enable-dynamic-jobs": options.dynamic_jobs,
@@ -299,17 +309,22 @@ def _simulation_options(options: EngineOptions) -> list[str]:
     return [word for word, is_on in words.items() if is_on]
 
 
-def _output_options(batsim: RealBatsim, folder: str) -> list[str]:
-    options = ["-e", f"{folder}/{_FILES}", "-v", batsim.verbosity.value]
-    if not batsim.schedule_trace:
-        options.append("--disable-schedule-tracing")
-    return options
+@contextmanager
+def _fresh_folder(folder: Path, ahead: Ahead | None) -> Iterator[Path]:
+    """The folder that Batsim writes into: that of the one which was started ahead, for it or for another."""
+    if ahead is not None:
+        yield ahead.fresh
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix=FRESH, dir=folder) as fresh:
+        yield Path(fresh)
 
 
-def _options_of_5(batsim: RealBatsim, folder: str, options: EngineOptions) -> list[str]:
+def _options_of_5(batsim: RealBatsim, folder: Path, options: EngineOptions) -> list[str]:
     """What Batsim 5's command line says of the files that it writes, and of energy; its prefix ends as it is given."""
     level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
-    words = ["-e", f"{folder}/{_FILES}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
+    words = ["-e", f"{folder}/{FILES}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
     return [*words, "--energy-host"] if options.energy else words
 
 
@@ -321,7 +336,7 @@ def _publish(fresh: Path, folder: Path) -> list[Path]:
             moved.append(path.replace(folder / path.name))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
-    remove_older(folder / _FILES, moved)
+    remove_older(folder / FILES, moved)
     return moved
 
 
@@ -378,14 +393,6 @@ def open_loop(case: LoadedInputs) -> "tuple[list[Workload], ClosedLoop | None]":
     speed = one_speed(case.platform)
     found = [(workload, find_sessions(workload, speed)) for workload in case.workloads]
     return [of_fixed(*each) for each in found], ClosedLoop(found)
-
-
-def find_batsim(batsim: str) -> str:
-    """The path of Batsim's executable. Raises ConfigError if the command is not found."""
-    found = shutil.which(batsim)
-    if found is None:
-        raise ConfigError(f"{batsim}: command not found; give the path of Batsim's executable", field="batsim")
-    return found
 
 
 def _input_files(case: LoadedInputs, folder: Path, to: str) -> list[tuple[str, Path]]:

@@ -1,6 +1,5 @@
 """Our engine in Batsim's place: from Batsim's options to its output files."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,28 +8,20 @@ from decision.batsim.wire import check_endpoint
 from decision.batsim.zmq_loop import ask_all
 from decision.computer.shipped import find_workload
 from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload, write_run
+from decision.formats import load_workload, write_run
 from decision.formats.files import read_bytes
 from decision.formats.run_facts import forget_run
 from decision.formats.workload5 import is_of_5
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Platform
 from decision.model.workload import Workload
 
 from .engines import engine_that_starts_at_once, make_engine
-from .inputs import read_events, writable_folder
+from .inputs import StandinInputs, read_events, writable_folder
 
 
-class BatsimInputs(msgspec.Struct, frozen=True, kw_only=True):
+class BatsimInputs(StandinInputs, frozen=True, kw_only=True):
     """What Batsim's command line says about a simulation."""
 
-    platform: Path
-    workloads: tuple[Path, ...] = ()
-    events: tuple[Path, ...] = ()
-    master: str = "master_host"
-    roles: Mapping[str, str] = {}
-    mmax: int = 0  # hosts at most, 0 for all
-    mmax_workload: bool = False  # hosts at most: the largest nb_res
     options: EngineOptions = EngineOptions()
 
 
@@ -49,7 +40,7 @@ def run_standin(inputs: BatsimInputs, endpoint: str, prefix: str, *, timeout: fl
     writable_folder(Path(prefix).parent)
     workloads = [_workload(path, f"w{i}") for i, path in enumerate(inputs.workloads)]
     events = read_events(inputs.events, inputs.options.forward_unknown_events)
-    platform = _platform(inputs, workloads)
+    platform = inputs.load_platform(workloads, energy=inputs.options.energy)
     engine = make_engine(engine_that_starts_at_once(), platform, workloads, events, inputs.options)
     write_run(prefix, ask_all(engine, endpoint, timeout=timeout))
     forget_run(Path(prefix).parent)
@@ -61,16 +52,3 @@ def _workload(path: Path, name: str) -> Workload:
         advice = "decision workload from-json --to 4 converts it"
         raise InputError(f"{path}: a workload of Batsim 5, and this is a Batsim 4; {advice}")
     return msgspec.structs.replace(load_workload(path, name, keep_source=True), path=str(path.absolute()))
-
-
-def _platform(inputs: BatsimInputs, workloads: Sequence[Workload]) -> Platform:
-    limits = [inputs.mmax] if inputs.mmax else []
-    if inputs.mmax_workload and workloads:
-        limits.append(max(workload.nb_res for workload in workloads))
-    return load_platform(
-        inputs.platform,
-        energy=inputs.options.energy,
-        roles=inputs.roles,
-        master=inputs.master,
-        mmax=min(limits, default=None),
-    )

@@ -3,14 +3,14 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from decision.computer.shipped import find_workload
 from decision.engine.options import EngineOptions
-from decision.formats import load_platform, load_workload
+from decision.formats import load_workload
 from decision.formats.events import load_texts
 from decision.formats.files import read_bytes
 from decision.formats.outputs5 import write_run_of_5
@@ -22,19 +22,12 @@ from decision.model.record import RunRecord
 from decision.model.workload import Workload
 from decision.protocol.versions import V5
 
-from .inputs import writable_folder
+from .inputs import StandinInputs, writable_folder
 
 
-class Batsim5Inputs(msgspec.Struct, frozen=True, kw_only=True):
+class Batsim5Inputs(StandinInputs, frozen=True, kw_only=True):
     """What Batsim 5's command line says about a simulation."""
 
-    platform: Path
-    workloads: tuple[Path, ...] = ()
-    events: tuple[Path, ...] = ()
-    master: str = "master_host"
-    roles: Mapping[str, str] = {}
-    mmax: int = 0  # hosts at most, 0 for all
-    mmax_workload: bool = False  # hosts at most: the largest nb_res
     energy: bool = False
     machine_states: bool = False  # whether their trace is written
     pstate_changes: bool = False
@@ -110,14 +103,4 @@ def _platform(inputs: Batsim5Inputs, workloads: Sequence[Workload]) -> Platform:
     for host, role in inputs.roles.items():
         if role not in ("master", "storage", "compute_node"):
             raise ConfigError(f"-r {host} {role}: there is no role {role!r}; use master, storage or compute_node")
-    limits = [inputs.mmax] if inputs.mmax else []
-    if inputs.mmax_workload and workloads:
-        limits.append(max(workload.nb_res for workload in workloads))
-    return load_platform(
-        inputs.platform,
-        energy=inputs.energy,
-        roles=inputs.roles,
-        master=inputs.master,
-        mmax=min(limits, default=None),
-        by_numbers=True,
-    )
+    return inputs.load_platform(workloads, energy=inputs.energy, by_numbers=True)

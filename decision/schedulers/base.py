@@ -412,19 +412,19 @@ class ParametricScheduler(Scheduler):
         raise NotImplementedError
 
 
-def convert_settings(scheduler: Scheduler, given: Mapping[str, Any], where: str = "") -> Any:
+def convert_settings(scheduler: Scheduler, given: Mapping[str, Any]) -> Any:
     """Settings of a scheduler from what a file or a caller gives.
 
     Raises:
         ConfigError: for a name that it does not have, or a value that does not fit.
     """
-    place, known = f"{where}: " if where else "", scheduler.Settings.__struct_fields__
+    known = scheduler.Settings.__struct_fields__
     for name in given:
         if name not in known:
             has = f"{scheduler.name} has {', '.join(known)}"
-            raise ConfigError(f"{place}there is no env.{name}{nearest(name, known)} ({has})")
+            raise ConfigError(f"there is no env.{name}{nearest(name, known)} ({has})")
     try:
         return msgspec.convert(dict(given), scheduler.Settings)
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$.")
-        raise ConfigError(f"{place}env.{key.rstrip('`')}: {message[0].lower()}{message[1:]}") from None
+        raise ConfigError(f"env.{key.rstrip('`')}: {message[0].lower()}{message[1:]}") from None

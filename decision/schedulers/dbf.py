@@ -31,7 +31,7 @@ from .window import (
     slot_begun,
 )
 
-BY_CORE, BY_POOL = "dbf", "dbf-pools"  # observations
+_BY_CORE, _BY_POOL = "dbf", "dbf-pools"  # observations
 CLIPPED, ENDLESS = 1, 2  # their versions: how waits are seen
 MOST_CORES = 1 << 20  # seen one by one
 MOST_POOLS = 1024  # a share of the longest runtime below 2 ** -1024 is 0
@@ -56,7 +56,7 @@ class DbfSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_f
 class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Numbers about the cluster, then a split window of the queue."""
 
-    name: str = BY_CORE
+    name: str = _BY_CORE
     version: int = ENDLESS
     cores: int  # of the cluster; 0 for any number
     cluster: int  # numbers before those of the window: as many as cores, or pools
@@ -66,15 +66,15 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.name == BY_POOL and not 2 <= self.cluster <= MOST_POOLS:
+        if self.name == _BY_POOL and not 2 <= self.cluster <= MOST_POOLS:
             limits = f"at least 2, for free cores and for others, and at most {MOST_POOLS}"
             raise ConfigError(f"{self.cluster} pools: there must be {limits}")
-        if self.name == BY_CORE and not 1 <= self.cores <= MOST_CORES:
-            limits = f"must be 1 to {MOST_CORES:,} with the encoder {BY_CORE}"
-            raise ConfigError(f"cores: {limits}; found {self.cores}; {BY_POOL} takes any number")
-        if self.name == BY_POOL and self.cores != 0:
+        if self.name == _BY_CORE and not 1 <= self.cores <= MOST_CORES:
+            limits = f"must be 1 to {MOST_CORES:,} with the encoder {_BY_CORE}"
+            raise ConfigError(f"cores: {limits}; found {self.cores}; {_BY_POOL} takes any number")
+        if self.name == _BY_POOL and self.cores != 0:
             raise ConfigError(f"cores: must be 0 with the encoder {self.name}; found {self.cores}")
-        if self.name == BY_CORE and self.cluster != self.cores:
+        if self.name == _BY_CORE and self.cluster != self.cores:
             raise ConfigError(f"cluster: must be {self.cores} with the encoder {self.name}; found {self.cluster}")
 
     @property
@@ -94,11 +94,11 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
 
     def width_on(self, cores: int) -> int:
         """A number for each core there is, or for each pool; and those of the window."""
-        return (cores if self.name == BY_CORE else self.cluster) + JOB_FEATURES * self.window
+        return (cores if self.name == _BY_CORE else self.cluster) + JOB_FEATURES * self.window
 
     def new_memory(self, state: ClusterState) -> "DbfMemory":
         """The encoder as numbers for the kernels."""
-        pools = self.cluster if self.name == BY_POOL else 0
+        pools = self.cluster if self.name == _BY_POOL else 0
         return DbfMemory(
             number=np.array([self.head, self.tail, pools, self.version == ENDLESS]),
             seconds=np.array([self.max_runtime, self.max_wait], float),
@@ -109,7 +109,7 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
         if self.cores not in (0, cores):
             raise ConfigError(
                 f"{where} has {cores} hosts, but the policy's observations are of {self.cores}; run it on "
-                f"{self.cores} hosts, or train one with the encoder {BY_POOL}, which takes any number"
+                f"{self.cores} hosts, or train one with the encoder {_BY_POOL}, which takes any number"
             )
 
 
@@ -274,7 +274,7 @@ class Dbf(ChoosingScheduler):
     networks = ("jobs", "mlp")
     env_id = "DBF"
     env_options = {"head": 20, "tail": 0}
-    observations = {BY_CORE: {"cluster": "cores"}, BY_POOL: {"cluster": "pools"}}
+    observations = {_BY_CORE: {"cluster": "cores"}, _BY_POOL: {"cluster": "pools"}}
     encoder_type = DbfEncoder
     draws = "last"
     former_settings = {"paper": True}
@@ -293,7 +293,7 @@ class Dbf(ChoosingScheduler):
         """Fields of the encoder that follow from the settings and the number of hosts."""
         by_core = settings.cluster == "cores"
         return {
-            "name": BY_CORE if by_core else BY_POOL,
+            "name": _BY_CORE if by_core else _BY_POOL,
             "version": CLIPPED if settings.paper else ENDLESS,
             "cores": cores if by_core else 0,
             "head": settings.head,

@@ -23,7 +23,7 @@ from decision.state.cluster import ClusterState, nb_hosts
 from . import deepscheduling_kernels as kernels
 from .base import ChoosingScheduler, Encoder, Episodes, Sequences
 from .confidence import longer_confidence, new_confidence
-from .deepscheduling_kernels import JOB_NUMBERS, SEEN, SNAPSHOT_NUMBERS, WIDTH, DeepSchedulingMemory
+from .deepscheduling_kernels import DeepSchedulingMemory
 from .registry import register
 from .window import Count, check_scale, longest_walltime
 
@@ -63,17 +63,17 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def shape(self) -> tuple[int]:
         """(280,)"""
-        return (WIDTH,)
+        return (kernels.WIDTH,)
 
     @property
     def actions(self) -> int:
         """A: void, and the jobs that are seen."""
-        return SEEN + 1
+        return kernels.SEEN + 1
 
     @property
     def window(self) -> int:
         """Jobs of the queue that are seen."""
-        return SEEN
+        return kernels.SEEN
 
     def check_platform(self, platform: Platform) -> None:
         """Refuse a platform whose hosts never sleep. Raises ConfigError."""
@@ -83,7 +83,7 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
             raise ConfigError(f"{where}: no host has sleep states, and {NAME} needs some; {advice}", field="platform")
 
     def new_memory(self, state: ClusterState) -> DeepSchedulingMemory:
-        """The encoder as numbers for the kernels; nobody is bound."""
+        """The encoder as numbers for the kernels; nothing is booked."""
         jobs, setting, at = len(state.size), np.zeros(kernels.N_SETTINGS), np.zeros(kernels.N_TIMES)
         setting[[kernels.LONGEST, kernels.TIMEOUT, kernels.MASKED]] = self.max_runtime, self.timeout, self.masked
         at[[kernels.NEXT, kernels.LAST]] = -np.inf
@@ -92,10 +92,10 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
             setting=setting,
             counted=np.zeros(kernels.N_COUNTED, np.int64),
             at=at,
-            window=np.zeros(SEEN, np.int32),
-            agenda=np.zeros(SEEN, np.int32),
-            agenda_end=np.zeros(SEEN),
-            snapshot=np.zeros(SEEN * SNAPSHOT_NUMBERS, np.float32),
+            window=np.zeros(kernels.SEEN, np.int32),
+            agenda=np.zeros(kernels.SEEN, np.int32),
+            agenda_end=np.zeros(kernels.SEEN),
+            snapshot=np.zeros(kernels.SEEN * kernels.SNAPSHOT_NUMBERS, np.float32),
             **new_confidence(jobs),
         )
 
@@ -110,18 +110,18 @@ class DeepScheduling(ChoosingScheduler):
     """DeepScheduling: which job starts and which waits, so that servers may stay off.
 
     Casagrande, Koslovski, Miers and Pillon, AINA 2020. Hosts with the same property ``server`` are one machine, and a
-    host is a core. Servers sleep after `timeout` seconds in which no core of theirs runs or is bound.
+    host is a core. Servers sleep after `timeout` seconds in which no core of theirs runs or is booked.
 
     Observation, version 1, all in [0, 1], f32 (280,)::
 
-        3 k               of the k-th of the first 20 jobs that wait unbound: cores / all cores
+        3 k               of the k-th of the first 20 jobs that wait without hosts: cores / all cores
         3 k + 1               log(1 + walltime) / log(1 + longest walltime), in minutes
         3 k + 2               confidence: the mean of run time / walltime of its user's last 20 jobs, 1 at first
         60 + 3 k          of the k-th of the 20 jobs that run and end first by their walltimes: cores / all cores
         60 + 3 k + 1          remaining time by its walltime, on the same scale
         60 + 3 k + 2          remaining time by confidence * walltime, 0 once that is over
-        120 + 8 k         of the k-th of the last 20 snapshots, one for each choice: bound and running cores / all cores
-        120 + 8 k + 1         log(1 + jobs that wait unbound) / log(1 + 4500)
+        120 + 8 k         of the k-th of the last 20 snapshots, one for each choice: booked and busy cores / all cores
+        120 + 8 k + 1         log(1 + jobs that wait without hosts) / log(1 + 4500)
         120 + 8 k + 2         time of the day
         120 + 8 k + 3 .. 7    cores that are off, wake, fall asleep, are idle, and compute, / all cores
 
@@ -130,10 +130,10 @@ class DeepScheduling(ChoosingScheduler):
 
     Actions: 0, void; k = 1 .. 20, the k-th of these jobs gets its cores at once, asleep or not: by state of the server
     (idle, waking, asleep, falling asleep), then by number. It starts when they are all awake. The clock stands still
-    then. After void, and a job that is not there or does not fit, a minute passes; where no job waits unbound, the time
-    until the next event.
+    then. After void, and a job that is not there or does not fit, a minute passes; where no job waits without
+    hosts, the time until the next event.
 
-    Reward: 0 for a job that was bound, else the sum over the minutes that pass of R = -rho idle servers / servers
+    Reward: 0 for a job that booked hosts, else the sum over the minutes that pass of R = -rho idle servers / servers
     - sigma (sum of 1 / walltime in minutes, over the jobs that are seen) + tau computing cores / cores. With
     ``reward="counts"`` servers and cores are counted, as the paper prints it.
 
@@ -207,7 +207,11 @@ class DeepScheduling(ChoosingScheduler):
 
     def layout(self, encoder: Encoder) -> Sequences:
         """Jobs that wait, jobs that run, and snapshots."""
-        return Sequences((SEEN, JOB_NUMBERS), (SEEN, JOB_NUMBERS), (SEEN, SNAPSHOT_NUMBERS))
+        return Sequences(
+            (kernels.SEEN, kernels.JOB_NUMBERS),
+            (kernels.SEEN, kernels.JOB_NUMBERS),
+            (kernels.SEEN, kernels.SNAPSHOT_NUMBERS),
+        )
 
 
 def day_range(days: tuple[int, ...]) -> slice:

@@ -1,8 +1,8 @@
-"""DeepScheduling in compiled code: jobs that are bound to servers, minutes, and what is seen.
+"""DeepScheduling in compiled code: jobs that book servers, minutes, and what is seen.
 
-What happens at an instant is as in `decision.policies.booking`, whose state of bound jobs is a part of the memory here:
-bound jobs start, servers that are due fall asleep, and then there is a choice, if the minute is over. A job that is
-bound waits in the queue of the cycles until it starts, but is no longer seen there.
+What happens at an instant is as in `decision.policies.booking`, whose bookings are part of the memory here: jobs whose
+hosts are awake start, servers that are due fall asleep, and then there is a choice, if the minute is over. A job with
+booked hosts waits in the queue of the cycles until it starts, but is no longer seen there.
 """
 
 import math
@@ -15,15 +15,15 @@ from decision.model.dates import DAY, DAY_LEAD
 from decision.policies.booking import (
     ASLEEP,
     Booking,
-    bind,
+    book,
     count_available,
     forget_gone,
-    is_bound,
+    is_booked,
     next_timeout,
     pick,
     sleep_due,
     start_due,
-    wake_bound,
+    wake_booked,
 )
 from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import (
@@ -59,7 +59,7 @@ N_SETTINGS = 3
 
 # DeepSchedulingMemory.counted
 SHOWN = 0  # jobs in the window
-AVAILABLE = 1  # cores that a job can be bound to
+AVAILABLE = 1  # cores that a job can book
 _DOZING = 2  # cores that this decision puts to sleep
 _SNAPSHOTS = 3  # so far, SEEN at most
 N_COUNTED = 4
@@ -75,12 +75,12 @@ N_TIMES = 6
 
 
 class DeepSchedulingMemory(Booking):
-    """The encoder as numbers, who is bound, and what was seen. J jobs, K >= 2 J places for users, a power of two."""
+    """The encoder as numbers, who has booked, and what was seen. J jobs, K >= 2 J places for users, a power of two."""
 
     setting: F8  # (N_SETTINGS,)
     counted: I8  # (N_COUNTED,)
     at: F8  # (N_TIMES,)
-    window: I4  # (SEEN,) the first jobs of the queue that are not bound
+    window: I4  # (SEEN,) the first jobs of the queue that have no hosts yet
     agenda: I4  # (SEEN,) scratch: jobs that run and end first
     agenda_end: F8  # (SEEN,) seconds: when they do by their walltimes
     snapshot: F4  # (SEEN * SNAPSHOT_NUMBERS,) the oldest first
@@ -92,9 +92,9 @@ class DeepSchedulingMemory(Booking):
 
 @BEGIN.entry_with(DeepSchedulingMemory)
 def begin(state, facts, memory):
-    """Nobody is bound, and nobody known."""
-    memory.bound_to[:] = -1
-    memory.bound_count[0] = 0
+    """Nothing is booked, and nobody known."""
+    memory.booked_by[:] = -1
+    memory.booked_count[0] = 0
     memory.counted[:] = 0
     memory.at[:] = 0.0
     memory.at[NEXT] = memory.at[LAST] = -np.inf
@@ -136,7 +136,7 @@ def choose(state, facts, cycles, plan, memory, action):
     if job >= 0 and fits(state, memory, job):
         picked, planned = np.zeros(len(plan.free), np.uint64), plan.count[0]
         pick(facts, memory, plan, state.size[job], False, True, picked)
-        bind(facts, memory, plan, job, picked)
+        book(facts, memory, plan, job, picked)
         _note_starts(state, cycles, plan, planned)
         memory.counted[AVAILABLE] -= state.size[job]
         _fill_window(cycles, memory)
@@ -185,11 +185,11 @@ def _note_starts(state, cycles, plan, begin):
 
 @kernel
 def _fill_window(cycles, memory):
-    """The first jobs that are not bound."""
+    """The first jobs that have no hosts yet."""
     shown = at = 0
     while shown < SEEN and at < cycles.number[LENGTH]:
         job = cycles.queue[at]
-        if not is_bound(memory, job):
+        if not is_booked(memory, job):
             memory.window[shown] = job
             shown += 1
         at += 1
@@ -206,7 +206,7 @@ def _set_next(state, memory):
 @kernel
 def _let_time_pass(state, facts, cycles, plan, memory):
     """Wake servers, and ask to be called for the next minute or timeout."""
-    wake_bound(state, facts, memory, plan)
+    wake_booked(state, facts, memory, plan)
     urge = 0.0
     for i in range(memory.counted[SHOWN]):
         urge += 1.0 / state.walltime[memory.window[i]]
@@ -251,9 +251,9 @@ def _take_snapshot(state, facts, cycles, memory):
     else:
         memory.counted[_SNAPSHOTS] += 1
     reserved = count[N_COMPUTING]
-    for i in range(memory.bound_count[0]):
-        reserved += state.size[memory.bound[i]]
-    waiting = number[LENGTH] - memory.bound_count[0] + number[RUNNING_JOBS] - count[N_RUNNING]
+    for i in range(memory.booked_count[0]):
+        reserved += state.size[memory.booked[i]]
+    waiting = number[LENGTH] - memory.booked_count[0] + number[RUNNING_JOBS] - count[N_RUNNING]
     started, dozing, woken = (
         number[BUSY_HOSTS] - count[N_COMPUTING],
         memory.counted[_DOZING],

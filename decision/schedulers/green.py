@@ -22,12 +22,12 @@ from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels
 from .base import ChoosingScheduler, Encoder, Episodes, Image, Pool
-from .green_kernels import CLUSTER, EXTRA, FEATURES, IMAGE_FEATURES, ROWS, GreenMemory
+from .green_kernels import GreenMemory
 from .packing import MOST_NODES
 from .registry import register
 from .window import MOST_SLOTS, Count, check_scale
 
-COMPACT, IMAGE = "green", "green-image"  # observations
+_COMPACT, _IMAGE = "green", "green-image"  # observations
 
 Weight = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
@@ -51,7 +51,7 @@ class GreenSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The cluster and the ready jobs, or the image and these; and when there is something to choose."""
 
-    name: str = COMPACT
+    name: str = _COMPACT
     hosts: int  # of the image; 0 for any number
     pool: int  # ready jobs
     step: float  # seconds
@@ -69,14 +69,14 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ConfigError(f"{scale}: must be positive and finite; found {getattr(self, scale)}")
         if not 1 <= self.pool <= MOST_SLOTS:
             raise ConfigError(f"pool: must be 1 to {MOST_SLOTS:,} jobs; found {self.pool}")
-        if not (self.hosts == 0 if self.name == COMPACT else 1 <= self.hosts <= MOST_NODES):
-            wanted = "0" if self.name == COMPACT else f"1 to {MOST_NODES:,}"
+        if not (self.hosts == 0 if self.name == _COMPACT else 1 <= self.hosts <= MOST_NODES):
+            wanted = "0" if self.name == _COMPACT else f"1 to {MOST_NODES:,}"
             raise ConfigError(f"encoder {self.name}: hosts must be {wanted}; found {self.hosts}")
 
     @property
     def actions(self) -> int:
         """A: starts, suspend, and no_op."""
-        return self.pool + EXTRA
+        return self.pool + kernels.EXTRA
 
     @property
     def shape(self) -> tuple[int]:
@@ -85,9 +85,9 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def width_on(self, cores: int) -> int:
         """Numbers of the image on so many hosts, or about any cluster, and about the ready jobs."""
-        if self.name == COMPACT:
-            return CLUSTER + FEATURES * self.pool
-        return 2 * ROWS * cores + IMAGE_FEATURES * self.pool + 1
+        if self.name == _COMPACT:
+            return kernels.CLUSTER + kernels.FEATURES * self.pool
+        return 2 * kernels.ROWS * cores + kernels.IMAGE_FEATURES * self.pool + 1
 
     @property
     def window(self) -> int:
@@ -97,7 +97,7 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def flags(self) -> int:
         """The cells of the image."""
-        return 2 * ROWS * self.hosts
+        return 2 * kernels.ROWS * self.hosts
 
     @property
     def suspends(self) -> bool:
@@ -110,7 +110,7 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         scales = [kernels.STEP, kernels.LONGEST, kernels.MOST_VALUE, kernels.MOST_DENSITY]
         setting[scales] = self.step, self.max_runtime, self.max_value, self.max_density
         code = Suspend[self.suspend.upper()]
-        number[[kernels.POOL, kernels.SUSPENDS, kernels.IMAGE]] = self.pool, code, self.name == IMAGE
+        number[[kernels.POOL, kernels.SUSPENDS, kernels.IMAGE]] = self.pool, code, self.name == _IMAGE
         return GreenMemory(setting=setting, number=number)
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
@@ -184,7 +184,7 @@ class Green(ChoosingScheduler):
     networks = ("jobs", "mlp", "image")
     curves = ("utilization", "queue_length")
     env_id = "Green"
-    observations = {COMPACT: {"observation": "compact"}, IMAGE: {"observation": "image"}}
+    observations = {_COMPACT: {"observation": "compact"}, _IMAGE: {"observation": "image"}}
     encoder_type = GreenEncoder
     metrics = ("value", "value_share", "violated_share", "suspensions")
     validated = ("value_share", "violated_share")
@@ -210,7 +210,7 @@ class Green(ChoosingScheduler):
         """Fields of the encoder that follow from the settings and the number of hosts."""
         image = settings.observation == "image"
         return {
-            "name": IMAGE if image else COMPACT,
+            "name": _IMAGE if image else _COMPACT,
             "hosts": cores if image else 0,
             "pool": settings.pool,
             "step": settings.step,
@@ -253,9 +253,9 @@ class Green(ChoosingScheduler):
 
     def layout(self, encoder: GreenEncoder) -> Pool | Image:
         """The cluster, then the pool."""
-        if encoder.name == IMAGE:
-            return Image((2, ROWS, encoder.hosts), IMAGE_FEATURES * encoder.pool + 1)
-        return Pool(CLUSTER, encoder.pool, FEATURES, EXTRA)
+        if encoder.name == _IMAGE:
+            return Image((2, kernels.ROWS, encoder.hosts), kernels.IMAGE_FEATURES * encoder.pool + 1)
+        return Pool(kernels.CLUSTER, encoder.pool, kernels.FEATURES, kernels.EXTRA)
 
 
 def _highest(workload: Workload) -> tuple[float, float, float]:

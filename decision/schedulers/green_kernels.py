@@ -16,7 +16,7 @@ from decision.state.plan_arrays import START, SUSPEND, add
 
 from .base import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, start_at
-from .progress import VALUE, VIOLATED
+from .progress import EARNED, VIOLATED
 from .window import slot_begun
 
 AHEAD = (1, 2, 5, 10, 20)  # steps ahead that the compact observation tells of
@@ -326,7 +326,7 @@ def reward(state, facts, cycles, progress, memory, moment):
     """The value that was completed since the last choice, minus `parameters[0]` times the value that was violated."""
     if moment != STEP_ENDS:
         return 0.0
-    worth = progress.total[VALUE] - progress.parameters[0] * progress.total[VIOLATED]
+    worth = progress.total[EARNED] - progress.parameters[0] * progress.total[VIOLATED]
     owed = worth - memory.setting[_PAID]
     memory.setting[_PAID] = worth
     return owed
@@ -341,8 +341,8 @@ def measure(state, facts, cycles, progress, memory, out):
             submitted += state.value[job]
         else:
             suspensions += 1
-    out[0] = progress.total[VALUE]
-    out[1] = progress.total[VALUE] / submitted if submitted > 0.0 else np.nan
+    out[0] = progress.total[EARNED]
+    out[1] = progress.total[EARNED] / submitted if submitted > 0.0 else np.nan
     out[2] = progress.total[VIOLATED] / submitted if submitted > 0.0 else np.nan
     out[3] = suspensions
     return 0

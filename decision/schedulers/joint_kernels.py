@@ -1,6 +1,6 @@
 """The joint policy in compiled code: four linear functions answer what starts, where, what wakes, and what sleeps.
 
-Jobs are bound to hosts before they are awake (`decision.policies.booking`), but here servers fall asleep after the
+Jobs book hosts before these are awake (`decision.policies.booking`), but here servers fall asleep after the
 choices of an instant, so that none does that a job takes at once. All that waits is looked at in the order of ORDER.
 A job takes hosts that are awake, by PLACE; where these are too few it takes those that wake, and wakes others once it
 has waited for its PATIENCE. A server that is idle for LINGER sleeps.
@@ -15,14 +15,14 @@ from decision.compiling.jit import kernel
 from decision.policies.booking import (
     WAKING,
     Booking,
-    bind,
+    book,
     count_available,
     forget_gone,
-    is_bound,
+    is_booked,
     pick_asleep,
     rank_hosts,
     start_due,
-    wake_bound,
+    wake_booked,
 )
 from decision.policies.capacity import TOLERANCE
 from decision.policies.guard import ask_for_call
@@ -43,7 +43,7 @@ _LAST = 8  # jobs that came
 
 
 class JointMemory(Booking, Confidence):
-    """Weights, who is bound, what is known of users, and room for a decision. H hosts, J jobs, R of them run."""
+    """Weights, what is booked, what is known of users, and room for a decision. H hosts, J jobs, R of them run."""
 
     weights: F8  # (N_WEIGHTS,)
     seen: F8  # (N_SEEN,)
@@ -71,7 +71,7 @@ def plan_jointly(state, facts, memory, plan):
     _see_cluster(state, facts, memory, plan)
     call = _bind_jobs(state, facts, memory, plan)
     call = min(call, _let_sleep(state, facts, memory, plan))
-    wake_bound(state, facts, memory, plan)
+    wake_booked(state, facts, memory, plan)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
 
@@ -102,7 +102,7 @@ def _see_cluster(state, facts, memory, plan):
     for server in range(servers):
         idle += memory.vacant[server] == facts.server_begin[server + 1] - facts.server_begin[server]
     for i in range(state.count[N_QUEUED]):
-        if not is_bound(memory, state.queue[i]):
+        if not is_booked(memory, state.queue[i]):
             wanted += state.size[state.queue[i]]
     seen[n.CALM], seen[n.CALM_8] = _long(_since(state, 1)), _long(_since(state, _LAST))
     seen[n.WANTED] = math.log1p(wanted * servers / hosts)
@@ -138,8 +138,8 @@ def _expect_ends(state, facts, memory):
         if state.host_job[host] >= 0:
             server = facts.server[host]
             memory.until[server] = max(memory.until[server], memory.key[state.host_job[host]])
-        elif memory.bound_to[host] >= 0:
-            server, job = facts.server[host], memory.bound_to[host]
+        elif memory.booked_by[host] >= 0:
+            server, job = facts.server[host], memory.booked_by[host]
             length = state.walltime[job] * confidence_in(state, memory, job)
             memory.until[server] = max(memory.until[server], now + length)
     sort_by_key(memory.spare, memory.ranked, memory.key, 1, running)
@@ -163,7 +163,7 @@ def _see_waking(state, facts, memory, plan, job):
     seen, size, free, now = memory.seen, state.size[job], count_hosts(plan.free), state.now[0]
     ready = free
     for host in range(len(memory.rank)):
-        if memory.bound_to[host] < 0 and memory.rank[host] >= WAKING:
+        if memory.booked_by[host] < 0 and memory.rank[host] >= WAKING:
             ready += memory.rank[host] == WAKING or memory.woken[facts.server[host]] == 1
     seen[n.MISSING] = (size - free) / size
     seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
@@ -202,7 +202,7 @@ def _seconds(answer):
 def _bind_jobs(state, facts, memory, plan):
     """Bind what may start, in order; returns when the patience of a job ends that could start then."""
     call, queued, available = np.inf, state.count[N_QUEUED], count_available(memory)
-    if queued == memory.bound_count[0] or available == 0:
+    if queued == memory.booked_count[0] or available == 0:
         return call
     _expect_ends(state, facts, memory)
     for i in range(queued):
@@ -215,7 +215,7 @@ def _bind_jobs(state, facts, memory, plan):
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
     for i in range(queued):
         job = memory.ranked[i]
-        if state.size[job] > available or is_bound(memory, job):
+        if state.size[job] > available or is_booked(memory, job):
             continue
         picked, size = np.zeros(len(plan.free), np.uint64), state.size[job]
         left = size - _pick_awake(state, facts, memory, plan, job, picked)
@@ -224,7 +224,7 @@ def _bind_jobs(state, facts, memory, plan):
             if not pick_asleep(facts, memory, left, patient <= state.now[0] + TOLERANCE, picked):
                 call = min(call, patient)
                 continue
-        _bind(state, facts, memory, plan, job, picked)
+        _book(state, facts, memory, plan, job, picked)
         available -= size
         if available == 0:
             break
@@ -243,7 +243,7 @@ def _patient_until(state, facts, memory, plan, job):
 
 
 @kernel
-def _bind(state, facts, memory, plan, job, picked):
+def _book(state, facts, memory, plan, job, picked):
     end = state.now[0] + state.walltime[job] * confidence_in(state, memory, job)
     host = next_in(picked, 0)
     while host < len(memory.rank):
@@ -251,7 +251,7 @@ def _bind(state, facts, memory, plan, job, picked):
         memory.vacant[server] -= has_host(plan.free, host)
         memory.until[server] = max(memory.until[server], end)
         host = next_in(picked, host + 1)
-    bind(facts, memory, plan, job, picked)
+    book(facts, memory, plan, job, picked)
 
 
 @kernel

@@ -3,7 +3,7 @@
 # JointMemory.seen: numbers that functions see, all about 1; times are logarithms of minutes
 CALM = 0  # since the last job came
 CALM_8 = 1  # since the last eight came
-WANTED = 2  # servers that would hold all that waits unbound, logarithm
+WANTED = 2  # servers that would hold all that waits without hosts, logarithm
 ASLEEP = 3  # share of hosts
 BUSY = 4  # share of hosts
 IDLE = 5  # servers that are idle, logarithm

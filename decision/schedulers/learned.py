@@ -45,14 +45,25 @@ from decision.policies.guard import note_guarded
 from decision.policies.memory import GUARDED, N_SORTED, ORDERED, Memory, grown_memory, new_memory
 from decision.policies.order import drop_gone, sort_by_key
 from decision.policies.prepared import DECIDE, DECIDED, CompiledPolicy
-from decision.policies.shadow import longest_wait
+from decision.policies.shadow import EXCUSE, longest_wait
 from decision.state.cluster import N_ENDED, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, QUEUED, ClusterState
 from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
-from .releases import enough_at, free_hosts_at
-from .rollouts import LATE, MARGIN, NB_JUDGE, POWER, SLOWDOWN, TRUST, Rollouts, best_start, new_rollouts, note_job_end
+from .releases import enough_at, free_hosts_at, smallest_waiting
+from .rollouts import (
+    EXPONENT,
+    LATE,
+    MARGIN,
+    NB_JUDGE,
+    SLOWNESS,
+    TRUST,
+    Rollouts,
+    best_start,
+    new_rollouts,
+    note_job_end,
+)
 from .window import Count
 
 # The weights
@@ -63,9 +74,9 @@ from .window import Count
     OFFSET,
     AGE,
     URGENCY,
-    RESERVE,  # hosts are kept for a job that would have waited for so long, in units of the longest wait
-    RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE
-    GUARD,  # a job that would have waited for so long, in the same units, is guarded
+    RESERVE_AFTER,  # hosts are kept for a job that would have waited for so long, in units of the longest wait
+    RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE_AFTER
+    GUARD_AFTER,  # a job that would have waited for so long, in the same units, is guarded
     FORESIGHT,  # share of the time until a job's hosts are free that counts for that
     SHORT,  # jobs: a queue that is no longer is served in order of arrival, without rollouts
     JUDGE,  # the first of those that rollouts judge by
@@ -74,16 +85,17 @@ NB_WEIGHTS = JUDGE + NB_JUDGE
 
 _FIRST = {  # where learning begins; all others are 0
     **{RUNTIME: 1.2, WALLTIME: 1.4, SIZE: -0.3, OFFSET: -2.4, AGE: 24.0, URGENCY: -1.1},
-    **{RESERVE: -2.3, RESERVE_DOUBT: 1.6, GUARD: 1.38, SHORT: 5.0},
-    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + POWER: 5.6, JUDGE + SLOWDOWN: 1.1},
+    **{RESERVE_AFTER: -2.3, RESERVE_DOUBT: 1.6, GUARD_AFTER: 1.38, SHORT: 5.0},
+    **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + EXPONENT: 5.6, JUDGE + SLOWNESS: 1.1},
 }
 _ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
 # by what evolution multiplies each weight's changes
 SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5])
 _LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does
 _LIMITS = {  # the longest wait is to stay below 1.5 units
-    **{GUARD: (1.0, 1.45), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
-    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0), JUDGE + POWER: (1.0, 16.0), JUDGE + SLOWDOWN: (0.0, 9.0)},
+    **{GUARD_AFTER: (1.0, 1.45), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
+    **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0)},
+    **{JUDGE + EXPONENT: (1.0, 16.0), JUDGE + SLOWNESS: (0.0, 9.0)},
 }
 _SLOWDOWN = 3.0  # the scale of all scores
 _LEAST_UNIT = 3600.0  # seconds
@@ -143,6 +155,7 @@ class LearnedOrderPolicy(CompiledPolicy):
                 fixed=np.zeros(0),
                 freed=np.zeros_like(parts[0].release_hosts),
             )
+            memory.shadow_time[:, EXCUSE] = np.inf  # as when the weights were learned
         grown = cast(LearnedMemory, grown_memory(memory, state, _ROOM))
         jobs, known = len(state.size), len(grown.fixed)
         if known >= jobs:
@@ -162,7 +175,7 @@ def _decide(state, facts, memory, plan):
     _note_ends(state, memory)
     _note_arrivals(state, memory)
     longest = longest_wait(state, memory)
-    if state.count[N_FREE] < _smallest(state):
+    if state.count[N_FREE] < smallest_waiting(state):
         return
     running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
     drained = _add_up_releases(state, memory, running)
@@ -217,7 +230,7 @@ def _note_arrivals(state, memory):
 def _count_guarded(state, memory, running, drained, longest):
     """How many jobs are guarded, which are the first of the queue."""
     share, count, now, queue = memory.weights[FORESIGHT], 0, state.now[0], state.queue
-    limit = memory.weights[GUARD] * longest
+    limit = memory.weights[GUARD_AFTER] * longest
     for i in range(state.count[N_QUEUED]):
         job = queue[i]
         wait = now - state.submit_time[job]
@@ -232,15 +245,6 @@ def _count_guarded(state, memory, running, drained, longest):
 @kernel
 def _doubt(memory):
     return memory.doubt[_SUM] / (memory.doubt[_ENDED] + _FEW)
-
-
-@kernel
-def _smallest(state):
-    """Hosts of the smallest waiting job; more than there are, if none waits."""
-    smallest = len(state.host_state) + 1
-    for i in range(state.count[N_QUEUED]):
-        smallest = min(smallest, state.size[state.queue[i]])
-    return smallest
 
 
 @kernel
@@ -329,7 +333,7 @@ def _choose(state, memory, length, running, guarded, unit):
 @kernel
 def _is_reserved(state, memory, job, begin, unit):
     """Whether hosts are kept for a job that could begin at `begin` (seconds)."""
-    least = memory.weights[RESERVE] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
+    least = memory.weights[RESERVE_AFTER] + memory.weights[RESERVE_DOUBT] * _doubt(memory)
     return begin - state.submit_time[job] >= least * unit
 
 
@@ -390,9 +394,9 @@ class Learned(ParametricScheduler):
     def references(self) -> list[NDArray[np.float64]]:
         """WFP3 with EASY and with first-fit, guarded, and without rollouts."""
         wfp3 = np.zeros(NB_WEIGHTS)
-        wfp3[[SIZE, OFFSET, GUARD, JUDGE + MARGIN]] = -1.0, -9.0, 1.2, 1.0
+        wfp3[[SIZE, OFFSET, GUARD_AFTER, JUDGE + MARGIN]] = -1.0, -9.0, 1.2, 1.0
         references = [wfp3, wfp3.copy()]
-        references[1][RESERVE] = 1e9
+        references[1][RESERVE_AFTER] = 1e9
         return references
 
     def cost(

@@ -14,60 +14,23 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from decision.compiling.bundle import F8, I8, Bundle
-from decision.compiling.jit import kernel
+from decision.compiling.bundle import Bundle
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
-from decision.policies.capacity import TOLERANCE
 from decision.policies.outlook import Estimator, OutlookSettings
-from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED, ClusterState, nb_hosts
+from decision.state.cluster import ClusterState, nb_hosts
 
-from .base import (
-    ACT,
-    BEGIN,
-    FOLLOW,
-    MEASURE,
-    OBSERVE,
-    OPEN,
-    REWARD,
-    STEP_ENDS,
-    ChoosingScheduler,
-    Encoder,
-    Episodes,
-    Layout,
-)
-from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, start_at
-from .dbf import MOST_POOLS, see_pools
-from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
+from . import packing_kernels as kernels
+from .base import ChoosingScheduler, Encoder, Episodes, Layout
+from .dbf import MOST_POOLS
+from .packing_kernels import PackingMemory
 from .registry import register
-from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime, slot_begun
+from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime
 
-BY_NODE, BY_POOL = "packing", "packing-pools"  # observations
-FAILURES = 4  # in a row, after which time passes
-PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
+_BY_NODE, _BY_POOL = "packing", "packing-pools"  # observations
 MOST_NODES = 1 << 20  # seen one by one
 
 Expected = Literal["none", "walltime", "last2", "regression", "given", "quantiles"]  # none: is not seen
-
-# PackingMemory.number
-_WINDOW = 0
-_POOLS = 1  # 0 for one number per node
-_MASKED = 2  # 1 where only jobs that fit can be chosen
-_DOUBLES = 3  # 1 where the gap doubles while nothing comes or ends
-_FAILED = 4  # choices in a row
-_GAP = 5  # ticks until the next look, if nothing comes or ends
-_LAST = 6  # tick of the last decision, -1 for none
-_CHANGED = 7  # 1 once a job came or ended, or nodes came or went, since that
-_KNOWN = 8  # jobs that have come
-_SWITCHES = 9  # N_CAPACITY_CHANGES so far
-_N_NUMBERS = 10
-_LONGEST_GAP = 1024  # ticks
-
-# PackingMemory.seconds
-_LONGEST, _TICK, _PAID = 0, 1, 2  # longest walltime; tick, 0 for none; idle node-seconds that were paid for
-
-# EpisodeProgress.parameters
-_FINAL = 0  # 1 where the reward comes at the end only
 
 
 class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +50,7 @@ class PackingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Numbers about the cluster, then those of a window of the queue; and when there is something to choose."""
 
-    name: str = BY_NODE
+    name: str = _BY_NODE
     nodes: int  # of the cluster; 0 for any number
     pools: int = 0  # numbers about the cluster where it is not seen by node
     window: int  # jobs from the queue's head
@@ -103,12 +66,12 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ConfigError(f"window: must be 1 to {MOST_SLOTS:,} jobs; found {self.window}")
         if not 0 <= self.tick < np.inf:
             raise ConfigError(f"tick: must be finite and not negative; found {self.tick}")
-        if self.name == BY_POOL and not (self.nodes == 0 and 2 <= self.pools <= MOST_POOLS):
+        if self.name == _BY_POOL and not (self.nodes == 0 and 2 <= self.pools <= MOST_POOLS):
             limits = f"nodes must be 0 and pools 2 to {MOST_POOLS}"
-            raise ConfigError(f"encoder {BY_POOL}: {limits}; found {self.nodes} and {self.pools}")
-        if self.name == BY_NODE and not (1 <= self.nodes <= MOST_NODES and self.pools == 0):
+            raise ConfigError(f"encoder {_BY_POOL}: {limits}; found {self.nodes} and {self.pools}")
+        if self.name == _BY_NODE and not (1 <= self.nodes <= MOST_NODES and self.pools == 0):
             limits = f"nodes must be 1 to {MOST_NODES:,} and pools 0"
-            raise ConfigError(f"encoder {BY_NODE}: {limits}; found {self.nodes} and {self.pools}")
+            raise ConfigError(f"encoder {_BY_NODE}: {limits}; found {self.nodes} and {self.pools}")
 
     @property
     def predicts(self) -> bool:
@@ -132,17 +95,17 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def width_on(self, cores: int) -> int:
         """Numbers about so many nodes, or about pools, and about the window."""
-        if self.name == BY_POOL:
+        if self.name == _BY_POOL:
             return self.pools + JOB_FEATURES * self.window
         return 2 * cores + 3 * self.window if self.predicts else cores + 2 * self.window
 
     def new_memory(self, state: ClusterState) -> "PackingMemory":
         """The encoder as numbers for the kernels; nothing was decided."""
-        number, seconds = np.zeros(_N_NUMBERS, np.int64), np.zeros(3)
-        number[[_WINDOW, _POOLS, _MASKED]] = self.window, self.pools, self.masked
-        number[[_GAP, _LAST]] = 1, -1
-        seconds[[_LONGEST, _TICK]] = self.max_runtime, self.tick
-        hosts, both = nb_hosts(state), self.predicts and self.name == BY_NODE
+        number, seconds = np.zeros(kernels.N_NUMBERS, np.int64), np.zeros(3)
+        number[[kernels.WINDOW, kernels.POOLS, kernels.MASKED]] = self.window, self.pools, self.masked
+        number[[kernels.GAP, kernels.LAST]] = 1, -1
+        seconds[[kernels.LONGEST, kernels.TICK]] = self.max_runtime, self.tick
+        hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
         return PackingMemory(
             number=number,
             seconds=seconds,
@@ -156,255 +119,6 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"{where} has {cores} hosts, but the policy's observations are of {self.nodes}; run it on "
                 f"{self.nodes} hosts, or train one with env.cluster=pools, which takes any number"
             )
-
-
-class PackingMemory(Bundle):
-    """The encoder as numbers, and when the next decision is due. H hosts."""
-
-    number: I8  # (_N_NUMBERS,)
-    seconds: F8  # (3,)
-    requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where that is not seen apart
-
-
-# --- When there is something to choose -----------------------------------------------------------------------------
-
-
-@BEGIN.entry_with(PackingMemory)
-def _begin(state, facts, memory):
-    """Nothing was decided, and nothing paid for."""
-    number = memory.number
-    number[_FAILED] = number[_CHANGED] = number[_KNOWN] = number[_SWITCHES] = 0
-    number[_GAP], number[_LAST] = 1, -1
-    memory.seconds[_PAID] = 0.0
-    return 0
-
-
-@OPEN.entry_with(PackingMemory)
-def _open(state, facts, cycles, plan, memory):
-    """See all that comes at one instant together, at a tick if there are ticks."""
-    number, count = memory.number, state.count
-    if cycles.number[NEXT_SHOWN] < count[N_QUEUED]:
-        return 0
-    if count[N_ENDED] > 0 or number[_KNOWN] != count[N_JOBS] or number[_SWITCHES] != count[N_CAPACITY_CHANGES]:
-        number[_CHANGED] = 1
-        number[_KNOWN], number[_SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
-    if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
-        return 0
-    number[_FAILED] = 0
-    _look_at_nodes(state, cycles, memory)
-    return number[_MASKED] == 0 or _some_fit(state, cycles, memory)
-
-
-@kernel
-def _look_at_nodes(state, cycles, memory):
-    """When jobs end by their walltimes."""
-    for host in range(len(memory.requested)):
-        job = state.host_job[host]
-        memory.requested[host] = state.start_time[job] + state.walltime[job] if job >= 0 else cycles.until[host]
-
-
-@kernel
-def _is_due(state, cycles, plan, memory):
-    """Whether this is the instant of a decision; between two ticks the next one is asked for."""
-    number, tick = memory.number, memory.seconds[_TICK]
-    if tick == 0.0:
-        return True
-    since = state.now[0] - state.submit_time[0]
-    index = np.int64((since + TOLERANCE) / tick)
-    if index == number[_LAST] or since > index * tick + TOLERANCE:
-        _call_at_tick(state, cycles, plan, memory, index + 1)
-        return False
-    number[_LAST] = index
-    if number[_CHANGED]:
-        number[_CHANGED], number[_GAP] = 0, 1
-    return True
-
-
-@kernel
-def _call_at_tick(state, cycles, plan, memory, index):
-    """Ask for a tick, unless an earlier one was asked for."""
-    time = state.submit_time[0] + index * memory.seconds[_TICK]
-    if cycles.call[0] > time + TOLERANCE:
-        call_at(cycles, plan, time)
-
-
-@kernel
-def _some_fit(state, cycles, memory):
-    """Whether a job of the window could start now."""
-    smallest = len(cycles.until) + 1
-    for at in range(min(cycles.number[LENGTH], memory.number[_WINDOW])):
-        smallest = min(smallest, state.size[cycles.queue[at]])
-    return smallest <= cycles.number[FREE_HOSTS]
-
-
-@kernel
-def _let_time_pass(state, cycles, plan, memory):
-    """Jobs that wait beside free nodes are looked at again at a tick; and on an idle cluster, where nothing ends."""
-    number = memory.number
-    if cycles.number[LENGTH] == 0:
-        return
-    if memory.seconds[_TICK] == 0.0:
-        if cycles.number[RUNNING_JOBS] == 0:
-            call_at(cycles, plan, state.now[0] + PATIENCE)
-        return
-    if cycles.number[FREE_HOSTS] > 0 and (number[_MASKED] == 0 or _some_fit(state, cycles, memory)):
-        _call_at_tick(state, cycles, plan, memory, number[_LAST] + number[_GAP])
-        if number[_DOUBLES]:
-            number[_GAP] = min(2 * number[_GAP], _LONGEST_GAP)
-
-
-@ACT.entry_with(PackingMemory)
-def _act(state, facts, cycles, plan, memory, action):
-    """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
-    number, goes_on = memory.number, False
-    if 0 <= action < min(cycles.number[LENGTH], number[_WINDOW]):
-        if state.size[cycles.queue[action]] <= cycles.number[FREE_HOSTS]:
-            number[_FAILED] = 0
-            _start(state, cycles, plan, memory, action)
-            goes_on = cycles.number[LENGTH] > 0 and (number[_MASKED] == 0 or _some_fit(state, cycles, memory))
-        else:
-            number[_FAILED] += 1
-            goes_on = number[_FAILED] < FAILURES
-    if not goes_on:
-        _let_time_pass(state, cycles, plan, memory)
-    return goes_on
-
-
-@kernel
-def _start(state, cycles, plan, memory, at):
-    job, action, now = cycles.queue[at], plan.count[0], state.now[0]
-    start_at(state, cycles, plan, at)
-    for i in range(plan.begin[action], plan.end[action]):
-        if len(memory.requested) > 0:
-            memory.requested[plan.first[i] : plan.last[i] + 1] = now + state.walltime[job]
-
-
-# --- What is seen, and paid ----------------------------------------------------------------------------------------
-
-
-@FOLLOW.entry_with(PackingMemory)
-def _follow(state, cycles, memory, starts):
-    """The slot of a job that began by now; X where none fits."""
-    window = memory.number[_WINDOW]
-    slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
-    return slot if slot >= 0 else window
-
-
-@OBSERVE.entry_with(PackingMemory)
-def _observe(state, facts, cycles, plan, memory, observation, mask):
-    """The cluster, then the window."""
-    number, longest, now = memory.number, memory.seconds[_LONGEST], state.now[0]
-    shown, until = min(cycles.number[LENGTH], number[_WINDOW]), cycles.until
-    if number[_POOLS] > 0:
-        width = see_pools(state, cycles, plan, number[_POOLS], longest, observation)
-        _see_slots(state, cycles, shown, longest, observation[width:])
-    else:
-        width, both = len(until), len(memory.requested) > 0
-        _see_nodes(memory.requested if both else until, now, longest, observation)
-        if both:
-            _see_nodes(until, now, longest, observation[width:])
-            width *= 2
-        _see_vectors(state, cycles, shown, number[_WINDOW], longest, both, observation[width:])
-    _write_mask(state, cycles, memory, shown, mask)
-    return 0
-
-
-@kernel
-def _see_nodes(until, now, longest, out):
-    """Remaining times, 0 where a node is free."""
-    scale = 1.0 / longest
-    for host in range(len(until)):
-        left = (until[host] - now) * scale
-        left = left if left > 0.0 else 0.0
-        out[host] = left if left < 1.0 else 1.0
-
-
-@kernel
-def _see_vectors(state, cycles, shown, window, longest, both, out):
-    """Nodes, requested times, and predicted ones, of all jobs."""
-    nodes, scale = len(cycles.until), 1.0 / longest
-    out[:] = 0.0
-    for slot in range(shown):
-        job = cycles.queue[slot]
-        out[slot] = state.size[job] / nodes
-        out[window + slot] = min(state.walltime[job] * scale, 1.0)
-        if both:
-            out[2 * window + slot] = min(state.expected_runtime[job] * scale, 1.0)
-
-
-@kernel
-def _see_slots(state, cycles, shown, longest, out):
-    """Nodes, requested time, predicted time, and 1, job by job."""
-    nodes, scale = len(cycles.until), 1.0 / longest
-    out[:] = 0.0
-    for slot in range(shown):
-        job, begin = cycles.queue[slot], JOB_FEATURES * slot
-        out[begin] = state.size[job] / nodes
-        out[begin + 1] = min(state.walltime[job] * scale, 1.0)
-        out[begin + 2] = min(state.expected_runtime[job] * scale, 1.0)
-        out[begin + 3] = 1.0
-
-
-@kernel
-def _write_mask(state, cycles, memory, shown, mask):
-    """All may be chosen, or only jobs that fit; and then X, unless nothing that ends could be waited for."""
-    if memory.number[_MASKED] == 0:
-        mask[:] = 1
-        return
-    free, some = cycles.number[FREE_HOSTS], False
-    mask[:] = 0
-    for slot in range(shown):
-        fits = state.size[cycles.queue[slot]] <= free
-        mask[slot] = fits
-        some |= fits
-    mask[len(mask) - 1] = cycles.number[RUNNING_JOBS] > 0 or not some
-
-
-@REWARD.entry_with(PackingMemory)
-def _reward(state, facts, cycles, progress, memory, moment):
-    """The sum of the three shares at the end; or else minus the idle node-time of each step, up to the last end."""
-    if moment != STEP_ENDS:
-        return 0.0
-    over, total, nodes = is_over(progress), progress.total, len(cycles.until)
-    if progress.parameters[_FINAL]:
-        return _share_started(progress) + _utilization(progress, nodes) + _share_left(progress) if over else 0.0
-    if over:
-        idle = nodes * max(total[LAST_END] - total[BEGAN], 0.0) - total[WORK]
-    else:
-        idle = nodes * (state.now[0] - total[BEGAN]) - total[USED]
-    owed = idle - memory.seconds[_PAID]
-    memory.seconds[_PAID] = idle
-    return -owed / (nodes * memory.seconds[_LONGEST])
-
-
-@MEASURE.entry_with(PackingMemory)
-def _measure(state, facts, cycles, progress, memory, out):
-    """The three parts of the reward."""
-    out[0] = _share_started(progress)
-    out[1] = _utilization(progress, len(cycles.until))
-    out[2] = _share_left(progress)
-    return 0
-
-
-@kernel
-def _share_started(progress):
-    number = progress.number
-    return number[PLACED] / (number[LAST_ROW] - number[FIRST_ROW])
-
-
-@kernel
-def _utilization(progress, nodes):
-    """Node-time of all jobs that have started, up to the last end of them."""
-    seconds = progress.total[LAST_END] - progress.total[BEGAN]
-    return progress.total[WORK] / (nodes * seconds) if seconds > 0.0 else 0.0
-
-
-@kernel
-def _share_left(progress):
-    return 1.0 - progress.number[STEPS] / len(progress.actions)
-
-
-# --- The record ----------------------------------------------------------------------------------------------------
 
 
 class Packing(ChoosingScheduler):
@@ -458,14 +172,14 @@ class Packing(ChoosingScheduler):
     networks = ("jobs", "fcn", "mlp")
     curves = ("utilization", "waiting_time", "bounded_slowdown")
     env_id = "Packing"
-    observations = {BY_NODE: {"cluster": "nodes"}, BY_POOL: {"cluster": "pools"}}
+    observations = {_BY_NODE: {"cluster": "nodes"}, _BY_POOL: {"cluster": "pools"}}
     encoder_type = PackingEncoder
     metrics = ("started", "packed_utilization", "steps_left")
     choices_per_job = 40
     calls = True
     draws = "all"
-    begin, open, act, observe, reward, measure = _begin, _open, _act, _observe, _reward, _measure
-    follow = _follow
+    begin, open, act, observe = kernels.begin, kernels.look, kernels.act, kernels.observe
+    reward, measure, follow = kernels.reward, kernels.measure, kernels.follow
     model_summary = "learned packing, window {window}"
 
     def episodes(self, settings: PackingSettings, workload: Workload) -> Episodes:
@@ -481,7 +195,7 @@ class Packing(ChoosingScheduler):
         """Fields of the encoder that follow from the settings and the number of hosts."""
         by_node = settings.cluster == "nodes"
         return {
-            "name": BY_NODE if by_node else BY_POOL,
+            "name": _BY_NODE if by_node else _BY_POOL,
             "nodes": cores if by_node else 0,
             "window": settings.window,
             "tick": settings.tick,
@@ -515,7 +229,7 @@ class Packing(ChoosingScheduler):
         """The encoder's, with the gap that doubles: a deployed policy has none."""
         memory = encoder.new_memory(state)
         assert isinstance(memory, PackingMemory)
-        memory.number[_DOUBLES] = settings.doubling
+        memory.number[kernels.DOUBLES] = settings.doubling
         return memory
 
     def reward_parameters(self, settings: PackingSettings) -> tuple[float, ...]:
@@ -524,7 +238,7 @@ class Packing(ChoosingScheduler):
 
     def layout(self, encoder: PackingEncoder) -> Layout | None:
         """Pools, then the window; a network that shares its weights is for these."""
-        if encoder.name == BY_NODE:
+        if encoder.name == _BY_NODE:
             return None
         return Layout(encoder.pools, encoder.window, by_core=False, endless=False)
 

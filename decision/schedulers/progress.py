@@ -44,7 +44,7 @@ COUNTED = 18  # seconds: from when on they are counted
 IDLE_SERVERS = 19  # server-seconds in which all of a server was awake and nothing ran on it
 WASTED = 20  # joules of these, and of servers that woke or fell asleep
 # and of jobs, where it counts what they are worth
-VALUE = 21  # of the jobs that ended
+EARNED = 21  # of the jobs that ended
 VIOLATED = 22  # value of the jobs that ended after their deadlines, or left because they could not end before them
 N_TOTALS = 23
 

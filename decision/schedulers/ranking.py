@@ -34,7 +34,7 @@ from decision.state.plan_arrays import START, add, clear
 
 from .base import Episodes, ParametricScheduler
 from .registry import register
-from .releases import enough_at, free_hosts_at
+from .releases import enough_at, free_hosts_at, smallest_waiting
 from .window import Count
 
 ORDER, RESERVE, HOLD = range(3)
@@ -155,7 +155,7 @@ class RankingPolicy(CompiledPolicy):
 def plan_by_rank(state, plan, memory):
     """Plan what starts now; the plan is empty."""
     queued, free, now = state.count[N_QUEUED], state.count[N_FREE], state.now[0]
-    if free < _smallest(state):
+    if free < smallest_waiting(state):
         return
     weights, seen, ends, sizes = memory.weights, memory.numbers, memory.ends, memory.sizes
     idle, calm = state.count[N_RUNNING] == 0, _all_fit(state, free)
@@ -203,15 +203,6 @@ def _all_fit(state, free):
         if free < 0:
             return False
     return True
-
-
-@kernel
-def _smallest(state):
-    """Hosts of the smallest waiting job; more than there are, if none waits."""
-    smallest = len(state.host_state) + 1
-    for i in range(state.count[N_QUEUED]):
-        smallest = min(smallest, state.size[state.queue[i]])
-    return smallest
 
 
 @kernel

@@ -6,7 +6,7 @@ that job comes first. Guarded jobs, the first of the order, always stay the firs
 them that does not fit. What follows a set is simulated: EASY in that order, no jobs that come, run times between what
 was asked for and what is predicted. A set counts as the sum, over the first jobs of the order, of
 
-    wait / W + SLOWDOWN s / S + e^LATE (wait / longest)^POWER
+    wait / W + SLOWNESS s / S + e^LATE (wait / longest)^EXPONENT
 
 where s is the job's bounded slowdown, W and S are the means over the jobs that have ended, and `longest` is the longest
 wait that the policy measures by. Another set takes the place of the policy's own if it counts for less by a share of
@@ -26,7 +26,7 @@ from decision.policies.backfill import take
 from decision.state.cluster import N_FREE, ClusterState, nb_hosts
 
 # Rollouts.judge
-MARGIN, TRUST, LATE, POWER, SLOWDOWN, NB_JUDGE = range(6)  # TRUST: in predictions, 0 is as asked for, 1 as predicted
+MARGIN, TRUST, LATE, EXPONENT, SLOWNESS, NB_JUDGE = range(6)  # TRUST: 0 is as asked for, 1 as predicted
 
 _WINDOW = 200  # jobs of the order that are looked at
 _FIRST = 16  # of them come first in a set of their own
@@ -317,9 +317,9 @@ def _count(memory, at, time, longest):
     judge, past, wait = memory.judge, memory.past, max(time - memory.window_submit[at], 0.0)
     ended = max(past[_ENDED], 1.0)
     count = wait / max(past[_WAIT] / ended, _LEAST_MEAN)
-    count += judge[SLOWDOWN] * _slowdown(wait, memory.window_runtime[at]) / max(past[_SLOWDOWNS] / ended, 1.0)
+    count += judge[SLOWNESS] * _slowdown(wait, memory.window_runtime[at]) / max(past[_SLOWDOWNS] / ended, 1.0)
     if wait > 0.0:
-        count += math.exp(judge[LATE] + judge[POWER] * math.log(wait / longest))
+        count += math.exp(judge[LATE] + judge[EXPONENT] * math.log(wait / longest))
     return count
 
 

@@ -52,7 +52,7 @@ _PRESENT = _PLACED + 1  # second score of those that need the present step
 _STAYS = _PRESENT + 1  # second score of jobs that run
 _UNITS = _STAYS + 1  # of the second score: weights of each number, a constant, and the unit's own
 _NB_UNITS, _UNIT = 3, _SEEN + 2
-NB_WEIGHTS = _UNITS + _NB_UNITS * _UNIT
+_NB_WEIGHTS = _UNITS + _NB_UNITS * _UNIT
 
 _STEP = 60.0  # seconds
 _STEPS = 24  # of the timetable
@@ -62,7 +62,7 @@ _MOST = 128  # jobs of the knapsack: those of the highest second scores
 class TimetableMemory(Bundle):
     """The weights, and room for a decision. J jobs."""
 
-    weights: F8  # (NB_WEIGHTS,)
+    weights: F8  # (_NB_WEIGHTS,)
     since: F8  # (1,) seconds: when jobs were last suspended; once an instant is enough
     power: F8  # (_STEPS,) hosts that are left in each step
     seen: F8  # (_SEEN,)
@@ -165,7 +165,7 @@ def _score_all(state, memory, jobs):
             first += weights[k] * memory.seen[k]
             second += weights[_SECOND + k] * memory.seen[k]
         memory.key[job] = -first
-        for begin in range(_UNITS, NB_WEIGHTS, _UNIT):
+        for begin in range(_UNITS, _NB_WEIGHTS, _UNIT):
             unit = weights[begin + _SEEN]
             for k in range(_SEEN):
                 unit += weights[begin + k] * memory.seen[k]
@@ -267,7 +267,7 @@ class TimetablePolicy(CompiledPolicy):
     """Schedules by a timetable.
 
     Args:
-        weights: (NB_WEIGHTS,)
+        weights: (_NB_WEIGHTS,)
         name: for messages.
     """
 
@@ -316,7 +316,7 @@ class Timetable(ParametricScheduler):
     validated = ("value_share", "violated_share")
     observation = "green"  # in whose environments schedules are made, and measured
     sees = {"name": "timetable", "version": 1}  # raised whenever a number changes its meaning
-    weights = (NB_WEIGHTS,)
+    weights = (_NB_WEIGHTS,)
     model_summary = "learned timetable of starts and suspensions under a supply of power"
 
     def episodes(self, settings: TimetableSettings, workload: Workload) -> Episodes:
@@ -327,7 +327,7 @@ class Timetable(ParametricScheduler):
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """By the value per host-second left; units see something and do nothing yet."""
-        weights = np.zeros(NB_WEIGHTS)
+        weights = np.zeros(_NB_WEIGHTS)
         weights[_UNITS:] = rng.standard_normal(_NB_UNITS * _UNIT)
         weights[_UNITS + _UNIT - 1 :: _UNIT] = 0.0
         weights[[_DENSITY, _SECOND + _DENSITY]] = 1.0

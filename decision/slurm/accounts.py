@@ -41,6 +41,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     job_nodes: int = -1  # of one job
     job_cpus: int = -1
     max_wall: float = math.inf  # seconds
+    not_simulated: tuple[str, ...] = ()  # limits of other kinds
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,6 +59,8 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_cpus: int = -1
     max_wall: float = math.inf
     grace: float = 0.0  # seconds
+    not_simulated: tuple[str, ...] = ()
+    exempt: float = -1.0  # seconds for which its jobs run before they may be preempted; -1: as the cluster says
 
 
 def read_table(path: Path, needed: str) -> list[dict[str, str]]:
@@ -100,6 +103,7 @@ def _association(row: Mapping[str, str], path: Path, number: int) -> Association
             job_nodes=_count(job.get("node", "")),
             job_cpus=_count(job.get("cpu", "")),
             max_wall=_wall(row.get("maxwall", "")),
+            not_simulated=_not_simulated(row),
         )
     except ValueError as error:
         raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show assoc prints?") from None
@@ -125,10 +129,32 @@ def _quality(row: Mapping[str, str], path: Path, number: int) -> Quality:
             job_nodes=_count(job.get("node", "")),
             job_cpus=_count(job.get("cpu", "")),
             max_wall=_wall(row.get("maxwall", "")),
+            not_simulated=_not_simulated(row),
             grace=read_duration(row.get("gracetime", "") or "0"),
+            exempt=_exempt(row.get("preemptexempttime", "")),
         )
     except ValueError as error:
         raise InputError(f"{path}, line {number}: {error}; is it what sacctmgr -P show qos prints?") from None
+
+
+_OTHER_LIMITS = {
+    **{"grptresmins": "GrpTRESMins", "grptresrunmins": "GrpTRESRunMins", "grpwall": "GrpWall", "mintres": "MinTRES"},
+    **{"maxtresmins": "MaxTRESMins", "maxtrespernode": "MaxTRESPerNode", "grpjobsaccrue": "GrpJobsAccrue"},
+    **{"maxjobsaccrue": "MaxJobsAccrue", "maxjobsaccruepu": "MaxJobsAccruePU", "maxjobsaccruepa": "MaxJobsAccruePA"},
+    **{"usagethres": "UsageThreshold", "minpriothresh": "MinPrioThreshold"},
+}
+_QUIET_FLAGS = {"", "DenyOnLimit"}  # who breaks the limit is not in the log
+
+
+def _not_simulated(row: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of limits that are set and that the model does not know."""
+    found = [shown for name, shown in _OTHER_LIMITS.items() if not is_nothing(row.get(name, ""))]
+    flags = set(row.get("flags", "").split(",")) - _QUIET_FLAGS
+    return (*found, *(f"Flags={flag}" for flag in sorted(flags)))
+
+
+def _exempt(text: str) -> float:
+    return -1.0 if is_nothing(text) else read_minutes(text)
 
 
 def _limits(jobs: str, tres: str) -> Limits:

@@ -1,19 +1,21 @@
 """From a case and its parameters to the arrays of the model."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from decision.compiling.bundle import I8
 
+from .accounts import Quality
 from .case import Case
 from .factors import YEAR, Factors
+from .forest import switch_arrays, topology_of
 from .jobs import Need, SlurmJob
 from .kernels import world as at
 from .kernels.world import FAR, World
-from .limits import Buckets
+from .limits import Buckets, asked_licenses, licenses_of
 from .masks import Masks, bitmap, nb_words
 from .nodes import Partition
 from .parameters import Settings
@@ -57,13 +59,15 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> W
     begin = zero_of(case)
     parts = {
         **_parameters(case, settings, bool(cycles)),
-        **_nodes(case),
+        **_nodes(case, settings),
         **_partitions(case, settings),
         **_jobs(case, settings, tree, begin),
         **_entries(case, settings),
         **_limits(case, settings),
+        **_licences(case, settings),
         **_shares(tree),
         **_windows(case, begin),
+        **switch_arrays(case, settings),
     }
     parts["entry_kind"] = _kinds(parts)
     parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
@@ -77,7 +81,7 @@ def zero_of(case: Case) -> int:
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
     p, w = np.zeros(at.NB_PARAMETERS, np.int64), np.zeros(at.NB_WEIGHTS)
-    whole, flags = settings.whole, settings.text("PriorityFlags").upper()
+    whole, flags = settings.whole, settings.priority_flags
     tiers = {partition.tier for partition in case.partitions}
     select = settings.text("SelectTypeParameters").upper()
     preempt = settings.text("PreemptType").lower()
@@ -96,13 +100,15 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
     p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
     p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
+    p[at.TOPOLOGY] = topology_of(case, settings)
     p[at.COMPLETE_WAIT] = whole("CompleteWait")
     p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_linear"), max(1, whole("completing"))
     p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
     p[at.AGES], p[at.MAX_AGE] = settings.has_database, _seconds(settings.seconds("PriorityMaxAge"))
     p[at.PREEMPTS] = 1 if "partition_prio" in preempt else 2 if "qos" in preempt else 0
     p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
-    p[at.TABLE_SIZE], p[at.RUNNING_RESERVE] = settings.table_size, settings.flag("bf_running_job_reserve")
+    planned = settings.flag("bf_licenses")
+    p[at.TABLE_SIZE], p[at.RUNNING_RESERVE] = settings.table_size, planned or settings.flag("bf_running_job_reserve")
     p[at.YOUNGEST], p[at.RECORDED] = settings.flag("preempt_youngest_first"), recorded
     p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
     w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
@@ -129,10 +135,13 @@ def gres_names(case: Case) -> list[str]:
     return sorted(names, key=lambda name: (name != "gpu", name))
 
 
-def _nodes(case: Case) -> dict[str, Any]:
+def _nodes(case: Case, settings: Settings) -> dict[str, Any]:
     kinds, nodes = gres_names(case), case.nodes
     gres = np.array([[node.gres.get(kind, 0) for kind in kinds] for node in nodes], np.int64)
     weight = np.array([node.weight for node in nodes], np.int64)
+    by_line = settings.linear and not topology_of(case, settings)
+    lines = [node.line if by_line else 0 for node in nodes]
+    steps = np.unique(np.stack([weight, lines]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return {
         "node_cores": np.array([node.cores for node in nodes], np.int64),
         "largest_node": np.array([max(node.cores for node in nodes)], np.int64),
@@ -140,29 +149,43 @@ def _nodes(case: Case) -> dict[str, Any]:
         "node_gres": np.ascontiguousarray(gres.reshape(len(nodes), len(kinds))),
         "node_weight": weight,
         "weight_steps": np.unique(weight),
+        "node_step": steps,
+        "last_step": np.array([steps.max()]),
     }
 
 
 def _partitions(case: Case, settings: Settings) -> dict[str, Any]:
     numbers = {node.name: number for number, node in enumerate(case.nodes)}
     words, names = nb_words(case), [each.name for each in case.qualities]
-    by_quality = "qos" in settings.text("PreemptType").lower()
+    mode = settings.text("PreemptMode")
     preempts = [[other in each.preempts for other in names] for each in case.qualities]
     return {
         "part_mask": np.stack([bitmap((numbers[name] for name in p.nodes), words) for p in case.partitions]),
         "part_tier": np.array([p.tier for p in case.partitions], np.int64),
         "part_lln": np.array([p.lln for p in case.partitions], np.int64),
-        "part_gives_way": np.array([_gives_way(p, settings, by_quality) for p in case.partitions], np.int64),
+        "part_gives_way": np.array([_gives_way(p.preempt_mode or mode) for p in case.partitions], np.int64),
+        "part_grace": np.array([int(p.grace) for p in case.partitions], np.int64),
+        "quality_gives_way": np.array([_gives_way(_own_mode(each, mode)) for each in case.qualities], np.int64),
+        "quality_grace": np.array([int(each.grace) for each in case.qualities], np.int64),
         "quality_preempts": np.array(preempts, np.int64).reshape(len(names), len(names)),
         "quality_order": np.array([int(each.priority) for each in case.qualities], np.int64),
     }
 
 
-def _gives_way(partition: Partition, settings: Settings, by_quality: bool) -> int:
-    mode = (
-        settings.text("PreemptMode") if by_quality or not partition.preempt_mode else partition.preempt_mode
-    ).upper()
-    return 1 if "REQUEUE" in mode else 2 if "CANCEL" in mode else 0
+def _gives_way(mode: str) -> int:
+    return 1 if "REQUEUE" in mode.upper() else 2 if "CANCEL" in mode.upper() else 0
+
+
+def _own_mode(quality: Quality, mode: str) -> str:
+    """The PreemptMode of a QOS, which may be the cluster's."""
+    return mode if quality.preempt_mode.lower() in ("", "cluster") else quality.preempt_mode
+
+
+def _exempt_time(case: Case, settings: Settings) -> Callable[[SlurmJob, Partition], int]:
+    """The seconds for which a job runs before it may be preempted: of the partition's QOS, its own, the cluster's."""
+    known = {each.name: each.exempt for each in case.qualities if each.exempt >= 0}
+    cluster = settings.exempt_time
+    return lambda job, partition: int(known.get(partition.qos, known.get(job.qos, cluster)))
 
 
 def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
@@ -170,7 +193,8 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
     users, arrays = _Index(), _Index()
     partitions = {p.name: p for p in case.partitions}
     qualities = {each.name: number for number, each in enumerate(case.qualities)}
-    needs, reservations = _Cores(case, settings), _reservations(case)
+    needs, reservations, exempt = _Cores(case, settings), _reservations(case), _exempt_time(case, settings)
+    factors, once = {each.name: each.usage_factor for each in case.qualities}, settings.conf.get("JobRequeue") == "0"
     columns: dict[str, list[int]] = {name: [] for name in _JOB_COLUMNS}
     gres, billing = [], []
     for job in jobs:
@@ -195,12 +219,14 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
             "succeeded": job.state == "COMPLETED",
             "reservation": reservations.get(job.reservation, -1),
             "need_any": job.any_need,
+            "exempt": exempt(job, partition),
+            "runs_once": job.runs_once or (once and not job.runs_again),
             "needs_named": bool(job.nodelist) and len(read_hosts(job.nodelist)) >= row["nodes_min"],
         }
         for name, values in columns.items():
             values.append(int(row[name]))
         gres.append([_gres(job, kind, row["nodes_min"]) for kind in kinds])
-        billing.append(float(max(job.cpus_had, job.cpus)))
+        billing.append((job.billing or max(job.cpus_had, job.cpus)) * factors.get(job.qos, 1.0))
     arrays_of = {name: np.array(values, np.int64) for name, values in columns.items()}
     return {
         **arrays_of,
@@ -214,10 +240,13 @@ def _jobs(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[s
     }
 
 
+_NEED_COLUMNS = (
+    *("nodes_min", "nodes_max", "cores", "per_task", "in_tasks", "per_node", "memory", "memory_per_core", "exclusive"),
+)
 _JOB_COLUMNS = (
-    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "nodes_min", "nodes_max", "cores", "per_task"),
-    *("per_node", "memory", "memory_per_core", "exclusive", "held", "user", "association", "quality", "array"),
-    "array_limited",
+    *_NEED_COLUMNS,
+    *("submit", "begin", "runtime", "limit", "cancel", "recorded", "held", "user", "association", "quality", "array"),
+    *("array_limited", "exempt", "runs_once"),
     *("succeeded", "reservation", "need_any", "needs_named"),
 )
 
@@ -236,6 +265,7 @@ class _Cores:
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self._linear, self._conf = settings.linear, settings.conf
+        self._has_memory = "MEMORY" in settings.text("SelectTypeParameters").upper()
         self._threads = max(node.threads for node in case.nodes)
         self._largest = max(node.cores for node in case.nodes)
         self._nb_nodes = len(case.nodes)
@@ -249,17 +279,18 @@ class _Cores:
             nodes = max(job.nodes, -(-job.cpus // (self._largest * self._threads)))
             had = len(read_hosts(job.hosts)) if job.started else 0
             nodes = had or nodes
-            return self._row(nodes, nodes, nodes, 1, 1, 0, False, False)
+            return self._row(nodes, nodes, nodes, 1, False, 1, 0, False, False)
         per_task = -(-job.cpus_per_task // self._threads)
         cores = max(-(-job.cpus // self._threads), job.nodes)
         per_node = job.tasks_per_node * per_task or self._largest
         memory, per_core = self._memory(job, partition)
         exclusive = job.exclusive or partition.exclusive
-        return self._row(job.nodes, max(most, job.nodes), cores, per_task, per_node, memory, per_core, exclusive)
+        in_tasks = job.tasks_per_node > 0 or (self._has_memory and per_core)
+        most = max(most, job.nodes)
+        return self._row(job.nodes, most, cores, per_task, in_tasks, per_node, memory, per_core, exclusive)
 
     def _row(self, *values: Any) -> dict[str, Any]:
-        names = ("nodes_min", "nodes_max", "cores", "per_task", "per_node", "memory", "memory_per_core", "exclusive")
-        return dict(zip(names, values, strict=True))
+        return dict(zip(_NEED_COLUMNS, values, strict=True))
 
     def _memory(self, job: SlurmJob, partition: Partition) -> tuple[int, bool]:
         """Megabytes, and whether they are per core."""
@@ -275,11 +306,11 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     """The jobs that each job waits for: an array stands for all of its tasks, one that is not in the log for none."""
     numbers: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
-        for name in {job.id, job.array} - {""}:
+        for name in {job.id, job.array, _task_name(job.array, job)} - {""}:
             numbers.setdefault(name, []).append(number)
     begin, rows = [0], []
     for job in jobs:
-        rows += [row for need in job.needs for row in _need_rows(need, numbers)]
+        rows += [row for need in job.needs for row in _need_rows(need, job, numbers)]
         begin.append(len(rows))
     table = np.array(rows, np.int64).reshape(len(rows), 3)
     columns = [np.ascontiguousarray(table[:, column]) for column in range(3)]
@@ -288,9 +319,15 @@ def _needs(jobs: Sequence[SlurmJob]) -> dict[str, I8]:
     )
 
 
-def _need_rows(need: Need, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
+def _need_rows(need: Need, job: SlurmJob, numbers: Mapping[str, list[int]]) -> list[tuple[int, int, int]]:
     kind = _KINDS.get(need.kind, at.AFTER_OK)
-    return [(number, kind, int(need.delay)) for number in numbers.get(need.job, ())]
+    name = _task_name(need.job, job) if need.kind == "aftercorr" else need.job
+    return [(number, kind, int(need.delay)) for number in numbers.get(name, ())]
+
+
+def _task_name(array: str, job: SlurmJob) -> str:
+    """The task of an array with the number of this one."""
+    return f"{array}_{job.task}" if array and job.array else array
 
 
 def _entries(case: Case, settings: Settings) -> dict[str, Any]:
@@ -298,7 +335,9 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
     masks = Masks(case, Buckets(case, settings))
     prices = Factors(case, settings)
     begin, job_of, part_of, mask_of, base = [0], [], [], [], []
+    must_have = []
     for number, job in enumerate(case.jobs):
+        must_have.append(masks.named(job))
         for name in job.partition.split(","):
             part = numbers[name]
             job_of.append(number)
@@ -311,6 +350,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
         "entry_job": np.array(job_of, np.int64),
         "entry_part": np.array(part_of, np.int64),
         "entry_mask": np.array(mask_of, np.int64),
+        "must_have": np.array(must_have, np.int64),
         "masks": np.stack(masks.rows),
         "entry_base": np.array(base),
     }
@@ -318,8 +358,7 @@ def _entries(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _kinds(parts: Mapping[str, I8]) -> I8:
     """A number for each entry, the same for entries that ask for the same resources of the same nodes."""
-    names = ("nodes_min", "nodes_max", "cores", "per_task", "per_node", "memory", "memory_per_core", "exclusive")
-    columns = [*(parts[name] for name in names), *parts["gres"].T]
+    columns = [*(parts[name] for name in (*_NEED_COLUMNS, "must_have", "max_switches")), *parts["gres"].T]
     of_jobs = np.stack(columns, 1)[parts["entry_job"]]
     rows = np.column_stack([of_jobs, parts["entry_mask"]])
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -338,6 +377,17 @@ def _limits(case: Case, settings: Settings) -> dict[str, Any]:
         "bucket_checks": np.array([each.checks for each in members], np.int64),
         "bucket_limit": limit,
         "bucket_used": np.zeros_like(limit),
+    }
+
+
+def _licences(case: Case, settings: Settings) -> dict[str, Any]:
+    """The licences that backfill plans: none, unless bf_licenses says so."""
+    total = licenses_of(settings) if settings.flag("bf_licenses") else {}
+    asked = [dict(asked_licenses(job)) for job in case.jobs]
+    rows = [[mine.get(name, 0) for name in total] for mine in asked]
+    return {
+        "licence_total": np.array(list(total.values()), np.int64),
+        "job_licences": np.array(rows, np.int64).reshape(len(rows), len(total)),
     }
 
 
@@ -388,7 +438,15 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     timers[at.LAST_FULL] = now - interval + int(settings.number("main_phase")) % interval
     timers[at.NEXT_CALC] = now + int(settings.number("calc_phase")) % settings.calc_period
     timers[at.CHANGED] = 1
-    names = {"eligible": FAR, "start": -1, "first_start": -1, "end": FAR, "expected_end": FAR, "part_of": 0}
+    names = {
+        "eligible": FAR,
+        "start": -1,
+        "first_start": -1,
+        "end": FAR,
+        "expected_end": FAR,
+        "grace_end": FAR,
+        "part_of": 0,
+    }
     zero: tuple[str, ...] = (
         "status",
         "charged",
@@ -411,6 +469,7 @@ def _state(case: Case, settings: Settings, parts: Mapping[str, Any]) -> dict[str
     state |= {name: np.zeros((_KINDS_KEPT, nb_nodes), np.int64) for name in ("room_from", "room_order")}
     state |= {name: np.full(_KINDS_KEPT, -1, np.int64) for name in ("room_kind", "room_stamp", "nb_roomy")}
     state |= {"slot_mask": np.zeros((slots, words), np.uint64), "timers": timers}
+    state["slot_licences"] = np.zeros((slots, len(parts["licence_total"])), np.int64)
     state["next_backfill"] = np.array([now + settings.number("bf_phase")])
     state |= {"priority": np.zeros(nb_entries, np.int64), "pending": np.zeros(nb_entries, np.int64)}
     state["queue"] = np.full(nb_entries, -1, np.int64)

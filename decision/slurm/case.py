@@ -25,12 +25,14 @@ from .jobs import SlurmJob, cluster_hosts, make_log, most_together
 from .nodes import Node, Partition, Window, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
+from .switches import Switch, read_forest
 from .text import DAY, is_nothing, read_hosts
-from .unsimulated import with_touched
+from .unsimulated import Facts, with_touched
 from .windows import read_events, read_reservations
 
 VERSION = 1
 CASE_FILE = "case.json"
+TOPOLOGY_FILE = "topology.conf"
 _HOST_SPEED = 1e9  # flop/s; jobs take seconds, so it decides nothing
 
 
@@ -47,6 +49,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     cycles: Path | None = None
     events: Path | None = None
     reservations: Path | None = None
+    topology: Path | None = None
     timezone: str = ""
 
 
@@ -61,6 +64,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     qualities: tuple[Quality, ...] = ()
     cycles: tuple[int, ...] = ()  # seconds since 1970: when backfill began
     windows: tuple[Window, ...] = ()
+    switches: tuple[Switch, ...] = ()  # of topology.conf
     notes: tuple[str, ...] = ()
     keys: KeyCount
     linear: bool  # whether jobs get whole nodes
@@ -98,10 +102,11 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
     notes = list(log.notes)
     if sources.shares:
         associations = merge_shares(associations, read_shares(sources.shares))
-    jobs, more = _fitting(log.jobs, partitions, nodes)
+    jobs, more = _fitting(log.jobs, partitions)
     qualities, guessed = _with_guesses(qualities, jobs)
     windows = [*(read_events(sources.events, zone) if sources.events else ())]
     windows += read_reservations(sources.reservations, zone) if sources.reservations else []
+    switches, strange = read_topology(conf, sources.topology, nodes)
     case = Case(
         version=VERSION,
         nodes=tuple(nodes),
@@ -111,11 +116,26 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         qualities=tuple(qualities),
         cycles=_cycles(sources, conf, zone),
         windows=tuple(windows),
-        notes=(*notes, *more, *guessed),
-        keys=with_touched(count_keys(conf), conf, partitions, qualities, jobs),
+        switches=tuple(switches),
+        notes=(*notes, *more, *guessed, *strange),
+        keys=with_touched(
+            count_keys(conf, bool(switches)), Facts(conf, nodes, partitions, associations, qualities, jobs)
+        ),
         linear=Settings(conf).linear,
     )
     return case, conf
+
+
+def read_topology(conf: Conf, path: Path | None, nodes: Iterable[Node]) -> tuple[list[Switch], list[str]]:
+    """The switches of a topology.conf, and notes; where topology/tree is configured, of that beside slurm.conf.
+
+    Raises:
+        InputError: if it is none.
+    """
+    beside = Path(conf.path).parent / TOPOLOGY_FILE
+    if path is None and "tree" in conf.get("TopologyPlugin").lower() and beside.is_file():
+        path = beside
+    return ([], []) if path is None else read_forest(path, {node.name for node in nodes})
 
 
 def _cycles(sources: Sources, conf: Conf, zone: ZoneInfo | None) -> tuple[int, ...]:
@@ -134,9 +154,7 @@ def _zone(name: str) -> ZoneInfo | None:
         raise ConfigError(f"there is no time zone {name!r}; write it like Europe/Berlin", field="timezone") from None
 
 
-def _fitting(
-    jobs: Iterable[SlurmJob], partitions: Sequence[Partition], nodes: Sequence[Node]
-) -> tuple[list[SlurmJob], list[str]]:
+def _fitting(jobs: Iterable[SlurmJob], partitions: Sequence[Partition]) -> tuple[list[SlurmJob], list[str]]:
     """The jobs whose partition there is, and notes on the others."""
     known = {partition.name for partition in partitions}
     default = next((p.name for p in partitions if p.default), partitions[0].name)

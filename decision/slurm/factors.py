@@ -17,7 +17,7 @@ class Factors:
 
     def __init__(self, case: Case, settings: Settings) -> None:
         self._case, self._settings = case, settings
-        self._flags = settings.text("PriorityFlags").upper()
+        self._flags = settings.priority_flags
         self._small = settings.text("PriorityFavorSmall").upper() == "YES"
         self._nodes, self._cpus = len(case.nodes), sum(node.cores * node.threads for node in case.nodes)
         self._jobs_factor = max(p.job_factor for p in case.partitions)
@@ -83,7 +83,7 @@ def quality_factors(case: Case, settings: Settings, size: Callable[[SlurmJob], f
     """Each QOS's share of the largest priority; for those that are described nowhere, from priorities in the log."""
     known = {each.name: each.priority for each in case.qualities if each.priority >= 0}
     largest = max([1.0, *known.values()])
-    raw = "NO_NORMAL_QOS" in settings.text("PriorityFlags").upper()
+    raw = "NO_NORMAL_QOS" in settings.priority_flags
     factors = {name: value if raw else value / largest for name, value in known.items()}
     unknown = [each.name for each in case.qualities if each.priority < 0]
     weight = Settings(settings.conf).number("PriorityWeightQOS")

@@ -12,7 +12,7 @@ import msgspec
 from decision.model.errors import InputError
 
 from .records import Row
-from .submit_line import read_options
+from .submit_line import read_options, unknown_options
 from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
 
 _DEPENDENCY = re.compile(r"(afterany|afterok|afternotok|aftercorr|after)((?::[\d_]+(?:\+\d+)?)+)")
@@ -57,10 +57,15 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gres_in_all: bool = False
     exclusive: bool = False
     held: bool = False
+    runs_once: bool = False  # --no-requeue
+    runs_again: bool = False  # --requeue
+    billing: float = 0.0  # what it costs a second; 0 where the log does not say
     nice: int = 0
     features: str = ""
     nodelist: str = ""  # that it must have
     exclude: str = ""
+    switches: int = 0  # leaf switches at most; 0: any number
+    switch_wait: float = math.inf  # seconds for which it waits for them
     licenses: str = ""
     reservation: str = ""
     array: str = ""  # id of its array
@@ -71,6 +76,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     singleton: str = ""  # its name
     hosts: str = ""  # that it had
     cpus_had: int = 0
+    options: tuple[str, ...] = ()  # of its submission, that the model does not know
     priority: float = math.nan  # at its submission
     reason: str = ""
     by_backfill: bool = False  # whether the backfill started it
@@ -152,6 +158,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     if never_ran or state == "PENDING":
         start = NEVER
     eligible = row.date("Eligible", zone) if "eligible" in row.fields else submit
+    switches, switch_wait = _switches(row, options.get("switches", ""))
     _check_hosts(row, hosts, options.get("nodelist", ""), options.get("exclude", ""))
     needs, any_need, singleton = _needs(options.get("dependency", ""), options.get("job-name", ""))
     shown = row.text("JobID")
@@ -171,10 +178,14 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         partition=row.text("Partition"),
         qos=row.text("QOS"),
         held="hold" in options or row.text("Reason").startswith("JobHeld"),
+        runs_once="no-requeue" in options,
+        runs_again="requeue" in options,
         nice=_whole(options.get("nice", "0").replace("yes", "100"), row, "--nice"),
         features=options.get("constraint") or row.text("Constraints"),
         nodelist=options.get("nodelist", ""),
         exclude=options.get("exclude", ""),
+        switches=switches,
+        switch_wait=switch_wait,
         licenses=options.get("licenses", ""),
         reservation=row.text("Reservation") or options.get("reservation", ""),
         array=array if task else "",
@@ -184,6 +195,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
         any_need=any_need,
         singleton=singleton,
         hosts="" if never_ran else hosts,
+        options=tuple(sorted(unknown_options(options))),
         priority=_priority(row),
         reason=row.text("Reason"),
         by_backfill="SchedBackfill" in row.text("Flags"),
@@ -200,6 +212,15 @@ def _check_hosts(row: Row, *lists: str) -> None:
             raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
 
 
+def _switches(row: Row, text: str) -> tuple[int, float]:
+    """The leaf switches of ``--switches=COUNT[@TIME]``, and the seconds for which the job waits for so few."""
+    count, _, time = text.partition("@")
+    try:
+        return int(count or 0), read_minutes(time) if time else math.inf
+    except ValueError:
+        raise InputError(f"{row.place}: --switches is {text!r}, not a number like 1 or 1@30:00") from None
+
+
 def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
     """Nodes, cpus, memory and generic resources that a job asks for."""
     asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
@@ -211,6 +232,7 @@ def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
     gres = {name.removeprefix("gres/"): int(float(number)) for name, number in asked.items() if "gres/" in name}
     gres = {name: count for name, count in gres.items() if ":" not in name} or gres
     return {
+        "billing": float(_whole(had.get("billing") or asked.get("billing") or "0", row, "billing")),
         "nodes": least,
         "nodes_max": most,
         "cpus": max(1, cpus),

@@ -13,6 +13,7 @@ from .text import split_list
 _FIELDS = len(Limits.__struct_fields__)
 ALL = (1 << _FIELDS) - 1
 JOBS = 1
+LICENCE = 1 << _FIELDS  # marks a limit that bf_licenses plans
 
 
 class Member(NamedTuple):
@@ -36,7 +37,7 @@ class Buckets:
         self._qualities = {each.name: each for each in case.qualities}
         self._part_quality = {p.name: p.qos for p in case.partitions}
         self._associations = {(each.account, each.user): each for each in case.associations}
-        self._licenses = _licenses(settings)
+        self._licenses = licenses_of(settings)
 
     def of(self, job: SlurmJob) -> list[Member]:
         """The buckets of a job."""
@@ -45,9 +46,9 @@ class Buckets:
             found += self._members(("array", job.array), Limits(jobs=job.array_limit))
         if job.singleton:
             found += self._members(("singleton", job.user, job.singleton), Limits(jobs=1))
-        for name, count in _asked_licenses(job):
+        for name, count in asked_licenses(job):
             if name in self._licenses:
-                found += self._members(("license", name), Limits(jobs=self._licenses[name])) * count
+                found += self._members(("license", name), Limits(jobs=self._licenses[name]), JOBS | LICENCE) * count
         return found + self._of_accounts(job) if self._enforced else found
 
     def refuses(self, job: SlurmJob) -> bool:
@@ -109,7 +110,8 @@ def _set_fields(limits: Limits) -> int:
     return sum(1 << bit for bit, value in enumerate(values) if value >= 0)
 
 
-def _licenses(settings: Settings) -> dict[str, int]:
+def licenses_of(settings: Settings) -> dict[str, int]:
+    """How many licences of each name there are."""
     found = {}
     for part in split_list(settings.conf.get("Licenses")):
         name, _, count = part.partition(":")
@@ -117,7 +119,8 @@ def _licenses(settings: Settings) -> dict[str, int]:
     return found
 
 
-def _asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
+def asked_licenses(job: SlurmJob) -> Iterable[tuple[str, int]]:
+    """The licences that a job asks for, and how many of each."""
     for part in filter(None, job.licenses.replace(";", ",").split(",")):
         name, _, count = part.partition(":")
         yield name, int(count) if count.isdigit() else 1

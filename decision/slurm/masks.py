@@ -1,6 +1,6 @@
 """The nodes that jobs may have."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +41,23 @@ class Masks:
         """The number of the set of a job in a partition."""
         typed = ",".join(sorted(name for name in job.gres if ":" in name))
         refused = not job.started and (not partition.takes(job.limit, job.nodes) or self._limits.refuses(job))
-        names = (job.reservation, partition.name, job.features, job.nodelist, job.exclude, typed)
+        names = (job.reservation, partition.name, job.features, job.exclude, typed)
         key = (*names, "refused" if refused else "")
+        return self._number(key, lambda: [] if refused else self._allowed(job, partition, typed))
+
+    def named(self, job: SlurmJob) -> int:
+        """The number of the set of nodes that a job asks for by name; -1 where it names none."""
+        names = read_hosts(job.nodelist)[: job.nodes_max or None]
+        if not names:
+            return -1
+        numbers = [number for number, node in enumerate(self._nodes) if node.name in set(names)]
+        return self._number(("named", ",".join(names)), lambda: numbers)
+
+    def _number(self, key: tuple[str, ...], make: Callable[[], Iterable[int]]) -> int:
+        """The number of a set, which is made where its key is new."""
         if key not in self._known:
-            allowed = [] if refused else self._allowed(job, partition, typed)
             self._known[key] = len(self.rows)
-            self.rows.append(bitmap(allowed, self._words))
+            self.rows.append(bitmap(make(), self._words))
         return self._known[key]
 
     def _allowed(self, job: SlurmJob, partition: Partition, typed: str) -> list[int]:
@@ -54,9 +65,6 @@ class Masks:
         members -= set(read_hosts(job.exclude))
         if job.reservation in self._reserved:
             members &= self._reserved[job.reservation]
-        named = set(read_hosts(job.nodelist))
-        if named and len(named) >= job.nodes:
-            members &= named
         return [
             number
             for number, node in enumerate(self._nodes)

@@ -28,6 +28,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     features: tuple[str, ...] = ()
     weight: int = 1
     down: bool = False
+    line: int = 0  # NodeName lines of slurm.conf before its own
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,9 +99,11 @@ def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Nod
         InputError: if there are none, or a number cannot be read.
     """
     records: dict[str, dict[str, str]] = {}
-    for entry in conf.nodes:
+    lines: dict[str, int] = {}
+    for number, entry in enumerate(conf.nodes):
         for name in read_hosts(entry.name):
             records.setdefault(name, {}).update(entry.pairs)
+            lines[name] = number
     if shown is not None:
         for fields in read_records(shown, "NodeName"):
             records.setdefault(fields["nodename"], {}).update(_as_configured(fields))
@@ -108,7 +111,8 @@ def make_nodes(conf: Conf, shown: Path | None, known: Iterable[str]) -> list[Nod
         records = {name: {} for name in known}
     if not records:
         raise InputError(f"{conf.path}: there is no NodeName line; add the file with them", field="nodes")
-    return [_make_node(name, pairs, conf) for name, pairs in records.items()]
+    made = (_make_node(name, pairs, conf) for name, pairs in records.items())
+    return [msgspec.structs.replace(node, line=lines.get(node.name, 0)) for node in made]
 
 
 def _as_configured(fields: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 Defaults are those of Slurm 22.05's own documentation (slurm.conf(5), sched_config).
 """
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ _SCHEDULER = (
     Parameter("bf_continue", "no", "", "a cycle of backfill goes on after it let others in"),
     Parameter("bf_interval", "30", "s", "from the end of a cycle of backfill to the next one"),
     Parameter("bf_job_part_count_reserve", "0", "jobs", "of a partition that get a reservation; 0 for all"),
+    Parameter("bf_licenses", "no", "", "licences are planned as nodes are"),
     Parameter("bf_max_job_array_resv", "20", "jobs", "tasks of an array that get a reservation"),
     Parameter("bf_max_job_assoc", "0", "jobs", "of an association tested in a cycle; 0 for all"),
     Parameter("bf_max_job_part", "0", "jobs", "of a partition tested in a cycle; 0 for all"),
@@ -52,6 +54,7 @@ _SCHEDULER = (
     Parameter("bf_yield_sleep", "500000", "us", "for which it lets them in"),
     Parameter("default_queue_depth", "100", "jobs", "looked at by a main loop that something asked for"),
     Parameter("defer", "no", "", "a job's end asks for a main loop instead of running one"),
+    Parameter("max_switch_wait", "300", "s", "for which a job with --switches waits at most for as few switches"),
     Parameter("partition_job_depth", "0", "jobs", "of a partition looked at by a main loop; 0 for all"),
     Parameter("preempt_youngest_first", "no", "", "of the jobs that may give way, the youngest first"),
     Parameter("sched_interval", "60", "s", "from one main loop over the whole queue to the next"),
@@ -79,8 +82,10 @@ _PLUGINS = (
     Parameter("PriorityType", "priority/basic", "", "priority/basic or priority/multifactor", True),
     Parameter("PreemptType", "preempt/none", "", "preempt/none, preempt/partition_prio or preempt/qos", True),
     Parameter("PreemptMode", "OFF", "", "REQUEUE, CANCEL or OFF; SUSPEND and GANG are not simulated"),
+    Parameter("PreemptExemptTime", "-1", "", "for which a job runs before it may be preempted; -1 for none"),
     Parameter("CompleteWait", "0", "s", "for which nothing is started while a job completes"),
-    Parameter("TopologyPlugin", "topology/none", "", "topology/tree is read and not simulated", True),
+    Parameter("TopologyPlugin", "topology/none", "", "topology/none or topology/tree, with its topology.conf", True),
+    Parameter("TopologyParam", "", "", "TopoOptional: switches count only for jobs with --switches", True),
 )
 MODEL = (
     Parameter("completing", "2", "s", "from a job's end until its nodes are free again: epilog and messages"),
@@ -91,6 +96,7 @@ MODEL = (
     Parameter("main_phase", "0", "s", "from the begin to the first main loop over the whole queue"),
 )
 PARAMETERS: Mapping[str, Parameter] = {each.name.lower(): each for each in (*_SCHEDULER, *_PRIORITY, *_PLUGINS, *MODEL)}
+NO_NORMAL = {"NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"}  # flags: NO_NORMAL_ALL
 IN_SCHEDULER_PARAMETERS = frozenset(each.name for each in _SCHEDULER)
 _ALIASES = {"bf_window_scale": "bf_window_linear"}  # as Slurm's source calls it
 _MODEL_NAMES = frozenset(each.name for each in MODEL)
@@ -104,7 +110,7 @@ _MAY_MATTER_KEYS = {
     *("jobsubmitplugins", "prioritysitefactorplugin", "prioritysitefactorparameters", "priorityusageresetperiod"),
     *("federationparameters", "powerparameters", "suspendprogram", "resumeprogram", "suspendtime", "resumetimeout"),
     *("suspendtimeout", "suspendexcnodes", "suspendexcparts", "suspendrate", "resumerate", "preemptparameters"),
-    *("preemptexempttime", "maxarraysize", "maxjobcount", "topologyparam", "schedulertimeslice", "jobaccttype"),
+    *("maxarraysize", "maxjobcount", "schedulertimeslice", "jobaccttype"),
     *("dependencyparameters", "bursttype", "burstbuffertype", "messagetimeout", "prioritytype_", "corespecplugin"),
     *("maxmempercpu", "maxmempernode", "requeueexit", "requeueexithold", "healthcheckprogram", "unkillablesteptimeout"),
     *("rebootprogram", "nodefeaturesplugins", "jobdefaults", "priorityparameters"),
@@ -180,12 +186,13 @@ _QUIET_VALUES = {"", "0", "no", "none", "(null)", "n/a", "off", "-1"}
 _QUIET_OPTIONS = {"max_script_size", "max_rpc_cnt", "enable_user_top", "kill_invalid_depend", "no_env_cache"}
 
 
-def count_keys(conf: Conf) -> KeyCount:
-    """Sort the keys and SchedulerParameters of a slurm.conf."""
+def count_keys(conf: Conf, has_switches: bool) -> KeyCount:
+    """Sort the keys and SchedulerParameters of a slurm.conf, of which a topology.conf is there or not."""
     used, matter, quiet = [], [], []
     for key, value in conf.keys.items():
         name = conf.places[key].text.partition("=")[0].strip() if key in conf.places else key
-        if key == "topologyplugin" and value.lower() != "topology/none":
+        tree = has_switches and value.lower() == "topology/tree"
+        if key == "topologyplugin" and value.lower() != "topology/none" and not tree:
             matter.append(f"{name}={value}")
         elif key in _USED_KEYS:
             used.append(name)
@@ -273,6 +280,18 @@ class Settings(msgspec.Struct, frozen=True):
     def calc_period(self) -> int:
         """Seconds between calculations of priorities."""
         return max(1, int(min(self.seconds("PriorityCalcPeriod"), _LARGEST)))
+
+    @property
+    def priority_flags(self) -> set[str]:
+        """The words of PriorityFlags, in capitals."""
+        found = {word.strip() for word in self.text("PriorityFlags").upper().split(",")} - {""}
+        return found | (NO_NORMAL if "NO_NORMAL_ALL" in found else set())
+
+    @property
+    def exempt_time(self) -> float:
+        """Seconds for which a job runs before it may be preempted."""
+        seconds = self.seconds("PreemptExemptTime")
+        return seconds if math.isfinite(seconds) else 0.0
 
     @property
     def has_database(self) -> bool:

@@ -21,7 +21,7 @@ from decision.state.cluster import N_JOBS
 from decision.state.view import ClusterView, JobView
 
 from .build import build_world, zero_of
-from .case import CASE_FILE, VERSION, Case, load_case
+from .case import CASE_FILE, VERSION, Case, load_case, read_topology
 from .conf import read_conf
 from .jobs import SlurmJob
 from .kernels import clock
@@ -163,12 +163,14 @@ def _case_of(conf: Path) -> Case:
     found = read_conf(conf)
     nodes = make_nodes(found, None, ())
     partitions = make_partitions(found, None, nodes)
+    switches, _ = read_topology(found, None, nodes)
     return Case(
         version=VERSION,
+        switches=tuple(switches),
         nodes=tuple(nodes),
         partitions=tuple(partitions),
         jobs=(),
-        keys=count_keys(found),
+        keys=count_keys(found, bool(switches)),
         linear=Settings(found).linear,
     )
 

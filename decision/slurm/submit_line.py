@@ -1,5 +1,6 @@
 """What a job asked for: the options of the command that submitted it."""
 
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -19,6 +20,28 @@ _WITH_VALUE = {
     *("cpus-per-gpu", "gpu-bind", "gpu-freq", "profile", "power", "prefer", "delay-boot", "cluster-constraint"),
     *("acctg-freq", "batch", "bb", "bbf", "container", "cpu-freq", "get-user-env", "mcs-label", "thread-spec"),
 }
+
+_NOT_SIMULATED = {
+    *("contiguous", "spread-job", "use-min-nodes", "time-min", "deadline", "core-spec", "thread-spec", "mincpus"),
+    *("ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "cores-per-socket", "sockets-per-node", "tmp"),
+    *("threads-per-core", "extra-node-info", "hint", "gpus-per-task", "gpus-per-socket", "cpus-per-gpu", "mem-per-gpu"),
+    *("bb", "bbf", "overcommit", "oversubscribe", "prefer", "delay-boot", "batch", "cluster-constraint", "clusters"),
+    *("nodefile", "reboot", "power"),
+}
+_KNOWN_NEEDS = re.compile(r"(afterany|afterok|afternotok|aftercorr|after):|singleton")
+
+
+def unknown_options(options: Mapping[str, str]) -> set[str]:
+    """Those of a job's options that may matter and are not simulated."""
+    found = {f"--{name}" for name in options.keys() & _NOT_SIMULATED}
+    if options.get("exclusive", "") in ("user", "mcs"):
+        found.add(f"--exclusive={options['exclusive']}")
+    if "-" in options.get("nodes", ""):
+        found.add("--nodes=MIN-MAX")
+    if "*" in options.get("constraint", ""):
+        found.add("--constraint with counts")
+    needs = re.split("[,?]", options.get("dependency", ""))
+    return found | {f"--dependency={need.partition(':')[0]}" for need in needs if need and not _KNOWN_NEEDS.match(need)}
 
 
 def read_options(line: str) -> Mapping[str, str]:

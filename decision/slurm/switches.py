@@ -1,4 +1,4 @@
-"""topology.conf of Slurm's topology/tree: switches below switches, down to nodes; as a tree of equal depth.
+"""topology.conf of Slurm's topology/tree: switches below switches, down to nodes; as they are, or as a tree.
 
 Lines are those of the manual page topology.conf(5): ``SwitchName=s0 Nodes=n[1-18]``, ``SwitchName=top
 Switches=s[0-3]``. As Slurm does, a leaf switch is of level 0 and any other one level above the highest switch below it;
@@ -7,12 +7,13 @@ Slurm.
 
 Design
 ------
-What comes out is a `FatTree` with empty places: as wide at each level as its widest switch. So everything that knows
+A platform gets a `FatTree` with empty places: as wide at each level as its widest switch. So everything that knows
 trees (allocations, hops, contention, files) knows these, too. Rejected: a topology of its own for trees of any shape,
-which each of them would have to learn.
+which each of them would have to learn. The model of Slurm takes the switches as they are (`read_forest`): which of them
+comes first in the file decides between equal ones, and several trees may stand side by side.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from math import prod
 from pathlib import Path
 
@@ -39,6 +40,15 @@ class _Switch(msgspec.Struct):
     level: int = -1  # not known yet
 
 
+class Switch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A switch of a cluster, at its place in the file."""
+
+    name: str
+    level: int = 0  # of leaves
+    above: int = -1  # the number of the switch above it; -1 for none
+    nodes: tuple[str, ...] = ()  # of a leaf
+
+
 class SwitchTree(msgspec.Struct, frozen=True):
     """Where the nodes of a topology.conf are in a tree that is as wide at each level as its widest switch."""
 
@@ -48,11 +58,53 @@ class SwitchTree(msgspec.Struct, frozen=True):
 
 
 def read_switches(path: Path) -> SwitchTree:
-    """Read a topology.conf. Switches keep the order of their lines, nodes that of their lists.
+    """Read a topology.conf that is one tree. Switches keep the order of their lines, nodes that of their lists.
 
     Raises:
         InputError: naming file and line, if it is none, or its switches are not one tree.
     """
+    switches, above = _linked(path)
+    tops = [switch for name, switch in switches.items() if name not in above]
+    if len(tops) > 1:
+        shown = ", ".join(top.name for top in tops[:5]) + (", ..." if len(tops) > 5 else "")
+        raise InputError(f"{path}: no switch is above all others ({shown}); add a line SwitchName=top Switches={shown}")
+    top = tops[0]
+    down = [1] * (top.level + 1)
+    for switch in switches.values():
+        down[switch.level] = max(down[switch.level], len(switch.nodes) + len(switch.below))
+    if prod(down) > MAX_HOSTS:
+        raise InputError(f"{path}: a tree as wide as its widest switches has more than {MAX_HOSTS:,} places; split it")
+    return SwitchTree(tuple(down), dict(_places(top, top.level, 0, down, switches)), len(switches))
+
+
+def read_forest(path: Path, known: Container[str]) -> tuple[list[Switch], list[str]]:
+    """The switches of a topology.conf in the order of its lines, and notes on nodes that the cluster does not have.
+
+    Args:
+        path: the file.
+        known: the names of the cluster's nodes.
+
+    Raises:
+        InputError: naming file and line, if it is none.
+    """
+    switches, above = _linked(path)
+    number = {name: i for i, name in enumerate(switches)}
+    strange = [node for switch in switches.values() for node in switch.nodes if node not in known]
+    notes = [f"{path.name} has {len(strange):,} nodes that slurm.conf has not ({strange[0]}, ...)"] if strange else []
+    found = [
+        Switch(
+            name=switch.name,
+            level=switch.level,
+            above=number[above[switch.name]] if switch.name in above else -1,
+            nodes=tuple(node for node in switch.nodes if node in known),
+        )
+        for switch in switches.values()
+    ]
+    return found, notes
+
+
+def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
+    """The switches by name, with their levels; and the name of the switch above each that is below one."""
     switches: dict[str, _Switch] = {}
     homes: dict[str, str] = {}  # the leaf switch of each node
     for line in logical_lines(path):
@@ -64,22 +116,21 @@ def read_switches(path: Path) -> SwitchTree:
             if node in homes:
                 raise InputError(f"{line.place}: node {node} is on switch {homes[node]} already; name it once")
             homes[node] = switch.name
-    top = _top(path, switches)
-    _set_levels(top, switches, 1)
+    above = _above(switches)
+    tops = [switch for name, switch in switches.items() if name not in above]
+    if not tops:
+        reason = "its switches are in a circle" if switches else "there is no switch"
+        raise InputError(f"{path}: {reason}; {_FORM}")
+    for top in tops:
+        _set_levels(top, switches, 1)
     lost = next((switch for switch in switches.values() if switch.level < 0), None)
     if lost is not None:
         raise InputError(
             f"{lost.line.place}: switch {lost.name} is in a circle of switches; take it out of those below"
         )
-    down = [1] * (top.level + 1)
-    for switch in switches.values():
-        down[switch.level] = max(down[switch.level], len(switch.nodes) + len(switch.below))
-    if prod(down) > MAX_HOSTS:
-        raise InputError(f"{path}: a tree as wide as its widest switches has more than {MAX_HOSTS:,} places; split it")
-    places = dict(_places(top, top.level, 0, down, switches))
-    if not places:
+    if not homes:
         raise InputError(f"{path}: no switch has nodes; {_FORM}")
-    return SwitchTree(tuple(down), places, len(switches))
+    return switches, above
 
 
 def _read_line(line: Line) -> _Switch:
@@ -98,8 +149,8 @@ def _read_line(line: Line) -> _Switch:
     return _Switch(name, nodes, below, line)
 
 
-def _top(path: Path, switches: dict[str, _Switch]) -> _Switch:
-    """The switch above all others; those below each switch are brought into the order of their lines."""
+def _above(switches: dict[str, _Switch]) -> dict[str, str]:
+    """The switch above each; those below each switch are brought into the order of their lines."""
     above: dict[str, str] = {}
     for switch in switches.values():
         for name in switch.below:
@@ -111,14 +162,7 @@ def _top(path: Path, switches: dict[str, _Switch]) -> _Switch:
     number = {name: i for i, name in enumerate(switches)}
     for switch in switches.values():
         switch.below.sort(key=number.__getitem__)
-    tops = [name for name in switches if name not in above]
-    if len(tops) > 1:
-        shown = ", ".join(tops[:5]) + (", ..." if len(tops) > 5 else "")
-        raise InputError(f"{path}: no switch is above all others ({shown}); add a line SwitchName=top Switches={shown}")
-    if not tops:
-        reason = "its switches are in a circle" if switches else "there is no switch"
-        raise InputError(f"{path}: {reason}; {_FORM}")
-    return switches[tops[0]]
+    return above
 
 
 def _set_levels(switch: _Switch, switches: dict[str, _Switch], depth: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from decision.placement.anneal import Search, anneal
 from decision.placement.exact import place_exactly
-from decision.placement.repair import AT_RANDOM, NETWORK, SEEN, StartRule
+from decision.placement.repair import AT_RANDOM, BY_NETWORK, SEEN, StartRule
 from decision.placement.tree import place_best
 from decision.placement.windows import DYNAMIC, groups_of
 
@@ -73,7 +73,7 @@ def neural_moves(swf: Path | None) -> list[float]:
     """Moves per second of neural annealing with CNN-3, whose weights are random."""
     layers = np.array([(4, 16, 10, 1, 1), (16, 8, 5, 2, 0), (352, 256, 0, 0, 1), (256, SEEN, 0, 0, 0)])
     weights = 0.05 * np.random.default_rng(0).standard_normal(117_372)
-    return _moves_per_second(StartRule(NETWORK, layers, weights.astype(np.float32)), 100)
+    return _moves_per_second(StartRule(BY_NETWORK, layers, weights.astype(np.float32)), 100)
 
 
 def _moves_per_second(repair: StartRule, steps: int) -> list[float]:

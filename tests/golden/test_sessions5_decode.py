@@ -4,7 +4,7 @@ policies decides in it as it did."""
 import json
 
 import pytest
-from helpers.golden import SCENARIOS_5, SESSIONS_5
+from helpers.golden import SCENARIOS_5, SESSIONS_5, repeat_session
 from msgspec import UNSET
 
 from decision.batsim.agent import Agent
@@ -33,13 +33,7 @@ def exactly(data: bytes) -> tuple[bytes, str]:
 @pytest.mark.parametrize("role", Role)
 def test_a_recorded_session_is_accepted_and_written_back_as_it_was(session, role):
     connection, codec = Connection(role, "5" if role is Role.BATSIM else None), Json5Codec(V5)
-    for entry in session:
-        if entry.sender is role:
-            again = connection.send(codec.decode(entry.data))
-        else:
-            again = codec.encode(connection.receive(entry.data))
-        assert exactly(again) == exactly(entry.data)
-    assert connection.ended
+    repeat_session(session, connection, codec, exactly)
     assert connection.version.name == "5"
 
 

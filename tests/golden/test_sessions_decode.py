@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers.golden import SCENARIOS, SESSIONS
+from helpers.golden import SCENARIOS, SESSIONS, repeat_session
 
 from decision.protocol import Connection, JsonCodec, Role, read_recording
 
@@ -23,13 +23,7 @@ def exactly(data: bytes) -> str:
 @pytest.mark.parametrize("role", Role)
 def test_a_recorded_session_is_accepted_and_written_back_as_it_was(session, role):
     connection, codec = Connection(role), JsonCodec()
-    for entry in session:
-        if entry.sender is role:
-            again = connection.send(codec.decode(entry.data))
-        else:
-            again = codec.encode(connection.receive(entry.data))
-        assert exactly(again) == exactly(entry.data)
-    assert connection.ended
+    repeat_session(session, connection, codec, exactly)
     assert connection.version.name == "4"
 
 

@@ -9,3 +9,14 @@ SCHEDULES = ROOT / "tests" / "golden" / "schedules"
 SCENARIOS = sorted(folder.parent.name for folder in SESSIONS.glob("*/session.jsonl"))
 CASES = sorted(folder.parent.name for folder in SCHEDULES.glob("*/workload.json"))
 SCENARIOS_5 = sorted(folder.parent.name for folder in SESSIONS_5.glob("*/session.jsonl"))
+
+
+def repeat_session(session, connection, codec, exactly):
+    """That each message of a recording is accepted, and comes out of the codec as it went in; `exactly` compares."""
+    for entry in session:
+        if entry.sender is connection.role:
+            again = connection.send(codec.decode(entry.data))
+        else:
+            again = codec.encode(connection.receive(entry.data))
+        assert exactly(again) == exactly(entry.data)
+    assert connection.ended

@@ -16,12 +16,12 @@ from decision.model.workload import (
     Profile,
     Workload,
 )
-from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS
+from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES
 from helpers.engine_worlds import Manners, World
 from helpers.policy_toys import platform as servers
 
 POWERS = ("never", "idle-timeout,idle_timeout=0", "idle-timeout,idle_timeout=5", "keep-awake,keep_awake=1")
-PLAIN = [name for name in ORDERS if name not in ("hvf", "qos", "density", "edf")]  # jobs here do not say their worth
+PLAIN = [name for name in ORDER_LINES if name not in ("hvf", "qos", "density", "edf")]  # no job here says its worth
 PLACES = [name for name in ALLOCATIONS if "tree" not in name and name != "hops"]  # these platforms have no network
 SLEEPY = SleepState(pstate=1, switch_off=2, switch_on=3)
 Rng = np.random.Generator

@@ -8,15 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from decision.model.record import (
-    EnergyTable,
-    FinalState,
-    HostState,
-    HostTable,
-    JobTable,
-    PstateTable,
-    RunRecord,
-)
+from decision.model.record import EnergyTable, FinalState, HostState, HostTable, JobTable, PstateTable, RunRecord
 
 from .golden import SESSIONS
 

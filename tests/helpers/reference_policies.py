@@ -29,7 +29,6 @@ class Running:
 
 
 Starts = list[Job]
-Rule = Callable[[float, Sequence[Job], Sequence[Running], int], Starts]
 
 
 def fcfs(now: float, queue: Sequence[Job], running: Sequence[Running], free: int) -> Starts:

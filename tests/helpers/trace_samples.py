@@ -20,26 +20,8 @@ def _times(job: int) -> tuple[int, int, int]:
 def swf(jobs: int = 30, header: bool = True, between: str = " ", rest: str = "") -> bytes:
     lines = ["; MaxProcs: 64"] if header else []
     for job in range(1, jobs + 1):
-        fields = [
-            job,
-            60 * job,
-            30,
-            100 + job,
-            1 + job % 4,
-            -1,
-            -1,
-            1 + job % 4,
-            600,
-            -1,
-            1,
-            job % 3,
-            1,
-            1,
-            1,
-            1,
-            -1,
-            -1,
-        ]
+        size = 1 + job % 4
+        fields = [job, 60 * job, 30, 100 + job, size, -1, -1, size, 600, -1, 1, job % 3, 1, 1, 1, 1, -1, -1]
         lines.append(between.join(map(str, fields)) + rest)
     return ("\n".join(lines) + "\n").encode()
 
@@ -47,25 +29,7 @@ def swf(jobs: int = 30, header: bool = True, between: str = " ", rest: str = "")
 def gwf(jobs: int = 30) -> bytes:
     lines = ["# a grid"]
     for job in range(1, jobs + 1):
-        fields = [
-            job,
-            60 * job,
-            30,
-            100 + job,
-            2,
-            -1,
-            -1,
-            2,
-            600,
-            -1,
-            1,
-            f"u{job % 3}",
-            "g",
-            "x",
-            "q",
-            "p",
-            *["-1"] * 13,
-        ]
+        fields = [job, 60 * job, 30, 100 + job, 2, -1, -1, 2, 600, -1, 1, f"u{job % 3}", *"gxqp", *["-1"] * 13]
         lines.append("\t".join(map(str, fields)))
     return ("\n".join(lines) + "\n").encode()
 

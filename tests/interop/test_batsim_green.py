@@ -19,4 +19,4 @@ def batsim() -> str:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_schedule_is_that_of_a_real_batsim(batsim: str, tmp_path: Path, seed: int) -> None:
     world = World(platform(1e-6), (workload(seed),), supply(seed), BY_MESSAGES, b"", Manners())
-    assert run_policy_beside_batsim(world, "green", 0, batsim, tmp_path) == []
+    assert run_policy_beside_batsim(world, "timetable", 0, batsim, tmp_path) == []

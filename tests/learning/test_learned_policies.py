@@ -16,7 +16,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
 from decision.formats.input_facts import file_facts
 from decision.generate.topologies import full_tree, networked
-from decision.learn import SHIPPED
+from decision.learn import SHIPPED_MODELS
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import PpoConfig, load_config
 from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
@@ -212,11 +212,11 @@ def test_facts_of_inputs_are_in_the_checkpoint(checkpoint, mixed):
 
 FOR_256_HOSTS = ["dbf-0-10"]
 FOR_TREES = ["repair"]
-FOR_POWER = ["green"]
+FOR_POWER = ["timetable"]
 FOR_SERVERS = ["joint"]  # that sleep: tests/learning/test_deepscheduling.py holds its schedules
 
 
-@pytest.mark.parametrize("name", sorted({*SHIPPED} - {*FOR_TREES, *FOR_POWER, *FOR_SERVERS}))
+@pytest.mark.parametrize("name", sorted({*SHIPPED_MODELS} - {*FOR_TREES, *FOR_POWER, *FOR_SERVERS}))
 def test_a_shipped_policy_runs_under_its_name_on_any_platform_or_says_which(name, mixed):
     if name in FOR_256_HOSTS:
         with pytest.raises(ConfigError, match=r"256 hosts"):
@@ -265,8 +265,8 @@ def test_what_is_shipped_for_servers_that_sleep_needs_such(name, mixed):
 
 def test_the_shipped_policies_are_those_of_the_catalogue():
     free = {"dbf", "learned", "packing", "ranking", "rlscheduler"}
-    assert set(SHIPPED) == {*free, *FOR_256_HOSTS, *FOR_TREES, *FOR_POWER, *FOR_SERVERS}
-    assert {*SHIPPED, "FILE.ckpt"} <= {line.name for line in list_policies()}
+    assert set(SHIPPED_MODELS) == {*free, *FOR_256_HOSTS, *FOR_TREES, *FOR_POWER, *FOR_SERVERS}
+    assert {*SHIPPED_MODELS, "FILE.ckpt"} <= {line.name for line in list_policies()}
 
 
 def test_the_seed_of_a_run_is_that_of_the_policys_draws(mixed, tmp_path):

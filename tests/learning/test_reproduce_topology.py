@@ -45,7 +45,12 @@ def test_each_claim_is_judged_on_both_trees(reproduced):
     assert len(claims) == 28
     for tree, number in (("program", 13), ("text", 15)):  # stretch is compared on the text's only
         assert sum(claim[1] == tree for claim in claims) == number
-    assert {claim[3] for claim in claims} <= set(Verdict)
+    assert {claim[4] or claim[5] for claim in claims} <= set(Verdict)
+    assert {(claim[3], claim[4] == Verdict.NOT_TRIED) for claim in claims} == {
+        ("", False),
+        ("each job; discount 0", True),
+    }, "the paper's networks are paid otherwise"
+    assert all((folder / f"figure-{number}.svg").stat().st_size > 10_000 for number in (4, 5, 6))
     assert all(claim[0] in table for claim in claims)
 
 

@@ -154,3 +154,14 @@ def test_the_papers_preset_is_what_the_paper_has():
     assert (config.network.encoder, config.learn.offline, config.learn.steps) == ("shared", 50_000, 1_000_000)
     assert config.learn.epsilon_at(0) == 0
     assert msgspec.structs.replace(config.learn, offline=0).epsilon_at(0) == 0.99
+
+
+def test_updates_in_parts_of_any_number_are_those_of_one_training(make):
+    one, part, rest = (make(f"learn.steps={n}", preset="green-bc", kind=BcLearner) for n in (6, 3, 6))
+    one.iterate()
+    part.iterate()
+    rest.restore(part.state())
+    assert (part.finished, rest.steps, rest.finished) == (True, 3, False)
+    rest.iterate()
+    assert rest.finished
+    assert all(torch.equal(value, one.weights()[name]) for name, value in rest.weights().items())

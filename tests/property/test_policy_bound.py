@@ -4,7 +4,7 @@ import functools
 import tempfile
 from pathlib import Path
 
-from helpers.bound_reference import KEYS, BoundTwin
+from helpers.booked_reference import KEYS, BoundTwin
 from helpers.policy_toys import platform
 from helpers.power_toys import workload
 from hypothesis import given, settings

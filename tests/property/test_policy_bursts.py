@@ -22,7 +22,7 @@ from decision.model.platform import Platform
 from decision.model.record import FinalState, JobTable
 from decision.model.topology import FatTree, Link
 from decision.model.workload import Delay, Job, Workload, Worth
-from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS
+from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS
 from decision.policies.policy import Policy
 from decision.runs.engines import simulate_by_messages
 from decision.schedulers.ranking import RankingPolicy, first_guess
@@ -30,7 +30,7 @@ from decision.simulation import simulate_workloads
 
 CASES = int(os.environ.get("DECISION_BURSTS", "200"))
 ENERGY = EngineOptions(energy=True)
-SLOTS = list(itertools.product(ORDERS, BACKFILLS, ALLOCATIONS, POWERS))
+SLOTS = list(itertools.product(ORDER_LINES, BACKFILLS, ALLOCATIONS, POWERS))
 POLICIES: list[tuple[str, ...]] = [*SLOTS, ("kamelot",), ("ranking",)]
 STRIDE = 389  # prime, so that cases go through all policies in a scattered order
 MESSAGES = 4  # one case in so many is also decided through Batsim's messages

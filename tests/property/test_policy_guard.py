@@ -13,7 +13,7 @@ from decision.model.workload import Job as JobToCome
 from decision.policies import find_policy
 from decision.policies.config import AUTO, Allocation, Backfill, Order, PolicyConfig
 from decision.policies.memory import GUARDED
-from decision.policies.shadow import longest_known, longest_wait
+from decision.policies.shadow import EXCUSE, longest_known, longest_wait
 from decision.simulation import simulate_workloads
 
 PROMISES = settings(max_examples=150, deadline=None, derandomize=True)
@@ -109,6 +109,7 @@ def test_the_shadow_knows_in_the_end_how_long_easy_lets_jobs_wait(work, order, b
 @given(workloads(early=False), st.sampled_from(list(Order)), RULES)
 @PROMISES
 def test_the_shadow_is_at_the_present_where_all_run_to_their_walltime(work, order, backfill):
+    """And no job takes no time there because it waits for long."""
     easy = easy_waits(work)
     submit = np.array([job.submit_time for job in work.jobs])
 
@@ -117,7 +118,9 @@ def test_the_shadow_is_at_the_present_where_all_run_to_their_walltime(work, orde
         waits = np.minimum(easy[come], instant.now - submit[come])
         assert np.isclose(longest_wait(instant.toy.state, instant.toy.memory), waits.max(initial=0.0))
 
-    run(work, PolicyConfig(order=order, backfill=backfill, guard=AUTO), look)
+    toy = Toy(work.hosts, PolicyConfig(order=order, backfill=backfill, guard=AUTO), jobs=max(len(work.jobs), 1))
+    toy.memory.shadow_time[:, EXCUSE] = np.inf
+    run_toy(work, toy, look)
 
 
 class FirstInQueue:
@@ -190,6 +193,47 @@ def test_without_a_guard_the_same_policy_lets_a_wide_job_wait_for_ever():
     work = Given(jobs, [10.0] * len(jobs), 2)
     assert waits_under(Spoilsport(), work)[1] > 200
     assert waits_under(find_policy(f"{__name__}:Spoilsport,guard=20"), work)[1] <= 30
+
+
+class NeverWide:
+    """Starts in order of submission all jobs but those on all hosts."""
+
+    def reset(self, platform, seed):
+        self.hosts = len(platform.hosts)
+
+    def decide(self, cluster, plan):
+        for job in cluster.queue:
+            if job.size <= plan.nb_free and job.size < self.hosts:
+                plan.start(job)
+
+
+def test_a_job_that_is_held_back_is_no_excuse_for_letting_it_and_those_behind_it_wait():
+    """They ask for a hundred times what they run, and EASY is thought to let them wait for one another so long."""
+    first = [(0.0, 2, 100.0), (0.0, 2, 100.0)]
+    wide = [(5000.0 + k, 2, 10_000.0) for k in range(4)]
+    small = [(5000.0 + 60 * k, 1, 50.0) for k in range(200)]
+    jobs = [Job(k, *each) for k, each in enumerate(first + sorted(wide + small))]
+    work = Given(jobs, [min(job.walltime, 100.0) for job in jobs], 2)
+    easy = waits_under(find_policy("easy"), work).max()
+    assert waits_under(find_policy(f"{__name__}:NeverWide,guard=3x"), work).max() <= 3 * easy
+
+
+class LongestAlone:
+    """Wants to start the job that asks for most, and no other."""
+
+    def reset(self, platform, seed):
+        pass
+
+    def decide(self, cluster, plan):
+        job = max(cluster.queue, key=lambda job: job.walltime, default=None)
+        if job is not None and job.size <= plan.nb_free:
+            plan.start(job)
+
+
+def test_hosts_of_a_start_that_is_not_carried_out_go_to_one_that_delays_nobody():
+    jobs = [Job(0, 0.0, 1, 50.0), Job(1, 1.0, 2, 10.0), Job(2, 20.0, 1, 100.0), Job(3, 21.0, 1, 10.0)]
+    waits = waits_under(find_policy(f"{__name__}:LongestAlone,guard=5"), Given(jobs, [50.0, 10.0, 100.0, 10.0], 2))
+    assert waits.tolist() == [0.0, 49.0, 40.0, 0.0]
 
 
 def test_guarded_jobs_are_the_first_of_the_queue():

@@ -4,18 +4,9 @@ import re
 
 import pandas
 import pytest
+from helpers.failing_policies import First as Own
 
 import decision as d
-
-
-class Own:
-    def reset(self, platform, seed):
-        pass
-
-    def decide(self, cluster, plan):
-        for job in cluster.queue:
-            if job.size <= plan.nb_free:
-                plan.start(job)
 
 
 def refused(field, call, *given, **named):
@@ -152,7 +143,7 @@ def test_of_evaluate(field, value):
     refused(field, d.evaluate, **{"platform": "toy", "workload": "toy", "policies": "easy", field: value})
 
 
-def test_of_the_others(tmp_path):
+def test_of_the_others():
     refused("spec", d.find_policy, 5)
     refused("options", d.find_policy, "easy", ["guard"])
     refused("options", d.check_policy, Own(), {"a": 1})

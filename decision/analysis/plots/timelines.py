@@ -118,11 +118,11 @@ def _scale_queue(axes: Axes, peaks: Sequence[int]) -> None:
 
 # --- Reservations ---------------------------------------------------------------------------------------------------
 
-WAITS, RESERVED, RUNS = 1, 2, 3  # what a pixel of the raster says; a greater one hides a smaller one
+_WAITS, _RESERVED, _RUNS = 1, 2, 3  # what a pixel of the raster says; a greater one hides a smaller one
 _STEPS = {
-    WAITS: ("#f0d080", "waits"),
-    RESERVED: ("#8093b8", "reserved, not used"),
-    RUNS: ("#1f2f66", "runs"),
+    _WAITS: ("#f0d080", "waits"),
+    _RESERVED: ("#8093b8", "reserved, not used"),
+    _RUNS: ("#1f2f66", "runs"),
 }
 
 
@@ -151,7 +151,7 @@ def reservation_timeline(runs: Sequence[NamedRun]) -> Picture:
         jobs = len(run.jobs.id)
         image = raster(run.jobs, end, min(rows, jobs), max(1, int(axes.bbox.width) - 2))
         extent = (0.0, end / unit, float(jobs), 0.0)
-        axes.imshow(image, colors, vmin=0, vmax=RUNS, aspect="auto", interpolation="none", extent=extent)
+        axes.imshow(image, colors, vmin=0, vmax=_RUNS, aspect="auto", interpolation="none", extent=extent)
     return Picture(
         figure,
         "When each job waited, ran, and would have had its hosts reserved by its walltime; jobs are in order of "
@@ -180,7 +180,7 @@ def raster(jobs: JobTable, end: float, rows: int, columns: int) -> Pixels:
         columns: of pixels.
 
     Returns:
-        (rows, columns): 0, or the greatest of `WAITS`, `RESERVED` and `RUNS` that holds for any of the row's jobs at
+        (rows, columns): 0, or the greatest of `_WAITS`, `_RESERVED` and `_RUNS` that holds for any of the row's jobs at
         some time in the pixel.
     """
     order = np.argsort(jobs.submit_time, kind="stable")
@@ -189,13 +189,13 @@ def raster(jobs: JobTable, end: float, rows: int, columns: int) -> Pixels:
     limit = np.where(np.isfinite(jobs.walltime[order]), np.maximum(start + jobs.walltime[order], stop), stop)
     row = np.arange(len(order)) * rows // max(1, len(order))
     image = np.zeros((rows, columns), np.uint8)
-    for what, begins, ends in ((WAITS, submit, start), (RESERVED, stop, limit), (RUNS, start, stop)):
+    for what, begins, ends in ((_WAITS, submit, start), (_RESERVED, stop, limit), (_RUNS, start, stop)):
         first = np.clip(np.floor(begins / end * columns), 0, columns - 1).astype(int)
-        final = np.clip(np.ceil(ends / end * columns), first + (what == RUNS), columns).astype(int)
+        final = np.clip(np.ceil(ends / end * columns), first + (what == _RUNS), columns).astype(int)
         for r, low, high, some in zip(
             row.tolist(), first.tolist(), final.tolist(), (ends > begins).tolist(), strict=True
         ):
-            if some or what == RUNS:
+            if some or what == _RUNS:
                 image[r, low:high] = what
     return image
 

@@ -13,10 +13,10 @@ from .clock import begin_sleep, begin_task, cancel, find, is_instant, takes_time
 from .energy import ROW_START, energy_row, enter, host_row, joules_of, look_at, measure_host, put_load, set_load
 from .links import N_FLOWS
 from .network import (
-    LATENCY,
     NOTE_PARTS,
     NOTE_SPEEDS,
     SET_RATES,
+    SUM_LATENCY,
     ask_flows,
     begin_flow,
     end_flow,
@@ -127,7 +127,7 @@ def begin_computing(world, job):
         sim.number[a.N_LOADING] += 1
     if sends(world, leaf, _nb_allocated(world, job)):
         sim.rate[job] = 0.0
-        latency = ask_flows(world, LATENCY, job, leaf)
+        latency = ask_flows(world, SUM_LATENCY, job, leaf)
         if latency > 0.0:
             begin_sleep(world, latency, a.pack(a.FLOW_BEGINS, job))
             return

@@ -43,7 +43,7 @@ class LinkState(Bundle):
     flow_job: I4  # (F,)
     flow_first: I8  # (F,) its first part, -1 before its parts are known
     flow_end: I8  # (F,) one past its last part
-    flow_bound: F8  # (F,) share per second at most, -1 where nothing bounds it
+    flow_limit: F8  # (F,) share per second at most, -1 where nothing bounds it
     flow_rate: F8  # (F,) share per second
     flow_rise: F8  # (F,) what it got of that in the last round
     flow_frozen: I1  # (F,) whether it gets no more
@@ -172,7 +172,7 @@ def _network(bandwidth, latency, subtree, up_from, up_towards, down_towards, **m
         number=number,
         flow_job=np.zeros(flows, i4),
         **{name: np.zeros(flows, i8) for name in ("flow_first", "flow_end", "flow_slot")},
-        **{name: np.zeros(flows, f8) for name in ("flow_bound", "flow_rate", "flow_rise")},
+        **{name: np.zeros(flows, f8) for name in ("flow_limit", "flow_rate", "flow_rise")},
         flow_frozen=np.zeros(flows, np.int8),
         **_parts(0),
         amount=np.zeros(links),

@@ -28,7 +28,7 @@ _RISES, _STOPS, _FROZEN = range(3)
 _network_at = bundle_at(LinkState)
 
 # Operations of `flows`
-LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
+SUM_LATENCY, NOTE_SPEEDS, NOTE_PARTS, SET_RATES = range(4)
 
 _FLOWS = Interface(float, *a.WORLD, int, int, int)
 _call_flows = _FLOWS.caller()
@@ -133,7 +133,7 @@ def end_flow(world, job):
         network.flow_job[flow] = network.flow_job[flow + 1]
         network.flow_first[flow] = network.flow_first[flow + 1] - (end - first if known else 0)
         network.flow_end[flow] = network.flow_end[flow + 1] - (end - first if known else 0)
-        network.flow_bound[flow] = network.flow_bound[flow + 1]
+        network.flow_limit[flow] = network.flow_limit[flow + 1]
 
 
 @kernel
@@ -163,7 +163,7 @@ def _note_speeds(world, job, leaf):
         if flops_of(world.truth, leaf, hosts, i) > 0.0:
             network.part_width[part] = _speed(world, i)
             part += 1
-    network.flow_bound[flow] = _bound(world, leaf, hosts)
+    network.flow_limit[flow] = _limit(world, leaf, hosts)
 
 
 @kernel
@@ -174,9 +174,9 @@ def _speed(world, i):
 
 
 @kernel
-def _bound(world, leaf, hosts):
+def _limit(world, leaf, hosts):
     """Share per second that the listed hosts have at most, by their speeds and by TCP's window over latencies."""
-    network, truth, delay, bound = network_of(world), world.truth, 0.0, _LARGEST
+    network, truth, delay, limit = network_of(world), world.truth, 0.0, _LARGEST
     if truth.leaf_kind[leaf] == a.FLOPS_VECTOR:
         for i in range(hosts):
             for j in range(hosts):
@@ -189,12 +189,12 @@ def _bound(world, leaf, hosts):
             top = top_of_way(network, network.hosts[0], network.hosts[i])
             delay = max(delay, network.latency[top] * bytes_between(truth, leaf, hosts, 0, i))
     if delay > 0.0:
-        bound = TCP_WINDOW / (2.0 * delay)
+        limit = TCP_WINDOW / (2.0 * delay)
     for i in range(hosts):
         flops = flops_of(truth, leaf, hosts, i)
         if flops > 0.0:
-            bound = min(bound, _speed(world, i) / flops)
-    return bound if bound < _LARGEST else -1.0
+            limit = min(limit, _speed(world, i) / flops)
+    return limit if limit < _LARGEST else -1.0
 
 
 @kernel
@@ -224,7 +224,7 @@ def _note_parts(world, flow, leaf):
             part += 1
         network.amount[link] = 0.0
     network.flow_end[flow] = part if fits else -1
-    network.flow_bound[flow] = _bound(world, leaf, hosts)
+    network.flow_limit[flow] = _limit(world, leaf, hosts)
     number[N_PARTS] = part
     return fits
 
@@ -318,11 +318,11 @@ def _raise(network, slots):
             rise = _LARGEST
             for entry in range(network.flow_slot[flow], network.flow_slot[flow + 1]):
                 rise = min(rise, share[network.slot_of[entry]] / network.slot_amount[entry])
-            if network.flow_bound[flow] > 0.0:
-                rise = min(rise, network.flow_bound[flow] - network.flow_rate[flow])
+            if network.flow_limit[flow] > 0.0:
+                rise = min(rise, network.flow_limit[flow] - network.flow_rate[flow])
             network.flow_rise[flow] = rise
             network.flow_rate[flow] += rise
-            if network.flow_rate[flow] == network.flow_bound[flow]:
+            if network.flow_rate[flow] == network.flow_limit[flow]:
                 network.flow_frozen[flow] = _STOPS
 
 
@@ -340,7 +340,7 @@ def _use_up(network):
 
 @kernel
 def _freeze(network):
-    """Flows of a full slot, or at their bound, rise no more; returns how many have just come to that."""
+    """Flows of a full slot, or at their limit, rise no more; returns how many have just come to that."""
     left, frozen, count = network.slot_left, network.flow_frozen, 0
     for flow in range(network.number[N_FLOWS]):
         if frozen[flow] == _RISES:
@@ -364,7 +364,7 @@ def _freeze(network):
 def flows(state, facts, truth, sim, rows, plan, operation, which, leaf):
     """An operation on flow or job `which`."""
     world = a.World(state, facts, truth, sim, rows, plan)
-    if operation == LATENCY:
+    if operation == SUM_LATENCY:
         return _latency_of(world, which, leaf)
     if operation == NOTE_SPEEDS:
         _note_speeds(world, which, leaf)

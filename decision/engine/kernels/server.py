@@ -28,22 +28,13 @@ from .commands import (
 )
 from .energy import begin_energy, enter
 from .jobs import load_hosts, share_network
-from .rounds import (
-    first_round,
-    next_round,
-    other_rounds,
-    round_of_reply,
-    rounds_of_killer,
-    run_rounds,
-    settle,
-    wake,
-)
+from .rounds import first_round, next_round, other_rounds, round_of_reply, rounds_of_killer, run_rounds, settle, wake
 from .senders import continue_reply, continue_sender
 from .switches import report_switched
 
 NOT_OVER = -1  # of a step within `advance`: it is not over
 # Operations of `engine`
-BEGIN, REPLY, ADVANCE, CARRY_OUT, COUNT_JOBS = range(5)
+BEGIN_RUN, REPLY, ADVANCE, CARRY_OUT, COUNT_JOBS = range(5)
 
 _ENGINE = Interface(int, *a.WORLD, int, float)
 _call_engine = _ENGINE.caller()
@@ -56,10 +47,10 @@ ROUNDS_BEFORE_REPLY = 2  # from that in which a message was handled to that in w
 
 @_ENGINE.entry
 def engine(state, facts, truth, sim, rows, plan, operation, now):
-    """What is asked of the engine from outside: BEGIN, REPLY (`load_reply`), ADVANCE, CARRY_OUT, which is both, or
+    """What is asked of the engine from outside: BEGIN_RUN, REPLY (`load_reply`), ADVANCE, CARRY_OUT, which is both, or
     COUNT_JOBS (`jobs_to_come`)."""
     world = a.World(state, facts, truth, sim, rows, plan)
-    if operation == BEGIN:
+    if operation == BEGIN_RUN:
         begin_world(world)
         return 0
     if operation == COUNT_JOBS:

@@ -37,7 +37,7 @@ class Flow:
     network: "PlatformLinks"
     task: "ParallelTask"
     needs: dict[Constraint, float] = field(default_factory=dict)  # bytes, flop
-    bound: float = inf  # share per second
+    limit: float = inf  # share per second
     rate: float = 0.0
     rise: float = 0.0  # of the last round
 
@@ -150,7 +150,7 @@ class PlatformLinks:
                 self._processors[machine].width = machine.speed
         delays = [self._delay(*pair) * sent for pair, sent in task.sent.items()]
         slowest = min((machine.speed / flops for machine, flops in task.work.items() if flops > 0), default=inf)
-        task.flow.bound = min(slowest, TCP_WINDOW / (2.0 * max(delays)) if max(delays) > 0 else inf)
+        task.flow.limit = min(slowest, TCP_WINDOW / (2.0 * max(delays)) if max(delays) > 0 else inf)
         self.changed = True
 
     def end(self, task: "ParallelTask") -> None:
@@ -188,7 +188,7 @@ class PlatformLinks:
                 resource.share = resource.left / count
         for flow in rising:
             flow.rise = min(resource.share / amount for resource, amount in flow.needs.items())
-            flow.rise = min(flow.rise, flow.bound - flow.rate)
+            flow.rise = min(flow.rise, flow.limit - flow.rate)
             flow.rate += flow.rise
         for flow in reversed(self._flows):  # also those that rise no more: SimGrid's own rule
             for resource, amount in flow.needs.items():
@@ -196,7 +196,7 @@ class PlatformLinks:
                 resource.left = rest if rest >= SHARE_PRECISION else 0.0
         full = {resource for resource in live if resource.left <= 0}
         live -= full
-        return [flow for flow in rising if flow.rate != flow.bound and not full & flow.needs.keys()]
+        return [flow for flow in rising if flow.rate != flow.limit and not full & flow.needs.keys()]
 
 
 def _label(place: int, down: Sequence[int]) -> list[int]:

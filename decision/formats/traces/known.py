@@ -32,7 +32,7 @@ class KnownLog(NamedTuple):
         return f"{ARCHIVE}/{self.folder}/{self.name}.swf.gz"
 
 
-KNOWN = {
+KNOWN_LOGS = {
     log.name: log
     for log in (
         KnownLog(
@@ -143,10 +143,10 @@ def identify(path: Path, jobs: int) -> str:
         jobs: that were read from it.
     """
     digest = file_facts(path).sha256
-    same = next((log for log in KNOWN.values() if log.sha256 == digest), None)
+    same = next((log for log in KNOWN_LOGS.values() if log.sha256 == digest), None)
     if same is not None:
         return f"the known log {same.name} ({same.odd})"
-    named = next((log for log in KNOWN.values() if path.name.startswith(log.name)), None)
+    named = next((log for log in KNOWN_LOGS.values() if path.name.startswith(log.name)), None)
     if named is None:
         return ""
     known = f"{named.jobs:,} usable jobs, SHA-256 {named.sha256}"

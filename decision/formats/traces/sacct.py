@@ -51,7 +51,7 @@ _DELIMITERS = "|,;\t\x1f\x01^"
 _JOB = re.compile(r"\d+([_+](\d+|\[.*\]))?")
 _NO_LIMIT = frozenset(("UNLIMITED", "Partition_Limit", "", "INVALID"))
 _NO_NODES = frozenset(("None assigned", "None", "N/A"))
-RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
+UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
 
 
 _PRINTED = r"\x1f"  # between fields: the unit separator of ASCII
@@ -350,7 +350,7 @@ def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[st
             nearer = (off > 1) & (np.abs(end + clock.fold(end) - (start + later) - elapsed) < off)
             start = np.where((later > 0) & (nearer | (start < submit)), start + later, start)
         unassigned = np.array([each in _NO_NODES for each in text["nodelist"]]) if "nodelist" in text else False
-        going = np.array([each in RUNNING for each in state])
+        going = np.array([each in UNFINISHED for each in state])
         ended = start + run if end is None else np.where(np.isnan(end), np.nan, start + run)
         start = np.where(unassigned & ~(run > 0), np.nan, start)
     return {

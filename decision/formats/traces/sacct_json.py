@@ -19,7 +19,7 @@ from decision.model.errors import InputError
 from .account import Account
 from .event_logs import Entry, from_entries
 from .records import Columns
-from .sacct import RUNNING
+from .sacct import UNFINISHED
 from .values import Clock
 
 _MINUTE = 60.0
@@ -52,7 +52,7 @@ def _read(job: dict[str, Any]) -> Entry:
     nodes = job.get("nodes") or ""
     if nodes in ("None assigned", "None") and not run > 0:
         start = math.nan
-    if state in RUNNING:
+    if state in UNFINISHED:
         end = math.nan
     array, parts = job.get("array") or {}, job.get("het") or {}
     number, part_of = str(_whole(job["job_id"])), _number(parts.get("job_id"))

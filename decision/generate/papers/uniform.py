@@ -22,7 +22,7 @@ from decision.model.workload import Workload
 
 from ..jobs import workload_of
 
-QOS = (50, 60, 70, 80, 90, 100)  # percent
+_QOS = (50, 60, 70, 80, 90, 100)  # percent
 
 
 class GreenModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +45,9 @@ def green_workload(rng: np.random.Generator, nb_jobs: int, model: GreenModel) ->
     sizes = rng.integers(1, model.most_hosts + 1, nb_jobs)
     steps = rng.integers(1, model.most_steps + 1, nb_jobs)
     prices = rng.integers(1, model.most_value + 1, nb_jobs).astype(np.float64)
-    qos = rng.choice(QOS, nb_jobs)
+    qos = rng.choice(_QOS, nb_jobs)
     if model.price_by_qos:  # from 1 for the least to most_value for the highest
-        prices = 1 + (model.most_value - 1) * (qos - QOS[0]) / (QOS[-1] - QOS[0])
+        prices = 1 + (model.most_value - 1) * (qos - _QOS[0]) / (_QOS[-1] - _QOS[0])
     values = sizes * steps * prices
     mean_area = (1 + model.most_hosts) / 2 * (1 + model.most_steps) / 2  # host-steps
     gaps = rng.exponential(mean_area / (model.rate * model.hosts), nb_jobs)  # steps

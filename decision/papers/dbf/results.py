@@ -97,7 +97,7 @@ def horizon_table(found: Mapping[str, Sequence[Horizons]]) -> ResultTable:
         [policy, *(_figure([run[at][k] for run in runs if run]) for k in range(len(BY_HORIZON)) for at in horizons)]
         for policy, runs in found.items()
     ]
-    title = "by the jobs that an episode places from an idle cluster, and in one run of the whole half; means"
+    title = "Figures by the jobs that an episode places from an idle cluster, and in one run of the whole half; means"
     return ResultTable(title, ("policy", *columns), rows)
 
 
@@ -119,7 +119,7 @@ def results_csv(results: Results) -> str:
 
 
 def table_markdown(
-    results: Results, by_horizon: ResultTable, facts: Mapping[str, str], missing: Mapping[str, int]
+    results: Results, more: Sequence[ResultTable], facts: Mapping[str, str], missing: Mapping[str, int]
 ) -> str:
     """The table, with what was run, what tails are good for, and how many runs of which policy are not there yet."""
     gains, table = _gains(results), summary(results)
@@ -131,7 +131,8 @@ def table_markdown(
         "",
         *markdown_table(table.columns, table.rows),
     ]
-    lines += ["", f"## Figures {by_horizon.title}", "", *markdown_table(by_horizon.columns, by_horizon.rows)]
+    for each in more:
+        lines += ["", f"## {each.title}", "", *markdown_table(each.columns, each.rows)]
     if gains:
         lines += ["", "## Tails, against windows of the same size without one", ""]
         lines += markdown_table(("policy", "without a tail", "wait", "queue"), gains)

@@ -27,6 +27,7 @@ from decision.simulation import simulate_workloads
 
 from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts
+from .claims import judged
 from .results import (
     BY_HORIZON,
     Result,
@@ -92,7 +93,8 @@ _SPLITS = tuple((m - t, t) for m in (8, 10, 16, 20, 32, 64) for t in (0, 1, m //
 _SMOKE = (_window(10, 0), _window(9, 1), BASELINES[-1])
 _STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0), (16, 4), (28, 4)))
 _COMPACT = tuple(_window(*split) for split in _SPLITS)
-_FULL = tuple(_window(*split, preset="dbf-paper") for split in _SPLITS)
+_PAPERS_AGENT = "dbf-paper"
+_FULL = tuple(_window(*split, preset=_PAPERS_AGENT) for split in _SPLITS)
 BUDGETS = {
     "smoke": Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke"),
     "standard": Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard"),
@@ -185,15 +187,16 @@ def _show(swf: Path, asked: Asked[Budget, TrainingRun]) -> Shown:
         kept.setdefault(run.learned.policy, []).append(run.horizons)
     by_horizon = horizon_table({policy: [read_horizons(path) for path in kept[policy]] for policy in results})
     missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
+    claims = judged(results, all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window))
     files = {
-        "table.md": table_markdown(results, by_horizon, _facts(swf, asked.name), missing).encode(),
+        "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),
         "results.csv": results_csv(results).encode(),
         **_figures(results, runs),
     }
     notes = f"{folder}: {', '.join(files)}"
     if missing:
         notes += f"\nnot finished: {missing.total()} of {len(asked.wanted)} runs; table.md says of which policies"
-    return Shown((summary(results), by_horizon), files, notes)
+    return Shown((summary(results), claims, by_horizon), files, notes)
 
 
 def learn_and_compare(run: TrainingRun) -> None:

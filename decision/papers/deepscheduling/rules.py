@@ -1,7 +1,7 @@
 """Days under rules that see what DeepScheduling's agent sees: First-Fit, EASY and SAF, as its authors have them.
 
-They choose in the agent's own environment: from the first 20 jobs that wait unbound, every minute. EASY binds the first
-job while there are cores, and behind it in order of arrival jobs that end before the first may start; SAF (smallest
+They choose in the agent's own environment: from the first 20 jobs that wait without hosts, every minute. EASY books the
+first job while there are cores, and behind it in order of arrival jobs that end before it may start; SAF (smallest
 area first) looks at these by walltime times cores. Both leave alone what cores the first job's start would leave over.
 """
 
@@ -17,7 +17,8 @@ from decision.envs import Outputs, Setup
 from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
 from decision.model.record import Floats
-from decision.schedulers.deepscheduling_kernels import AVAILABLE, SHOWN, VOID, DeepSchedulingMemory, fits
+from decision.schedulers import deepscheduling_kernels as kernels
+from decision.schedulers.deepscheduling_kernels import DeepSchedulingMemory, fits
 from decision.schedulers.progress import JOULES, SWITCHED, USED, WASTED, is_over
 from decision.state.bitmap import count_hosts
 from decision.state.cluster import N_RUNNING
@@ -92,16 +93,16 @@ def _choose_all(addresses, which, actions):
 
 @kernel
 def _choose(state, facts, plan, memory, which):
-    """The next job that the rule binds; void where there is none."""
-    shown = memory.counted[SHOWN]
+    """The next job that the rule books hosts for; void where there is none."""
+    shown = memory.counted[kernels.SHOWN]
     if shown == 0:
-        return VOID
+        return kernels.VOID
     if which == _FIRST_FIT or fits(state, memory, memory.window[0]):
         for i in range(shown):
             if fits(state, memory, memory.window[i]):
                 return i + 1
-        return VOID
-    shadow, best, least = _shadow(state, facts, plan, memory), VOID, np.inf
+        return kernels.VOID
+    shadow, best, least = _shadow(state, facts, plan, memory), kernels.VOID, np.inf
     for i in range(1, shown):
         job = memory.window[i]
         rank = state.walltime[job] * state.size[job] if which == _SAF else i
@@ -115,17 +116,17 @@ def _choose(state, facts, plan, memory, which):
 
 @kernel
 def _shadow(state, facts, plan, memory):
-    """When (seconds) the first job may start, by the walltimes of jobs that run or are bound."""
-    running, bound = state.count[N_RUNNING], memory.bound_count[0]
-    end, size = np.empty(running + bound), np.empty(running + bound, np.int64)
+    """When (seconds) the first job may start, by the walltimes of jobs that run or have booked hosts."""
+    running, booked = state.count[N_RUNNING], memory.booked_count[0]
+    end, size = np.empty(running + booked), np.empty(running + booked, np.int64)
     for i in range(running):
         end[i] = state.start_time[state.running[i]] + state.walltime[state.running[i]]
         size[i] = state.size[state.running[i]]
-    for i in range(bound):
-        job = memory.bound[i]
+    for i in range(booked):
+        job = memory.booked[i]
         begin = state.now[0] if _starts(plan, job) else state.now[0] + facts.on_time[0]
         end[running + i], size[running + i] = begin + state.walltime[job], state.size[job]
-    missing, shadow = state.size[memory.window[0]] - memory.counted[AVAILABLE], state.now[0]
+    missing, shadow = state.size[memory.window[0]] - memory.counted[kernels.AVAILABLE], state.now[0]
     for i in np.argsort(end):
         if missing <= 0:
             break

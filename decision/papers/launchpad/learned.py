@@ -1,7 +1,6 @@
 """Launchpad's learners: what they learn from, how long they take, what they reach, and whom they agree with."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from decision.analysis.statistics import middle_mean
 from decision.envs import Setup, evaluate, make_setup
 from decision.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
 from decision.formats.input_facts import InputFacts
@@ -17,10 +17,11 @@ from decision.learn.choices import collect, write_choices
 from decision.learn.config import TrainConfig, load_config
 from decision.learn.deploy import LearnedPolicy, learned_policy
 from decision.learn.schedulers import choosing_setup
+from decision.learn.training import Report
 from decision.model.record import Floats
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
-from decision.schedulers.green_kernels import CLUSTER, FEATURES
+from decision.schedulers import green_kernels as kernels
 
 from .worlds import HEURISTICS, STEP, World
 
@@ -35,6 +36,8 @@ _POLICIES = {**HEURISTICS, "random": "random+first-fit"}
 _UPDATES = {BC: 500, OFFLINE: 500, ONLINE: 1000, BOTH: 1000}  # of the paper, thousands; online an update a step
 _ALGORITHMS = {BC: "bc", OFFLINE: "crr", ONLINE: "sac", BOTH: "sac"}
 _BEFORE = 50  # thousands of updates from recorded choices alone
+_MOMENTS = (32, 16, 8, 6, 4, 3, 2, 1)  # at which shares of all steps it is seen what is reached
+_THIRD = _MOMENTS.index(3)
 _EXPLORING = 0.2  # share of the steps in which epsilon falls, as in super_sac's 200,000 of a million
 _QOS, _VALUE, _HOSTS, _TIME, _PRESENT = 1, 0, 2, 3, 7  # numbers of a ready job in the compact observation
 _KEYS = {"QoS": (_QOS, -1.0), "HVF": (_VALUE, -1.0), "SJF": (_TIME, 1.0), "FCFS": (_PRESENT, 0.0)}  # the least first
@@ -66,7 +69,7 @@ class Outcome(NamedTuple):
 
     share: Floats  # (R,) value that ended over value that was submitted, of each rollout
     early: Floats  # (R,) likewise, after a third of the steps in environments; empty for others
-    seconds: float  # of a processor, to learn; nan where the training was interrupted
+    moments: Floats  # (M, 2) seconds of a processor to learn, nan after an interruption, and the IQM share reached then
     agreement: Floats  # (2,) with who made its data, on other rollouts: of all steps, and of the choices; nan without
 
 
@@ -108,19 +111,18 @@ def learn_and_play(
     """
     config = learner_config(learner, effort, seed)
     known, fresh = data if learner.data else None, not folder.exists()
-    began = time.process_time()
     shares: list[Floats] = []
-    used = 0.0
-    parts = (3, 1) if learner.method in (ONLINE, BOTH) else (1,)
-    for divisor in parts:
+    seconds: list[float] = []  # of iterations
+    moments = []
+    for divisor in _MOMENTS:
         steps = max(config.learn.steps // divisor, 1)
-        checkpoint = _train(learned, replace(config, learn=replace(config.learn, steps=steps)), known, folder)
-        used += time.process_time() - began
+        part = replace(config, learn=replace(config.learn, steps=steps))
+        checkpoint = _train(learned, part, known, folder, lambda report: seconds.append(report.seconds))
         shares.append(play(checkpoint, tested, rollouts, effort.jobs))
-        began = time.process_time()
+        moments.append((sum(seconds) if fresh else np.nan, middle_mean(shares[-1])))
     agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
-    early = shares[0] if len(parts) > 1 else np.empty(0)
-    return Outcome(shares[-1], early, used if fresh else float("nan"), agreement)
+    early = shares[_THIRD] if learner.method in (ONLINE, BOTH) else np.empty(0)
+    return Outcome(shares[-1], early, np.array(moments), agreement)
 
 
 def play(checkpoint: Path, world: World, rollouts: int, jobs: int) -> Floats:
@@ -161,7 +163,7 @@ def heuristic_choices(seen: NDArray[np.float32], name: str, hosts: int) -> NDArr
 
     As in recorded choices, which do not say in which order jobs of one instant were started.
     """
-    jobs = seen[:, CLUSTER:].reshape(len(seen), -1, FEATURES)
+    jobs = seen[:, kernels.CLUSTER :].reshape(len(seen), -1, kernels.FEATURES)
     pool, rows = jobs.shape[1], np.arange(len(seen))
     feature, sign = _KEYS[name]
     key = np.where(jobs[:, :, _PRESENT] > 0, sign * jobs[:, :, feature], np.inf)
@@ -200,9 +202,11 @@ _MEASURED = 4000  # transitions of each heuristic
 _FACTS = (InputFacts(name="green", sha256=""), InputFacts(name="green", sha256=""))
 
 
-def _train(world: World, config: TrainConfig, data: Path | None, folder: Path) -> Path:
+def _train(
+    world: World, config: TrainConfig, data: Path | None, folder: Path, report: Callable[[Report], None]
+) -> Path:
     log = LogOnHosts(world.platform, world.workload, _FACTS, events=world.events)
-    return train_to_folder(log, config, folder, data=data, resume=True)
+    return train_to_folder(log, config, folder, data=data, resume=True, report=report)
 
 
 def _deployed(checkpoint: Path, world: World, jobs: int) -> tuple[LearnedPolicy, Setup]:

@@ -19,18 +19,7 @@ from decision.formats.files import write_files
 from ..campaign import Asked, Campaign, Part, Shown, training_folder
 from . import tables
 from .claims import PUBLISHED_AGREEMENT
-from .learned import (
-    BC,
-    BOTH,
-    MIXES,
-    OFFLINE,
-    ONLINE,
-    Effort,
-    Learner,
-    learn_and_play,
-    most_agreement,
-    record_data,
-)
+from .learned import BC, BOTH, MIXES, OFFLINE, ONLINE, Effort, Learner, learn_and_play, most_agreement, record_data
 from .worlds import BOUND, LEARNED, RULES, World, bound_shares, heuristic_shares, world
 
 
@@ -64,7 +53,8 @@ _SMOKE = Effort(0.1, 800, 40, _PRESETS, ("learn.batch=32",), ("learn.envs=2", "l
 _PAIRS = ((BC, "qos"), (BC, "combo"), (OFFLINE, "combo"), (ONLINE, ""), (BOTH, "qos"))
 _FEW = tuple(Learner(method, data) for method, data in _PAIRS)
 _SIZES = (10, 20, 30, 40, 50, 100)
-_PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, "green-paper"))
+_PAPERS_AGENT = "green-paper"  # with the image, the convolutions, one encoder
+_PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT))
 BUDGETS = {
     "smoke": Budget({10: _FEW}, 1, 2, _SMOKE, learned_jobs=400, samples=20),
     "standard": Budget(_STANDARD, 5, 10, _EFFORT),
@@ -144,7 +134,8 @@ def _learn(task: Task, who: Learner) -> dict[str, NDArray[np.float64]]:
 def results_of(done: Sequence[Task], budget: Budget) -> tables.Results:
     """The numbers of finished parts."""
     smallest = min(budget.learners)
-    found = tables.Results({}, {}, {}, {}, {}, budget.samples)
+    own = set(budget.effort.presets.values()) == {_PAPERS_AGENT}
+    found = tables.Results({}, {}, {}, {}, {}, budget.samples, own)
     for task in done:
         numbers = dict(np.load(task.file))
         if task.who == _POSSIBLE:
@@ -158,7 +149,7 @@ def results_of(done: Sequence[Task], budget: Budget) -> tables.Results:
             if len(numbers["early"]):
                 _put(found.early, task.hosts, name, task.seed, numbers["early"])
             if task.hosts == smallest:
-                found.seconds.setdefault(name, {})[task.seed] = float(numbers["seconds"])
+                found.moments.setdefault(name, {})[task.seed] = numbers["moments"]
                 found.agreement.setdefault(name, {})[task.seed] = numbers["agreement"]
     return found
 
@@ -173,7 +164,7 @@ def _show(asked: Asked[Budget, Task]) -> Shown:
         return Shown(())
     found = results_of(asked.done, asked.budget)
     made = [tables.value_table, tables.claim_table]
-    if found.seconds:
+    if found.moments:
         made += [tables.agreement_table, tables.fit_table, tables.time_table]
     return Shown(tuple(make(found) for make in made), _figures(found))
 

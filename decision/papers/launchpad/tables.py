@@ -1,15 +1,17 @@
 """Tables and figures of Launchpad's reproduction, from values of rollouts."""
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from decision.analysis.statistics import middle_mean
 from decision.model.record import Floats
 
 from ..findings import ResultTable
-from ..verdicts import Kind, Verdict, judge
+from ..verdicts import COLUMNS, Kind, Verdict, judge, verdicts
 from .claims import (
     CLAIMS,
     MARGIN,
@@ -23,6 +25,7 @@ from .claims import (
     paired,
     spread,
 )
+from .worlds import RULES
 
 BySeed = dict[int, Floats]  # seed: (R,)
 Values = dict[int, dict[str, BySeed]]  # hosts, contender: share of the value
@@ -36,7 +39,9 @@ FIGURES = {  # number in the paper: contenders, and hosts where there are such
 }
 _TICK = {True: "yes", False: "no"}
 _SUITS = {Verdict.HOLDS: "yes", Verdict.REFUTED: "no", Verdict.UNDECIDED: "undecided"}
-_EARLY = "Offline+Online_qos"
+_DATA = "qos"  # what times are compared with
+_EARLY = f"Offline+Online_{_DATA}"
+TIME_MARGIN = 1.5  # times that differ by no more than this factor count as equal
 
 
 class Results(NamedTuple):
@@ -44,10 +49,11 @@ class Results(NamedTuple):
 
     values: Values
     early: Values  # after a third of the steps in environments
-    seconds: dict[str, dict[int, float]]  # contender, at the fewest hosts: of a processor, by seed
+    moments: dict[str, dict[int, Floats]]  # contender, at the fewest hosts: (M, 2) seconds and shares, by seed
     agreement: dict[str, dict[int, Floats]]  # contender: (2,) of all steps, of choices, by seed
     possible: dict[str, Floats]  # mix: (2,) likewise, the most
     samples: int  # of the bootstrap
+    own: bool  # whether those who learn are the paper's own agents
 
 
 def value_table(found: Results) -> ResultTable:
@@ -78,10 +84,14 @@ def claim_table(found: Results) -> ResultTable:
         for size in claim.hosts:
             change = change_of(found.values, claim.own, claim.other, size, found.samples)
             shown = "" if change is None else str(change)
-            rows.append((claim.name, str(claim), str(size), shown, judge(claim.kind, change, MARGIN).value))
+            own = found.own or {claim.own, claim.other} <= RULES.keys()
+            rows.append(
+                (claim.name, str(claim), str(size), shown, *verdicts(claim.kind, change, MARGIN, as_written=own))
+            )
     rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
-    title = f"Claims: differences (95 %); what differs by no more than {MARGIN} counts as equal"
-    return ResultTable(title, ("claim", "what", "hosts", "here", "verdict"), rows)
+    equal = f"no more than {MARGIN}, of times no more than a factor of {TIME_MARGIN},"
+    title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
+    return ResultTable(title, ("claim", "what", "hosts", "here", *COLUMNS), rows)
 
 
 def change_of(values: Values, own: str, other: str, size: int, samples: int) -> Difference | None:
@@ -101,7 +111,8 @@ def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
                 ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
                 change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
                 what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
-                rows.append(("C8", what, str(min(found.values)), str(change), judge(Kind.EQUAL, change, MARGIN).value))
+                known = verdicts(Kind.EQUAL, change, MARGIN, as_written=found.own)
+                rows.append(("C8", what, str(min(found.values)), str(change), *known))
     return rows
 
 
@@ -110,12 +121,48 @@ def _mean_change(own: Floats, other: Floats) -> float:
 
 
 def _time_rows(found: Results) -> list[tuple[str, ...]]:
-    """C9: each method takes longer to learn than the one before: the lengths of fixed budgets do not say that."""
-    size = str(min(found.values))
-    return [
-        ("C9", f"{longer} takes longer to reach what {shorter} reaches", size, "", Verdict.NOT_TRIED.value)
-        for shorter, longer in pairwise(PUBLISHED_ORDER)
-    ]
+    """C9: each method takes longer than the one before to come to what QoS gets, less the margin."""
+    rows: list[tuple[str, ...]] = []
+    times = times_to_value(found)
+    for shorter, longer in pairwise(PUBLISHED_ORDER):
+        one, other = (times.get(f"{method}_{_DATA}", times.get(method, {})) for method in (shorter, longer))
+        ratio = time_ratio(one, other, found.samples)
+        what = f"{longer} takes longer than {shorter} to reach QoS less {MARGIN}"
+        shown = "" if ratio is None else f"{_factor(ratio.value)} ({_factor(ratio.low)} to {_factor(ratio.high)})"
+        known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), as_written=found.own)
+        rows.append(("C9", what, str(min(found.values)), shown, *known))
+    return rows
+
+
+def times_to_value(found: Results) -> dict[str, dict[int, float]]:
+    """Seconds of a processor until a contender's share is QoS's on the same rollouts, less the margin, by seed.
+
+    Infinite where it never is; none of trainings that were interrupted.
+    """
+    qos = found.values[min(found.values)].get("QoS", {})
+    times: dict[str, dict[int, float]] = {}
+    for name, by_seed in found.moments.items():
+        for seed in by_seed.keys() & qos.keys():
+            seconds, shares = by_seed[seed].T
+            there = seconds[shares >= middle_mean(qos[seed]) - MARGIN]
+            if not np.isnan(seconds).any():
+                times.setdefault(name, {})[seed] = float(there[0]) if len(there) else math.inf
+    return times
+
+
+def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], samples: int) -> Difference | None:
+    """The logarithm of how many times as long the second takes: the median over seeds that either comes there with."""
+    seeds = [s for s in sorted(shorter.keys() & longer.keys()) if not shorter[s] == longer[s] == math.inf]
+    if not seeds:
+        return None
+    ratio = np.log([longer[s] for s in seeds]) - np.log([shorter[s] for s in seeds])
+    drawn = np.random.default_rng(0).integers(len(seeds), size=(samples, len(seeds)))
+    low, high = np.quantile(np.median(ratio[drawn], axis=1), (0.025, 0.975), method="nearest")
+    return Difference(float(np.median(ratio)), float(low), float(high))
+
+
+def _factor(logarithm: float) -> str:
+    return "never" if logarithm == math.inf else f"{math.exp(logarithm):.2g} times"
 
 
 def _early_rows(found: Results) -> list[tuple[str, ...]]:
@@ -126,7 +173,9 @@ def _early_rows(found: Results) -> list[tuple[str, ...]]:
         if own.keys() & other.keys():
             change = difference(*common(own, other), found.samples)
             what = f"{_EARLY} in a third of its steps no worse than Online"
-            rows.append(("C10", what, str(size), str(change), judge(Kind.NO_WORSE, change, MARGIN).value))
+            rows.append(
+                ("C10", what, str(size), str(change), *verdicts(Kind.NO_WORSE, change, MARGIN, as_written=found.own))
+            )
     return rows
 
 
@@ -167,9 +216,15 @@ def fit_table(found: Results) -> ResultTable:
 
 
 def time_table(found: Results) -> ResultTable:
-    """Seconds of a processor that a training takes, mean over seeds."""
-    rows = [(name, f"{np.nanmean(list(each.values())):,.1f}") for name, each in found.seconds.items() if each]
-    return ResultTable("Seconds of a processor to learn", ("who", "seconds"), rows)
+    """Seconds of a processor until a value is reached, median over seeds, and that a training takes, the mean."""
+    rows: list[tuple[str, ...]] = []
+    times = times_to_value(found)
+    for name, by_seed in found.moments.items():
+        seconds = [moments[-1, 0] for moments in by_seed.values()]
+        reached = np.median(list(times[name].values())) if name in times else math.nan
+        shown = "never" if reached == math.inf else f"{reached:,.1f}"
+        rows.append((name, shown, f"{np.mean(seconds):,.1f}"))
+    return ResultTable("Seconds of a processor to learn", ("who", f"to QoS less {MARGIN}", "all updates"), rows)
 
 
 def figure_values(found: Results, number: int) -> dict[str, dict[int, Difference]]:

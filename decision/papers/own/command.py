@@ -50,8 +50,8 @@ def coverage_command(
     )
 
 
-def green_command(output: PartsFolder = None, as_json: JsonOption = False) -> None:
-    """Evolve the policy green, and compare it with heuristics where power comes and goes.
+def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -> None:
+    """Evolve the policy timetable, and compare it with heuristics where power comes and goes.
 
     On made jobs and supplies for 10, 50 and 100 hosts together; then on others,
     beside 49 heuristics and beside what no schedule can exceed. A second run goes
@@ -59,14 +59,14 @@ def green_command(output: PartsFolder = None, as_json: JsonOption = False) -> No
 
     Example:
 
-      decision reproduce green -o out/green
+      decision reproduce timetable -o out/timetable
     """
     from decision.learn import require_learning
 
     require_learning()
-    from .green import reproduce_green
+    from .timetable import reproduce_timetable
 
-    reproduce("parts", lambda progress: reproduce_green(parts_in(output, "green", {}, progress)), as_json)
+    reproduce("parts", lambda progress: reproduce_timetable(parts_in(output, "timetable", {}, progress)), as_json)
 
 
 @spreads

@@ -16,12 +16,13 @@ import numpy as np
 
 from decision.analysis.shakes import Runs, change
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import DAY, Part
+from decision.analysis.whole import Part
 from decision.learn.checkpoint import Gate
+from decision.model.dates import DAY
 from decision.model.record import Floats
 from decision.runs.advise import MEAN_METRICS, heuristics
 from decision.runs.chunks import file_digest
-from decision.runs.gates import COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
+from decision.runs.gates import GATE_COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks
 from decision.runs.whole import Log, WholeRun, perform_whole_run
@@ -47,7 +48,7 @@ class IdleRun(NamedTuple):
         return {"idle": file_digest(Path(self.policy)), "digests": self.log.digests()}
 
 
-def judge_left_out(data: Path, parts: Parts, copies: int = COPIES) -> Findings:
+def judge_left_out(data: Path, parts: Parts, copies: int = GATE_COPIES) -> Findings:
     """Judge ``without-fold-N.ckpt`` of the folder on the logs of fold N, write ``table.md``.
 
     Args:

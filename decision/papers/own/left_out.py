@@ -23,7 +23,7 @@ from decision.learn.evolution import CmaEs
 from decision.model.record import Floats
 from decision.model.resample import shaken
 from decision.runs.chunks import file_digest
-from decision.runs.gates import COPIES, Measures, measure
+from decision.runs.gates import GATE_COPIES, Measures, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks
@@ -58,7 +58,13 @@ class Trial(NamedTuple):
 
 
 def reproduce_left_out(
-    data: Path, parts: Parts, *, seed: int = 0, generations: int = GENERATIONS, pool: int = POOL, copies: int = COPIES
+    data: Path,
+    parts: Parts,
+    *,
+    seed: int = 0,
+    generations: int = GENERATIONS,
+    pool: int = POOL,
+    copies: int = GATE_COPIES,
 ) -> Findings:
     """Learn what is missing, judge it on the logs that were left out, write ``learned.ckpt`` and ``table.md``.
 

@@ -38,6 +38,7 @@ from .claims import (
     count_claims,
 )
 from .for_all import FOR_ALL, evaluate_for_all, for_all_tables
+from .judged import Pair, judged
 from .parts import BUDGETS, Budget, Task, interval, learned, made_half, setup_of, utilization
 from .worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
@@ -156,6 +157,8 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
     pairs = _finished_pairs(found)
     if pairs:
         tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
+        budget = next(iter(pairs)).budget
+        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], budget == BUDGETS["full"]))
     return (*tables, *worth_tables(found), *for_all_tables(found))
 
 
@@ -164,6 +167,20 @@ def _finished_pairs(found: Found) -> Found:
     wanted = {("", ""), *((x, m) for x in WORKLOADS for m in METHODS)}
     there = {seed: {(task.learned, task.method) for task in found if task.seed == seed} for seed in _seeds(found)}
     return {task: rows for task, rows in found.items() if wanted <= there[task.seed]}
+
+
+def _pair(found: Found, seed: int) -> Pair:
+    """All of a seed."""
+    learned: dict[tuple[str, str, str], float] = {}
+    rules: Mapping[str, Mapping[str, float]] = {}
+    for task, rows in found.items():
+        if task.seed == seed and task.plain:
+            rules = rows
+        elif task.seed == seed:
+            learned |= {
+                (task.learned, task.method, half): row[task.method] for half, row in rows.items() if task.method in row
+            }
+    return Pair(rules, learned)
 
 
 def _seeds(found: Found) -> set[int]:

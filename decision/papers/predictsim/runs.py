@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from decision.analysis.statistics import Estimate
 from decision.envs import equal_hosts
 from decision.estimates.history import with_estimates
 from decision.formats import load_workload
@@ -30,6 +31,7 @@ from decision.runs.tasks import run_tasks
 from decision.simulation import simulate_workloads
 
 from ..findings import Findings, Parts, ResultTable
+from ..verdicts import Kind, judge
 
 PERFECT = "perfect"  # estimate: each job's own run time
 _BY_SJF = "easy,backfill_order=sjf"
@@ -62,6 +64,14 @@ PUBLISHED = {  # by what the names of the archive's files begin with
     "SDSC-SP2": Published((87.87, 70.48, 79.21, 84.89, 65.06, 79.40, 56.84), 65.02, 85.0),
     "SDSC-BLUE": Published((36.52, None, None, 19.83, None, None, 13.18), 10.62, 17.4),
 }
+MARGIN = 0.01  # of a mean bounded slowdown: what differs by a smaller share counts as equal
+_REGRESSION = f"{_BY_SJF},estimate=regression"
+CLAIMS = (  # the first has a lower slowdown than the second
+    ("easy,estimate=last2", "easy"),
+    ("easy++", "easy"),
+    (_REGRESSION, "easy++"),
+    (f"{_BY_SJF},estimate={PERFECT}", _REGRESSION),
+)
 NOTES = """\
 Mean bounded slowdowns (run times under 10 s count as 10 s). Recovered: the share of the way from walltimes \
 to perfect predictions with candidates in the same order. Longest: the longest wait. {theirs}"""
@@ -110,7 +120,9 @@ def reproduce_predictsim(log: Path, parts: Parts, name: str = "", time_field: in
     ]
     kept = writable_folder(parts.folder)
     found = run_tasks(do_run, runs, kept / "runs", first=runs[:1], progress=parts.progress, **parts.how)
-    return Findings((_table(runs, found, theirs),), NOTES.format(theirs=_say_published(found, theirs)))
+    return Findings(
+        (_table(runs, found, theirs), _claims(runs, found)), NOTES.format(theirs=_say_published(found, theirs))
+    )
 
 
 def find_published(log: Path, name: str) -> Published | None:
@@ -158,6 +170,16 @@ def _table(runs: Sequence[Run], found: Sequence[Result], theirs: Published | Non
         )
     columns = ("policy", "published", "here", "change", "recovered", "mean wait, s", "longest / easy's")
     return ResultTable("mean bounded slowdown", columns, rows)
+
+
+def _claims(runs: Sequence[Run], found: Sequence[Result]) -> ResultTable:
+    """What predictions are worth on this log; one run of a whole log has no interval."""
+    slowdowns, rows = {run.name: own["slowdown"] for run, own in zip(runs, found, strict=True)}, []
+    for own, other in CLAIMS:
+        off = slowdowns[own] / slowdowns[other] - 1
+        known = judge(Kind.BELOW, Estimate(off, off, off), MARGIN).value
+        rows.append((f"{own} has less slowdown than {other}", f"{off:+.1%}", known))
+    return ResultTable(f"Claims, on this log; within {MARGIN:.0%} they are equal", ("claim", "change", "verdict"), rows)
 
 
 def _say_published(found: Sequence[Result], theirs: Published | None) -> str:

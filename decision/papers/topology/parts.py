@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from decision.analysis.curves import CURVES
 from decision.analysis.metrics import makespan_from_submission, only_ran, stretches, tree_hops, waiting_times
 from decision.estimates import apply_estimates
 from decision.formats import write_platform, write_workload
@@ -44,18 +45,7 @@ from ..rlscheduler.rules import Sequence as Jobs
 from ..rlscheduler.rules import part
 from .models import solve_models
 from .rules import EPOCH_JOBS, EPOCHS, read_job_list
-from .windows import (
-    EXACT,
-    IN_TURN,
-    LARGEST_FIRST,
-    PROGRAM,
-    TEXT,
-    Solver,
-    Tree,
-    Window,
-    annealing,
-    solve_epoch,
-)
+from .windows import EXACT, IN_TURN, LARGEST_FIRST, PROGRAM, TEXT, Solver, Tree, Window, annealing, solve_epoch
 
 TREES = {tree.name: tree for tree in (PROGRAM, TEXT)}
 NETWORKS = {  # Table II
@@ -138,11 +128,16 @@ class Training(NamedTuple):
     @property
     def written(self) -> list[Path]:
         """What it leaves."""
-        return [self.checkpoint]
+        return [self.checkpoint, self.curves]
+
+    @property
+    def curves(self) -> Path:
+        """How it went."""
+        return self.checkpoint.with_name(CURVES)
 
     @property
     def checkpoint(self) -> Path:
-        """What it leaves."""
+        """What was learned."""
         return self.parent / f"{self.tree}-{self.network}-{self.seed}" / "repair.ckpt"
 
 
@@ -161,7 +156,9 @@ def train(training: Training) -> None:
     )
     log = LogOnHosts(platform_of(tree), jobs, facts)
     folder = training.checkpoint.parent / task_key(training)[:8]
-    write_files({training.checkpoint: [train_to_folder(log, config, folder, resume=True).read_bytes()]})
+    learned = train_to_folder(log, config, folder, resume=True)
+    files = {training.checkpoint: learned, training.curves: learned.with_name(CURVES)}
+    write_files({path: [own.read_bytes()] for path, own in files.items()})
 
 
 # --- Windows --------------------------------------------------------------------------------------------------------

@@ -26,20 +26,9 @@ from decision.runs.tasks import run_tasks
 
 from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts, ResultTable, tables_markdown
-from ..verdicts import Kind, judge
+from ..verdicts import COLUMNS, Kind, verdicts
 from .models import DYNAMIC_PROGRAM
-from .parts import (
-    LINKS,
-    LOOKS,
-    NETWORKS,
-    TREES,
-    Contention,
-    Models,
-    Schedule,
-    Training,
-    WindowEpoch,
-    train,
-)
+from .parts import LINKS, LOOKS, NETWORKS, TREES, Contention, Models, Schedule, Training, WindowEpoch, train
 from .prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
 from .published import JOBS
 from .rules import EPOCHS
@@ -47,6 +36,7 @@ from .windows import PERIODS
 
 PLACES = ("first-fit", "contiguous", "best-fit", "random", "slurm-tree", "tree")
 WINDOW = "window,solver=exact"
+_DRAWN = ("fcfs,allocation=first-fit", "fcfs,allocation=tree")  # without windows, in figure 6
 COST, WAIT, CORRELATION = 0.25, 1.0, 0.1  # per cent of hops, or of run times; seconds: what counts as equal
 LENGTHS = (10, 20, 30, 40, 50, 60)  # seconds from one window to the next, in Fig. 6
 FIG_5 = {  # NSA-t under SA-2t, %, for t of LOOKS
@@ -82,6 +72,7 @@ class Budget(NamedTuple):
 
 _FEW = ("learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
 _HELD_OUT = Lengths(24, 300), Lengths(8, 2000)
+_PAPERS = "repair-paper"  # networks as the paper's
 BUDGETS = {
     "smoke": Budget(
         *(_FEW, ("FCN-1", "CNN-3"), 2, 1, 2, 2, 5.0, 2, 20, (60,), ("first-fit", "random", "tree"), (1.0,), 10),
@@ -94,18 +85,42 @@ BUDGETS = {
     "full": Budget(
         (),
         *(tuple(NETWORKS), 5, 10, PERIODS, 50, 600.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 1000, _HELD_OUT),
-        preset="repair-paper",
+        preset=_PAPERS,
     ),
 }
 
 
 class Claim(NamedTuple):
-    """What was said, what was found, and whether that agrees."""
+    """What was said, what was found, and what that says."""
 
     claim: str
     where: str
     found: str
+    reward: str  # by which the networks of this row learned; empty where there are none
     verdict: str
+    ours: str  # with networks that learned otherwise than the paper's
+
+
+class _Judge(NamedTuple):
+    """Gives claims their verdicts."""
+
+    paid: str
+    as_written: bool  # whether networks learn as the paper's
+
+    def __call__(
+        self,
+        what: str,
+        tree: str,
+        found: str,
+        value: Estimate,
+        margin: float = 0.0,
+        kind: Kind = Kind.ABOVE,
+        *,
+        network: bool = False,
+    ) -> Claim:
+        """A claim that something is above 0, unless it is of another kind, of networks or without any."""
+        known = verdicts(kind, value, margin or COST, as_written=self.as_written or not network)
+        return Claim(what, tree, found, self.paid if network else "", *known)
 
 
 def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = None) -> Findings:
@@ -129,9 +144,14 @@ def _show(jobs: Path | None, asked: Asked[Budget, Training]) -> Shown:
     results = run_tasks(work, tasks, asked.folder / "runs", progress=asked.how.progress, **asked.how.how)
     found = list(zip(tasks, results, strict=True))
     tables = tuple(_tables(asked.budget, found))
+    pictures = _figures(asked.budget, asked.done, found)
     source = JOBS if jobs else "jobs of the authors' generator"
     facts = f"decision {__version__}; budget {asked.name}; {source}"
-    files = {"table.md": f"{facts}\n\n{tables_markdown(tables)}".encode(), "results.csv": _csv(found).encode()}
+    files = {
+        "table.md": f"{facts}\n\n{tables_markdown(tables)}".encode(),
+        "results.csv": _csv(found).encode(),
+        **pictures,
+    }
     return Shown(tables, files, f"{facts}\n{asked.folder}: {', '.join(files)}")
 
 
@@ -188,18 +208,25 @@ def _tasks(budget: Budget, jobs: Path | None, trainings: Sequence[Training], bat
 def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
     costs = {tree: _window_costs(budget, found, tree) for tree in TREES}
     pairs = list(compared({task: result for task, result in found if isinstance(task, Priced)}))
-    claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree])]
-    claims += [claim for pair in pairs for claim in _price_claims(pair)]
-    paid = load_config(budget.preset).settings["pay"]
-    title = f"Claims; networks of {budget.preset}, paid by {paid}"
-    yield ResultTable(title, ("claim", "tree", "found (95 %)", "verdict"), claims)
+    judged = _Judge(_paid(budget), budget.preset == _PAPERS)
+    claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree], judged)]
+    claims += [claim for pair in pairs for claim in _price_claims(pair, judged)]
+    title = f"Claims; networks of {budget.preset}"
+    yield ResultTable(title, ("claim", "tree", "found (95 %)", "reward", *COLUMNS), claims)
     for tree in TREES:
-        yield _solver_table(budget, found, tree, costs[tree])
+        yield _solver_table(found, tree, costs[tree])
         yield _figure_5(budget, tree, costs[tree])
     yield _model_table(found)
     yield _schedule_table(found)
     yield _contention_table(found)
     yield price_table(pairs)
+
+
+def _paid(budget: Budget) -> str:
+    """For what networks are rewarded."""
+    config = load_config(budget.preset)
+    pays = "each job" if config.settings["pay"] == "job" else "the window, at its last job"
+    return f"{pays}; discount {config.learn.discount:g}"  # type: ignore[union-attr]
 
 
 def _window_costs(budget: Budget, found: Found, tree: str) -> dict[str, Floats]:
@@ -225,32 +252,25 @@ def _shown(value: Estimate, digits: int = 2, unit: str = " %") -> str:
     return f"{value.value:+.{digits}f}{unit} ({value.low:+.{digits}f} to {value.high:+.{digits}f})"
 
 
-def _verdict(value: Estimate | None, margin: float = COST, kind: Kind = Kind.ABOVE) -> str:
-    """Of a claim that something is above 0, unless it is of another kind."""
-    return judge(kind, value, margin).value
-
-
-def _claims(budget: Budget, found: Found, tree: str, costs: Mapping[str, Floats]) -> Iterator[Claim]:
+def _claims(budget: Budget, found: Found, tree: str, costs: Mapping[str, Floats], judged: _Judge) -> Iterator[Claim]:
     nsa, walk, undo = f"{BEST}, walk 500", "SA, walk 1000", "SA, undo 500"
-    value = _less(costs, nsa, walk)
-    yield Claim("NSA-500 costs less than SA-1000 (1.34 %)", tree, _shown(value), _verdict(value))
+    for what, own, other, network in (
+        ("NSA-500 costs less than SA-1000 (1.34 %)", nsa, walk, True),
+        ("SA-500 that undoes costs less than SA-1000", undo, walk, False),
+        ("SA-500 that undoes costs less than NSA-500", undo, nsa, True),
+        ("NSA-500 costs less than SA-500, both undo", f"{BEST}, undo 500", undo, True),
+        ("the best start, without a network, costs less than SA-500, both undo", "best start, undo 500", undo, False),
+    ):
+        value = _less(costs, own, other)
+        yield judged(what, tree, _shown(value), value, network=network)
     above = _interval(100 * (costs[nsa] / costs["exact"] - 1))
     beside = Estimate(*(each - 7.82 for each in above))
-    yield Claim("NSA-500 costs 7.8 % more than the optimum", tree, _shown(above), _verdict(beside, kind=Kind.EQUAL))
-    value = _less(costs, undo, walk)
-    yield Claim("SA-500 that undoes costs less than SA-1000", tree, _shown(value), _verdict(value))
-    value = _less(costs, undo, nsa)
-    yield Claim("SA-500 that undoes costs less than NSA-500", tree, _shown(value), _verdict(value))
-    value = _less(costs, f"{BEST}, undo 500", undo)
-    yield Claim("NSA-500 costs less than SA-500, both undo", tree, _shown(value), _verdict(value))
-    value = _less(costs, "best start, undo 500", undo)
-    yield Claim(
-        "the best start, without a network, costs less than SA-500, both undo", tree, _shown(value), _verdict(value)
-    )
+    what = "NSA-500 costs 7.8 % more than the optimum"
+    yield judged(what, tree, _shown(above), beside, kind=Kind.EQUAL, network=True)
     value = _interval(_kind(budget, costs, "FCN") - _kind(budget, costs, "CNN"))
-    yield Claim("NSA with CNN costs less than with FCN (means over Fig. 5)", tree, _shown(value), _verdict(value))
-    yield from _schedule_claims(found, tree)
-    yield from _contention_claims(found, tree)
+    yield judged("NSA with CNN costs less than with FCN (means over Fig. 5)", tree, _shown(value), value, network=True)
+    yield from _schedule_claims(found, tree, judged)
+    yield from _contention_claims(found, tree, judged)
 
 
 def _kind(budget: Budget, costs: Mapping[str, Floats], kind: str) -> Floats:
@@ -270,19 +290,18 @@ def _schedules(found: Found, tree: str, policy: str) -> tuple[Floats, Floats]:
     return np.array([r["cost"] for r in results]), np.array([r["wait"] for r in results])
 
 
-def _schedule_claims(found: Found, tree: str) -> Iterator[Claim]:
+def _schedule_claims(found: Found, tree: str, judged: _Judge) -> Iterator[Claim]:
     first, wait = _schedules(found, tree, "fcfs,allocation=first-fit")
     window, waits = _schedules(found, tree, "window,solver=nsa,undo=false,period=60")
     value, more = _interval(100 * (1 - window / first)), _interval(waits - wait)
     longer = f"{_shown(value)}, wait {_shown(more, 0, ' s')}"
-    yield Claim("windows of 60 s with NSA cut cost (12.3 %)", tree, longer, _verdict(value))
-    yield Claim("and for that jobs wait longer", tree, longer, _verdict(more, WAIT))
+    yield judged("windows of 60 s with NSA cut cost (12.3 %)", tree, longer, value, network=True)
+    yield judged("and for that jobs wait longer", tree, longer, more, WAIT, network=True)
     best, waited = _schedules(found, tree, "fcfs,allocation=tree")
     value, more = _interval(100 * (1 - best / window)), _interval(waited - wait)
     text = f"{_shown(value)}, wait {_shown(more, 0, ' s')}"
-    yield Claim(
-        "FCFS with allocation=tree costs less than those windows, at FCFS's waiting", tree, text, _verdict(value)
-    )
+    what = "FCFS with allocation=tree costs less than those windows, at FCFS's waiting"
+    yield judged(what, tree, text, value, network=True)
 
 
 def _cells(found: Found, tree: str, batsim: bool = False) -> dict[tuple[str, float, int], dict[str, Result]]:
@@ -294,7 +313,7 @@ def _cells(found: Found, tree: str, batsim: bool = False) -> dict[tuple[str, flo
     return cells
 
 
-def _contention_claims(found: Found, tree: str) -> Iterator[Claim]:
+def _contention_claims(found: Found, tree: str, judged: _Judge) -> Iterator[Claim]:
     cells = _cells(found, tree)
     for links in LINKS:
         by_seed: dict[int, list[float]] = {}
@@ -302,18 +321,16 @@ def _contention_claims(found: Found, tree: str) -> Iterator[Claim]:
             if own == links:
                 by_seed.setdefault(seed, []).append(_rank_correlation(policies, "stretch"))
         value = _interval(np.array([np.mean(each) for each in by_seed.values()]))
-        yield Claim(
-            f"lower cost, shorter runs: rank correlation of hops and stretch, {links}",
-            *(tree, _shown(value, 2, ""), _verdict(value, CORRELATION)),
-        )
+        what = f"lower cost, shorter runs: rank correlation of hops and stretch, {links}"
+        yield judged(what, tree, _shown(value, 2, ""), value, CORRELATION)
 
 
-def _price_claims(pair: Compared) -> Iterator[Claim]:
+def _price_claims(pair: Compared, judged: _Judge) -> Iterator[Claim]:
     _, tree, _, _, claim = pair.comparison
     if claim:
         where = ", Batsim" if pair.batsim else ""
         found = f"{_shown(pair.less)}, {len(pair.values[0])} sequences of {pair.jobs}{where}"
-        yield Claim(claim, tree, found, _verdict(pair.less))
+        yield judged(claim, tree, found, pair.less)
 
 
 def _rank_correlation(policies: Mapping[str, Result], metric: str) -> float:
@@ -328,7 +345,7 @@ def _ranks(values: Floats) -> Floats:
     return np.array([(values < value).sum() + (values == value).sum() / 2 for value in values])
 
 
-def _solver_table(budget: Budget, found: Found, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
+def _solver_table(found: Found, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
     seconds = [result["seconds"] for task, result in found if isinstance(task, WindowEpoch) and task.tree == tree]
     rows = []
     for name, values in costs.items():
@@ -340,14 +357,19 @@ def _solver_table(budget: Budget, found: Found, tree: str, costs: Mapping[str, F
     return ResultTable(title, ("solver, steps", "cost", "less (95 %)", "ms"), rows)
 
 
+def _beside_annealing(budget: Budget, costs: Mapping[str, Floats]) -> dict[str, list[Estimate]]:
+    """By how many per cent each network costs less than SA with twice the steps, for each of `LOOKS`."""
+    return {
+        name: [_less(costs, f"{name}, walk {steps}", f"SA, walk {2 * steps}") for steps in LOOKS]
+        for name in budget.networks
+    }
+
+
 def _figure_5(budget: Budget, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
     rows = []
-    for name in budget.networks:
-        row = [name]
-        for at, steps in enumerate(LOOKS):
-            value = _less(costs, f"{name}, walk {steps}", f"SA, walk {2 * steps}")
-            row.append(f"{_shown(value, 2, '')} [{FIG_5[name][at]:+.2f}]")
-        rows.append(row)
+    for name, values in _beside_annealing(budget, costs).items():
+        published = FIG_5[name]
+        rows.append([name, *(f"{_shown(v, 2, '')} [{old:+.2f}]" for v, old in zip(values, published, strict=True))])
     title = f"Fig. 5, {tree}: NSA-t under SA-2t, % (95 %) [published]"
     return ResultTable(title, ("t", *map(str, LOOKS)), rows)
 
@@ -403,6 +425,31 @@ def _half(value: Estimate, digits: int) -> str:
 
 
 _CONTENTION = {"hops": 1, "stretch": 3, "wait": 0, "makespan": 0}  # decimals
+
+
+def _figures(budget: Budget, trained: Sequence[Training], found: Found) -> dict[str, bytes]:
+    """Figures 4 to 6."""
+    from decision.analysis.plots.figures import drawn
+
+    from .figures import beside_annealing, costs_and_waits, learning_curves
+
+    curves: dict[str, dict[str, list[Path]]] = {}
+    for each in trained:
+        curves.setdefault(each.tree, {}).setdefault(each.network, []).append(each.curves)
+    looks = {tree: _beside_annealing(budget, _window_costs(budget, found, tree)) for tree in TREES}
+    schedules: dict[str, dict[str, dict[float, tuple[Estimate, Estimate]]]] = {}
+    for tree, policy in dict.fromkeys((task.tree, task.policy) for task, _ in found if isinstance(task, Schedule)):
+        name, _, period = policy.partition(",period=")
+        if not period and name not in _DRAWN:
+            continue
+        cost, wait = map(_interval, _schedules(found, tree, policy))
+        schedules.setdefault(tree, {}).setdefault(name, {})[float(period or 0)] = cost, wait
+    figures = {
+        "figure-4": learning_curves(curves, _paid(budget)),
+        "figure-5": beside_annealing(looks, LOOKS, FIG_5),
+        "figure-6": costs_and_waits(schedules),
+    }
+    return {f"{name}.svg": drawn(figure, ".svg") for name, figure in figures.items()}
 
 
 def _csv(found: Found) -> str:

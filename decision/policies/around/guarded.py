@@ -84,7 +84,10 @@ class GuardedPolicy(AroundPolicy):
 
 @kernel
 def guard_plan(state, facts, memory, plan):
-    """Take out of a plan that can be carried out what delays guarded jobs, and add the starts that are due."""
+    """Take out of a plan that can be carried out what delays guarded jobs, and add the starts that are due.
+
+    Hosts that starts would have taken which were taken out go to others.
+    """
     config = config_in(memory)
     guarded = follow_guard(state, config, memory)
     if guarded > 0 or memory.watch_count[0] > 0:
@@ -93,13 +96,12 @@ def guard_plan(state, facts, memory, plan):
         note_late(state, memory, due)
         for i in range(due):
             watch_start(state, memory, memory.chosen[i])
-        stays = np.ones(plan.count[0], np.bool_)
-        for at in range(len(stays)):
-            stays[at] = _may_stay(state, facts, memory, plan, at)
-        keep_only(plan, stays)
+        refused = _keep_harmless(state, facts, memory, plan)
         for i in range(due):
             if not _starts(plan, memory.chosen[i]):
                 take_lowest(plan, add(plan, START, memory.chosen[i]), state.size[memory.chosen[i]])
+        if refused:
+            _start_others(state, memory, plan)
     chosen, free = _note_starts(state, memory, plan)
     if guarded > 0:
         note_decision(state, memory, chosen)
@@ -109,6 +111,39 @@ def guard_plan(state, facts, memory, plan):
     call = guard_call(state, memory, guarded, 0, free)
     if call < np.inf:
         ask_for_call(state, memory, plan, call)
+
+
+@kernel
+def _keep_harmless(state, facts, memory, plan):
+    """Keep of a plan what delays no guarded job; returns whether a start was taken out."""
+    stays, refused = np.ones(plan.count[0], np.bool_), False
+    for at in range(len(stays)):
+        stays[at] = _may_stay(state, facts, memory, plan, at)
+        refused |= plan.kind[at] == START and not stays[at]
+    keep_only(plan, stays)
+    return refused
+
+
+@kernel
+def _start_others(state, memory, plan):
+    """Give the hosts of refused starts to jobs that delay nobody, in order of submission.
+
+    The policy does not know why its choice did not start: it would make the same one again, and they would stay idle.
+    """
+    now, free = state.now[0], _left_free(state, plan)
+    for i in range(state.count[N_QUEUED]):
+        job = state.queue[i]
+        if free == 0:
+            break
+        size, end = state.size[job], now + state.expected_runtime[job]
+        if job < memory.counts[GUARDED] or size > free or harms_watched(state, memory, job) or _starts(plan, job):
+            continue
+        if is_harmless(state, memory, job):
+            watch_start(state, memory, job)
+            add_free(memory, now, end, -size)
+            memory.reserved[job] = now
+            take_lowest(plan, add(plan, START, job), size)
+            free -= size
 
 
 @kernel
@@ -159,10 +194,19 @@ def _switches(plan):
 @kernel
 def _note_starts(state, memory, plan):
     """How many jobs the plan starts, and how many hosts it leaves free."""
-    chosen, free = 0, state.count[N_FREE]
+    chosen = 0
     for at in range(plan.count[0]):
         if plan.kind[at] == START:
             memory.reserved[plan.job[at]] = state.now[0]
-            free -= state.size[plan.job[at]]
             chosen += 1
-    return chosen, free
+    return chosen, _left_free(state, plan)
+
+
+@kernel
+def _left_free(state, plan):
+    """How many hosts the plan leaves free."""
+    free = state.count[N_FREE]
+    for at in range(plan.count[0]):
+        if plan.kind[at] == START:
+            free -= state.size[plan.job[at]]
+    return free

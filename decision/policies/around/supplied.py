@@ -177,7 +177,7 @@ def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Seq
         ConfigError: naming the policy, or the first such job and its profile.
     """
     if has_supply(events):
-        refuse_bound(policy)
+        refuse_booking(policy)
     if not may_suspend(policy, events):
         return
     for workload in workloads:
@@ -187,12 +187,12 @@ def check_suspensions(policy: Policy, workloads: Sequence[Workload], events: Seq
             raise ConfigError(f"{workload.path or workload.name}: {cannot_be_cut(job.id, job.profile)}; {_NOT_CUT}")
 
 
-def refuse_bound(policy: Policy) -> None:
+def refuse_booking(policy: Policy) -> None:
     """Refuse a policy that gives jobs hosts before they are awake: under a supply they may have no power then.
 
     Raises:
         ConfigError: naming the policy.
     """
     traits = traits_of(policy)
-    if traits.binds_jobs:
+    if traits.books_hosts:
         raise ConfigError(f"policy {traits.name}: start=bound does not go with a supply of power; use start=awake")

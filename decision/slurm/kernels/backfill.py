@@ -11,8 +11,9 @@ from decision.state.bitmap import count_hosts
 
 from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running
 from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
+from .leaves import has_named
 from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
-from .preemption import make_room
+from .preemption import make_room, way_of
 from .table import begin_table, is_planned, reserve, usable_from
 from .world import (
     BY_BACKFILL,
@@ -33,7 +34,6 @@ from .world import (
     ONE_RESERVATION,
     PART_RESERVE,
     PENDING,
-    PREEMPTS,
     RESOLUTION,
     RUNNING_RESERVE,
     TABLE_SIZE,
@@ -63,7 +63,7 @@ def backfill(w, now):
     _forget_counts(w)
     if w.parameters[RUNNING_RESERVE] != 0:
         for i in range(w.timers[NB_RUNNING]):
-            _keep_exclusive(w, w.running[i])
+            _keep_running(w, w.running[i])
     tested, started, p = 0, 0, w.parameters
     for i in range(length):
         if tested >= p[MAX_TEST] or _is_over(w, tested):
@@ -72,7 +72,7 @@ def backfill(w, now):
         job, part = w.entry_job[entry], w.entry_part[entry]
         if w.status[job] != PENDING or not is_eligible(w, job, now) or w.reservation[job] >= 0:
             continue
-        if not within_counts(w, job) or is_rejected(w, job, part) or not _array_lets(w, job):
+        if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
             continue
         if not _counts_let(w, job, part):
             continue
@@ -143,8 +143,8 @@ def _place(w, entry, now):
     may_wait, fewest = _may_reserve(w, entry, now), find_room(w, entry)
     while True:
         begin, later = later, 0
-        later = usable_from(w, mask, begin, begin + w.limit[job])
-        if count_hosts(w.usable) < least:
+        later, licensed = usable_from(w, job, mask, begin, begin + w.limit[job])
+        if not licensed or count_hosts(w.usable) < least or not has_named(w, job, w.usable):
             if later > 0 and may_wait:
                 continue
             break
@@ -186,27 +186,27 @@ def _has_completing(w, count):
 @kernel
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
-    if not within_amounts(w, job):
+    if not within_amounts(w, job) or not within_counts(w, job):
         return NOTHING
     begin_job(w, job, part, count, now, BY_BACKFILL)
     leave_out_taken(w, count)
-    _keep_exclusive(w, job)
+    _keep_running(w, job)
     sort_running(w)
     return STARTED
 
 
 @kernel
-def _keep_exclusive(w, job):
-    """The nodes of an exclusive job on shared nodes stand in the table until its expected end."""
+def _keep_running(w, job):
+    """The nodes of an exclusive job on shared nodes, and licences, stand in the table until the job's expected end."""
     t, p = w.timers, w.parameters
-    gives_way = p[PREEMPTS] != 0 and w.part_gives_way[w.part_of[job]] != 0
-    if p[LINEAR] != 0 or w.exclusive[job] == 0 or gives_way or t[NB_RECORDS] >= p[TABLE_SIZE]:
+    whole = p[LINEAR] == 0 and w.exclusive[job] != 0 and way_of(w, job) == 0
+    if (not whole and w.job_licences[job].sum() == 0) or t[NB_RECORDS] >= p[TABLE_SIZE]:
         return
     mask = np.zeros(len(w.usable), np.uint64)
-    for i in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
+    for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve(w, 0, w.expected_end[job] // p[RESOLUTION] * p[RESOLUTION], mask)
+    reserve(w, 0, w.expected_end[job] // p[RESOLUTION] * p[RESOLUTION], mask, job)
 
 
 @kernel
@@ -222,14 +222,14 @@ def _plan(w, entry, found, count, now):
     for i in range(count):
         node = w.chosen[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    if found > now and is_planned(w, begin, end, mask):
+    if found > now and is_planned(w, job, begin, end, mask):
         return NOT_TESTED, found
     if not within_amounts(w, job):
         return NOTHING, 0
     if p[ONE_RESERVATION] == 0 or w.estimated[job] == 0:
         if w.timers[NB_RECORDS] >= p[TABLE_SIZE]:
             return TABLE_FULL, 0
-        reserve(w, begin, end, mask)
+        reserve(w, begin, end, mask, job)
     w.estimated[job] = 1
     w.kept_part[part] += 1
     if w.array[job] >= 0:

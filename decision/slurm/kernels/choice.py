@@ -1,8 +1,24 @@
-"""Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough."""
+"""Which nodes a job gets: runs of neighbours, the lowest weight, then the tightest run that is enough.
+
+Where switches count, `leaves` chooses.
+"""
 
 from decision.compiling.jit import kernel
-from decision.state.bitmap import has_host
+from decision.state.bitmap import count_hosts, has_host
 
+from .leaves import (
+    CORES,
+    MOST,
+    NODES,
+    TAKEN,
+    begin_taking,
+    by_switches,
+    choose_on_switches,
+    cores_to_take,
+    is_enough,
+    is_named,
+    take_node,
+)
 from .world import HAS_MEMORY, LINEAR, LLN
 
 
@@ -57,98 +73,106 @@ def room_on(w, job, node):
     for kind in range(w.gres.shape[1]):
         if w.trial_gres[node, kind] < w.gres[job, kind]:
             room = 0
-    return room if w.per_task[job] == 1 else room // w.per_task[job] * w.per_task[job]
+    if w.per_task[job] == 1:
+        return room
+    whole = room // w.per_task[job] * w.per_task[job]
+    return room if whole > 0 and w.in_tasks[job] == 0 else whole
 
 
 @kernel
 def choose(w, job, part):
     """Choose nodes by ``w.capacity``: into ``w.chosen`` and ``w.chosen_cores``; returns how many, 0 where none fit.
 
-    Nodes of the lowest weights are tried by themselves first.
+    Nodes of the lowest weights are tried by themselves first, with select/linear line by line of slurm.conf.
+    `TOO_FAR_APART` says that they fit on more switches than the job wants.
     """
-    capacity = w.capacity
-    if len(w.weight_steps) == 1:
-        return _choose_enough(w, job, part, capacity)
-    for weight in w.weight_steps:
+    capacity, found = w.capacity, 0
+    if w.last_step[0] == 0:
+        return choose_at_once(w, job, part, capacity)
+    for step in range(w.last_step[0] + 1):
         room = capacity.copy()
         for node in range(len(room)):
-            if w.node_weight[node] > weight:
+            if w.node_step[node] > step and not is_named(w, job, node):
                 room[node] = 0
-        found = _choose_enough(w, job, part, room)
-        if found:
-            return found
-    return 0
+        found = choose_at_once(w, job, part, room)
+        if found > 0:
+            break
+    return found
 
 
 @kernel
-def _choose_enough(w, job, part, capacity):
+def choose_at_once(w, job, part, capacity):
     """As `choose`; where it fails, the nodes with the least room are left out step by step.
 
     Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
     """
+    linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     count, largest, above = 0, 0, 0
     for node in range(len(capacity)):
-        if capacity[node] > 0:
+        if capacity[node] >= (needed if most == 1 else 1):  # others are no neighbours of a job on one node
             w.spots[count] = node
             count += 1
             largest = max(largest, capacity[node])
-    linear, by_load = w.parameters[LINEAR] != 0, w.parameters[LLN] != 0 or w.part_lln[part] != 0
-    needed, nodes, most = w.nodes_min[job] if linear else w.cores[job], w.nodes_min[job], w.nodes_max[job]
     if count < nodes:
         return 0
-    in_runs = not linear and not by_load
+    by_tree = not by_load and by_switches(w, job)
+    in_runs = not linear and not by_load and not by_tree and w.must_have[job] < 0
     while True:
-        first, tightest, count, total, least = _best_run_above(w, capacity, count, needed, nodes, above)
+        first, count, total, least = _best_run_above(w, job, capacity, count, above)
         if min(total, largest * most) < needed:
             return 0
-        if in_runs and most == 1:
-            tried = tightest >= 0
-        else:  # the first node of a run is one of the job's, and the others give no more than the largest
-            tried = not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed
-        if tried:
+        # the first node of a run is one of the job's, and the others give no more than the largest
+        if not in_runs or nodes <= 1 or capacity[w.spots[first]] + (most - 1) * largest >= needed:
             for i in range(count):
                 w.room_left[w.spots[i]] = capacity[w.spots[i]]
-            found = _choose(w, job, part, count)
+            found = choose_on_switches(w, job, count) if by_tree else _choose(w, job, part, count)
+            if found > 0 and not linear:
+                _leave_parts(w, job, found)
+                _take_whole(w, job, found)
             if found or linear:
                 return found
+        if least <= above:
+            return 0
         above = least
 
 
 @kernel
-def _best_run_above(w, capacity, nb_spots, cores, nodes, above):
+def _best_run_above(w, job, capacity, nb_spots, above):
     """As `_best_run` on shared nodes, in one pass that leaves out for good the spots with no more room than `above`.
 
+    Nodes that the job names are kept, and do not count for the least room.
+
     Returns:
-        The first spot of the run, the spot in it that holds the job with the least room to spare (-1 for none), how
-        many spots are kept, and the sum and the least of their room.
+        The first spot of the run, how many spots are kept, and the sum and the least of their room.
     """
-    best, best_tightest, best_size, best_enough, best_weight = -1, -1, 0, False, 0
-    kept, total, least = 0, 0, 0
-    first, last, weight, size, tightest = 0, -2, 0, 0, -1  # of the run that goes on
+    cores = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
+    best, best_size, best_enough, best_weight = -1, 0, False, 0
+    kept, total, least = 0, 0, above
+    first, last, weight, size = 0, -2, 0, 0  # of the run that goes on
     for i in range(nb_spots + 1):
         node = w.spots[i] if i < nb_spots else len(capacity) + 1  # which is nobody's neighbour
         room = capacity[node] if i < nb_spots else above + 1
-        if room <= above:
+        if room <= above and not is_named(w, job, node):
             continue
         if node != last + 1 or w.node_weight[node] != weight:
             if kept > first:
-                enough = size >= cores and kept - first >= nodes
+                enough = size >= cores and kept - first >= w.nodes_min[job]
                 better = best < 0 or weight < best_weight
                 if not better and weight == best_weight:
                     better = not best_enough or size < best_size if enough else not best_enough and size > best_size
                 if better:
-                    best, best_tightest, best_size, best_enough, best_weight = first, tightest, size, enough, weight
+                    best, best_size, best_enough, best_weight = first, size, enough, weight
             if i == nb_spots:
                 break
-            first, weight, size, tightest = kept, w.node_weight[node], 0, -1
+            first, weight, size = kept, w.node_weight[node], 0
         w.spots[kept], last = node, node
         kept += 1
         total += room
         size += room
-        least = room if kept == 1 else min(least, room)
-        if room >= cores and (tightest < 0 or room < capacity[w.spots[tightest]]):
-            tightest = kept - 1
-    return best, best_tightest, kept, total, least
+        if room > above:
+            least = room if least == above else min(least, room)
+    return best, kept, total, least
 
 
 @kernel
@@ -158,6 +182,10 @@ def _choose(w, job, part, nb_spots):
     cores = w.nodes_min[job] if linear else w.cores[job]
     nodes, most, count = w.nodes_min[job], w.nodes_max[job], 0
     by_load = w.parameters[LLN] != 0 or w.part_lln[part] != 0
+    if w.must_have[job] >= 0:
+        if not _take_named(w, job, nb_spots):
+            return 0
+        cores, nodes, count = w.wanted[CORES], w.wanted[NODES], w.wanted[TAKEN]
     while (cores > 0 or nodes > 0) and count < most:
         i, last = _roomiest(w, nb_spots) if by_load else _best_run(w, nb_spots, cores, nodes, linear)
         if i < 0:
@@ -169,18 +197,42 @@ def _choose(w, job, part, nb_spots):
         while i <= last and (cores > 0 or nodes > 0) and count < most:
             node = w.spots[i]
             if w.room_left[node] > 0:
-                kept_back = max(0, nodes - 1) * w.per_task[job]  # for the nodes that must follow
-                taken = min(w.room_left[node], max(w.per_task[job], cores - kept_back))
+                taken = cores_to_take(w.room_left[node], w.per_task[job], cores, nodes)
                 w.chosen[count], w.chosen_cores[count] = node, taken
                 count += 1
                 cores -= taken
                 nodes -= 1
             w.room_left[node] = 0
             i += 1
-    if cores > 0 or nodes > 0:
-        return 0
-    _take_whole(w, job, count)
-    return count
+    return 0 if cores > 0 or nodes > 0 else count
+
+
+@kernel
+def _take_named(w, job, nb_spots):
+    """Take the nodes that the job names, then their neighbours: up from the first of them, then down.
+
+    What is still wanted stands in ``w.wanted``. Returns whether all named nodes have room.
+    """
+    begin_taking(w, job)
+    first = -1
+    for i in range(nb_spots):
+        if is_named(w, job, w.spots[i]) and w.room_left[w.spots[i]] > 0:
+            take_node(w, job, w.spots[i])
+            first = i if first < 0 else first
+    if w.wanted[TAKEN] != count_hosts(w.masks[w.must_have[job]]):
+        return False
+    for step in (1, -1):
+        i = first + step
+        weight = w.node_weight[w.spots[first]] if step < 0 else -1
+        while 0 <= i < nb_spots and w.spots[i] == w.spots[i - step] + step and not is_enough(w):
+            node = w.spots[i]
+            if w.room_left[node] > 0:
+                weight = w.node_weight[node] if weight < 0 else weight
+                if w.node_weight[node] != weight or w.wanted[MOST] <= 0:
+                    break
+                take_node(w, job, node)
+            i += step
+    return True
 
 
 @kernel
@@ -235,8 +287,21 @@ def _tightest(w, first, last, cores):
 
 
 @kernel
+def _leave_parts(w, job, count):
+    """Leave the cores of a node that are no whole task, but where a task has no other place."""
+    per_task = w.per_task[job]
+    missing = 0 if per_task == 1 or w.in_tasks[job] != 0 else -(-w.cores[job] // per_task)
+    for i in range(count):
+        missing -= w.chosen_cores[i] // per_task
+    for i in range(count):
+        part = w.chosen_cores[i] % per_task
+        w.chosen_cores[i] -= part if missing <= 0 else 0
+        missing -= part > 0
+
+
+@kernel
 def _take_whole(w, job, count):
     """An exclusive job has all cores of its nodes."""
-    if w.exclusive[job] != 0 and w.parameters[LINEAR] == 0:
+    if w.exclusive[job] != 0:
         for i in range(count):
             w.chosen_cores[i] = w.node_cores[w.chosen[i]]

@@ -7,7 +7,7 @@ from decision.compiling.jit import kernel
 from .backfill import backfill
 from .holding import begin_job, cancel_pending, end_job, join_queue, release_completed
 from .main_loop import main_loop
-from .preemption import requeue
+from .preemption import end_grace, next_check, requeue
 from .priority import calculate, set_factors, set_priority
 from .world import (
     AGES,
@@ -38,6 +38,7 @@ from .world import (
     NEXT_CYCLE,
     NEXT_WINDOW,
     NOW,
+    PREEMPTS,
     RECORDED,
     SCHED_DELAY,
     SCHED_INTERVAL,
@@ -67,6 +68,8 @@ def step(w, now):
     """All that the scheduler does at an instant, after the ends and submissions of it."""
     t, p = w.timers, w.parameters
     t[NOW], t[NB_STARTED], t[NB_KILLED] = now, 0, 0
+    if p[PREEMPTS] != 0:
+        end_grace(w, now)
     _requeue_completed(w, now)
     _move_windows(w, now)
     while p[MULTIFACTOR] != 0 and t[NEXT_CALC] <= now:
@@ -167,6 +170,8 @@ def due(w):
         at = min(at, w.free_at[w.completing[i]])
     if t[NEXT_WINDOW] < len(w.window_times):
         at = min(at, w.window_times[t[NEXT_WINDOW]])
+    for i in range(t[NB_RUNNING] if p[PREEMPTS] != 0 else 0):
+        at = min(at, next_check(w, w.grace_end[w.running[i]]))
     if t[ASKED] != 0:
         at = min(at, t[LAST_MAIN] + p[SCHED_DELAY])
     if t[NB_PENDING] > 0:

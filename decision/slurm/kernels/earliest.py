@@ -9,19 +9,10 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .choice import begin_trial, choose, end_in_trial, measure, room_on
+from .choice import begin_trial, choose, choose_at_once, end_in_trial, measure, room_on
+from .leaves import TOO_FAR_APART
 from .preemption import find_candidates, gives_way
-from .world import (
-    BUSY_NODES,
-    FAR,
-    LINEAR,
-    NB_COMPLETING,
-    NB_RUNNING,
-    PREEMPTS,
-    ROOM_ROW,
-    RUNNING_STAMP,
-    WINDOW_SCALE,
-)
+from .world import BUSY_NODES, FAR, LINEAR, NB_COMPLETING, NB_RUNNING, PREEMPTS, ROOM_ROW, RUNNING_STAMP, WINDOW_SCALE
 
 _END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
 _MOST_TOGETHER = 200  # jobs
@@ -151,6 +142,8 @@ def earliest(w, entry, now, later, fewest):
         count = choose(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
+        if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
+            return -1, 0, LATER
     return _after_ends(w, entry, now, later, when)
 
 
@@ -183,6 +176,8 @@ def _after_ends(w, entry, now, later, when):
             count = _choose_planned(w, job, part) if measure(w, job, w.usable) >= needed else 0
             if count > 0:
                 return max(now + 1, end), count, LATER
+            if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
+                break
     return -1, 0, LATER
 
 
@@ -197,7 +192,9 @@ def _next_window(w, at, until, window):
 
 @kernel
 def _choose_planned(w, job, part):
-    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first."""
+    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first; with select/linear without steps."""
+    if w.parameters[LINEAR] != 0:
+        return choose_at_once(w, job, part, w.capacity)
     if w.parameters[BUSY_NODES] != 0:
         room = w.capacity.copy()
         for node in range(len(room)):

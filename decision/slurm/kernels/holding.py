@@ -26,6 +26,8 @@ from .world import (
     UNSORTED,
 )
 
+LICENCE = 32  # World.bucket_checks
+
 
 @kernel
 def begin_job(w, job, part, count, now, reason):
@@ -152,7 +154,7 @@ def _memory(w, job, nodes):
 
 
 @kernel
-def within_counts(w, job):
+def within_counts(w, job, with_licences=True):
     """Whether limits let a job run as far as they can tell without nodes for it.
 
     That is: one job more by all limits on the number of jobs (associations, QOS, arrays, licences), and not more nodes
@@ -160,6 +162,8 @@ def within_counts(w, job):
     """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
+        if checks & LICENCE and not with_licences:
+            continue
         same = 1
         for k in range(w.bucket_begin[job], i):
             same += w.job_bucket[k] == bucket
@@ -169,6 +173,18 @@ def within_counts(w, job):
         if checks & 2 and 0 <= most < w.nodes_min[job]:
             return False
     return True
+
+
+@kernel
+def has_licences(w, job):
+    """Whether the licences that a job asks for are free."""
+    free = True
+    for kind in range(len(w.licence_total)):
+        used = w.job_licences[job, kind]
+        for i in range(w.timers[NB_RUNNING] if used else 0):
+            used += w.job_licences[w.running[i], kind]
+        free &= used <= w.licence_total[kind]
+    return free
 
 
 @kernel

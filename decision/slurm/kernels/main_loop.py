@@ -6,7 +6,8 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
 from .choice import begin_trial, choose, measure
-from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
+from .holding import begin_job, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
+from .leaves import has_named
 from .preemption import make_room
 from .table import window_end
 from .world import (
@@ -115,6 +116,8 @@ def main_loop(w, now, full):
         if not full and looked > p[DEPTH]:
             break
         looked += 1
+        if len(w.licence_total) and w.failed[part] == 0 and not has_licences(w, job):
+            break  # backfill plans the licences
         begins = _look_in_reservation(w, entry, now) if w.reservation[job] >= 0 else False
         if begins or (w.reservation[job] < 0 and w.failed[part] == 0 and _look(w, entry, now)):
             started += 1
@@ -188,7 +191,7 @@ def _look(w, entry, now):
         leave_out_taken(w, count)
         return True
     if w.needs_named[job] != 0:
-        w.open[:] = w.open & ~w.masks[w.entry_mask[entry]]
+        w.open[:] = w.open & ~w.masks[w.must_have[job]]
     elif count == 0 and _keeps_others_back(w, entry, now):
         _close(w, part)
     return False
@@ -200,6 +203,8 @@ def _try(w, entry, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     mask = w.masks[w.entry_mask[entry]]
     w.usable[:] = mask & w.open
+    if not has_named(w, job, mask):
+        return -1
     if count_hosts(w.usable) < w.nodes_min[job]:
         return 0 if count_hosts(mask) >= w.nodes_min[job] else -1
     w.usable[:] = w.usable & w.free_now

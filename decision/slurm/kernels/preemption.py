@@ -7,27 +7,28 @@ from decision.state.bitmap import has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure
 from .holding import end_job, join_queue
-from .world import (
-    CANCELLED,
-    FAR,
-    NB_KILLED,
-    NB_RUNNING,
-    PREEMPTS,
-    YOUNGEST,
-)
+from .world import CANCELLED, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
 
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible
 _REQUEUED = 1  # World.part_gives_way
+_CHECKED = 30  # seconds from one look at the ends of running jobs to the next
+
+
+@kernel
+def way_of(w, job):
+    """How a running job gives way: 0: never, 1: it is requeued, 2: cancelled."""
+    if w.parameters[PREEMPTS] == 1:
+        return w.part_gives_way[w.part_of[job]]
+    return w.quality_gives_way[w.quality[job]] if w.parameters[PREEMPTS] != 0 and w.quality[job] >= 0 else 0
 
 
 @kernel
 def gives_way(w, job, to):
     """Whether a running job gives way to an entry."""
-    part = w.part_of[job]
-    if w.part_gives_way[part] == 0:
+    if way_of(w, job) == 0 or w.timers[NOW] < w.start[job] + w.exempt[job]:
         return False
     if w.parameters[PREEMPTS] == 1:
-        return w.part_tier[part] < w.part_tier[w.entry_part[to]]
+        return w.part_tier[w.part_of[job]] < w.part_tier[w.entry_part[to]]
     mine, other = w.quality[job], w.quality[w.entry_job[to]]
     return mine >= 0 and other >= 0 and w.quality_preempts[other, mine] != 0
 
@@ -120,8 +121,17 @@ def _fewest(w, entry, taken):
 
 @kernel
 def _preempt(w, job, now):
-    """A running job gives way: it is requeued or cancelled."""
-    again = w.part_gives_way[w.part_of[job]] == _REQUEUED
+    """A running job gives way: it is requeued or cancelled, when the time of grace that it has is over."""
+    if w.grace_end[job] == FAR:
+        grace = w.part_grace[w.part_of[job]] if w.parameters[PREEMPTS] == 1 else w.quality_grace[w.quality[job]]
+        w.grace_end[job] = w.expected_end[job] = min(w.expected_end[job], now + grace)
+        w.timers[CHANGED] = 1
+        if grace > 0:
+            return
+    if now < w.grace_end[job]:
+        return
+    w.grace_end[job] = FAR
+    again = way_of(w, job) == _REQUEUED and w.runs_once[job] == 0
     w.killed[w.timers[NB_KILLED]] = job
     w.timers[NB_KILLED] += 1
     end_job(w, job, now)
@@ -132,6 +142,24 @@ def _preempt(w, job, now):
     w.recorded[job] = -1
     w.eligible[job] = FAR
     w.submit[job] = now
+
+
+@kernel
+def next_check(w, at):
+    """When slurmctld next looks at the ends of running jobs, from a time on."""
+    return at + (w.timers[LAST_FULL] - at) % _CHECKED
+
+
+@kernel
+def end_grace(w, now):
+    """End jobs whose time of grace is over, when slurmctld looks at the ends of jobs."""
+    i = 0
+    while i < w.timers[NB_RUNNING]:
+        job = w.running[i]
+        if w.grace_end[job] < FAR and next_check(w, w.grace_end[job]) <= now:
+            _preempt(w, job, now)
+        else:
+            i += 1
 
 
 @kernel

@@ -18,6 +18,7 @@ def begin_table(w, now):
     w.slot_begin[0] = now // step * step
     w.slot_end[0] = (now + w.parameters[WINDOW]) // step * step
     w.slot_mask[0] = ~np.uint64(0)
+    w.slot_licences[0] = w.licence_total
     w.timers[NB_SLOTS] = 1
     mask = np.zeros(len(w.open), np.uint64)
     for node in range(len(w.away)):
@@ -31,7 +32,7 @@ def begin_table(w, now):
                 node = w.window_node[i]
                 mask[:] = 0
                 mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
-                reserve(w, w.window_times[i], end, mask)
+                reserve(w, w.window_times[i], end, mask, -1)
     w.timers[NB_RECORDS] = 1
 
 
@@ -46,9 +47,13 @@ def window_end(w, i):
 
 
 @kernel
-def usable_from(w, mask, begin, end):
-    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``; when more come free, 0: never."""
-    later, nb_slots = 0, w.timers[NB_SLOTS]
+def usable_from(w, job, mask, begin, end):
+    """Nodes of the mask free of plans from `begin` to `end` into ``w.usable``.
+
+    Returns:
+        When more nodes or licences come free, 0: never; and whether there are licences enough for the job.
+    """
+    later, licensed, nb_slots = 0, True, w.timers[NB_SLOTS]
     for word in range(len(mask)):
         w.usable[word] = mask[word]
     for k in range(np.searchsorted(w.slot_end[:nb_slots], begin, "right"), nb_slots):
@@ -64,16 +69,28 @@ def usable_from(w, mask, begin, end):
         for word in range(len(mask)):
             w.usable[word] &= w.slot_mask[k, word]
             left |= w.usable[word]
-        if left == 0 and later > 0:
+        if not _has_licences(w, k, job):
+            licensed, later = False, w.slot_end[k]
+        elif left == 0 and later > 0:
             break
-    return later
+    return later, licensed
 
 
 @kernel
-def is_planned(w, begin, end, mask):
-    """Whether a node of the mask is planned between."""
+def _has_licences(w, slot, job):
+    enough = True
+    for kind in range(len(w.licence_total)):
+        enough &= w.slot_licences[slot, kind] >= w.job_licences[job, kind]
+    return enough
+
+
+@kernel
+def is_planned(w, job, begin, end, mask):
+    """Whether a node of the mask, or a licence that the job needs, is planned between."""
     for k in range(w.timers[NB_SLOTS]):
         if w.slot_end[k] > begin and w.slot_begin[k] < end:
+            if not _has_licences(w, k, job):
+                return True
             for word in range(len(mask)):
                 if mask[word] & ~w.slot_mask[k, word] != 0:
                     return True
@@ -81,8 +98,8 @@ def is_planned(w, begin, end, mask):
 
 
 @kernel
-def reserve(w, begin, end, mask):
-    """Take the nodes of the mask out of the slots between, for one bf_resolution at least."""
+def reserve(w, begin, end, mask, job):
+    """Take the nodes of the mask and a job's licences out of the slots between, for one bf_resolution at least."""
     t = w.timers
     begin = max(begin, w.slot_begin[0])
     end = max(end, begin + w.parameters[RESOLUTION])
@@ -100,6 +117,8 @@ def reserve(w, begin, end, mask):
             _split(w, k, end)
         for word in range(len(mask)):
             w.slot_mask[k, word] &= ~mask[word]
+        for kind in range(len(w.licence_total) if job >= 0 else 0):
+            w.slot_licences[k, kind] = max(0, w.slot_licences[k, kind] - w.job_licences[job, kind])
         if w.slot_end[k] == end:
             last = k + 1
             break
@@ -114,6 +133,7 @@ def _split(w, at, time):
         w.slot_begin[i], w.slot_end[i] = w.slot_begin[i - 1], w.slot_end[i - 1]
         for word in range(w.slot_mask.shape[1]):
             w.slot_mask[i, word] = w.slot_mask[i - 1, word]
+        w.slot_licences[i] = w.slot_licences[i - 1]
     w.slot_end[at] = w.slot_begin[at + 1] = time
     t[NB_SLOTS] += 1
     t[NB_RECORDS] += 1
@@ -124,6 +144,8 @@ def _is_same(w, one, other):
     apart = np.uint64(0)
     for word in range(w.slot_mask.shape[1]):
         apart |= w.slot_mask[one, word] ^ w.slot_mask[other, word]
+    for kind in range(len(w.licence_total)):
+        apart |= np.uint64(w.slot_licences[one, kind] != w.slot_licences[other, kind])
     return apart == 0
 
 
@@ -139,6 +161,7 @@ def _join(w, first, last):
                 w.slot_begin[k], w.slot_end[k] = w.slot_begin[k + 1], w.slot_end[k + 1]
                 for word in range(w.slot_mask.shape[1]):
                     w.slot_mask[k, word] = w.slot_mask[k + 1, word]
+                w.slot_licences[k] = w.slot_licences[k + 1]
             t[NB_SLOTS] -= 1
             return
         i += 1

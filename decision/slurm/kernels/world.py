@@ -1,6 +1,6 @@
 """All that the scheduler knows: the cluster, its parameters, the jobs, and the state that changes."""
 
-from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2, bundle_at
+from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2
 
 # World.parameters
 LINEAR = 0  # whether jobs get whole nodes
@@ -46,7 +46,8 @@ BUSY_NODES = 39  # whether planned jobs prefer nodes in use
 TABLE_SIZE = 40  # slots that a cycle of backfill may use
 RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
 COMPLETE_WAIT = 42  # seconds
-NB_PARAMETERS = 43
+TOPOLOGY = 43  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
+NB_PARAMETERS = 44
 
 # World.weights
 AGE_WEIGHT = 0
@@ -121,13 +122,23 @@ class World(Bundle):
     node_gres: I8x2  # (N, G)
     node_weight: I8  # (N,)
     weight_steps: I8  # (K,) ascending
+    node_step: I8  # (N,) from 0 on: the nodes of the first steps are tried by themselves first
+    last_step: I8  # (1,)
     largest_node: I8  # (1,) cores
+    node_switch: I8  # (N,) its leaf switch, -1 for none
+    # switches, in the order of their file
+    switch_level: I8  # (S,) 0: a leaf
+    switch_above: I8  # (S,) -1 for none
+    switch_apart: I8x2  # (S, S) links between two, FAR where there is no way
     # partitions
     part_mask: U8x2  # (P, W)
     part_tier: I8  # (P,)
     part_lln: I8  # (P,)
     part_gives_way: I8  # (P,) 0: its jobs are never preempted, 1: requeued, 2: cancelled
+    part_grace: I8  # (P,) seconds that they have left then
     # qualities
+    quality_gives_way: I8  # (Q,) as of partitions, which of them counts is PREEMPTS
+    quality_grace: I8  # (Q,) seconds
     quality_preempts: I8x2  # (Q, Q)
     quality_order: I8  # (Q,) priority
     # jobs, by submission
@@ -141,6 +152,7 @@ class World(Bundle):
     nodes_max: I8  # N where as many as it takes
     cores: I8  # that it asks for
     per_task: I8  # cores of a task
+    in_tasks: I8  # whether a node's room counts in whole tasks: so it is with memory per core, or tasks per node
     per_node: I8  # cores on a node at most
     memory: I8  # megabytes, per core or per node
     memory_per_core: I8
@@ -153,6 +165,8 @@ class World(Bundle):
     array: I8  # number of its array, -1
     array_limited: I8  # whether its first limit is that of its array
     billing: F8
+    exempt: I8  # seconds for which a job runs before it may be preempted
+    runs_once: I8  # whether it is cancelled where others are requeued
     succeeded: I8  # whether its recorded run did
     entry_begin: I8  # (J + 1,)
     need_begin: I8  # (J + 1,) of those that it waits for
@@ -161,9 +175,14 @@ class World(Bundle):
     need_delay: I8
     need_any: I8  # (J,)
     needs_named: I8  # (J,) whether it asks for as many nodes by name as it needs
+    must_have: I8  # (J,) row of `masks`: nodes that it asks for by name; -1
+    max_switches: I8  # (J,) leaf switches that it wants at most, 0: any number
+    switch_wait: I8  # (J,) seconds for which it waits for them
     bucket_begin: I8  # (J + 1,) of the limits that hold it
     job_bucket: I8  # (...,)
-    bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job
+    bucket_checks: I8  # (...,) bits of the fields of its bucket's limit that hold the job; 32: of a licence
+    licence_total: I8  # (L,) licences that a cycle of backfill plans; none where bf_licenses does not say so
+    job_licences: I8x2  # (J, L)
     # entries
     entry_job: I8  # (E,)
     entry_part: I8
@@ -197,6 +216,7 @@ class World(Bundle):
     start: I8  # (J,) seconds, of the last run
     end: I8  # (J,) seconds: when it ends really; FAR where only others know
     expected_end: I8  # (J,)
+    grace_end: I8  # (J,) seconds: until when a job runs that was told to give way; FAR
     eligible: I8  # (J,) seconds: since when; FAR before
     charged: I8  # (J,) seconds until which its usage is counted
     reason: I8  # (J,)
@@ -226,6 +246,13 @@ class World(Bundle):
     room_left: I8  # (N,) of their capacity
     chosen: I8  # (N,)
     chosen_cores: I8  # (N,)
+    wanted: I8  # (4,) what a job still needs while nodes are chosen by switches
+    switch_nodes: I8  # (S,) nodes with room
+    switch_cores: I8  # (S,)
+    switch_named: I8  # (S,) nodes that the job names
+    switch_weight: I8  # (S,) lowest of its nodes
+    switch_used: I8  # (S,)
+    switch_far: I8  # (S,) links to all switches used
     trial_cores: I8  # (N,) free after some jobs' ends
     trial_memory: I8
     trial_gres: I8x2
@@ -254,9 +281,7 @@ class World(Bundle):
     slot_begin: I8  # (S,)
     slot_end: I8
     slot_mask: U8x2  # (S, W)
+    slot_licences: I8x2  # (S, L) that no plan takes
     open: U8  # (W,) nodes open to the main loop
     free_now: U8  # (W,)
     usable: U8  # (W,)
-
-
-world_at = bundle_at(World)

@@ -121,7 +121,7 @@ def test_each_run_has_a_bar_in_each_range_of_slowdowns():
 def test_a_row_of_the_raster_waits_runs_and_leaves_the_rest_of_its_walltime():
     jobs = replace(only_ran(later(THREE, -10)), walltime=np.array([140.0, math.inf, 5.0]))
     image = timelines.raster(jobs, 160.0, rows=3, columns=16)  # a column is 10 s
-    waits, reserved, runs = timelines.WAITS, timelines.RESERVED, timelines.RUNS
+    waits, reserved, runs = timelines._WAITS, timelines._RESERVED, timelines._RUNS
     assert image.tolist() == [
         [runs] * 10 + [reserved] * 4 + [0] * 2,
         [0] + [waits] * 9 + [runs] * 5 + [0],
@@ -136,7 +136,7 @@ def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
     with drawn_for(Paper(dpi=dpi)):
         figure = timelines.reservation_timeline(runs).figure
         pixels = imread(io.BytesIO(figures.drawn(figure, ".png")))[:, :, :3]
-    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines.RUNS][0])).max(axis=2) < 0.02
+    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines._RUNS][0])).max(axis=2) < 0.02
     for axes, (_, _, jobs, *_) in zip(figure.axes, runs, strict=True):
         places = np.column_stack((jobs.start_time / 86_400, np.arange(3000) + 0.5))
         x, y = axes.transData.transform(places).T
@@ -152,9 +152,9 @@ def test_vector_pictures_have_the_raster_as_it_is():
     svg = figures.drawn(figure, ".svg").decode()
     (embedded,) = re.findall(r'"data:image/png;base64,([^"]*)"', svg)
     pixels = imread(io.BytesIO(base64.b64decode(embedded)))[:, :, :3]
-    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines.RUNS][0])).max(axis=2) < 0.02
+    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines._RUNS][0])).max(axis=2) < 0.02
     assert pixels.shape[:2] == image.get_array().shape
-    assert blue.sum() == (image.get_array() == timelines.RUNS).sum()
+    assert blue.sum() == (image.get_array() == timelines._RUNS).sum()
 
 
 def test_power_and_host_states_are_averages_over_time():

@@ -11,7 +11,8 @@ from decision.analysis.judged import judge_runs
 from decision.analysis.metric_list import METRICS
 from decision.analysis.shakes import Runs, change, estimate, rounded
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import DAY, WEEK, Part, counted_text, judge, part_of, warm_up
+from decision.analysis.whole import WEEK, Part, counted_text, judge, part_of, warm_up
+from decision.model.dates import DAY
 from decision.model.record import FinalState, JobTable
 from decision.model.resample import SHAKE, shaken
 from decision.model.workload import Delay, Job, Workload

@@ -83,7 +83,7 @@ def test_a_job_that_computes_ends_within_a_perfect_walltime(root, tmp_path):
     assert states == {"COMPLETED_SUCCESSFULLY"}
 
 
-def test_perfect_walltimes_need_hosts_of_one_speed(root, tmp_path):
+def test_perfect_walltimes_need_hosts_of_one_speed(tmp_path):
     platform = tmp_path / "mixed.xml"
     platform.write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'

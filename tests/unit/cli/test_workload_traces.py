@@ -194,7 +194,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "TOY-1.swf.gz").write_bytes(gzip.compress(content))
     toy = known.KnownLog("TOY-1", "l_toy", hashlib.sha256(content).hexdigest(), True, 1, 1, 10, 1, 0.5, "tiny")
-    monkeypatch.setitem(known.KNOWN, "TOY-1", toy)
+    monkeypatch.setitem(known.KNOWN_LOGS, "TOY-1", toy)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
 
@@ -212,7 +212,7 @@ def test_a_log_with_another_checksum_is_refused_and_not_kept(mirror: Path, tmp_p
     (mirror / "TOY-1.swf.gz").write_bytes(gzip.compress(b"; another\n"))
     code, _, err = run("fetch", "TOY-1", "--from", mirror, "-o", tmp_path / "toy.swf")
     assert (code, err.count("\n"), err.count("SHA-256")) == (2, 1, 1)
-    assert known.KNOWN["TOY-1"].sha256 in err
+    assert known.KNOWN_LOGS["TOY-1"].sha256 in err
     assert not (tmp_path / "toy.swf").exists()
     assert not (tmp_path / "cache").exists()
 

@@ -10,13 +10,14 @@ import numba
 import numpy as np
 import pytest
 
-from decision.compiling import jit, whole_program
+from decision.compiling import jit, sources, whole_program
 from decision.compiling.jit import kernel
 
 PACKAGE = {
     "__init__.py": "",
     "compiling/__init__.py": "",
     "compiling/jit.py": Path(jit.__file__).read_text(),
+    "compiling/sources.py": Path(sources.__file__).read_text(),
     "compiling/whole_program.py": Path(whole_program.__file__).read_text(),
     "low.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
     "high.py": "from .low import low\nfrom .compiling.jit import kernel\n\n"

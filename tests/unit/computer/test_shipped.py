@@ -71,7 +71,7 @@ def test_a_damaged_compressed_log_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [LOG.encode(), gzip.compress(LOG.encode())], ids=["plain", "gzip"])
-def test_standard_input_is_a_workload(tmp_path, content):
+def test_standard_input_is_a_workload(content):
     code = "from decision.formats import load_workload; print([job.id for job in load_workload('-').jobs])"
     found = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=True, timeout=60)
     assert found.stdout == b"['w0!1']\n"

@@ -6,13 +6,7 @@ import pytest
 from decision.compiling.bundle import Bundle
 from decision.estimates.distribution import LEVELS, Quantiles
 from decision.estimates.habits import room_for_habits
-from decision.estimates.quantiles import (
-    QuantileMemory,
-    learn_quantiles,
-    quantile,
-    room_for_quantiles,
-    say_quantiles,
-)
+from decision.estimates.quantiles import QuantileMemory, learn_quantiles, quantile, room_for_quantiles, say_quantiles
 from decision.estimates.regression import new_regression
 
 INF = np.inf

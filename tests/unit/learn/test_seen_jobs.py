@@ -76,7 +76,7 @@ def test_ranges_count_the_jobs_that_are_left(learned, log):
     assert 0 < seen_jobs(learned(Selection(jobs=(0, 20))), small) == sum(job.size <= 4 for job in first.jobs) < 20
 
 
-def test_others_are_not_learned_from_it(learned, log, tmp_path):
+def test_others_are_not_learned_from_it(learned, log):
     jobs = load_workload(log)
     assert seen_jobs("easy,power=idle-timeout", jobs) == 0
     assert seen_jobs(learned(Selection(), InputFacts(name=log.name, sha256="0" * 64)), jobs) == 0

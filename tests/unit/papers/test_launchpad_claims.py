@@ -5,6 +5,7 @@ import pytest
 
 from decision.analysis.statistics import middle_mean
 from decision.papers.launchpad.claims import CLAIMS, MARGIN, Difference, common, difference
+from decision.papers.launchpad.tables import Results, claim_table, time_ratio, times_to_value
 from decision.papers.verdicts import Kind, Verdict, judge
 
 HOLDS, REFUTED, UNDECIDED, NOT_TRIED = Verdict
@@ -61,3 +62,39 @@ def test_only_seeds_that_both_have_are_compared():
 
 def test_all_claims_on_means_are_there():
     assert {claim.name for claim in CLAIMS} == {f"C{number}" for number in range(1, 8)}
+
+
+def timed(own=False):
+    """Shares at seconds 1, 2 and 4, and QoS's at 0.5: BC is there at 1 s, offline at 2 or 4, online with one seed."""
+    curves = {
+        "BC_qos": ((0.48, 0.5, 0.5), (0.5, 0.5, 0.5)),
+        "Offline_qos": ((0.1, 0.48, 0.5), (0.1, 0.2, 0.5)),
+        "Offline+Online_qos": ((0.1, 0.48, 0.5), (0.1, 0.2, 0.5)),
+        "Online": ((0.1, 0.2, 0.3), (0.1, 0.2, 0.5)),
+    }
+    moments = {
+        name: {seed: np.column_stack([[1.0, 2.0, 4.0], shares]) for seed, shares in enumerate(seeds)}
+        for name, seeds in curves.items()
+    }
+    values = {10: {"QoS": {seed: np.full(3, 0.5) for seed in range(2)}}}
+    return Results(values, {}, moments, {}, {}, 100, own)
+
+
+def test_how_long_a_method_takes_is_until_its_rollouts_get_nearly_what_qos_gets():
+    times = times_to_value(timed())
+    assert times["BC_qos"] == {0: 1.0, 1: 1.0}
+    assert times["Offline_qos"] == {0: 2.0, 1: 4.0}
+    assert times["Online"] == {0: np.inf, 1: 4.0}
+    assert np.exp(time_ratio(times["BC_qos"], times["Offline_qos"], 100)) == pytest.approx([8**0.5, 2.0, 4.0])
+    assert time_ratio({0: np.inf}, {0: np.inf}, 100) is None, "neither comes there"
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_which_method_takes_longer_is_judged_by_these_times(own):
+    rows = {row[1].split(" to reach")[0]: row[3:] for row in claim_table(timed(own)).rows if row[0] == "C9"}
+    assert rows["Offline takes longer than BC"] == (
+        "2.8 times (2 times to 4 times)",
+        *((HOLDS, "") if own else (NOT_TRIED, HOLDS)),
+    )
+    equal = rows["Offline+Online takes longer than Offline"]
+    assert (equal[0][:9], equal[1 + (not own)]) == ("1 times (", REFUTED)

@@ -22,7 +22,7 @@ from decision.schedulers.packer import Packer, largest_area_first
 from decision.simulation import simulate_workloads
 
 
-def test_a_stopped_evolution_goes_on_and_learns_the_same(tmp_path, monkeypatch):
+def test_a_stopped_evolution_goes_on_and_learns_the_same(tmp_path):
     shown, folder = [], tmp_path / "stopped"
     packer.reproduce_packer(Parts(folder), generations=1, jobs=30)
     first = (folder / "generation-0.json").stat().st_mtime_ns

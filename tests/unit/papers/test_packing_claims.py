@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from helpers.env_toys import workload
 
-from decision.papers.packing.claims import PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, count_claims
+from decision.papers.packing.claims import METHODS, PUBLISHED_4, PUBLISHED_5, PUBLISHED_6, count_claims
+from decision.papers.packing.judged import Pair, judged
 from decision.papers.packing.runs import upper_bound
 
 
@@ -32,3 +33,21 @@ def test_no_schedule_exceeds_the_bound():
     jobs = workload(4, (0, 2, 100, 100), (100, 1, 200, 200))
     assert upper_bound(jobs, 4) == pytest.approx(400 / (4 * 300))
     assert upper_bound(workload(4, (0, 4, 100, 100), (0, 4, 100, 100)), 4) == 1
+
+
+def test_each_claim_of_the_published_tables_has_a_verdict_by_the_common_rule():
+    own = {(x, m, f"{x}a"): row[k] for x, row in PUBLISHED_5.items() for k, m in enumerate(METHODS)}
+    others = {(x, m, f"{t}b"): row[k] for (x, t), row in PUBLISHED_6.items() for k, m in enumerate(METHODS)}
+    pair = Pair(PUBLISHED_4, own | others)
+    worse = Pair(PUBLISHED_4, {key: value - 0.1 for key, value in own.items()} | others)
+    found = [[(row[1].split()[0], *row[2:]) for row in judged(pairs, True).rows] for pairs in ([pair], [pair, worse])]
+    assert found[0] == [
+        ("+0.059", "holds", ""),
+        ("-0.059", "holds", ""),
+        ("+0.052", "holds", ""),
+        ("+0.029", "holds", ""),
+        ("+0.013", "holds", ""),
+        ("+0.022", "holds", ""),
+    ]
+    assert found[1][0] == ("+0.009", "undecided", "")
+    assert {row[2] for row in judged([pair], False).rows} == {"not tried"}

@@ -27,7 +27,7 @@ def log(tmp_path_factory):
 
 
 def test_figures_stand_beside_what_was_published(log, tmp_path):
-    (table,) = reproduce_predictsim(log, Parts(tmp_path)).tables
+    table, claims = reproduce_predictsim(log, Parts(tmp_path)).tables
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert len(rows) == len(POLICIES)
     jobs = load_workload(log)
@@ -40,6 +40,10 @@ def test_figures_stand_beside_what_was_published(log, tmp_path):
         assert rows[policy]["recovered"] == "0.00"
         assert rows[f"{policy},estimate=perfect"]["recovered"] == "1.00"
     assert rows["easy"]["longest / easy's"] == "1.00"
+    slowdown = {policy: float(row["here"].replace(",", "")) for policy, row in rows.items()}
+    predicted = slowdown["easy,estimate=last2"] / slowdown["easy"] - 1
+    assert float(claims.rows[0][1].rstrip(" %")) / 100 == pytest.approx(predicted, abs=2e-3)
+    assert [claims.rows[0][2], claims.rows[-1][2]] == ["refuted", "holds"], "last runs say little; perfect ones do"
 
 
 def test_a_second_run_repeats_nothing(log, tmp_path):

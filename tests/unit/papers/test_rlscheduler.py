@@ -103,6 +103,15 @@ def test_fcfs_without_backfilling_is_the_same_by_standard_rules_and_little_else_
     assert same == [("Lublin-1", "fcfs"), ("Lublin-2", "fcfs")]
 
 
+def test_each_figure_has_a_verdict_by_either_rules(lines):
+    assert {line.verdict(line.reproduced) for line in lines} == {"holds"}
+    by_standard_rules = {(line.trace, line.backfilling, line.order): line.verdict(line.standard) for line in lines}
+    assert {case for case, known in by_standard_rules.items() if known == "holds"} == {
+        ("Lublin-1", False, "fcfs"),
+        ("Lublin-2", False, "fcfs"),
+    }
+
+
 def test_the_notes_are_true(lines):
     """What the experiment says in words."""
     by = {(line.trace, line.backfilling, line.order): line for line in lines}

@@ -7,7 +7,7 @@ from decision.placement.anneal import Search, anneal
 from decision.placement.repair import (
     AT_BEST,
     AT_RANDOM,
-    NETWORK,
+    BY_NETWORK,
     SEEN,
     StartRule,
     choose_start,
@@ -63,17 +63,17 @@ def test_taking_goes_on_from_the_last_entry_to_the_first():
 
 def test_layers_are_dense_or_convolutions_and_tanh_follows_where_it_is_said():
     dense = np.array([1, 10, 2, 20, 0.5, -0.5], np.float32)  # (inputs, outputs), then biases
-    twice = StartRule(NETWORK, np.array([[2, 2, 0, 0, 1]]), dense)
+    twice = StartRule(BY_NETWORK, np.array([[2, 2, 0, 0, 1]]), dense)
     assert logits(twice, np.array([1, 0.1], np.float32), 1) == pytest.approx(np.tanh([1 + 0.2 + 0.5, 12 - 0.5]))
     # 2 of 3 features of 4 entries, the first one is left out; (outputs, inputs, width) and stride 2
-    slide = StartRule(NETWORK, np.array([[2, 1, 2, 2, 0]]), np.array([1, 2, 3, 4, 100], np.float32))
+    slide = StartRule(BY_NETWORK, np.array([[2, 1, 2, 2, 0]]), np.array([1, 2, 3, 4, 100], np.float32))
     state = np.array([9, 9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8], np.float32)
     found = logits(slide, state, 4)
     assert found.tolist() == [100 + 1 + 4 + 15 + 24, 100 + 3 + 8 + 21 + 32]
 
 
 def test_a_network_draws_among_the_entries_that_there_are():
-    network = StartRule(NETWORK, np.array([[500, SEEN, 0, 0, 0]]), np.zeros(501 * SEEN, np.float32))
+    network = StartRule(BY_NETWORK, np.array([[500, SEEN, 0, 0, 0]]), np.zeros(501 * SEEN, np.float32))
     network.weights[-SEEN + 1] = 30.0  # the second start is far the best
     groups, taken = sequence(0, 1, 2, 3), np.zeros(4, np.bool_)
     shares = np.linspace(0.01, 0.999, 50)

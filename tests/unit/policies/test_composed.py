@@ -9,7 +9,7 @@ from helpers.policy_toys import platform
 
 from decision.model.errors import ConfigError
 from decision.policies import ComposedPolicy, find_policy, list_policies
-from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDERS, POWERS, composed_names, split_name
+from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS, composed_names, split_name
 from decision.policies.config import Allocation, Backfill, Order, Power
 from decision.policies.plan_check import check_walltime
 from decision.policies.traits import traits_of
@@ -115,12 +115,12 @@ def test_where_the_platform_does_not_say_the_option_says_how_long_waking_takes()
 def test_the_catalogue_has_a_line_for_each_part():
     lines = list_policies()
     names = {line.name for line in lines}
-    assert {*ORDERS, *BACKFILLS, "filler", "ORDER+BACKFILL"} - {"none"} <= names
+    assert {*ORDER_LINES, *BACKFILLS, "filler", "ORDER+BACKFILL"} - {"none"} <= names
     assert {f"...,allocation={name}" for name in ALLOCATIONS} <= names
     assert {f"...,power={name}" for name in POWERS} <= names
     assert all(line.summary and "\n" not in line.summary for line in lines)
 
 
 def test_every_member_of_a_slot_has_a_name():
-    for slot, table in ((Order, ORDERS), (Backfill, BACKFILLS), (Allocation, ALLOCATIONS), (Power, POWERS)):
+    for slot, table in ((Order, ORDER_LINES), (Backfill, BACKFILLS), (Allocation, ALLOCATIONS), (Power, POWERS)):
         assert {code for code, _ in table.values()} == set(slot)

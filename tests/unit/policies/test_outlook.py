@@ -95,6 +95,22 @@ def test_a_job_that_is_killed_is_not_learned() -> None:
     assert policy.outlook.predicted[3] == 30  # of 20 s and 40 s; the killed one ran for 5 s
 
 
+class Watched:
+    """A policy that is looked at after each of its decisions."""
+
+    needs_walltime = True
+
+    def __init__(self, policy, look) -> None:
+        self._policy, self._look = policy, look
+
+    def reset(self, platform, seed) -> None:
+        self._policy.reset(platform, seed)
+
+    def decide(self, cluster, plan) -> None:
+        self._policy.decide(cluster, plan)
+        self._look(cluster.now)
+
+
 def test_what_is_left_of_a_job_is_predicted_from_jobs_that_took_longer() -> None:
     """Nine jobs take 10 s, and three 500 s: the next is expected to take 10 s; at 100, when it still runs, 500 s."""
     rows = [(1000 * i, 4, 5000, 500 if i % 4 == 3 else 10, "a") for i in range(12)]
@@ -102,17 +118,10 @@ def test_what_is_left_of_a_job_is_predicted_from_jobs_that_took_longer() -> None
     seen = {}
     policy = find_policy("easy,estimate=quantiles,shadow=0.5,fill=0.5")
 
-    class Watch:
-        needs_walltime = True
+    def look(now) -> None:
+        seen[now] = policy.outlook.expected_runtime[12]
 
-        def reset(self, platform, seed) -> None:
-            policy.reset(platform, seed)
-
-        def decide(self, cluster, plan) -> None:
-            policy.decide(cluster, plan)
-            seen[cluster.now] = policy.outlook.expected_runtime[12]
-
-    run(Watch(), workload(*rows))
+    run(Watched(policy, look), workload(*rows))
     assert [seen[at] for at in (20000, 20100, 20600)] == [10, 500, 1200]  # then twice what it has run
 
 
@@ -126,17 +135,10 @@ def test_a_job_that_outlives_its_prediction_is_corrected_at_the_next_decision(co
     policy = find_policy(f"easy,estimate=given,correction={correction}")
     seen = []
 
-    class Watch:
-        needs_walltime = True
+    def look(now) -> None:
+        seen.append((now, policy.outlook.expected_runtime[0], policy.outlook.corrections[0]))
 
-        def reset(self, platform, seed) -> None:
-            policy.reset(platform, seed)
-
-        def decide(self, cluster, plan) -> None:
-            policy.decide(cluster, plan)
-            seen.append((cluster.now, policy.outlook.expected_runtime[0], policy.outlook.corrections[0]))
-
-    run(Watch(), work)
+    run(Watched(policy, look), work)
     assert (100.0, expected, count) in seen
 
 

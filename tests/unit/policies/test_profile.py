@@ -12,6 +12,7 @@ from decision.model.errors import InternalError
 from decision.policies.profile import (
     END_STEP,
     FIRST_STEP,
+    Profile,
     add_free,
     begin_profile,
     earlier,
@@ -20,7 +21,6 @@ from decision.policies.profile import (
     free_at,
     least_free,
     most_free,
-    new_profile,
 )
 
 HOSTS = 8
@@ -32,7 +32,8 @@ def steps(profile) -> list[tuple[float, int]]:
 
 
 def fresh(room: int = 40):
-    profile = new_profile(room)
+    room = 2 * room + 8
+    profile = Profile(span=np.zeros(2, np.int64), step_time=np.zeros(room), step_free=np.zeros(room, np.int32))
     begin_profile(profile, 0.0, HOSTS)
     return profile
 

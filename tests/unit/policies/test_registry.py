@@ -119,6 +119,11 @@ def test_a_misspelt_name_of_a_shipped_policy_suggests_it():
     assert "did you mean rlscheduler?" in complaint_of("rl-scheduler")
 
 
+def test_the_former_name_of_a_policy_is_refused_with_the_present_one():
+    with pytest.raises(ConfigError, match="there is no policy 'green'; it is timetable now"):
+        find_policy("green")
+
+
 @pytest.mark.parametrize(
     ("name", "meant"), [("esy", "easy"), ("conservativ", "conservative"), ("sjf+eazy", "sjf+easy")]
 )

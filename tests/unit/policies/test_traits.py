@@ -24,7 +24,7 @@ def test_a_class_says_by_attributes_what_differs_from_the_rest() -> None:
     assert traits_of(Mine()) == Traits("Mine", suspends=True)
     assert traits_of(find_policy("kamelot")).switches_hosts is None  # it does not say
     assert traits_of(find_policy("easy,power=idle-timeout,start=bound")) == Traits(
-        "easy", needs_walltime=True, switches_hosts=True, binds_jobs=True
+        "easy", needs_walltime=True, switches_hosts=True, books_hosts=True
     )
 
 

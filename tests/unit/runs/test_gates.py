@@ -24,9 +24,9 @@ from decision.learn.weights import dump, dump_numbers
 from decision.model.errors import ConfigError
 from decision.model.resample import shaken
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import COPIES, Measures, check_gates, gates_over, keep_check, measure
+from decision.runs.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
 from decision.runs.inputs import LogOnHosts
-from decision.schedulers.learned import GUARD, RUNTIME, Learned
+from decision.schedulers.learned import GUARD_AFTER, RUNTIME, Learned
 from decision.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
@@ -38,7 +38,7 @@ def save(folder: Path, by_runtime: float = 0.0) -> Path:
     """A checkpoint of the learned order with WFP3's weights, but that of the walltime."""
     scheduler, config = Learned(), load_config("learned")
     numbers = scheduler.references()[0]
-    numbers[[RUNTIME, GUARD]] = by_runtime, 1.4
+    numbers[[RUNTIME, GUARD_AFTER]] = by_runtime, 1.4
     manifest = Manifest(
         decision=__version__,
         algorithm=config.algorithm,
@@ -119,14 +119,14 @@ def check_on_value(checkpoint: Path, jobs: Workload) -> GateCheck:
 
 def test_a_policy_that_knows_values_is_asked_for_value_and_not_for_short_waits():
     jobs = worthy()
-    found = check_on_value(find_checkpoint("green"), jobs)
+    found = check_on_value(find_checkpoint("timetable"), jobs)
     assert [(gate.name, gate.passed) for gate in found.gates] == [
         ("value missed, as of density+first-fit,suspend=density", True),
         ("value missed, as of qos+first-fit", True),
         ("value violated, as of easy", True),
         ("jobs that other engines start otherwise", True),
     ]
-    copies = [shaken(jobs, copy) for copy in range(1, COPIES + 1)]
+    copies = [shaken(jobs, copy) for copy in range(1, GATE_COPIES + 1)]
     records = [simulate_workloads(equal_hosts(8), [copy], "qos+first-fit", events=POWER) for copy in copies]
     missed = np.mean([1 - value_share(join_parts(record.jobs), record.worth) for record in records])
     assert found.gates[1].most == pytest.approx(missed, rel=1e-5)
@@ -135,7 +135,7 @@ def test_a_policy_that_knows_values_is_asked_for_value_and_not_for_short_waits()
 
 
 def test_who_wants_the_least_value_first_fails_and_checks_under_other_supplies_are_kept_apart(tmp_path):
-    manifest, _ = read_checkpoint(find_checkpoint("green"))
+    manifest, _ = read_checkpoint(find_checkpoint("timetable"))
     checkpoint = tmp_path / "worst.ckpt"
     worst = -Timetable().first_weights(np.random.default_rng(0))
     write_checkpoint(checkpoint, replace(manifest, gates=()), dump_numbers(worst))
@@ -149,7 +149,7 @@ def test_who_wants_the_least_value_first_fails_and_checks_under_other_supplies_a
 
 def test_gates_on_value_need_jobs_that_say_theirs():
     with pytest.raises(ConfigError, match=r"job w0!0 has no 'value'") as error:
-        check_on_value(find_checkpoint("green"), busy())
+        check_on_value(find_checkpoint("timetable"), busy())
     assert "\n" not in str(error.value)
 
 
@@ -188,8 +188,8 @@ def test_what_was_not_checked_is_refused_unless_forced(tmp_path, command):
 
 
 def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
-    require_gates("green")
-    checks = read_manifest(find_checkpoint("green")).gates
+    require_gates("timetable")
+    checks = read_manifest(find_checkpoint("timetable")).gates
     assert [(len(check.gates), len(check.events)) for check in checks] == [(4, 1)] * 3
 
 

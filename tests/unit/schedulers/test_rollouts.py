@@ -21,7 +21,7 @@ def by_walltime(longest_first: bool = False, **judge: float) -> LearnedOrderPoli
     """EASY in the order of walltimes, which no wait changes, and rollouts that look at waiting times by walltimes."""
     weights = np.zeros(learned.NB_WEIGHTS)
     weights[learned.WALLTIME] = -1.0 if longest_first else 1.0
-    weights[[learned.OFFSET, learned.RESERVE, learned.GUARD]] = 30.0, -1e9, 1.45
+    weights[[learned.OFFSET, learned.RESERVE_AFTER, learned.GUARD_AFTER]] = 30.0, -1e9, 1.45
     weights[learned.JUDGE + rollouts.LATE] = -99.0
     for name, value in judge.items():
         weights[learned.JUDGE + getattr(rollouts, name)] = value

@@ -1,22 +1,11 @@
 """`check_policy` finds the rule that a policy breaks, and nothing in one that keeps them."""
 
 import pytest
+from helpers.failing_policies import First as Good
 
 from decision.policies import find_policy
 from decision.simulation import check_policy
 from decision.simulation.check_policy import trials
-
-
-class Good:
-    """Starts what fits, in order of submission."""
-
-    def reset(self, platform, seed):
-        pass
-
-    def decide(self, cluster, plan):
-        for job in cluster.queue:
-            if job.size <= plan.nb_free:
-                plan.start(job)
 
 
 class Raises(Good):

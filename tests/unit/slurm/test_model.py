@@ -112,6 +112,25 @@ def test_jobs_wait_for_those_that_they_depend_on(tmp_path: Path) -> None:
     assert found["3"] <= 15
 
 
+def test_a_job_waits_for_single_tasks_of_an_array(tmp_path: Path) -> None:
+    jobs = [line(k, 0, 1, 60, 300 * k, JobID=f"1_{k}", options="--array=1-2") for k in (1, 2)]
+    jobs += [line(3, 10, 1, 60, 60, options="-d afterany:1_1")]
+    jobs += [line(3 + k, 10, 1, 60, 60, JobID=f"4_{k}", options="--array=1-2 -d aftercorr:1") for k in (1, 2)]
+    found = starts(toy(tmp_path, jobs))
+    assert 300 <= min(found["3"], found["4"]) <= max(found["3"], found["4"]) <= 310
+    assert 600 <= found["5"] <= 610
+
+
+def test_the_flag_no_normal_all_leaves_factors_as_they_are(tmp_path: Path) -> None:
+    qos = "Name|Priority\nnormal|0\nhigh|100\n"
+    jobs = [line(1, 0, 4, 60, 600), line(2, 10, 4, 60, 600), line(3, 400, 4, 60, 600, QOS="high")]
+    case = toy(tmp_path, jobs, AGES, qos=qos)
+    weights = {"PriorityWeightQOS": "1", "PriorityWeightAge": "50", "PriorityMaxAge": "60", "PriorityCalcPeriod": "1"}
+    assert starts(case, weights)["3"] > starts(case, weights)["2"]  # 1 point for the QOS, up to 50 for the age
+    raw = starts(case, weights | {"PriorityFlags": "NO_NORMAL_ALL"})
+    assert raw["3"] < raw["2"]
+
+
 def test_a_job_begins_when_it_may(tmp_path: Path) -> None:
     jobs = [line(1, 0, 1, 60, 60, Eligible="2026-03-02T08:30:00", Reason="BeginTime")]
     assert 1800 <= starts(toy(tmp_path, jobs))["1"] <= 1860
@@ -147,6 +166,63 @@ def test_a_job_of_a_higher_tier_preempts_and_the_victim_is_requeued(tmp_path: Pa
     found = starts(toy(tmp_path, jobs, conf))
     assert 100 <= found["2"] <= 110
     assert found["1"] >= 300  # from its beginning again, when it fits
+
+
+LOW = CONF.replace("Default=YES", "Default=YES PriorityTier=1 PreemptMode=REQUEUE")
+PREEMPT = LOW + "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPartitionName=hi Nodes=ALL PriorityTier=9\n"
+
+
+def test_a_preempted_job_runs_on_for_the_time_of_grace_of_its_partition(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 4, 60, 600), line(2, 100, 2, 60, 300, Partition="hi")]
+    found = starts(toy(tmp_path, jobs, PREEMPT.replace("PriorityTier=1", "PriorityTier=1 GraceTime=120")))
+    assert 220 <= found["2"] <= 260  # the ends of jobs are looked at twice a minute
+    assert found["1"] >= 520
+
+
+def test_a_job_that_ends_in_its_time_of_grace_is_not_requeued(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 4, 60, 150), line(2, 100, 2, 60, 300, Partition="hi")]
+    found = starts(toy(tmp_path, jobs, PREEMPT.replace("PriorityTier=1", "PriorityTier=1 GraceTime=120")))
+    assert found["1"] <= 3
+    assert 150 <= found["2"] <= 160
+
+
+def test_a_job_is_not_preempted_before_it_ran_for_the_exempt_time(tmp_path: Path) -> None:
+    case = toy(tmp_path, [line(1, 0, 4, 60, 900), line(2, 100, 2, 60, 300, Partition="hi")], PREEMPT)
+    assert 300 <= starts(case, {"PreemptExemptTime": "5:00"})["2"] <= 370
+
+
+def test_a_job_that_must_not_be_requeued_is_cancelled(tmp_path: Path) -> None:
+    jobs = [line(1, 0, 4, 60, 600, options="--no-requeue"), line(2, 100, 2, 60, 300, Partition="hi")]
+    assert starts(toy(tmp_path, jobs, PREEMPT))["1"] <= 3  # its only start
+
+
+@pytest.mark.parametrize(
+    ("mode", "grace", "again"), [("cluster", 0, True), ("cancel", 0, False), ("requeue", 50, True)]
+)
+def test_each_qos_has_a_way_of_giving_way_and_a_time_of_grace(
+    tmp_path: Path, mode: str, grace: int, again: bool
+) -> None:
+    qos = f"Name|Priority|Preempt|PreemptMode|GraceTime\nnormal|0||{mode}|00:00:{grace}\nhigh|9|normal|cluster|0\n"
+    conf = AGES + "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nAccountingStorageEnforce=qos\n"
+    jobs = [line(1, 0, 4, 60, 600), line(2, 100, 2, 60, 300, QOS="high")]
+    found = starts(toy(tmp_path, jobs, conf, qos=qos))
+    assert 100 + grace <= found["2"] <= 140 + grace
+    assert (found["1"] > 100) == again
+
+
+def test_licences_are_planned_where_bf_licenses_says_so(tmp_path: Path) -> None:
+    jobs = [
+        line(1, 0, 1, 10, 600, options="-L x"),
+        line(2, 10, 4, 10, 60, options="-L x"),
+        line(3, 20, 3, 60, 3000),
+        line(4, 30, 1, 5, 60),
+    ]
+    case = toy(tmp_path, jobs, CONF + "Licenses=x:1\n")
+    assert starts(case)["3"] <= 25  # nothing is planned for job 2, for it has no licence
+    found = starts(case, {"bf_licenses": "yes"})
+    assert 600 <= found["2"] <= 605
+    assert found["3"] >= found["2"]
+    assert found["4"] <= 91
 
 
 def test_a_node_that_is_down_runs_nothing(tmp_path: Path) -> None:

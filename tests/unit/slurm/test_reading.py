@@ -39,7 +39,7 @@ def test_every_key_is_counted(tmp_path: Path) -> None:
     path.write_text(
         "ClusterName=c\nPriorityWeightAge=5\nCompleteWait=30\nSuspendTime=9\nEpilog=/bin/true\nSchedulerParameters=bf_x=1\n"
     )
-    keys = count_keys(read_conf(path))
+    keys = count_keys(read_conf(path), False)
     assert (keys.used, keys.no_influence) == (
         ("PriorityWeightAge", "CompleteWait", "SchedulerParameters"),
         ("ClusterName",),
@@ -48,19 +48,30 @@ def test_every_key_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_is_not_simulated_is_named_with_the_jobs_that_it_touches(tmp_path: Path) -> None:
-    conf = CONF.replace("Default=YES", "Default=YES GraceTime=60") + "PreemptMode=SUSPEND,GANG\n"
-    conf += "TopologyPlugin=topology/tree\nSchedulerParameters=bf_licenses\nPartitionName=q Nodes=n1 PreemptMode=OFF\n"
-    qos = "Name|Priority|GraceTime|PreemptMode|UsageFactor\nnormal|0|00:02:00|cluster|1.000000\n"
-    qos += "half|0|00:00:00|requeue|0.5\n"
-    jobs = [line(1, 0, 3, 60, 600), line(2, 5, 1, 60, 60, options="-L matlab:1", Partition="q", QOS="half")]
-    assert set(toy(tmp_path, jobs, conf, qos=qos).keys.may_matter) == {
+    conf = CONF.replace("Default=YES", "Default=YES OverSubscribe=FORCE:2") + "PreemptMode=SUSPEND,GANG\n"
+    conf += (
+        "TopologyPlugin=topology/tree\nPriorityFlags=MAX_TRES,NO_NORMAL_ALL\nPartitionName=q Nodes=n1 PreemptMode=OFF\n"
+    )
+    conf = conf.replace("CPUs=1", "CPUs=1 CoreSpecCount=1")
+    qos = "Name|Priority|GrpTRESMins|PreemptMode|Flags\nnormal|0|cpu=1000|cluster|DenyOnLimit\n"
+    qos += "half|0||suspend|DenyOnLimit,NoDecay\n"
+    assoc = "Account|User|Share|GrpWall|Par Name\na||1|60|root\na|u|1||\n"
+    jobs = [
+        line(1, 0, 3, 60, 600, options="--contiguous -d expand:7"),
+        line(2, 5, 1, 60, 60, Partition="q", QOS="half", options="--contiguous"),
+    ]
+    assert set(toy(tmp_path, jobs, conf, qos=qos, assoc=assoc).keys.may_matter) == {
         "TopologyPlugin=topology/tree (1 job)",
-        "bf_licenses (1 job)",
+        "PriorityFlags=MAX_TRES",
+        "OverSubscribe=FORCE:2 of partition p (1 job)",
         "PreemptMode=SUSPEND,GANG of partition p (1 job)",
-        "GraceTime of partition p (1 job)",
-        "GraceTime of QOS normal (1 job)",
-        "PreemptMode=REQUEUE of QOS half (1 job)",
-        "UsageFactor of QOS half (1 job)",
+        "CoreSpecCount of node n[1-4]",
+        "GrpTRESMins of QOS normal (1 job)",
+        "PreemptMode=SUSPEND of QOS half (1 job)",
+        "Flags=NoDecay of QOS half (1 job)",
+        "GrpWall of associations (2 jobs)",
+        "--contiguous (2 jobs)",
+        "--dependency=expand (1 job)",
     }
 
 

@@ -25,18 +25,18 @@ class BoundTwin:
     def reset(self, platform: Platform, seed: int) -> None:
         self.server = [name or host for host, name in enumerate(platform.servers)]
         self.wake, self.doze = 20.0, 5.0
-        self.bound: dict[int, list[int]] = {}  # hosts by number of the job
+        self.booked: dict[int, list[int]] = {}  # hosts by number of the job
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
         self.now, self.state = cluster.now, [HostState(int(s)) for s in cluster.arrays.host_state]
         self.since, free = cluster.arrays.host_since.tolist(), set(plan.free_hosts)
         self.can_sleep = [bool(p >= 0) for p in cluster.facts.sleep_pstate]
         waiting = {job.number for job in cluster.queue}
-        self.bound = {job: hosts for job, hosts in self.bound.items() if job in waiting}
-        for job, hosts in self.bound.items():
+        self.booked = {job: hosts for job, hosts in self.booked.items() if job in waiting}
+        for job, hosts in self.booked.items():
             if set(hosts) <= free:
                 plan.start(job, hosts)
-        self.taken = {host for hosts in self.bound.values() for host in hosts}
+        self.taken = {host for hosts in self.booked.values() for host in hosts}
         self.free = free
         self.dozing = {host for server in self._servers() if self._due(server) <= self.now + CLOSE for host in server}
         if self.dozing:
@@ -102,7 +102,7 @@ class BoundTwin:
     def _choose(self, cluster: ClusterView, plan: Plan) -> float:
         call, head = float("inf"), None
         for job in sorted(cluster.queue, key=KEYS[self.order]):
-            if job.number in self.bound:
+            if job.number in self.booked:
                 continue
             if head is not None and self.backfill == "none":
                 break
@@ -110,7 +110,7 @@ class BoundTwin:
             if available == 0:
                 break
             if hosts and (head is None or self.backfill != "easy" or self._harmless(job, hosts)):
-                self.bound[job.number] = hosts
+                self.booked[job.number] = hosts
                 self.taken |= set(hosts)
                 self.woken_by |= {self.server[h] for h in hosts}
                 if all(self._rank(h) == 0 for h in hosts):
@@ -138,7 +138,7 @@ class BoundTwin:
             return head.submit_time + self.patience, available - head.size
         ends = [(job.expected_end, job.size) for job in cluster.running]
         walltime = {job.number: job.walltime for job in cluster.queue}
-        ends += [(max(map(self._ready, hosts)) + walltime[job], len(hosts)) for job, hosts in self.bound.items()]
+        ends += [(max(map(self._ready, hosts)) + walltime[job], len(hosts)) for job, hosts in self.booked.items()]
         free, shadow = available, float("inf")
         for time, hosts in sorted(ends):
             if time > shadow:

@@ -1,4 +1,4 @@
-"""How the policy `green` was made: a timetable evolved on datacenters of three sizes at once; and what it is worth.
+"""How the policy `timetable` was made: evolved on datacenters of three sizes at once; and what it is worth.
 
 Jobs are those of `decision workload preset green --price qos`, power is that of `decision workload supply`. What is
 maximised is the mean over the sizes of the value on sequences of jobs over that of the density with suspensions on the
@@ -70,8 +70,8 @@ class _World(NamedTuple):
     sequences: int
 
 
-def reproduce_green(parts: Parts, size: Size = Size()) -> Findings:  # noqa: B008 - immutable
-    """Evolve, write ``green.ckpt``, and compare; finished generations and comparisons are not repeated.
+def reproduce_timetable(parts: Parts, size: Size = Size()) -> Findings:  # noqa: B008 - immutable
+    """Evolve, write ``timetable.ckpt``, and compare; finished generations and comparisons are not repeated.
 
     Args:
         parts: where what is finished is kept; progress counts generations, comparisons and bounds.
@@ -79,7 +79,7 @@ def reproduce_green(parts: Parts, size: Size = Size()) -> Findings:  # noqa: B00
     """
     folder, of = writable_folder(parts.folder), size.generations + 2 * len(SEQUENCES)
     weights, evolved = _evolve(parts, size, of)
-    _write(folder / "green.ckpt", weights, size)
+    _write(folder / "timetable.ckpt", weights, size)
     compared, bounded = [], []
     for number, hosts in enumerate(SEQUENCES):
         compared.append(kept(folder / f"unseen-{hosts}.json", _compare, weights, hosts, size))
@@ -90,7 +90,7 @@ def reproduce_green(parts: Parts, size: Size = Size()) -> Findings:  # noqa: B00
         ("hosts", "best heuristic", "times its value (95 %)", "share of the bound", f"of it, {BY_DENSITY}"),
         [_row(hosts, *found) for hosts, *found in zip(SEQUENCES, compared, bounded, strict=True)],
     )
-    return Findings((table, evolved), f"{folder}: green.ckpt")
+    return Findings((table, evolved), f"{folder}: timetable.ckpt")
 
 
 # --- The worlds -----------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def _write(path: Path, weights: Floats, size: Size) -> None:
         {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": sequences},
         hosts=min(SEQUENCES),
         platform=f"{', '.join(map(str, SEQUENCES))} equal hosts",
-        workloads=[InputFacts(name="decision reproduce green", sha256="")],
+        workloads=[InputFacts(name="decision reproduce timetable", sha256="")],
         changes=[f"env.jobs={size.sequence}"],
         seed=_SEED,
     )

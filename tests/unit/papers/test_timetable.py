@@ -1,4 +1,4 @@
-"""How the policy green is made, with few and short sequences; and that what it is made from is what ships."""
+"""How the policy timetable is made, with few and short sequences; and that what it is made from is what ships."""
 
 import numpy as np
 import pytest
@@ -9,38 +9,38 @@ from decision.generate.supply import SupplyModel, green_power, supply_lines
 from decision.learn import load_policy
 from decision.papers.findings import Parts
 from decision.papers.launchpad.worlds import power_events
-from decision.papers.own import green
+from decision.papers.own import timetable
 
-FEW = green.Size(generations=2, checked_every=2, jobs=90, sequence=45, unseen=2, bounded=30)
+FEW = timetable.Size(generations=2, checked_every=2, jobs=90, sequence=45, unseen=2, bounded=30)
 
 
 @pytest.fixture(autouse=True)
 def fewer(monkeypatch):
-    monkeypatch.setattr(green, "SEQUENCES", {10: 2, 20: 1})
-    monkeypatch.setattr(green, "HEURISTICS", (green.BY_DENSITY, "fcfs+easy"))
+    monkeypatch.setattr(timetable, "SEQUENCES", {10: 2, 20: 1})
+    monkeypatch.setattr(timetable, "HEURISTICS", (timetable.BY_DENSITY, "fcfs+easy"))
 
 
 def test_a_stopped_reproduction_goes_on_and_finds_the_same(tmp_path, monkeypatch):
     shown, folder = [], tmp_path / "stopped"
     with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
-        stopped.setattr(green, "_compare", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        green.reproduce_green(Parts(folder), FEW)
+        stopped.setattr(timetable, "_compare", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        timetable.reproduce_timetable(Parts(folder), FEW)
     kept = {file.name: file.stat().st_mtime_ns for file in folder.glob("*.json")}
     assert sorted(kept) == ["checked-2.json", "generation-1.json", "generation-2.json"]
-    found = green.reproduce_green(Parts(folder, progress=lambda done, of: shown.append((done, of))), FEW)
+    found = timetable.reproduce_timetable(Parts(folder, progress=lambda done, of: shown.append((done, of))), FEW)
     assert {name: (folder / name).stat().st_mtime_ns for name in kept} == kept, "nothing is scheduled again"
     assert shown == [(1, 6), (2, 6), (4, 6), (6, 6)]
-    at_once = green.reproduce_green(Parts(tmp_path / "at once"), FEW)
+    at_once = timetable.reproduce_timetable(Parts(tmp_path / "at once"), FEW)
     assert found.tables == at_once.tables
-    assert (folder / "green.ckpt").read_bytes() == (tmp_path / "at once" / "green.ckpt").read_bytes()
-    assert load_policy(str(folder / "green.ckpt"), {}).name == "green.ckpt"
+    assert (folder / "timetable.ckpt").read_bytes() == (tmp_path / "at once" / "timetable.ckpt").read_bytes()
+    assert load_policy(str(folder / "timetable.ckpt"), {}).name == "timetable.ckpt"
     assert [row[0] for row in found.tables[0].rows] == ["10", "20"]
     assert all(0 < float(share) <= 1 for row in found.tables[0].rows for share in row[3:])
 
 
 def test_the_ratio_is_that_of_the_best_heuristic():
     values = np.array([[2.0, 4.0], [1.0, 1.0], [2.0, 2.0]])
-    row = green._row(10, values, np.array([0.5, 0.4]))
+    row = timetable._row(10, values, np.array([0.5, 0.4]))
     assert row == ("10", "fcfs+easy", "1.500 (1.000 to 2.000)", "0.500", "0.400")
 
 

@@ -1,4 +1,4 @@
-"""Composed policies whose jobs are bound to hosts before they can start (`booking`).
+"""Composed policies whose jobs book hosts before they can start (`booking`).
 
 The rules are those of `backfill`, but a host that sleeps counts as one that is free. With `patience` a job that has
 waited for less wakes no server. The head's reservation under EASY is at the shadow time, when enough hosts will be
@@ -12,16 +12,16 @@ from decision.state.bitmap import has_host
 
 from .backfill import add_release, find_shadow
 from .booking import (
-    bind,
+    book,
     count_available,
     forget_gone,
-    is_bound,
+    is_booked,
     next_timeout,
     pick,
     ready_at,
     sleep_due,
     start_due,
-    wake_bound,
+    wake_booked,
 )
 from .capacity import TOLERANCE
 from .config import Allocation, Backfill
@@ -29,13 +29,13 @@ from .memory import EXTRA, SHADOW
 
 
 @kernel
-def decide_bound(state, facts, config, memory, plan, queue, length):
+def decide_booked(state, facts, config, memory, plan, queue, length):
     """Fill the empty plan for this instant; returns when (seconds) to be asked again, inf for never."""
     forget_gone(state, memory)
     start_due(state, memory, plan)
     sleep_due(state, facts, memory, plan, config.idle_timeout)
     call = _bind_jobs(state, facts, config, memory, plan, queue, length)
-    wake_bound(state, facts, memory, plan)
+    wake_booked(state, facts, memory, plan)
     return min(call, next_timeout(state, facts, plan, config.idle_timeout))
 
 
@@ -47,7 +47,7 @@ def _bind_jobs(state, facts, config, memory, plan, queue, length):
         job = queue[i]
         if available == 0 or (not headless and config.backfill == Backfill.NONE):
             break
-        if is_bound(memory, job):
+        if is_booked(memory, job):
             continue
         size, patient = state.size[job], state.submit_time[job] + config.patience
         if size <= available:
@@ -59,12 +59,12 @@ def _bind_jobs(state, facts, config, memory, plan, queue, length):
                     or config.backfill != Backfill.EASY
                     or _harms_nobody(state, facts, config, memory, job, picked)
                 ):
-                    bind(facts, memory, plan, job, picked)
+                    book(facts, memory, plan, job, picked)
                     available -= size
                 continue
             call = min(call, patient)
         if headless and config.backfill == Backfill.EASY:
-            _reserve_bound_head(state, facts, config, memory, size, available, patient)
+            _reserve_booked_head(state, facts, config, memory, size, available, patient)
         headless = False
     return call
 
@@ -85,17 +85,17 @@ def _harms_nobody(state, facts, config, memory, job, picked):
 
 
 @kernel
-def _reserve_bound_head(state, facts, config, memory, size, available, patient):
+def _reserve_booked_head(state, facts, config, memory, size, available, patient):
     """Set the shadow time and the extra hosts of the head, which needs `size` of the hosts that are available."""
     if size <= available:
         memory.times[SHADOW] = patient
         memory.counts[EXTRA] = available - size
         return
     released = 0
-    for i in range(memory.bound_count[0]):
-        job, begin = memory.bound[i], state.now[0]
-        for host in range(len(memory.bound_to)):
-            if memory.bound_to[host] == job:
+    for i in range(memory.booked_count[0]):
+        job, begin = memory.booked[i], state.now[0]
+        for host in range(len(memory.booked_by)):
+            if memory.booked_by[host] == job:
                 begin = max(begin, ready_at(state, facts, config, memory, host))
         released = add_release(memory, released, begin + state.expected_runtime[job], state.size[job])
     find_shadow(state, config, memory, released, size, available)

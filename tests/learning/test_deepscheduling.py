@@ -85,7 +85,10 @@ def test_a_checkpoint_knows_the_days_that_it_was_learned_from(checkpoint, files)
 
 @pytest.mark.parametrize(
     "checkpoint",
-    ["deepscheduling-compact", pytest.param("deepscheduling-paper", marks=pytest.mark.nightly)],  # its days are weeks long
+    [
+        "deepscheduling-compact",
+        pytest.param("deepscheduling-paper", marks=pytest.mark.nightly),
+    ],  # its days are weeks long
     indirect=True,
 )
 def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):

@@ -254,7 +254,7 @@ def read_text(path: str) -> str:
 
 
 def _check_extra(arguments: Sequence[str]) -> None:
-    """Refuse what is no option of ours. Raises ConfigError."""
+    """Refuse what is not an option of ours. Raises ConfigError."""
     for argument in arguments:
         name = argument.partition("=")[0]
         if name in _REFUSED:

@@ -151,7 +151,7 @@ def read_config(context: Any, _parameter: Any, path: Path | None) -> Path | None
     """Take the values of options from a TOML file, whose keys are the long names; those that are typed go first.
 
     Raises:
-        ConfigError: if the file cannot be read, or a key is no option of the command.
+        ConfigError: if the file cannot be read, or a key is not an option of the command.
     """
     if path is None or context.resilient_parsing:
         return path

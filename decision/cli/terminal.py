@@ -44,7 +44,7 @@ def is_quiet() -> bool:
 
 
 def encodable(text: str) -> str:
-    """A text with escapes for what is no character: halves of pairs in names of files and in a user's errors."""
+    """A text with escapes for what is not a character: halves of pairs in names of files and in a user's errors."""
     return text.encode(errors="backslashreplace").decode()
 
 

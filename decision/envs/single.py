@@ -67,7 +67,7 @@ class SchedulerEnv(gymnasium.Env):
         return self._observation(out), {"action_mask": self._mask}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """One choice. Raises ConfigError for what is no action."""
+        """One choice. Raises ConfigError for what is not an action."""
         out = self._batch.new_outputs()
         self._batch.step(check_actions(np.reshape(action, -1), 1, self.encoder.actions), False, out)
         terminated, truncated = bool(out.terminated[0]), bool(out.truncated[0])

@@ -98,7 +98,7 @@ def _event(line: bytes, where: str, forward_unknown: bool, supply: bool) -> Mach
 
 
 def _meant(fields: _Event) -> bytes | None:
-    """The event that a generic one's text is; None where that is no event."""
+    """The event that a generic one's text is; None where that is not an event."""
     try:
         said = msgspec.json.decode(fields.data) if isinstance(fields.data, str) else None
     except DECODE_ERRORS:
@@ -137,7 +137,7 @@ def converted_events(path: str | os.PathLike[str], to: str) -> bytes:
     """A file of external events in the form of Batsim 4 or 5 (`to`); lines that have it already stay as they are.
 
     Raises:
-        InputError: if a line is no event.
+        InputError: if a line is not an event.
     """
     lines = []
     for number, line in enumerate(read_bytes(path).splitlines(), 1):

@@ -84,7 +84,7 @@ def csv_records(path: str | os.PathLike[str]) -> Iterator[Record]:
 
 
 def is_oar_table(path: str | os.PathLike[str]) -> bool:
-    """Whether a CSV file has the columns of an export, or is no file that could be asked. Raises InputError."""
+    """Whether a CSV file has the columns of an export, or is not a file that could be asked. Raises InputError."""
     first = next(iter(read_blocks(path, _LONGEST_LINE)), b"").partition(b"\n")[0].decode("utf-8", "replace")
     names = {name.strip().strip('"\ufeff') for name in re.split("[,;\t]", first)}
     return bool(names & set(_SUBMISSION)) or len(names) < 2 or "\0" in first

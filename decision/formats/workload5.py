@@ -200,7 +200,7 @@ def converted_lines(data: bytes, to: str, path: str) -> Iterator[bytes]:
     """A workload's file in the form of Batsim 4 or 5 (`to`), one job and one profile per line.
 
     Raises:
-        InputError: if it is no JSON object, or cannot be said there.
+        InputError: if it is not a JSON object, or cannot be said there.
     """
     try:
         file = msgspec.json.decode(as_rapidjson(data))

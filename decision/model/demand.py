@@ -52,7 +52,7 @@ def runtimes(workload: Workload, speed: float | None = None) -> Floats:
 
 
 def read_estimate(value: Any) -> float:
-    """Seconds that a job's field `estimate` says, which Batsim only forwards; nan where that is no number."""
+    """Seconds that a job's field `estimate` says, which Batsim only forwards; nan where that is not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 

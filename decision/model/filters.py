@@ -42,7 +42,7 @@ def matches(workload: Workload, text: str) -> Mask:
     """Which jobs a filter names, (J,).
 
     Raises:
-        ConfigError: if it is no filter, with the place of the first mistake.
+        ConfigError: if it is not a filter, with the place of the first mistake.
     """
     return _Parser(workload, text).whole()
 

@@ -184,7 +184,7 @@ def read_trace(ids: Sequence[str], submit: Floats, parts: Sequence[tuple[Any, An
     Args:
         ids: of the jobs, (n,).
         submit: (n,) seconds.
-        parts: (n,) the two objects of each job; what is no object says nothing.
+        parts: (n,) the two objects of each job; what is not an object says nothing.
     """
     recorded = _columns([part[0] for part in parts])
     request = _columns([part[1] for part in parts])

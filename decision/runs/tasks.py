@@ -158,7 +158,7 @@ def run_tasks(
 def _without_result(
     tasks: Iterable[tuple[str, _T]], wanted: set[str], store: ResultStore, leaders: Collection[str]
 ) -> Iterator["_Open[_T]"]:
-    """Each task once that is wanted and is no leader."""
+    """Each task once that is wanted and is not a leader."""
     given: set[str] = set()
     for key, task in tasks:
         if key in wanted and key not in leaders and key not in given and key not in store:

@@ -7,8 +7,8 @@ learned; `prices` is neither, because it learns what an allocation uses): settin
 version, actions and mask, reward, what begins and ends an episode, networks that fit, metrics, presets, the
 environment's id, a line for the catalogue. Environments (`decision.envs`), the
 trainer and checkpoints (`decision.learn`), the catalogue, the command line and Gymnasium's registry are loops over the
-records. To add one: write a module like `rlscheduler` and a preset, and call `register`, or name the record in the
-entry point group ``decision.schedulers`` of your package. No other line changes.
+records. To add one: write a module like `rlscheduler` and a preset, call `register`, and import it below; or name
+the record in the entry point group ``decision.schedulers`` of your package. No other line changes.
 
 What a record computes in compiled code are entries (`compiling.entry`) of the interfaces of `base`: BEGIN, OPEN, ACT,
 OBSERVE, REWARD, MEASURE, and FOLLOW, which turns recorded schedules into choices. Compiled loops call them by address,

@@ -46,7 +46,7 @@ class Prices(Scheduler):
     sees: ClassVar[dict[str, str | int]] = {"name": "prices", "version": 1}  # raised when a weight changes its meaning
 
     def check(self, settings: PricesSettings, where: str) -> None:
-        """Refuse what is no order and backfilling. Raises ConfigError."""
+        """Refuse what is not an order and a way of backfilling. Raises ConfigError."""
         if split_name(settings.policy) is None:
             raise ConfigError(
                 f"{where}env.policy: must be an order and a backfilling, like easy; found {settings.policy}"

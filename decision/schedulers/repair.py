@@ -92,7 +92,7 @@ class RepairEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return ((self.levels + 2) * self.q,)
 
     def check_platform(self, platform: Platform) -> None:
-        """Refuse a platform that is no tree of so many levels. Raises ConfigError."""
+        """Refuse a platform that is not a tree of so many levels. Raises ConfigError."""
         check_tree("a network for windows", platform)
         if len(platform.down) != self.levels:
             given = f"{platform.path or 'the platform'} has {len(platform.down)}"

@@ -218,7 +218,7 @@ def _switches(row: Row, text: str) -> tuple[int, float]:
     try:
         return int(count or 0), read_minutes(time) if time else math.inf
     except ValueError:
-        raise InputError(f"{row.place}: --switches is {text!r}, not a number like 1 or 1@30:00") from None
+        raise InputError(f"{row.place}: switches is {text!r}, not a number like 1 or 1@30:00") from None
 
 
 def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:

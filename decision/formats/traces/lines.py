@@ -16,7 +16,7 @@ def line_parts(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
     Bytes that are no UTF-8 become ``\\ufffd``.
 
     Raises:
-        InputError: if the file cannot be read, is empty or is no text.
+        InputError: if the file cannot be read, is empty or is not text.
     """
     number = 1
     for part, block in enumerate(read_blocks(path, _LONGEST_LINE)):

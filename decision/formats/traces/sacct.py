@@ -323,7 +323,7 @@ def _jobs(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Ite
 
 
 def _run(text: Texts, count: int) -> tuple[Floats, np.ndarray]:
-    """Elapsed, (n,) seconds, nan where it is not said, and where it is no time."""
+    """Elapsed, (n,) seconds, nan where it is not said, and where it is not a time."""
     elapsed = text.get("elapsedraw") or text.get("elapsed")
     if elapsed is None:
         return np.full(count, np.nan), np.zeros(count, bool)

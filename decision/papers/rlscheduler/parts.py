@@ -50,7 +50,7 @@ def parts_of(path: Path, sequences: int) -> Iterator[Part]:
     """All parts of a log: the ten sequences by all rules, and so many random ones by standard rules.
 
     Raises:
-        InputError: if it is no log or too short.
+        InputError: if it is not a log or too short.
     """
     jobs, needed = len(_load(path).jobs), max(STARTS) + SEQUENCE_LENGTH
     if jobs < needed:

@@ -74,7 +74,7 @@ def read_sequence(path: Path) -> Sequence:
     """All jobs of a log, in the order of their numbers, as the authors' program reads them.
 
     Raises:
-        InputError: if it is no log in the Standard Workload Format.
+        InputError: if it is not a log in the Standard Workload Format.
     """
     try:
         table = np.loadtxt(path, comments=";", ndmin=2)

@@ -22,7 +22,7 @@ class BinaryForm:
     """Reads and writes messages by the text of a schema.
 
     Raises:
-        ValueError: if the text is no schema of Batsim 5's messages.
+        ValueError: if the text is not a schema of Batsim 5's messages.
     """
 
     def __init__(self, text: str) -> None:

@@ -5,12 +5,13 @@ programs (SimGrid, Chromium, pybatsim, Docker's checker; each is skipped where i
 ``nightly``, long trainings and whole small budgets of reproductions, run with ``--nightly``.
 
 Property tests draw the same cases in each run, so that a change is judged by what it changes;
-``--hypothesis-profile=default`` draws new ones.
+``--hypothesis-profile=default`` draws new ones. `helpers.cases` says how many by day, and how many with ``--nightly``.
 """
 
 from pathlib import Path
 
 import pytest
+from helpers import cases
 from helpers.golden import ROOT
 from hypothesis import settings
 
@@ -36,6 +37,10 @@ def root() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run the tests marked nightly, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    cases.night = config.getoption("--nightly")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

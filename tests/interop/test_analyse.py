@@ -19,12 +19,8 @@ def runs(root, tmp_path_factory):
     """Two runs of the toy, as decision run leaves them."""
     folder = tmp_path_factory.mktemp("runs")
     for policy in ("easy", "fcfs"):
-        inputs = [
-            "-p",
-            str(root / "platforms" / "taurus.xml"),
-            "-w",
-            str(root / "workloads" / "taurus_week_flops.json"),
-        ]
+        inputs = ["-p", str(root / "platforms" / "taurus.xml")]
+        inputs += ["-w", str(root / "workloads" / "taurus_week_flops.json"), "--select", ":150"]
         typed("run", *inputs, "--policy", policy, "--energy", "-o", str(folder / policy))
     return folder
 

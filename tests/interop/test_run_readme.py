@@ -132,7 +132,7 @@ def test_what_is_made_from_nothing_prints_what_the_readme_shows(blocks, here):
 
 def test_every_option_of_the_other_commands_exists(root, blocks, here):
     pages = [root / f"docs/guide/{name}.md" for name in ("run", "inputs", "batsim", "train", "policy")]
-    for command in commands([*blocks, *(block for page in pages for block in blocks_of(page))]):
+    for command in dict.fromkeys(commands([*blocks, *(block for page in pages for block in blocks_of(page))])):
         result = type_in(f"{command} --help")
         assert result.exit_code == 0, command
 

@@ -83,6 +83,14 @@ def test_a_checkpoint_knows_the_days_that_it_was_learned_from(checkpoint, files)
     assert len(file_digest(checkpoint)) == 24, "so that decision compare and decision evaluate --days take it"
 
 
+@pytest.mark.parametrize(
+    "checkpoint",
+    [
+        "deepscheduling-compact",
+        pytest.param("deepscheduling-paper", marks=pytest.mark.nightly),
+    ],  # its days are weeks long
+    indirect=True,
+)
 def test_gates_judge_it_beside_first_fit_on_the_same_servers(checkpoint, files):
     inputs = ("-p", str(files / "servers.xml"), "-w")
     seen = CliRunner().invoke(app, ["gates", str(checkpoint), *inputs, str(files / "days.json")])

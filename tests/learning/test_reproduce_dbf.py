@@ -1,13 +1,13 @@
-"""The runs of DBF's paper, on a small log, with the smoke budget as it is."""
+"""The runs of DBF's paper, on a small log, with trainings of a few steps."""
 
 import csv
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from helpers.learning_runs import write_log
+from typer.testing import CliRunner
 
+from decision.cli.app import app
 from decision.envs import EPISODE_METRICS, PlacedJobs
 from decision.formats.run_facts import read_facts
 from decision.papers.dbf.results import read_types, types_csv
@@ -20,20 +20,21 @@ PICTURES = ("comparison.png", "curves-10.png", "invisible.png", "splits.png", "t
 
 
 @pytest.fixture(scope="module")
-def reproduce(root, tmp_path_factory):
-    """A function that calls the script, always with the same output folder, and returns what was printed."""
+def reproduce(tmp_path_factory):
+    """A function that calls the command, always with the same output folder, and returns what was printed."""
     folder = tmp_path_factory.mktemp("reproduced")
     write_log(folder / "log.swf")
-    command = [sys.executable, "-m", "decision", "reproduce", "dbf", "--swf", folder / "log.swf", "-o", folder]
-    command += ["--processes", "1"]
+    command = ["reproduce", "dbf", "--swf", str(folder / "log.swf"), "-o", str(folder), "--processes", "1"]
 
     def call(*options):
-        done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=root, timeout=300)
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
+        done = CliRunner().invoke(app, [*command, *options])
+        assert done.exit_code == 0, done.output
+        return done.output
 
     call.folder = folder / "smoke"
-    return call
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BUDGETS, "smoke", BUDGETS["smoke"]._replace(steps=2048))
+        yield call
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
     for picture in PICTURES:
         assert (folder / picture).read_bytes().startswith(b"\x89PNG"), picture
     table = (folder / "table.md").read_text()
-    assert "16,384 steps" in table
+    assert "2,048 steps" in table
     assert "4 episodes" in table
     assert "| DBF 9-1 | DBF 10-0 |" in table, "what the tail is good for"
     assert "| wait, s: 100 jobs | wait, s: 200 jobs | wait, s: whole |" in table

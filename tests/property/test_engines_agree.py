@@ -5,11 +5,12 @@
 
 import os
 
+from helpers.cases import by_day
 from helpers.engine_compare import converse
 from helpers.engine_worlds import World, worlds
 from hypothesis import given, settings
 
-CASES = int(os.environ.get("DECISION_CAMPAIGN", "100"))
+CASES = int(os.environ.get("DECISION_CAMPAIGN", by_day(50, of=100)))
 AGREE = settings(max_examples=CASES, deadline=None, derandomize=True)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.cases import by_day
 from helpers.policy_toys import Given, Instant, Toy, platform, run, run_toy
 from helpers.policy_worlds import workloads
 from helpers.reference_policies import Job
@@ -16,7 +17,7 @@ from decision.policies.memory import GUARDED
 from decision.policies.shadow import EXCUSE, longest_known, longest_wait
 from decision.simulation import simulate_workloads
 
-PROMISES = settings(max_examples=150, deadline=None, derandomize=True)
+PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 LIMITS = st.sampled_from([0.0, 3.0, 12.0, 40.0])
 RULES = st.sampled_from([Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY])
 

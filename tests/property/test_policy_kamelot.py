@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import policy_toys
+from helpers.cases import by_day
 from helpers.kamelot_reference import PlainKamelot
 from helpers.policy_toys import Given, Toy, platform, run_toy
 from helpers.policy_worlds import workloads
@@ -46,13 +47,13 @@ class Both(Toy):
 
 
 @given(work=workloads(most=40), security=SECURITY, reaction=REACTION)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=by_day(80, of=300), deadline=None, derandomize=True)
 def test_it_decides_as_its_twin(work: Given, security: float, reaction: float) -> None:
     run_toy(work, Both(work.hosts, security, reaction))
 
 
 @given(work=workloads(largest=130, most=40, overruns=True, moves=True), security=SECURITY, reaction=REACTION)
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=by_day(80, of=300), deadline=None, derandomize=True)
 def test_it_is_its_twin_when_jobs_overrun_and_hosts_move(work: Given, security: float, reaction: float) -> None:
     run_toy(work, Both(work.hosts, security, reaction))
 

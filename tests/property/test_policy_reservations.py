@@ -1,6 +1,7 @@
 """What the backfilling rules promise, on any workload whose jobs end by their walltime."""
 
 import numpy as np
+from helpers.cases import by_day
 from helpers.policy_toys import Given, Instant, run
 from helpers.policy_worlds import workloads
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from decision.policies.config import Allocation, Backfill, Order, PolicyConfig
 from decision.policies.memory import HEAD, SHADOW
 from decision.state.cluster import N_RUNNING
 
-PROMISES = settings(max_examples=150, deadline=None, derandomize=True)
+PROMISES = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 EASY = PolicyConfig(backfill=Backfill.EASY)
 CONSERVATIVE = PolicyConfig(backfill=Backfill.CONSERVATIVE)
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from helpers.cases import by_day
 from helpers.policy_toys import Instant, run
 from helpers.policy_worlds import Given, workloads
 from helpers.reference_policies import ORDERS, Conservative, Job, easy, fcfs, first_fit
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from decision.policies.config import Backfill, Order, PolicyConfig
 
-TWINS = settings(max_examples=150, deadline=None, derandomize=True)
+TWINS = settings(max_examples=by_day(50, of=150), deadline=None, derandomize=True)
 RULES = {Backfill.NONE: fcfs, Backfill.FIRST_FIT: first_fit, Backfill.EASY: easy}
 
 

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
+from helpers.cases import by_day
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ SESSIONS = {
     path.parent.name: list(read_recording(path.read_text().splitlines()))
     for path in sorted(GOLDEN.glob("*/session.jsonl"))
 }
-quick = settings(deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(deadline=None, max_examples=by_day(200, of=2000), suppress_health_check=[HealthCheck.too_slow])
 
 
 def listener(name: str, turns: int, speaks: bool = False) -> Connection:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import zmq
+from helpers.cases import by_day
 from helpers.engine_worlds import Capricious, World, worlds
 from helpers.hostile_messages import frames, mutant, mutate_bytes
 from hypothesis import given, settings
@@ -29,7 +30,7 @@ from decision.engine.reference.engine import ReferenceEngine
 from decision.model.errors import ConfigError, DecisionError, PeerError, RemoteProtocolError
 from decision.protocol import JsonCodec
 
-COUNT = int(os.environ.get("DECISION_FUZZ", "300"))
+COUNT = int(os.environ.get("DECISION_FUZZ", by_day(100, of=300)))
 SEED = int(os.environ.get("DECISION_FUZZ_SEED", "1"))
 WORLDS = 24
 LONGEST = 25  # messages of a conversation

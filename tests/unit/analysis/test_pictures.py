@@ -183,7 +183,11 @@ NAMES = ["easy,power=idle-timeout,idle_timeout=600", "conservative,allocation=co
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("paper", [Paper(), Paper(width=3.5), Paper(width=10.0, type_size=12.0)], ids=str)
+@pytest.mark.parametrize(
+    "paper",
+    [pytest.param(Paper(), marks=pytest.mark.nightly), Paper(width=3.5), Paper(width=10.0, type_size=12.0)],
+    ids=str,
+)
 @pytest.mark.parametrize("picture", ALL)
 def test_no_text_is_cut_and_no_title_lies_over_another(picture, paper):
     with drawn_for(paper):

@@ -50,7 +50,12 @@ def test_predictors_do_as_well_on_recorded_logs_as_they_did(shared: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("log", "field"), [("theta_argonne.swf", 6), ("curie_25days.swf", 9), ("NASA-iPSC-1993-3.1-cln.swf", 9)]
+    ("log", "field"),
+    [
+        pytest.param("theta_argonne.swf", 6, marks=pytest.mark.nightly),
+        pytest.param("curie_25days.swf", 9, marks=pytest.mark.nightly),
+        ("NASA-iPSC-1993-3.1-cln.swf", 9),
+    ],
 )
 def test_intervals_of_80_percent_hold_so_many_jobs_of_recorded_logs(shared: Path, log: str, field: int) -> None:
     assert 0.78 <= interval_coverage(load_history(shared / "data" / log, field)) <= 0.82

@@ -15,13 +15,14 @@ import pytest
 
 pytest.importorskip("torch")
 
+from helpers.cases import by_day
 from helpers.hostile_checkpoints import bases, packed
 
 from decision.learn.deploy import learned_policy
 from decision.learn.weights import dump
 from decision.model.errors import ConfigError
 
-CASES = int(os.environ.get("DECISION_FUZZ", "200"))
+CASES = int(os.environ.get("DECISION_FUZZ", by_day(60, of=200)))
 AT_ONCE = 1000  # cases of one process
 SCRIPT = Path(__file__).parents[2] / "helpers" / "hostile_checkpoints.py"
 

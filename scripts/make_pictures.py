@@ -27,7 +27,7 @@ ROOMS = {  # by floor: what is done there, from the top
     "batsim": "conversations with a real Batsim",
     "analysis": "figures, intervals, pictures; training",
     "envs": "Gymnasium's environments",
-    "schedulers": "what learned policies see, do and get",
+    "learned": "what learned policies see, do and get",
     "simulation": "a policy and the engine, no messages",
     "engine": "the simulator, and who decides",
     "state": "the cluster as arrays, and its one writer",

@@ -85,9 +85,9 @@ def train(
 
     require_learning()
     from decision.learn.config import load_config
+    from decision.learned import find_scheduler
     from decision.runs.inputs import first_log
     from decision.runs.training import check_resumable, train_to_folder
-    from decision.schedulers import find_scheduler
 
     record, output = find_scheduler(text("scheduler", scheduler)), a_path("folder", folder)
     wanted = mapping("changes", changes, _CHANGES) | (

@@ -191,9 +191,9 @@ def train_command(
     """
     from decision.learn import require_learning
     from decision.learn.config import alternatives, load_config, preset_names
+    from decision.learned import find_scheduler
     from decision.model.errors import ConfigError
     from decision.runs.inputs import Inputs, load_inputs
-    from decision.schedulers import find_scheduler
 
     from .tables import print_dropped
 
@@ -276,8 +276,8 @@ def _train_one(
 
 def _checked_days(scheduler: str, text: str) -> list[int]:
     """The days of ``--days``, as the setting ``env.days`` has them. Raises ConfigError if there is no such setting."""
+    from decision.learned import find_scheduler
     from decision.model.errors import ConfigError
-    from decision.schedulers import find_scheduler
 
     if "days" not in find_scheduler(scheduler).Settings.__struct_fields__:
         raise ConfigError(f"--days: {scheduler} does not learn by days; leave the option out", field="days")

@@ -1,6 +1,6 @@
 """Gymnasium environments of learned schedulers; importing this package registers them.
 
-Each scheduler of `decision.schedulers` that chooses step by step has one, ``decision/ID-v0``: ``decision/DBF-v0``
+Each scheduler of `decision.learned` that chooses step by step has one, ``decision/ID-v0``: ``decision/DBF-v0``
 (`DbfEnv`, `DbfVectorEnv`), ``decision/RLScheduler-v0`` and ``decision/Inspector-v0``. Docstrings of their classes
 (``help(decision.envs.DbfEnv)``) have the tables of observations, actions and rewards.
 
@@ -14,7 +14,7 @@ Each scheduler of `decision.schedulers` that chooses step by step has one, ``dec
 Design
 ------
 A step runs the embedded engine (`decision.engine`) and the cycles and kernels of a
-deployed policy (`decision.schedulers`), so that what was learned is what will run. `setup` reads options, and lets a
+deployed policy (`decision.learned`), so that what was learned is what will run. `setup` reads options, and lets a
 workload repeat without end; `environment` has one environment's arrays, `episode` the compiled loop, `metrics` its sums
 and metrics; `batch` runs many side by side; `vector` and `single` are their Gymnasium classes, `sb3` that of
 Stable-Baselines3; `evaluation` runs any policy over the same episodes.
@@ -33,8 +33,8 @@ from typing import Any
 
 import gymnasium
 
-from decision.schedulers.base import ChoosingScheduler, Scheduler
-from decision.schedulers.registry import for_each_record
+from decision.learned.base import ChoosingScheduler, Scheduler
+from decision.learned.registry import for_each_record
 
 from .batch import Outputs
 from .evaluation import evaluate, random_rows, write_metrics

@@ -11,8 +11,8 @@ from decision.compiling.draws import first_word
 from decision.compiling.jit import compile_ahead, kernel
 from decision.computer.room import check_memory
 from decision.engine.kernels.server import engine
+from decision.learned.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 from decision.model.errors import ConfigError, PolicyError
-from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 
 from .arena import gather
 from .environment import environment_at, new_environments

@@ -8,9 +8,9 @@ from decision.compiling.bundle import bundle_at
 from decision.compiling.jit import kernel
 from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, grow_sim, new_rows, new_sim
 from decision.engine.kernels.server import engine
+from decision.learned.cycles import Cycles, new_cycles
+from decision.learned.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
 from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
-from decision.schedulers.cycles import Cycles, new_cycles
-from decision.schedulers.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
 from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
 from decision.state.plan_arrays import PlanArrays, new_plan
 

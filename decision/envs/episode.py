@@ -12,20 +12,7 @@ from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GRO
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
-from decision.model.errors import InternalError
-from decision.policies.around.supply_kernels import (
-    ask_when_late,
-    is_any_late,
-    make_way,
-    reject_hidden,
-    runs_beyond,
-    too_late,
-)
-from decision.policies.capacity import TOLERANCE
-from decision.policies.outlook import Estimator, forget_outlook, look_ahead
-from decision.policies.prepared import ask
-from decision.policies.servers import see_servers
-from decision.schedulers.base import (
+from decision.learned.base import (
     CYCLE_ENDS,
     STEP_ENDS,
     call_act,
@@ -35,8 +22,8 @@ from decision.schedulers.base import (
     call_open,
     call_reward,
 )
-from decision.schedulers.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
-from decision.schedulers.progress import (
+from decision.learned.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
+from decision.learned.progress import (
     ARRIVED,
     BASELINE_SLOWDOWN,
     BEGAN,
@@ -59,6 +46,19 @@ from decision.schedulers.progress import (
     is_over,
     mean_slowdown,
 )
+from decision.model.errors import InternalError
+from decision.policies.around.supply_kernels import (
+    ask_when_late,
+    is_any_late,
+    make_way,
+    reject_hidden,
+    runs_beyond,
+    too_late,
+)
+from decision.policies.capacity import TOLERANCE
+from decision.policies.outlook import Estimator, forget_outlook, look_ahead
+from decision.policies.prepared import ask
+from decision.policies.servers import see_servers
 from decision.state.cluster import N_QUEUED, N_RUNNING
 from decision.state.plan_arrays import CALL_AT, REJECT, START, add, clear
 from decision.state.transitions import set_aside

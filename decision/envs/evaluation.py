@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
 from decision.formats.files import write_files
+from decision.learned.progress import FIRST_ROW, REFUSED_PLAN
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.around.supplied import supplied
 from decision.policies.failures import reset_policy
@@ -17,7 +18,6 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy
 from decision.policies.traits import traits_of
-from decision.schedulers.progress import FIRST_ROW, REFUSED_PLAN
 
 from .batch import Batch
 from .environment import Environment, environment_at

@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
-from decision.model.record import SHORTEST_RUNTIME, FinalState
-from decision.policies.capacity import TOLERANCE
-from decision.schedulers.cycles import BUSY_HOSTS, LENGTH
-from decision.schedulers.progress import (
+from decision.learned.cycles import BUSY_HOSTS, LENGTH
+from decision.learned.progress import (
     ARRIVED,
     BEGAN,
     EARNED,
@@ -36,6 +34,8 @@ from decision.schedulers.progress import (
     WORK,
     is_over,
 )
+from decision.model.record import SHORTEST_RUNTIME, FinalState
+from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import ENDED, N_ENDED, N_JOBS
 from decision.state.plan_arrays import START
 

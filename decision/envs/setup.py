@@ -16,6 +16,8 @@ from decision.engine.refusals import check_events
 from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
 from decision.formats.events import check_supply, load_events
+from decision.learned.base import ChoosingScheduler, Encoder, Episodes, Scheduler
+from decision.learned.registry import find_observation
 from decision.model.arguments import whole
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
 from decision.model.demand import sizes
@@ -27,8 +29,6 @@ from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.policies.outlook import Estimator, OutlookSettings
 from decision.policies.plan_check import check_estimates
 from decision.policies.supply_settings import SupplySettings
-from decision.schedulers.base import ChoosingScheduler, Encoder, Episodes, Scheduler
-from decision.schedulers.registry import find_observation
 from decision.simulation.misfits import Misfits
 
 ARRIVALS = 4  # times the jobs to be placed: when so many have come, an episode is given up

@@ -69,7 +69,7 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
             not fit.
         InputError: if the file is not a checkpoint that this package can use.
     """
-    from decision.schedulers import find_scheduler
+    from decision.learned import find_scheduler
 
     from .checkpoint import read_checkpoint
     from .parametric import parametric_policy
@@ -89,7 +89,7 @@ def load_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
 def checkpoint_options(name: str) -> Sequence[OptionLine]:
     """The options of the policy of a checkpoint that is there; of any other none."""
-    from decision.schedulers import find_scheduler
+    from decision.learned import find_scheduler
 
     from .checkpoint import read_manifest
 
@@ -125,7 +125,7 @@ def read_prices(name: str) -> NDArray[np.float64]:
         ConfigError: if the checkpoint is of another scheduler, or of another version of it.
         InputError: if the file is not a checkpoint that this package can use.
     """
-    from decision.schedulers.prices import as_prices
+    from decision.learned.prices import as_prices
 
     from .checkpoint import read_checkpoint, read_numbers
 
@@ -171,7 +171,7 @@ def existing_checkpoint(name: str) -> Path:
 
 def shipped_policies() -> Iterator[PolicyLine]:
     """A line for each policy that is shipped, from the manifest of its checkpoint; and for what can be learned."""
-    from decision.schedulers import records
+    from decision.learned import records
 
     from .checkpoint import read_manifest
 

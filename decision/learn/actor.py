@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from decision.schedulers.base import Draws
+from decision.learned.base import Draws
 
 from .networks import Network
 

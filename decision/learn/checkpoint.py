@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from decision.formats.files import write_files
 from decision.formats.input_facts import InputFacts, Text
 from decision.formats.selection import Selection
+from decision.learned.registry import encoder_of_format_1
 from decision.model.errors import ConfigError, InputError
-from decision.schedulers.registry import encoder_of_format_1
 
 from .config import TrainConfig, config_of_format_1, config_of_format_2
 
@@ -73,7 +73,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     decision: Text  # the package's version
     algorithm: Text
     config: TrainConfig
-    encoder: dict[Text, Text | int | float]  # fields of a `decision.schedulers.Encoder`, or what a policy's numbers see
+    encoder: dict[Text, Text | int | float]  # fields of a `decision.learned.Encoder`, or what a policy's numbers see
     nb_hosts: Annotated[int, msgspec.Meta(ge=1, le=2**31)]  # of the platform that was learned on
     platform: InputFacts
     workloads: tuple[InputFacts, ...]

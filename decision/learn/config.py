@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from decision.learned.base import convert_settings
+from decision.learned.registry import find_scheduler, records
 from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
-from decision.schedulers.base import convert_settings
-from decision.schedulers.registry import find_scheduler, records
 
 _SMALL = 64  # widest layer of a network that one thread computes
 ALGORITHM = "algorithm"  # field of section ``learn`` that says which config it is
@@ -202,7 +202,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         ConfigError: if there is no such scheduler, or the sections do not fit it.
     """
 
-    scheduler: str = "dbf"  # name of a `decision.schedulers` record
+    scheduler: str = "dbf"  # name of a `decision.learned` record
     env: Any = msgspec.field(default_factory=dict)  # its Settings, or a dict of some of them
     network: NetworkConfig | None = NetworkConfig()  # None where it has no network
     learn: LearnConfig = PpoConfig()

@@ -10,8 +10,8 @@ import torch
 from decision.envs import Setup
 from decision.envs.demonstrations import Demonstrations
 from decision.envs.evaluation import ChooseAll
+from decision.learned.base import ChoosingScheduler, Draws, Scheduler
 from decision.model.errors import ConfigError
-from decision.schedulers.base import ChoosingScheduler, Draws, Scheduler
 
 from . import bc, crr
 from .actor import NetworkActor

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import torch
 
+from decision.learned import ChoosingPolicy, ChoosingScheduler, Encoder, find_scheduler, read_encoder
+from decision.learned.repair import RepairEncoder
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.repair import SEEN, StartRule
 from decision.policies.outlook import OutlookSettings
 from decision.policies.policy import Policy
 from decision.policies.supply_settings import SupplySettings
-from decision.schedulers import ChoosingPolicy, ChoosingScheduler, Encoder, find_scheduler, read_encoder
-from decision.schedulers.repair import RepairEncoder
 
 from .actor import NetworkActor
 from .checkpoint import MANIFEST, REMEDY, Manifest, read_checkpoint, shown

@@ -18,10 +18,10 @@ from decision.computer.cores import available_cores
 from decision.envs import Setup, evaluate
 from decision.envs.batch import Batch
 from decision.envs.evaluation import ChooseAll, play_episode
+from decision.learned.base import ChoosingScheduler, ParametricScheduler, Scheduler
 from decision.policies.around.supplied import supplied
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
-from decision.schedulers.base import ChoosingScheduler, ParametricScheduler, Scheduler
 
 from .actor import NetworkActor
 from .config import CmaEsConfig, TrainConfig

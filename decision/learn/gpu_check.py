@@ -13,9 +13,9 @@ import torch
 from decision.envs.demonstrations import record_schedules, replay_schedules
 from decision.envs.setup import equal_hosts
 from decision.formats import load_workload
+from decision.learned.base import ChoosingScheduler
+from decision.learned.registry import find_scheduler
 from decision.model.errors import ConfigError
-from decision.schedulers.base import ChoosingScheduler
-from decision.schedulers.registry import find_scheduler
 
 from .config import load_config
 from .data_learner import BcLearner, CrrLearner

@@ -16,12 +16,12 @@ from decision.envs.setup import without_misfits
 from decision.generate.clusters import SwitchTimes, Wanted, grid5000_cluster
 from decision.generate.grid5000 import find_cluster
 from decision.generate.papers.grid5000_days import PUBLISHED_TRACES, grid5000_days
+from decision.learned.joint import EVEN, Joint, JointPolicy, JointSettings
 from decision.model.dates import busy_days
 from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.composed import ComposedPolicy
 from decision.policies.prepared import CompiledPolicy
-from decision.schedulers.joint import EVEN, Joint, JointPolicy, JointSettings
 
 from .config import TrainConfig
 from .evolution_learner import EvolutionLearner

@@ -10,7 +10,7 @@ import torch
 from decision.computer.room import check_memory
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
-from decision.schedulers.base import ChoosingScheduler, Draws, Layouts, Scheduler
+from decision.learned.base import ChoosingScheduler, Draws, Layouts, Scheduler
 
 from .actor import NetworkActor
 from .collector import Collected, Collector, MaskedVectorEnv

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from decision.learned.base import Image, Layout, Layouts, Pool, Sequences
+from decision.learned.window import JOB_FEATURES
 from decision.model.errors import ConfigError
 from decision.placement.repair import BY_NETWORK, StartRule
-from decision.schedulers.base import Image, Layout, Layouts, Pool, Sequences
-from decision.schedulers.window import JOB_FEATURES
 
 from .config import NetworkConfig
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from decision.learned.base import ParametricScheduler, Scheduler
 from decision.model.errors import ConfigError, InputError
 from decision.policies.policy import Policy
-from decision.schedulers.base import ParametricScheduler, Scheduler
 
 from .checkpoint import REMEDY, WEIGHTS, Manifest, read_numbers, shown
 

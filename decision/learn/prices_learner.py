@@ -14,6 +14,7 @@ from decision.computer.cores import available_cores
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.truth import submission_order
 from decision.envs.setup import without_misfits
+from decision.learned.prices import Prices, PricesSettings
 from decision.model.demand import runtimes
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
@@ -23,7 +24,6 @@ from decision.policies.composed import ComposedPolicy
 from decision.policies.failures import reset_policy
 from decision.policies.plan_check import check_walltime
 from decision.policies.traits import traits_of
-from decision.schedulers.prices import Prices, PricesSettings
 from decision.simulation.simulate import simulate_on
 from decision.state.cluster import N_JOBS
 

@@ -14,8 +14,8 @@ import torch
 from decision.computer.room import check_memory
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.demonstrations import Demonstrations
+from decision.learned.base import ChoosingScheduler, Scheduler
 from decision.model.errors import ConfigError
-from decision.schedulers.base import ChoosingScheduler, Scheduler
 
 from . import crr, sac
 from .collector import Finished, as_array, as_tensor

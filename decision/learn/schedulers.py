@@ -1,4 +1,4 @@
-"""Training a scheduler, and comparing policies: loops over the records of `decision.schedulers`."""
+"""Training a scheduler, and comparing policies: loops over the records of `decision.learned`."""
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ from decision.envs.evaluation import ChooseAll
 from decision.envs.setup import without_misfits
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
+from decision.learned import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
+from decision.learned.joint import Joint
+from decision.learned.prices import Prices
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.workload import MachineEvent, Workload
 from decision.policies.policy import Policy
-from decision.schedulers import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler, find_scheduler
-from decision.schedulers.joint import Joint
-from decision.schedulers.prices import Prices
 
 from . import find_checkpoint
 from .checkpoint import Manifest

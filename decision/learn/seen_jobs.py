@@ -6,9 +6,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from decision.formats.input_facts import file_facts
+from decision.learned.deepscheduling import day_range
 from decision.model.dates import on_days
 from decision.model.workload import Workload
-from decision.schedulers.deepscheduling import day_range
 
 from . import find_checkpoint
 from .checkpoint import Manifest, read_manifest

@@ -8,9 +8,9 @@ import numpy as np
 
 from decision.envs import Setup, evaluate, make_setup
 from decision.envs.evaluation import ChooseAll
+from decision.learned import Episodes
 from decision.model.workload import Workload
 from decision.policies.policy import Policy
-from decision.schedulers import Episodes
 
 PREFIX = "validation_"  # of the columns in the curves
 _SEQUENCES = 16

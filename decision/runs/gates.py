@@ -35,6 +35,7 @@ from decision.batsim.agent import Agent
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.options import EngineOptions
 from decision.learn.checkpoint import Gate, GateCheck, read_checkpoint, read_manifest, write_checkpoint
+from decision.learned import Scheduler, find_scheduler
 from decision.model.dates import DAY_LEAD, chosen_days, of_day
 from decision.model.demand import offered_load, runtimes
 from decision.model.platform import Platform
@@ -45,7 +46,6 @@ from decision.model.workload import Workload
 from decision.policies import find_policy
 from decision.policies.plan_check import check_worths
 from decision.policies.traits import traits_of
-from decision.schedulers import Scheduler, find_scheduler
 from decision.simulation import simulate_workloads
 
 from .engines import simulate_by_messages

@@ -32,11 +32,11 @@ from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
 from decision.learn.networks import make_network
 from decision.learn.weights import dump
+from decision.learned import Encoder, find_scheduler, make_encoder
+from decision.learned.base import Layout
+from decision.learned.ranking import first_guess
 from decision.model.errors import DecisionError
 from decision.model.workload import Delay, Job, Workload
-from decision.schedulers import Encoder, find_scheduler, make_encoder
-from decision.schedulers.base import Layout
-from decision.schedulers.ranking import first_guess
 from decision.simulation import simulate_workloads
 
 HOSTS, MOST_HOSTS = 8, 512

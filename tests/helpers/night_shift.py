@@ -11,10 +11,10 @@ import numpy as np
 
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
-from decision.schedulers import ChoosingScheduler, Encoder, Episodes, register
-from decision.schedulers.base import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
-from decision.schedulers.cycles import FREE_HOSTS, LENGTH, call_at, sleep_at, start_at, wake_at
-from decision.schedulers.progress import JOULES
+from decision.learned import ChoosingScheduler, Encoder, Episodes, register
+from decision.learned.base import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
+from decision.learned.cycles import FREE_HOSTS, LENGTH, call_at, sleep_at, start_at, wake_at
+from decision.learned.progress import JOULES
 from decision.state.cluster import N_SLEEPING, SLEEPING
 
 START, SLEEP, WAIT = range(3)  # actions

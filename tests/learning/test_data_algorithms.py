@@ -13,7 +13,7 @@ from decision.learn.data_learner import adam
 from decision.learn.networks import JobsNetwork, Mlp, PriorityNetwork
 from decision.learn.ppo import log_probs
 from decision.learn.replay import Recent, Transitions, draw
-from decision.schedulers.base import Layout
+from decision.learned.base import Layout
 
 LEFT, RIGHT = 0, 1
 

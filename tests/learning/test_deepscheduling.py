@@ -19,10 +19,10 @@ from decision.learn.config import load_config
 from decision.learn.deploy import learned_policy
 from decision.learn.gates import require_gates
 from decision.learn.seen_jobs import seen_jobs
+from decision.learned import find_scheduler
 from decision.model.dates import busy_days, of_day, on_days
 from decision.runs.engines import simulate_by_messages
 from decision.runs.tasks import file_digest
-from decision.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 ON = platform(8, sleeps=True, wake=151.5, doze=6.1, cores=4)

@@ -20,13 +20,13 @@ from decision.learn import SHIPPED_MODELS
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
 from decision.learn.config import PpoConfig, load_config
 from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
+from decision.learned import Episodes
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 from decision.model.workload import Workload
 from decision.policies import find_policy, list_policies
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import Episodes
 from decision.simulation import simulate_workloads
 
 SHORT = ("env.jobs=40", "learn.envs=8", "learn.rollout=64", "learn.minibatch=128", "learn.threads=1")

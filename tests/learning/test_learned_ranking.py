@@ -16,10 +16,10 @@ from decision.learn.config import load_config
 from decision.learn.evolution_learner import EvolutionLearner
 from decision.learn.schedulers import EpisodeComparison, TrainingInputs, make_training_setup, train_scheduler
 from decision.learn.weights import dump, load
+from decision.learned import find_scheduler
 from decision.model.errors import ConfigError, InputError
 from decision.policies import find_policy
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import find_scheduler
 from decision.simulation import simulate_workloads
 
 HOSTS = 8

@@ -15,8 +15,8 @@ from decision.learn.config import NetworkConfig, SacConfig, load_config
 from decision.learn.data_learner import BcLearner, CrrLearner
 from decision.learn.sac_learner import SacLearner
 from decision.learn.schedulers import choosing_setup
+from decision.learned.registry import find_scheduler
 from decision.model.errors import ConfigError
-from decision.schedulers.registry import find_scheduler
 
 SMALL = (
     "learn.envs=2",

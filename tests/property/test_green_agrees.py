@@ -8,10 +8,10 @@ from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import GreenVectorEnv, Setup, make_setup
+from decision.learned import ChoosingPolicy
 from decision.model.record import FinalState, RunRecord
 from decision.policies.around.supplied import SuppliedPolicy
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import ChoosingPolicy
 from decision.simulation import check_policy, simulate_workloads
 
 WORLDS = 3

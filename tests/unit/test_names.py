@@ -5,9 +5,9 @@ from collections import defaultdict
 
 TWINS = (  # the same steps for others: each module has the whole set, and is used as a whole
     {  # what a scheduler asks
-        "schedulers/deepscheduling_kernels.py",
-        "schedulers/green_kernels.py",
-        "schedulers/packing_kernels.py",
+        "learned/deepscheduling_kernels.py",
+        "learned/green_kernels.py",
+        "learned/packing_kernels.py",
     },
     {"engine/batsim_words.py", "engine/words5.py"},  # the messages of two protocols
     {"learn/bc.py", "learn/crr.py", "learn/ppo.py", "learn/sac.py"},  # an algorithm's update
@@ -25,10 +25,10 @@ ALLOWED = {
 
 
 NAMESPACES = {  # whose constants are read through the module only: n.ORDER
-    "schedulers/deepscheduling_kernels.py",
-    "schedulers/green_kernels.py",
-    "schedulers/joint_numbers.py",
-    "schedulers/packing_kernels.py",
+    "learned/deepscheduling_kernels.py",
+    "learned/green_kernels.py",
+    "learned/joint_numbers.py",
+    "learned/packing_kernels.py",
 }
 
 

@@ -16,10 +16,10 @@ from decision.compiling.jit import kernel
 from decision.envs import Outputs, Setup
 from decision.envs.batch import Batch
 from decision.envs.environment import environment_at
+from decision.learned import deepscheduling_kernels as kernels
+from decision.learned.deepscheduling_kernels import DeepSchedulingMemory, fits
+from decision.learned.progress import JOULES, SWITCHED, USED, WASTED, is_over
 from decision.model.record import Floats
-from decision.schedulers import deepscheduling_kernels as kernels
-from decision.schedulers.deepscheduling_kernels import DeepSchedulingMemory, fits
-from decision.schedulers.progress import JOULES, SWITCHED, USED, WASTED, is_over
 from decision.state.bitmap import count_hosts
 from decision.state.cluster import N_RUNNING
 from decision.state.plan_arrays import START

@@ -18,10 +18,10 @@ from decision.learn.config import TrainConfig, load_config
 from decision.learn.deploy import LearnedPolicy, learned_policy
 from decision.learn.schedulers import choosing_setup
 from decision.learn.training import Report
+from decision.learned import green_kernels as kernels
 from decision.model.record import Floats
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
-from decision.schedulers import green_kernels as kernels
 
 from .worlds import HEURISTICS, STEP, World
 

@@ -13,9 +13,9 @@ from decision.formats.input_facts import InputFacts
 from decision.learn.checkpoint import Manifest, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.weights import dump_numbers
+from decision.learned import ParametricScheduler
 from decision.model.record import Floats
 from decision.runs.chunks import key_of
-from decision.schedulers import ParametricScheduler
 
 
 def kept(file: Path, make: Callable[..., Floats], *given: Any) -> Floats:

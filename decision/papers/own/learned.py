@@ -24,6 +24,7 @@ from decision.formats import load_workload
 from decision.formats.input_facts import file_facts
 from decision.generate.lublin import lublin_workload
 from decision.learn.evolution import CmaEs
+from decision.learned.learned import NB_WEIGHTS, SCALE, Learned
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 from decision.runs.advise import ORDERS
@@ -32,7 +33,6 @@ from decision.runs.gates import Measures, gates_beside, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks
-from decision.schedulers.learned import NB_WEIGHTS, SCALE, Learned
 from decision.simulation import simulate_workloads
 
 from ..findings import Findings, Parts, ResultTable, markdown_table

@@ -19,11 +19,11 @@ from decision.envs.evaluation import play_episode
 from decision.formats.input_facts import InputFacts
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
 from decision.learn.evolution import CmaEs
+from decision.learned.packer import Packer, largest_area_first
+from decision.learned.ranking import HOLD, ORDER, RESERVE
 from decision.model.demand import runtimes
 from decision.model.workload import Workload
 from decision.runs.inputs import writable_folder
-from decision.schedulers.packer import Packer, largest_area_first
-from decision.schedulers.ranking import HOLD, ORDER, RESERVE
 
 from ..findings import Findings, Parts, ResultTable
 from ..packing.parts import UTILIZATION, setup_of

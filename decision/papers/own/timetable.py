@@ -24,12 +24,12 @@ from decision.formats.input_facts import InputFacts
 from decision.generate.papers.uniform import GreenModel, green_workload
 from decision.generate.supply import SupplyModel, green_power
 from decision.learn.evolution import CmaEs
+from decision.learned.timetable import Timetable
 from decision.model.record import Floats
 from decision.model.workload import MachineEvent, Workload
 from decision.policies import Policy
 from decision.runs.gates import BY_DENSITY
 from decision.runs.inputs import writable_folder
-from decision.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
 from ..findings import Findings, Parts, ResultTable

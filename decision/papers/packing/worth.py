@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from decision.learn.actor import NetworkActor
 from decision.learn.deploy import LearnedPolicy
-from decision.schedulers.window import JOB_FEATURES
+from decision.learned.window import JOB_FEATURES
 
 from ..findings import ResultTable
 from .parts import Task, interval, learned, made_half, setup_of, utilization

@@ -1,6 +1,6 @@
 """What free hosts are worth: prices that ship against the tree alone and against exact windows, on jobs held out.
 
-Pairs of schedules of the same jobs are compared, each sequence from a seed of its own; `decision.schedulers.prices`
+Pairs of schedules of the same jobs are compared, each sequence from a seed of its own; `decision.learned.prices`
 learns from seeds below these. Hops are compared on both trees and with waits alike: jobs start at the same windows
 whether each window is placed exactly or its jobs are placed one by one. Stretch is compared where jobs communicate for
 half of their time on a tapered tree.

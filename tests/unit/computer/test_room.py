@@ -15,12 +15,12 @@ from decision.engine.kernels.commands import handle_command, note_end
 from decision.engine.kernels.energy import ROW_START, energy_row, host_row, pstate_row
 from decision.engine.options import EngineOptions
 from decision.envs import DbfEnv
+from decision.learned.cycles import begin_decision, new_cycles
+from decision.learned.progress import STEPS
 from decision.model.errors import InternalError
 from decision.model.workload import Delay, Job, Workload
 from decision.policies.backfill import take
 from decision.policies.config import Backfill, Order, PolicyConfig, Power
-from decision.schedulers.cycles import begin_decision, new_cycles
-from decision.schedulers.progress import STEPS
 from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, N_INTERVALS, N_JOBS, N_RUNNING

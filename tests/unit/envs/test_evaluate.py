@@ -6,9 +6,9 @@ from helpers.env_toys import busy, first_valid, setup, workload
 
 from decision.analysis import metrics as m
 from decision.envs import EPISODE_METRICS, evaluate
+from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.policies import ComposedPolicy
-from decision.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
 
 

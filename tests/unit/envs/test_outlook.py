@@ -6,9 +6,9 @@ import pytest
 from helpers.outlook_reference import HOSTS, made
 
 from decision.envs import equal_hosts, evaluate, make_setup
+from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.policies.around.estimated import EstimatedPolicy
-from decision.schedulers import ChoosingPolicy
 
 
 def roll(observations, masks):

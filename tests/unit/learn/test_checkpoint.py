@@ -12,8 +12,8 @@ import pytest
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.learn.checkpoint import Manifest, read_checkpoint, read_manifest, write_checkpoint
 from decision.learn.config import TrainConfig
+from decision.learned import read_encoder
 from decision.model.errors import ConfigError, InputError
-from decision.schedulers import read_encoder
 
 NONE = InputFacts(name="p.xml", sha256="0" * 64)
 MANIFEST = Manifest(

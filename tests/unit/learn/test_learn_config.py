@@ -3,8 +3,8 @@
 import pytest
 
 from decision.learn.config import TrainConfig, differences, load_config, preset_names
+from decision.learned import records
 from decision.model.errors import ConfigError, InputError
-from decision.schedulers import records
 
 
 def test_every_preset_can_be_read():

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 from decision.learn.config import NetworkConfig  # noqa: E402 - after the skip
 from decision.learn.networks import JobsNetwork, PriorityNetwork, as_repair, make_network  # noqa: E402
+from decision.learned.base import Layout  # noqa: E402
 from decision.placement.repair import logits  # noqa: E402
-from decision.schedulers.base import Layout  # noqa: E402
 
 CORES = Layout(cluster=8, window=3, by_core=True, endless=True)
 POOLS = Layout(cluster=4, window=3, by_core=False, endless=False)

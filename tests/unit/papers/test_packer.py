@@ -12,13 +12,13 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.envs import equal_hosts, evaluate
 from decision.learn import load_policy
 from decision.learn.checkpoint import read_manifest
+from decision.learned.packer import Packer, largest_area_first
 from decision.model.demand import runtimes
 from decision.papers.findings import Parts
 from decision.papers.own import packer
 from decision.papers.own.evolved import kept
 from decision.papers.packing.parts import made_half, setup_of
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers.packer import Packer, largest_area_first
 from decision.simulation import simulate_workloads
 
 

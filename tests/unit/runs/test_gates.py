@@ -21,13 +21,13 @@ from decision.learn.checkpoint import GateCheck, Manifest, read_checkpoint, read
 from decision.learn.config import load_config
 from decision.learn.gates import require_gates
 from decision.learn.weights import dump, dump_numbers
+from decision.learned.learned import GUARD_AFTER, RUNTIME, Learned
+from decision.learned.timetable import Timetable
 from decision.model.errors import ConfigError
 from decision.model.resample import shaken
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
 from decision.runs.inputs import LogOnHosts
-from decision.schedulers.learned import GUARD_AFTER, RUNTIME, Learned
-from decision.schedulers.timetable import Timetable
 from decision.simulation import simulate_workloads
 
 SUPPLY = InputFacts(name="supply.txt", sha256="4")

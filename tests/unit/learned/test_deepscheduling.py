@@ -17,11 +17,11 @@ from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import DeepSchedulingEnv, DeepSchedulingVectorEnv, equal_hosts, evaluate, make_setup
+from decision.learned import ChoosingPolicy
 from decision.model.dates import DAY, DAY_LEAD, BusyDay, busy_days, of_day, sequential_groups
 from decision.model.errors import ConfigError
 from decision.model.record import HostState
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
 from decision.state.cluster import new_state, platform_facts
 

@@ -8,7 +8,7 @@ is later where users ask for too much time, because such a reservation keeps hos
 many times that longest wait comes first, with all that were submitted before it, in order of submission, and hosts are
 kept for the first that does not fit: they are served as FCFS with EASY serves a queue. A short queue is looked at in
 order of submission. Nothing else is ever held back. What would start so is one of several sets of jobs, and the one
-starts that rollouts find best (`decision.schedulers.rollouts`).
+starts that rollouts find best (`decision.learned.rollouts`).
 
 The score of a job is
 

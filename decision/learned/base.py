@@ -1,7 +1,7 @@
 """What a learned scheduler is: one record of all that is its own, and the interfaces of its kernels.
 
 `ChoosingScheduler` is one that looks at the cluster and chooses, again and again; `ParametricScheduler` is a compiled
-policy with numbers to be learned. `decision.schedulers` says how to add one.
+policy with numbers to be learned. `decision.learned` says how to add one.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Joint: one policy decides which job starts, which server wakes for it, and which server sleeps.
 
-What `decision.schedulers.joint_kernels` asks of linear functions are an order of jobs, for how long a job waits before
+What `decision.learned.joint_kernels` asks of linear functions are an order of jobs, for how long a job waits before
 servers are woken for it, where it runs, and for how long a server stays idle before it sleeps. A rule with a fixed
 order, `allocation=pack`, `patience` and `idle_timeout` has the same functions with constants. The weights of energy,
 wait and switches are inputs of patience and timeouts: one checkpoint has all trade-offs between them.
@@ -61,7 +61,7 @@ class JointPolicy(CompiledPolicy):
     """Starts jobs, wakes servers and lets them sleep.
 
     Args:
-        weights: (N_WEIGHTS,) of the functions in `decision.schedulers.joint_kernels`.
+        weights: (N_WEIGHTS,) of the functions in `decision.learned.joint_kernels`.
         name: for messages.
         traded: (3,) weights of TRADED; what counts is the share that each has of their sum.
     """

@@ -12,12 +12,12 @@ from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import equal_hosts, evaluate, make_setup
+from decision.learned import find_scheduler
+from decision.learned import joint_numbers as n
+from decision.learned.joint import JointPolicy, read_weights, saf_packed
 from decision.model.dates import DAY_LEAD, busy_days, of_day
 from decision.model.errors import ConfigError
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import find_scheduler
-from decision.schedulers import joint_numbers as n
-from decision.schedulers.joint import JointPolicy, read_weights, saf_packed
 from decision.simulation import simulate_workloads
 from decision.state.cluster import new_state, platform_facts
 

@@ -17,10 +17,10 @@ from decision.engine.options import EngineOptions
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import evaluate, make_setup
 from decision.formats import write_platform, write_workload
+from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.policies import find_policy, list_policies
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import ChoosingPolicy
 from decision.simulation import check_policy, simulate_workloads
 
 HOSTS = 6

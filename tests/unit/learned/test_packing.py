@@ -10,10 +10,10 @@ from decision.batsim import agent as agents
 from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import PackingEnv, PackingVectorEnv, equal_hosts, evaluate, make_setup
+from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.policies.around.estimated import EstimatedPolicy
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import ChoosingPolicy
 from decision.simulation import check_policy, simulate_workloads
 
 X = 3  # of three slots

@@ -10,11 +10,11 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.engine.reference.engine import ReferenceEngine
 from decision.envs import RepairEnv, make_setup
 from decision.generate.topologies import full_tree, networked
+from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.model.platform import PowerState
 from decision.model.topology import Link
 from decision.runs.engines import simulate_by_messages
-from decision.schedulers import ChoosingPolicy
 from decision.simulation import simulate_workloads
 
 

@@ -84,7 +84,7 @@ class DeepSchedulingMemory(Booking):
     agenda: I4  # (SEEN,) scratch: jobs that run and end first
     agenda_end: F8  # (SEEN,) seconds: when they do by their walltimes
     snapshot: F4  # (SEEN * SNAPSHOT_NUMBERS,) the oldest first
-    user: I4  # (K,) these four as in `decision.schedulers.confidence.Confidence`
+    user: I4  # (K,) these four as in `decision.learned.confidence.Confidence`
     last: I4  # (K,)
     confidence: F8  # (K,)
     previous: I4  # (J,)

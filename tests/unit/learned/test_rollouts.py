@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decision.envs import equal_hosts
+from decision.learned import learned, rollouts
+from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
-from decision.schedulers import learned, rollouts
-from decision.schedulers.learned import LearnedOrderPolicy
 from decision.simulation import simulate_workloads
 from decision.state.cluster import N_FREE, new_state, platform_facts
 

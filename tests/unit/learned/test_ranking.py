@@ -5,7 +5,7 @@ import pytest
 
 from decision.envs import equal_hosts, evaluate, make_setup
 from decision.generate.jobs import workload_of
-from decision.schedulers.ranking import (
+from decision.learned.ranking import (
     HOLD,
     RANKING_WEIGHTS,
     RESERVE,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from decision.batsim.kernels import carry_out
+from decision.learned import cycles as c
+from decision.learned.dbf import Dbf, DbfEncoder
 from decision.model.platform import Host, Platform, PowerState
-from decision.schedulers import cycles as c
-from decision.schedulers.dbf import Dbf, DbfEncoder
 from decision.state import transitions
 from decision.state.cluster import N_ENDED, new_state, platform_facts
 from decision.state.plan_arrays import clear, new_plan

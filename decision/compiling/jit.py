@@ -8,8 +8,9 @@ only they are kept on disk, in a file for each combination of arguments and kind
 
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
 (`simulation.simulate.run_episode`, `envs.batch._play_part`, `envs.evaluation.play_episode`,
-`learned.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`), of schedulers
-(BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address alone.
+`learned.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
+windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address
+alone.
 
 A root contains the kernels that it reaches, in whatever module. So its file lies under ``MODULE/STAMP``, where the
 stamp is a hash of the module and of all modules of this package that it imports, directly or not: a warm second process

@@ -60,7 +60,8 @@ _DUE = 7  # number of the window that was called for, -1 for none
 _REPAIR = 8  # `decision.placement.repair.StartRule.kind`
 _LARGE = 9  # address of what solves windows exactly that have too many subsets
 _CELLS = 10  # of the dynamic program's table; windows that need more are solved in the same way
-_N_COUNTS = 11
+_SEARCHES = 11  # address of what searches for windows, 0 for solvers that do not
+_N_COUNTS = 12
 
 _HOP = 1000.0  # cost of a hop, Table I of the paper
 _RATE = 50e6  # cells that are filled in a second at least, jobs that wrap around included
@@ -82,8 +83,10 @@ class WindowMemory(Bundle):
 
 
 _memory_at = bundle_at(WindowMemory)
-_SOLVE_LARGE = Interface(int, int, int)  # from entries and jobs of such a window; 0: it failed
+_SOLVE_LARGE = Interface(int, int, int, int)  # from entries and jobs of such a window, and its number; 0: it failed
 _solve_large = _SOLVE_LARGE.caller()
+_SEARCH = Interface(int, I8, I8x2, I8, WindowMemory, int, I8x2)  # arguments are those of `_solve`
+_search = _SEARCH.caller()
 
 
 @kernel
@@ -260,47 +263,74 @@ def write_sequence(facts, free, hosts):
 @kernel
 def _solve(down, groups, sizes, memory, index, held):
     """Write the entries of each job; whether there are some."""
-    counts, switches = memory.counts, 1
-    for level in range(1, len(down)):
-        switches *= down[level]
+    counts = memory.counts
     if counts[_SOLVER] == _SEQUENTIAL:
         place_in_turn(down, groups, sizes, counts[_STRATEGY], held)
         return True
-    exactly = counts[_SOLVER] == _EXACT and counts[_STRATEGY] == STATIC
-    subsets = nb_subsets(sizes) if exactly else 0
-    outside = subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > counts[_CELLS]
-    if exactly:
-        memory.gaps[1] += 1.0
-        if not outside:
-            place_exactly(groups, switches, sizes, held)
-            return True
-    undo = counts[_UNDO] == 1
-    first = 0 if undo else PROGRAM_FIRST
-    repair = StartRule(counts[_REPAIR], memory.layers, memory.weights)
-    search = Search(counts[_STRATEGY], counts[_STEPS], undo, first, 2.0 * _HOP, _HOT, _COLD, repair)
-    word = first_word(counts[_SEED], index)
-    if counts[_SOLVER] == _EXACT and not exactly:
-        found, bound = search_with_bound(down, groups, switches, sizes, search, word, held)
-        memory.gaps[0] += gap(len(down), sizes, found, bound)
-        memory.gaps[1] += 1.0
-    else:
-        anneal(down, groups, switches, sizes, search, word, held)
-    return not outside or _solve_outside(groups, sizes, memory, held)
+    if counts[_SEARCHES] != 0:  # by its address: who solves exactly does not compile it
+        return _search(counts[_SEARCHES], (down, groups, sizes, memory, index, held)) != 0
+    memory.gaps[1] += 1.0
+    subsets = nb_subsets(sizes)
+    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > counts[_CELLS]:
+        return _solve_outside(groups, sizes, memory, index, held)
+    place_exactly(groups, _nb_switches(down), sizes, held)
+    return True
 
 
 @kernel
-def _solve_outside(groups, sizes, memory, held):
-    """As `_solve`, by `Window._solve_large`, from the entries of a search on."""
+def _solve_outside(groups, sizes, memory, index, held):
+    """As `_solve`, by `Window._solve_large`."""
     length, jobs = groups.shape[1], len(sizes)
-    memory.sizes[:jobs], memory.starts[:jobs] = sizes, held[:, 0]
+    memory.sizes[:jobs] = sizes
     for entry in range(length):
         memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
-    if _solve_large(memory.counts[_LARGE], (length, jobs)) == 0:
+    if _solve_large(memory.counts[_LARGE], (length, jobs, index)) == 0:
         return False
     for job in range(jobs):
         for i in range(sizes[job]):
             held[job, i] = (memory.starts[job] + i) % length
     return True
+
+
+@kernel
+def _nb_switches(down):
+    """Lowest switches of a tree with `down` (L,) devices below each switch of a level."""
+    switches = 1
+    for level in range(1, len(down)):
+        switches *= down[level]
+    return switches
+
+
+@kernel
+def _how(memory):
+    """The search that the counts say."""
+    counts = memory.counts
+    undo = counts[_UNDO] == 1
+    repair = StartRule(counts[_REPAIR], memory.layers, memory.weights)
+    return Search(
+        counts[_STRATEGY], counts[_STEPS], undo, 0 if undo else PROGRAM_FIRST, 2.0 * _HOP, _HOT, _COLD, repair
+    )
+
+
+@kernel
+def _anneal(down, groups, sizes, memory, index, held):
+    word = first_word(memory.counts[_SEED], index)
+    anneal(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+
+
+@_SEARCH.entry
+def _search_alone(down, groups, sizes, memory, index, held):
+    _anneal(down, groups, sizes, memory, index, held)
+    return 1
+
+
+@_SEARCH.entry
+def _search_with_bound(down, groups, sizes, memory, index, held):
+    word = first_word(memory.counts[_SEED], index)
+    found, bound = search_with_bound(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    memory.gaps[0] += gap(len(down), sizes, found, bound)
+    memory.gaps[1] += 1.0
+    return 1
 
 
 @DECIDE.entry
@@ -374,7 +404,8 @@ class Window(CompiledPolicy):
         self._name = repair
         self._period, self._limit = float(period), limit
         cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))
-        self._counts = np.array([jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0, cells], np.int64)
+        counts = (jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0, cells, 0)
+        self._counts = np.array(counts, np.int64)
 
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform.
@@ -398,6 +429,11 @@ class Window(CompiledPolicy):
         hosts = nb_hosts(state)
         self._callback = _SOLVE_LARGE.callback(self._solve_large)
         self._counts[_LARGE] = self._callback.address
+        solver, strategy = self._counts[[_SOLVER, _STRATEGY]].tolist()
+        if solver in (_SA, _NSA):
+            self._counts[_SEARCHES] = _search_alone.address
+        elif solver == _EXACT and strategy == FREE:
+            self._counts[_SEARCHES] = _search_with_bound.address
         self._used = WindowMemory(
             period=np.array([self._period]),
             prices=self._prices,
@@ -416,15 +452,19 @@ class Window(CompiledPolicy):
         total, windows = (0.0, 0.0) if self._used is None else self._used.gaps.tolist()
         return total / windows if windows else math.nan
 
-    def _solve_large(self, length: int, jobs: int) -> int:
-        """Solve the window that the memory has, and write where its jobs start."""
+    def _solve_large(self, length: int, jobs: int, index: int) -> int:
+        """Solve the window that the memory has, from the starts of a search on, and write where its jobs start."""
         used = self._used
         assert used is not None  # the memory with which the caller was asked
         try:
             raise_interruption()
             groups = groups_of(self._down, used.switches[:length])
             sizes = used.sizes[:jobs]
-            placed = place_by_highs(groups, int(np.prod(self._down[1:])), sizes, used.starts[:jobs], self._limit)
+            held = np.zeros((jobs, sizes.max()), np.int64)
+            _anneal(self._down, groups, sizes, used, index, held)
+            used.starts[:jobs] = held[:, 0]
+            switches = int(np.prod(self._down[1:]))
+            placed = place_by_highs(groups, switches, sizes, used.starts[:jobs], self._limit)
             used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)
         except BaseException as error:  # nothing can be raised through the kernel
             self.raised = error

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from decision.batsim import process
 from decision.cli.app import app
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"
@@ -20,10 +21,21 @@ exec {STANDIN} "$@"
 
 
 @pytest.fixture
-def run(root, tmp_path):
+def run(root, tmp_path, monkeypatch):
     """Runs EASY on a real Batsim's stand-in, which notes its starts: the exit code, what was said, and the starts."""
     (tmp_path / "batsim").write_text(COUNTS)
     (tmp_path / "batsim").chmod(0o755)
+    start = process._start
+
+    def noted(*arguments):
+        """Starts it, and waits until it has noted that: it may be ended at once."""
+        before = (tmp_path / "starts").read_text()
+        begun, end = start(*arguments), time.monotonic() + 30
+        while (tmp_path / "starts").read_text() == before and time.monotonic() < end:
+            time.sleep(0.01)
+        return begun
+
+    monkeypatch.setattr(process, "_start", noted)
 
     def run(*options: str, workload: Path = root / "workloads" / "toy.json", policy: str = "easy"):
         (tmp_path / "starts").write_text("")

@@ -7,8 +7,8 @@ measured by the longest wait so far that the same jobs would have under FCFS wit
 is later where users ask for too much time, because such a reservation keeps hosts idle. A job that has waited for so
 many times that longest wait comes first, with all that were submitted before it, in order of submission, and hosts are
 kept for the first that does not fit: they are served as FCFS with EASY serves a queue. Where the queue is short this
-begins sooner, for it costs little there. Nothing else is ever held back. What would start so is one of several sets of
-jobs, and the one starts that rollouts find best (`decision.learned.rollouts`).
+begins sooner, for it costs little there, and at once on a nearly idle machine. Nothing else is ever held back. What
+would start so is one of several sets of jobs, and the one starts that rollouts find best (`decision.learned.rollouts`).
 
 The score of a job is
 
@@ -34,6 +34,7 @@ from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.estimates.habits import shared_habits
 from decision.estimates.regression import RegressionMemory, learn_end, new_regression, predict
+from decision.model.dates import DAY
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
@@ -92,7 +93,8 @@ _FIRST = {  # where learning begins; all others are 0
 _ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
 # by what evolution multiplies each weight's changes
 SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5, 0.2])
-_LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does
+_IDLE = 0.02  # of the hosts' time but for a week: a machine of which less was used is nearly idle
+_LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does, without SHORT_GUARD
 _LIMITS = {  # the longest wait is to stay below 1.5 units
     **{GUARD_AFTER: (1.0, 1.45), SHORT_GUARD: (0.0, 0.85), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
     **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0)},
@@ -103,16 +105,17 @@ _LEAST_UNIT = 3600.0  # seconds
 _HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
-# LearnedMemory.doubt
-_SUM = 0  # over the jobs that have ended, of the logarithm of walltime over run time
+# LearnedMemory.doubt, over the jobs that have ended
+_SUM = 0  # of the logarithm of walltime over run time
 _ENDED = 1  # jobs
+_USED = 2  # host-seconds
 
 
 class LearnedMemory(Memory, RegressionMemory, Rollouts):
     """The guard's and the predictor's memory, and what is known of each job."""
 
     weights: F8  # (P,)
-    doubt: F8  # (2,)
+    doubt: F8  # (3,)
     predicted: F8  # (J,) seconds: run times
     fixed: F8  # (J,) what of a score does not change
     freed: I4  # (2H + 1,) hosts that are free from each expected end on
@@ -151,7 +154,7 @@ class LearnedOrderPolicy(CompiledPolicy):
             memory = LearnedMemory(
                 **{name: getattr(part, name) for part in parts for name in part._fields},
                 weights=self.weights,
-                doubt=np.zeros(2),
+                doubt=np.zeros(3),
                 predicted=np.zeros(0),
                 fixed=np.zeros(0),
                 freed=np.zeros_like(parts[0].release_hosts),
@@ -203,6 +206,7 @@ def _note_ends(state, memory):
         learn_end(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
         memory.doubt[_SUM] += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
         memory.doubt[_ENDED] += 1.0
+        memory.doubt[_USED] += runtime * state.size[job]
         note_job_end(state, memory, job)
 
 
@@ -232,8 +236,15 @@ def _guarded_after(state, memory, longest, unit):
     """For how long (seconds) jobs wait before they are guarded: less in a short queue, where that costs little."""
     limit = memory.weights[GUARD_AFTER] * longest
     if memory.weights[SHORT_GUARD] > 0.0 and _is_short(state, memory):
-        return min(limit, memory.weights[SHORT_GUARD] * unit)
+        early = 0.0 if _is_nearly_idle(state, memory) else memory.weights[SHORT_GUARD] * unit
+        return min(limit, early)
     return limit
+
+
+@kernel
+def _is_nearly_idle(state, memory):
+    """Whether so little was used that FCFS with EASY keeps nobody waiting who need not."""
+    return memory.doubt[_USED] < _IDLE * len(state.host_state) * (state.now[0] - 7 * DAY)
 
 
 @kernel
@@ -392,8 +403,8 @@ class Learned(ParametricScheduler):
     weights = (NB_WEIGHTS,)
     added = 1  # SHORT_GUARD
     model_summary = (
-        "learned order, late reservations, guarded, rollouts; for any number of hosts; keeps one job waiting up to "
-        "1.95 times as long as EASY on a small cluster (grid5000), with guard=1.5x 1.46 times"
+        "learned order, guarded, rollouts; for any number of hosts; keeps one job waiting up to "
+        "1.99 times as long as EASY on a small cluster (grid5000), with guard=1.5x 1.46 times"
     )
 
     def episodes(self, settings: LearnedSettings, workload: Workload) -> Episodes:

@@ -77,7 +77,7 @@ def compile_ahead(*roots: Any) -> None:
 
     This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So roots
     that a run needs are given in the order in which it needs them: entries, and kernels that Python calls with
-    arguments of the types that they are annotated with. The first may be a kernel without annotations.
+    arguments of the types that they are annotated with.
     """
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)

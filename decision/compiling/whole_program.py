@@ -128,7 +128,8 @@ class Kernel:
     def prepare(self) -> None:
         """Compile it for Python, or find what is kept, for the types that its annotations say.
 
-        They are int, float, bool, or what has numba's type at hand, as bundles have; or a NamedTuple of these.
+        They are int, float, bool, or what has numba's type at hand, as bundles and their arrays have; or a NamedTuple
+        of these.
         """
         hints = get_type_hints(self.py_func, include_extras=True)
         self._dispatcher.root(tuple(_hinted(hint) for name, hint in hints.items() if name != "return"), None, True)
@@ -140,11 +141,13 @@ class Kernel:
 
 def _hinted(hint: Any) -> types.Type:
     """Numba's type of what is annotated so."""
+    if hasattr(hint, "__metadata__"):
+        return cast(types.Type, hint.__metadata__[0])
     if hint in _PLAIN:
         return _PLAIN[hint]
     if issubclass(hint, tuple):
         fields = get_type_hints(hint, include_extras=True).values()
-        return cast(types.Type, types.containers.NamedTuple([*map(_hinted, fields)], hint))
+        return cast(types.Type, types.containers.BaseTuple.from_types([*map(_hinted, fields)], hint))
     return cast(types.Type, hint._numba_type_)
 
 

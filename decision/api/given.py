@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Source = str | os.PathLike[str]  # a file's path, or the name of a shipped platform or workload
 _WALLTIMES = ("requested", "runtime", "none")
-OPTIONS = '{"guard": "auto"}'
+OPTIONS_EXAMPLE = '{"guard": "auto"}'
 
 
 def read_selection(
@@ -97,7 +97,7 @@ def is_policy(given: Any) -> bool:
 
 def read_options(options: Mapping[str, Any] | None, policies: Sequence[Any]) -> dict[str, str]:
     """The options of policies, as texts. Raises ConfigError where one of these has its own already."""
-    settings = {name: str(value) for name, value in mapping("options", options, OPTIONS).items()}
+    settings = {name: str(value) for name, value in mapping("options", options, OPTIONS_EXAMPLE).items()}
     own = [policy for policy in policies if is_policy(policy)]
     if settings and own:
         name = type(own[0]).__name__

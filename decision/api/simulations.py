@@ -279,10 +279,10 @@ def check_policy(
 
     decide_limit = amount("decide_limit", decide_limit, 0, _LONGEST_DECISION)
     if isinstance(policy, str):
-        settings = mapping("options", options, given.OPTIONS)
+        settings = mapping("options", options, given.OPTIONS_EXAMPLE)
         return check(lambda: find_policy(policy, settings), decide_limit)
     if isinstance(policy, type):
-        settings = mapping("options", options, given.OPTIONS)
+        settings = mapping("options", options, given.OPTIONS_EXAMPLE)
         return check(lambda: make_policy(policy.__name__, policy, settings), decide_limit)
     given.read_options(options, [policy])
     return check(lambda: deepcopy(policy), decide_limit)

@@ -154,7 +154,7 @@ def _see_job(state, memory, job):
     seen[n.WALLTIME] = _long(walltime)
     seen[n.EXPECTED] = _long(walltime * confidence_in(state, memory, job))
     seen[n.SIZE] = math.log1p(state.size[job] * memory.per_server[0])
-    seen[n.WAITED] = _long(state.now[0] - state.submit_time[job])
+    seen[n.WAITED_SO_FAR] = _long(state.now[0] - state.submit_time[job])
 
 
 @kernel
@@ -165,7 +165,7 @@ def _see_waking(state, facts, memory, plan, job):
     for host in range(len(memory.rank)):
         if memory.booked_by[host] < 0 and memory.rank[host] >= WAKING:
             ready += memory.rank[host] == WAKING or memory.woken[facts.server[host]] == 1
-    seen[n.MISSING] = (size - free) / size
+    seen[n.MISSING_HOSTS] = (size - free) / size
     seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
     running = state.count[N_RUNNING]
     seen[n.SOON] = _long(enough_at(memory.ends, memory.sizes, running, free, size) - now)

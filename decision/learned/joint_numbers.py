@@ -12,8 +12,8 @@ RANK = 9  # LINGER: idle servers before this one, logarithm
 WALLTIME = 10  # from here on of a job
 EXPECTED = 11  # walltime times confidence in its user
 SIZE = 12  # servers that would hold it, logarithm
-WAITED = 13
-MISSING = 14  # share of its hosts that are not awake
+WAITED_SO_FAR = 13
+MISSING_HOSTS = 14  # share of its hosts that are not awake
 WOKEN = 15  # servers that would have to be woken for it, logarithm
 SOON = 16  # until enough hosts are awake and free, if jobs run for as long as expected
 LATE = 17  # and if they run for their walltimes
@@ -23,7 +23,7 @@ FREE, EMPTY, OUTLASTS, OUTLASTED, HOLDS = range(5)
 N_FIT = 5
 
 # Where the weights of each function begin: those with a constant have it first
-ORDER = 0  # of WALLTIME, EXPECTED, SIZE, WAITED: the lowest first
+ORDER = 0  # of WALLTIME, EXPECTED, SIZE, WAITED_SO_FAR: the lowest first
 PATIENCE = 4  # a constant, and all but RANK
 LINGER = PATIENCE + N_SEEN  # a constant, and CALM to RANK
 PLACE = LINGER + 1 + WALLTIME  # of `fit`: the highest first

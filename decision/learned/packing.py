@@ -101,9 +101,9 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def new_memory(self, state: ClusterState) -> "PackingMemory":
         """The encoder as numbers for the kernels; nothing was decided."""
-        number, seconds = np.zeros(kernels.N_NUMBERS, np.int64), np.zeros(3)
+        number, seconds = np.zeros(kernels.N_PACKING_NUMBERS, np.int64), np.zeros(3)
         number[[kernels.WINDOW, kernels.POOLS, kernels.MASKED]] = self.window, self.pools, self.masked
-        number[[kernels.GAP, kernels.LAST]] = 1, -1
+        number[[kernels.GAP, kernels.LAST_DECISION]] = 1, -1
         seconds[[kernels.LONGEST, kernels.TICK]] = self.max_runtime, self.tick
         hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
         return PackingMemory(

@@ -14,20 +14,20 @@ from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED,
 from .window import JOB_FEATURES, slot_begun
 
 FAILURES = 4  # in a row, after which time passes
-PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
+_PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
 
 # PackingMemory.number
 WINDOW = 0
 POOLS = 1  # 0 for one number per node
 MASKED = 2  # 1 where only jobs that fit can be chosen
 DOUBLES = 3  # 1 where the gap doubles while nothing comes or ends
-FAILED = 4  # choices in a row
+_FAILED = 4  # choices in a row
 GAP = 5  # ticks until the next look, if nothing comes or ends
-LAST = 6  # tick of the last decision, -1 for none
-CHANGED = 7  # 1 once a job came or ended, or nodes came or went, since that
-KNOWN = 8  # jobs that have come
+LAST_DECISION = 6  # tick of the last decision, -1 for none
+_CHANGED = 7  # 1 once a job came or ended, or nodes came or went, since that
+_KNOWN = 8  # jobs that have come
 SWITCHES = 9  # N_CAPACITY_CHANGES so far
-N_NUMBERS = 10
+N_PACKING_NUMBERS = 10
 LONGEST_GAP = 1024  # ticks
 
 # PackingMemory.seconds
@@ -40,7 +40,7 @@ FINAL = 0  # 1 where the reward comes at the end only
 class PackingMemory(Bundle):
     """The encoder as numbers, and when the next decision is due. H hosts."""
 
-    number: I8  # (N_NUMBERS,)
+    number: I8  # (N_PACKING_NUMBERS,)
     seconds: F8  # (3,)
     requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where that is not seen apart
 
@@ -52,8 +52,8 @@ class PackingMemory(Bundle):
 def begin(state, facts, memory):
     """Nothing was decided, and nothing paid for."""
     number = memory.number
-    number[FAILED] = number[CHANGED] = number[KNOWN] = number[SWITCHES] = 0
-    number[GAP], number[LAST] = 1, -1
+    number[_FAILED] = number[_CHANGED] = number[_KNOWN] = number[SWITCHES] = 0
+    number[GAP], number[LAST_DECISION] = 1, -1
     memory.seconds[PAID] = 0.0
     return 0
 
@@ -64,12 +64,12 @@ def look(state, facts, cycles, plan, memory):
     number, count = memory.number, state.count
     if cycles.number[NEXT_SHOWN] < count[N_QUEUED]:
         return 0
-    if count[N_ENDED] > 0 or number[KNOWN] != count[N_JOBS] or number[SWITCHES] != count[N_CAPACITY_CHANGES]:
-        number[CHANGED] = 1
-        number[KNOWN], number[SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
+    if count[N_ENDED] > 0 or number[_KNOWN] != count[N_JOBS] or number[SWITCHES] != count[N_CAPACITY_CHANGES]:
+        number[_CHANGED] = 1
+        number[_KNOWN], number[SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
     if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
         return 0
-    number[FAILED] = 0
+    number[_FAILED] = 0
     _look_at_nodes(state, cycles, memory)
     return number[MASKED] == 0 or _some_fit(state, cycles, memory)
 
@@ -90,12 +90,12 @@ def _is_due(state, cycles, plan, memory):
         return True
     since = state.now[0] - state.submit_time[0]
     index = np.int64((since + TOLERANCE) / tick)
-    if index == number[LAST] or since > index * tick + TOLERANCE:
+    if index == number[LAST_DECISION] or since > index * tick + TOLERANCE:
         _call_at_tick(state, cycles, plan, memory, index + 1)
         return False
-    number[LAST] = index
-    if number[CHANGED]:
-        number[CHANGED], number[GAP] = 0, 1
+    number[LAST_DECISION] = index
+    if number[_CHANGED]:
+        number[_CHANGED], number[GAP] = 0, 1
     return True
 
 
@@ -124,10 +124,10 @@ def _let_time_pass(state, cycles, plan, memory):
         return
     if memory.seconds[TICK] == 0.0:
         if cycles.number[RUNNING_JOBS] == 0:
-            call_at(cycles, plan, state.now[0] + PATIENCE)
+            call_at(cycles, plan, state.now[0] + _PATIENCE)
         return
     if cycles.number[FREE_HOSTS] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory)):
-        _call_at_tick(state, cycles, plan, memory, number[LAST] + number[GAP])
+        _call_at_tick(state, cycles, plan, memory, number[LAST_DECISION] + number[GAP])
         if number[DOUBLES]:
             number[GAP] = min(2 * number[GAP], LONGEST_GAP)
 
@@ -138,12 +138,12 @@ def act(state, facts, cycles, plan, memory, action):
     number, goes_on = memory.number, False
     if 0 <= action < min(cycles.number[LENGTH], number[WINDOW]):
         if state.size[cycles.queue[action]] <= cycles.number[FREE_HOSTS]:
-            number[FAILED] = 0
+            number[_FAILED] = 0
             _start(state, cycles, plan, memory, action)
             goes_on = cycles.number[LENGTH] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory))
         else:
-            number[FAILED] += 1
-            goes_on = number[FAILED] < FAILURES
+            number[_FAILED] += 1
+            goes_on = number[_FAILED] < FAILURES
     if not goes_on:
         _let_time_pass(state, cycles, plan, memory)
     return goes_on

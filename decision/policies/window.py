@@ -45,8 +45,8 @@ from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
-SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
-BEST = "best"  # in place of a network
+_SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
+_BEST = "best"  # in place of a network
 
 # WindowMemory.counts
 _JOBS = 0  # on more than one host, at most in a window; 0 for all
@@ -384,7 +384,7 @@ class Window(CompiledPolicy):
         for name, value, least in (("jobs", jobs, 0), ("steps", steps, 0)):
             if value < least:
                 raise ConfigError(f"policy window: option {name}={value} must be at least {least}")
-        solving = _code("solver", solver, SOLVERS)
+        solving = _code("solver", solver, _SOLVERS)
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
         if solving == _EXACT and placing == DYNAMIC:
             raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
@@ -400,7 +400,7 @@ class Window(CompiledPolicy):
         self._prices, self._priced_by = read_learned("prices", prices) if prices else np.zeros((0, 0)), prices
         self._repair, self._levels = AT_RANDOM, 0
         if solving == _NSA:
-            self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else read_learned("network", repair)
+            self._repair, self._levels = (AT_BEST, 0) if repair in ("", _BEST) else read_learned("network", repair)
         self._name = repair
         self._period, self._limit = float(period), limit
         cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))

@@ -17,7 +17,7 @@ from decision import __version__
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
-from decision.analysis.whole import Part, judge, part_of
+from decision.analysis.whole import LogPart, judge, part_of
 from decision.batsim.process import find_batsim
 from decision.compiling.jit import is_warm
 from decision.computer.room import check_memory
@@ -97,7 +97,7 @@ class Contender(NamedTuple):
     perfect: bool = False  # whether its jobs say their own run times
 
 
-PERFECT = " (perfect)"  # what the name of a policy with perfect predictions ends with
+_PERFECT = " (perfect)"  # what the name of a policy with perfect predictions ends with
 
 
 def contenders(plan: ComparisonPlan) -> list[Contender]:
@@ -120,7 +120,7 @@ def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
     own = Contender(plain, plain, settings)
     if ESTIMATE in plan.settings:
         own = own._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
-    return own, Contender(plain + PERFECT, f"{plain},estimate=given", settings, perfect=True)
+    return own, Contender(plain + _PERFECT, f"{plain},estimate=given", settings, perfect=True)
 
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -475,16 +475,16 @@ _WITHOUT, _SCHEDULE = "without", "schedule"  # in the result of a whole log's ru
 
 
 @functools.lru_cache(maxsize=8)
-def _counted_part(inputs: Inputs, digests: tuple[str, ...]) -> Part:
+def _counted_part(inputs: Inputs, digests: tuple[str, ...]) -> LogPart:
     return _part_of_case(_whole_case(inputs, digests))
 
 
-def counted_part(plan: ComparisonPlan, workload: Path) -> Part:
+def counted_part(plan: ComparisonPlan, workload: Path) -> LogPart:
     """The part of a workload that counts where it is judged whole."""
     return _part_of_case(_read(plan, workload))
 
 
-def _part_of_case(case: LoadedInputs) -> Part:
+def _part_of_case(case: LoadedInputs) -> LogPart:
     """The part of a case's first workload that counts; all of it where only Batsim knows how long its jobs run."""
     workload = case.workloads[0]
     try:

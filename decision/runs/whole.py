@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.analysis import metrics as m
-from decision.analysis.whole import Part, judge, part_of
+from decision.analysis.whole import LogPart, judge, part_of
 from decision.estimates.missing import fill_missing
 from decision.formats import load_platform
 from decision.formats.selection import Selection
@@ -37,7 +37,7 @@ class LogRead(NamedTuple):
 
     platform: Platform
     workload: Workload  # the jobs that fit the machine, the first at 0 s
-    part: Part  # that counts
+    part: LogPart  # that counts
     runtimes: Floats  # (J,) seconds
     missing: float  # share of the jobs without a requested time
     user_of: dict[str, int]  # the number of each job's user, by the job's id

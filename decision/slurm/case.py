@@ -22,7 +22,7 @@ from .accounts import Association, Limits, Quality, merge_shares, read_associati
 from .conf import Conf, read_conf
 from .cycles import read_cycles
 from .jobs import SlurmJob, cluster_hosts, make_log, most_together
-from .nodes import Node, Partition, Window, make_nodes, make_partitions
+from .nodes import Absence, Node, Partition, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
 from .switches import Switch, read_forest
@@ -63,7 +63,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     associations: tuple[Association, ...] = ()
     qualities: tuple[Quality, ...] = ()
     cycles: tuple[int, ...] = ()  # seconds since 1970: when backfill began
-    windows: tuple[Window, ...] = ()
+    windows: tuple[Absence, ...] = ()
     switches: tuple[Switch, ...] = ()  # of topology.conf
     notes: tuple[str, ...] = ()
     keys: KeyCount

@@ -26,7 +26,7 @@ from .conf import read_conf
 from .jobs import SlurmJob
 from .kernels import clock
 from .kernels.holding import end_job
-from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, World
+from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
 from .parameters import MODEL, PARAMETERS, Settings, count_keys
 from .text import DAY
@@ -52,7 +52,7 @@ class SlurmPolicy:
         self._settings = Settings(read_conf(conf)).changing(changes)
         self._known = {job.id: number for number, job in enumerate(self._case.jobs)}
         self._strangers = 0
-        self._world: World
+        self._world: SlurmWorld
         self._hosts: dict[int, list[int]] = {}  # engine's hosts of each node
         self._numbers: dict[int, int] = {}  # engine's number of each of the world's jobs
         self._seen = 0
@@ -76,7 +76,7 @@ class SlurmPolicy:
         place = msgspec.structs.replace(place, nodes=most if self._case.linear else 1)
         return msgspec.structs.replace(self._case, jobs=(*self._case.jobs, *[place] * self._strangers))
 
-    def _new_world(self) -> World:
+    def _new_world(self) -> SlurmWorld:
         world = build_world(self._with_strangers(), self._settings)
         world.runtime[:] = world.cancel[:] = FAR
         world.recorded[:] = -1
@@ -136,7 +136,7 @@ class SlurmPolicy:
         old = self._world
         self._strangers *= 2
         self._world = new = self._new_world()
-        for name in World._fields:
+        for name in SlurmWorld._fields:
             before, after = getattr(old, name), getattr(new, name)
             after[tuple(slice(length) for length in before.shape)] = before
 

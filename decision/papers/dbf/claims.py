@@ -12,7 +12,7 @@ import numpy as np
 from decision.analysis.statistics import Estimate, middle_mean
 
 from ..findings import ResultTable
-from ..verdicts import COLUMNS, Kind, verdicts
+from ..verdicts import VERDICT_COLUMNS, Kind, verdicts
 from .results import Result, Results
 
 MARGINS = {"waiting_time": 0.02, "queue_length": 0.02, "utilization": 0.01}  # as shares
@@ -45,7 +45,7 @@ def judged(results: Results, as_written: bool) -> ResultTable:
         known = verdicts(claim.kind, beside, MARGINS[claim.metric], as_written=as_written)
         rows.append((claim.what, f"{value:+.0f} % ({low:+.0f} to {high:+.0f})", *known))
     margins = ", ".join(f"{_NAMES[name]} {margin:.0%}" for name, margin in MARGINS.items())
-    return ResultTable(f"Claims (95 %); equal within: {margins}", ("claim", "change", *COLUMNS), rows)
+    return ResultTable(f"Claims (95 %); equal within: {margins}", ("claim", "change", *VERDICT_COLUMNS), rows)
 
 
 def change(own: Sequence[Result], other: Sequence[Result], metric: str) -> Estimate:

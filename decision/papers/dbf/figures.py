@@ -28,7 +28,7 @@ from decision.analysis.plots.figures import (
 from decision.analysis.plots.results import learning_curves
 from decision.model.record import Floats
 
-from .results import COLUMNS, Result, Results, Types, estimate
+from .results import METRIC_COLUMNS, Result, Results, Types, estimate
 
 _LEAST = 20  # ems: the width of a panel
 _INTERVAL = "interquartile mean over the seeds, 95 % interval where there are several"
@@ -41,8 +41,8 @@ _PARTS = 10  # of a training, which a learning curve has a value for
 def comparison(results: Results) -> Figure:
     """All policies, the one whose jobs wait least at the top (the paper's figure 4)."""
     figure = new_figure(10 + 2 * len(results))
-    panels = figure.subplots(1, len(COLUMNS), sharey=True)
-    for axes, column in zip(panels, COLUMNS, strict=True):
+    panels = figure.subplots(1, len(METRIC_COLUMNS), sharey=True)
+    for axes, column in zip(panels, METRIC_COLUMNS, strict=True):
         _draw_rows(axes, results, *column)
     headline(figure, f"sorted by waiting time; {_INTERVAL}")
     kinds = dict.fromkeys(_kind(runs[0]) for runs in results.values())

@@ -12,7 +12,7 @@ from decision.envs import EPISODE_METRICS, PlacedJobs
 
 from ..findings import ResultTable, markdown_table
 
-COLUMNS = (  # metric, what it is called, scale
+METRIC_COLUMNS = (  # metric, what it is called, scale
     ("waiting_time", "wait, s", 1.0),
     ("queue_length", "queue, jobs", 1.0),
     ("utilization", "utilization, %", 100.0),
@@ -59,12 +59,16 @@ def estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Esti
 
 
 def summary(results: Results) -> ResultTable:
-    """Policy, runs, and each of `COLUMNS`."""
+    """Policy, runs, and each of `METRIC_COLUMNS`."""
     rows = [
-        [policy, str(len(runs)), *(_interval(estimate(runs, name, scale), len(runs)) for name, _, scale in COLUMNS)]
+        [
+            policy,
+            str(len(runs)),
+            *(_interval(estimate(runs, name, scale), len(runs)) for name, _, scale in METRIC_COLUMNS),
+        ]
         for policy, runs in results.items()
     ]
-    columns = ("policy", "runs", *(title for _, title, _ in COLUMNS))
+    columns = ("policy", "runs", *(title for _, title, _ in METRIC_COLUMNS))
     return ResultTable("IQM over the runs, with 95 % confidence intervals", columns, rows)
 
 

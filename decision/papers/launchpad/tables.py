@@ -11,7 +11,7 @@ from decision.analysis.statistics import middle_mean
 from decision.model.record import Floats
 
 from ..findings import ResultTable
-from ..verdicts import COLUMNS, Kind, Verdict, judge, verdicts
+from ..verdicts import VERDICT_COLUMNS, Kind, Verdict, judge, verdicts
 from .claims import (
     CLAIMS,
     MARGIN,
@@ -19,7 +19,7 @@ from .claims import (
     PUBLISHED_FIT,
     PUBLISHED_ORDER,
     QUALITIES,
-    Difference,
+    MeanDifference,
     common,
     difference,
     paired,
@@ -72,7 +72,7 @@ def _value(found: Results, size: int, name: str) -> str:
     return plain(spread(np.array([by_seed[seed] for seed in sorted(by_seed)]), found.samples))
 
 
-def plain(found: Difference) -> str:
+def plain(found: MeanDifference) -> str:
     """A value and its interval, without a sign."""
     return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
@@ -91,10 +91,10 @@ def claim_table(found: Results) -> ResultTable:
     rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
     equal = f"no more than {MARGIN}, of times no more than a factor of {TIME_MARGIN},"
     title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
-    return ResultTable(title, ("claim", "what", "hosts", "here", *COLUMNS), rows)
+    return ResultTable(title, ("claim", "what", "hosts", "here", *VERDICT_COLUMNS), rows)
 
 
-def change_of(values: Values, own: str, other: str, size: int, samples: int) -> Difference | None:
+def change_of(values: Values, own: str, other: str, size: int, samples: int) -> MeanDifference | None:
     """Of two contenders on the rollouts of the seeds that both have; None where they have none in common."""
     names = values.get(size, {})
     if not names.get(own, {}).keys() & names.get(other, {}).keys():
@@ -150,7 +150,7 @@ def times_to_value(found: Results) -> dict[str, dict[int, float]]:
     return times
 
 
-def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], samples: int) -> Difference | None:
+def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], samples: int) -> MeanDifference | None:
     """The logarithm of how many times as long the second takes: the median over seeds that either comes there with."""
     seeds = [s for s in sorted(shorter.keys() & longer.keys()) if not shorter[s] == longer[s] == math.inf]
     if not seeds:
@@ -158,7 +158,7 @@ def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], sample
     ratio = np.log([longer[s] for s in seeds]) - np.log([shorter[s] for s in seeds])
     drawn = np.random.default_rng(0).integers(len(seeds), size=(samples, len(seeds)))
     low, high = np.quantile(np.median(ratio[drawn], axis=1), (0.025, 0.975), method="nearest")
-    return Difference(float(np.median(ratio)), float(low), float(high))
+    return MeanDifference(float(np.median(ratio)), float(low), float(high))
 
 
 def _factor(logarithm: float) -> str:
@@ -227,7 +227,7 @@ def time_table(found: Results) -> ResultTable:
     return ResultTable("Seconds of a processor to learn", ("who", f"to QoS less {MARGIN}", "all updates"), rows)
 
 
-def figure_values(found: Results, number: int) -> dict[str, dict[int, Difference]]:
+def figure_values(found: Results, number: int) -> dict[str, dict[int, MeanDifference]]:
     """What a figure of the paper shows: contender, hosts, value."""
     names, sizes = FIGURES[number]
     return {
@@ -240,7 +240,7 @@ def figure_values(found: Results, number: int) -> dict[str, dict[int, Difference
     }
 
 
-def figure_csv(values: Mapping[str, Mapping[int, Difference]]) -> bytes:
+def figure_csv(values: Mapping[str, Mapping[int, MeanDifference]]) -> bytes:
     """A figure's numbers as a table."""
     lines = ["who,hosts,value,low,high"]
     lines += [

@@ -199,12 +199,12 @@ def packer_command(
     from decision.learn import require_learning
 
     require_learning()
-    from .packer import GENERATIONS, reproduce_packer
+    from .packer import PACKER_GENERATIONS, reproduce_packer
 
     reproduce(
         "generations",
         lambda progress: reproduce_packer(
-            parts_in(output, "packer", {}, progress), generations=generations or GENERATIONS
+            parts_in(output, "packer", {}, progress), generations=generations or PACKER_GENERATIONS
         ),
         as_json,
     )

@@ -40,7 +40,7 @@ from decision.runs.tasks import file_digest, run_tasks
 
 from ..findings import Findings, Parts, ResultTable, markdown_table
 
-POLICIES = ("easy", "conservative", "wfp3+easy", "sjf+easy", "saf+easy")
+_POLICIES = ("easy", "conservative", "wfp3+easy", "sjf+easy", "saf+easy")
 METRICS = {"waiting_time": "wait", "bounded_slowdown": "slowdown"}
 HOSTS = 256  # of made logs
 MODEL, MEMORY, WEEKS = "model", "memory", "weeks"
@@ -71,7 +71,7 @@ class LogBatch(NamedTuple):
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
         digest = None if self.log is None else file_digest(self.log)
-        return {**self._asdict(), "log": digest, "design": self.design._asdict(), "policies": POLICIES}
+        return {**self._asdict(), "log": digest, "design": self.design._asdict(), "policies": _POLICIES}
 
 
 class Scores(NamedTuple):
@@ -130,7 +130,7 @@ def _schedule(number: int, batch: LogBatch) -> tuple[Ints, Floats]:
     last = design.jobs - design.length
     first = rng.integers(0, last + 1, design.windows) if batch.random else np.arange(0, last + 1, design.length)
     setup = make_setup(log, equal_hosts(log.nb_res), jobs=design.length, online=False)
-    found = [evaluate(policy, setup, first=first) for policy in POLICIES]
+    found = [evaluate(policy, setup, first=first) for policy in _POLICIES]
     return first, np.array([[scores[metric] for metric in METRICS] for scores in found])
 
 
@@ -179,7 +179,7 @@ def _columns() -> tuple[str, ...]:
 def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
     """A row for each policy, one for each pair, and one for all."""
     cells: dict[str, list[float]] = {}
-    for policy, name in enumerate(POLICIES):
+    for policy, name in enumerate(_POLICIES):
         cells[name] = []
         for metric in range(len(METRICS)):
             own = truth[policy, metric]
@@ -188,8 +188,8 @@ def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
                 _coverage(judged, _of(interquartile_mean, policy, metric), middle_mean(own)),
                 math.nan,
             ]
-    for one, other in combinations(range(len(POLICIES)), 2):
-        name = f"{POLICIES[one]}, {POLICIES[other]}"
+    for one, other in combinations(range(len(_POLICIES)), 2):
+        name = f"{_POLICIES[one]}, {_POLICIES[other]}"
         cells[name] = []
         for metric in range(len(METRICS)):
             known = _chance(truth[one, metric], truth[other, metric])

@@ -16,6 +16,8 @@ from .preemption import make_room, way_of
 from .table import begin_table, is_planned, reserve, usable_from
 from .taking import has_named
 from .world import (
+    BF_RESOLUTION,
+    BF_WINDOW,
     BY_BACKFILL,
     CONTINUE,
     CYCLE_LIMIT,
@@ -34,16 +36,14 @@ from .world import (
     ONE_RESERVATION,
     PART_RESERVE,
     PENDING,
-    RESOLUTION,
     RUNNING_RESERVE,
     TABLE_SIZE,
     TEST_COST,
-    WINDOW,
     YIELD_AFTER,
 )
 
 # what became of a job
-NOTHING = 0
+_NOTHING = 0
 STARTED = 1
 PLANNED = 2
 NOT_TESTED = 3
@@ -171,7 +171,7 @@ def _place(w, entry, now):
         outcome, later = _plan(w, entry, found, count, now)
         if outcome != NOT_TESTED:
             return outcome
-    return NOTHING if is_tested else NOT_TESTED
+    return _NOTHING if is_tested else NOT_TESTED
 
 
 @kernel
@@ -187,7 +187,7 @@ def _has_completing(w, count):
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     if not within_amounts(w, job) or not within_counts(w, job):
-        return NOTHING
+        return _NOTHING
     begin_job(w, job, part, count, now, BY_BACKFILL)
     leave_out_taken(w, count)
     _keep_running(w, job)
@@ -206,18 +206,18 @@ def _keep_running(w, job):
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve(w, 0, w.expected_end[job] // p[RESOLUTION] * p[RESOLUTION], mask, job)
+    reserve(w, 0, w.expected_end[job] // p[BF_RESOLUTION] * p[BF_RESOLUTION], mask, job)
 
 
 @kernel
 def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
     job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
-    step = p[RESOLUTION]
+    step = p[BF_RESOLUTION]
     begin, end = found // step * step, (found + w.limit[job]) // step * step
-    if found > now + p[WINDOW]:
+    if found > now + p[BF_WINDOW]:
         w.estimated[job] = 1
-        return NOTHING, 0
+        return _NOTHING, 0
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(count):
         node = w.chosen[i]
@@ -225,7 +225,7 @@ def _plan(w, entry, found, count, now):
     if found > now and is_planned(w, job, begin, end, mask):
         return NOT_TESTED, found
     if not within_amounts(w, job):
-        return NOTHING, 0
+        return _NOTHING, 0
     if p[ONE_RESERVATION] == 0 or w.estimated[job] == 0:
         if w.timers[NB_RECORDS] >= p[TABLE_SIZE]:
             return TABLE_FULL, 0

@@ -12,17 +12,18 @@ from .priority import calculate, set_factors, set_priority
 from .world import (
     AGES,
     ASKED,
+    BF_INTERVAL,
     BUILTIN,
     BY_NOBODY,
     CALC_PERIOD,
-    CANCELLED,
+    CANCELLED_JOB,
     CHANGED,
     COMPLETE_WAIT,
     CYCLE_COST,
+    CYCLES_GIVEN,
     DONE,
     FAR,
     GO,
-    INTERVAL,
     LAST_FULL,
     LAST_MAIN,
     MULTIFACTOR,
@@ -39,7 +40,6 @@ from .world import (
     NEXT_WINDOW,
     NOW,
     PREEMPTS,
-    RECORDED,
     SCHED_DELAY,
     SCHED_INTERVAL,
     TEST_COST,
@@ -78,7 +78,7 @@ def step(w, now):
     waits = _waits_for_completing(w, now)
     if not waits:
         _main(w, now)
-    if p[BUILTIN] == 0 and (not waits or p[RECORDED] != 0):
+    if p[BUILTIN] == 0 and (not waits or p[CYCLES_GIVEN] != 0):
         _backfill(w, now)
 
 
@@ -141,7 +141,7 @@ def _main(w, now):
 @kernel
 def _backfill(w, now):
     t = w.timers
-    if w.parameters[RECORDED] != 0:
+    if w.parameters[CYCLES_GIVEN] != 0:
         while t[NEXT_CYCLE] < len(w.cycles) and w.cycles[t[NEXT_CYCLE]] <= now:
             t[NEXT_CYCLE] += 1
             t[NB_TESTED] += backfill(w, now)
@@ -152,7 +152,7 @@ def _backfill(w, now):
         t[NB_TESTED] += tested
         t[NB_CYCLES] += 1
         began = max(w.next_backfill[0], now - 1.0)
-        w.next_backfill[0] = began + w.parameters[INTERVAL] + w.weights[CYCLE_COST] + _time_of(w, tested)
+        w.next_backfill[0] = began + w.parameters[BF_INTERVAL] + w.weights[CYCLE_COST] + _time_of(w, tested)
 
 
 @kernel
@@ -179,7 +179,7 @@ def due(w):
         if p[MULTIFACTOR] != 0:
             at = min(at, t[NEXT_CALC])
     if p[BUILTIN] == 0:
-        if p[RECORDED] != 0:
+        if p[CYCLES_GIVEN] != 0:
             if t[NEXT_CYCLE] < len(w.cycles) and t[NB_PENDING] > 0:
                 at = min(at, w.cycles[t[NEXT_CYCLE]])
         elif t[CHANGED] != 0 or t[NB_PENDING] > 0:
@@ -250,7 +250,7 @@ def _cancel_jobs(w, now):
 @kernel
 def _arrive(w, job, now):
     if w.cancel[job] <= now:
-        w.status[job], w.end[job] = CANCELLED, now
+        w.status[job], w.end[job] = CANCELLED_JOB, now
         return
     submit(w, job, now)
     if 0 <= w.recorded[job] <= now:

@@ -8,7 +8,7 @@ from .world import (
     AFTER_OK,
     AGES,
     ASKED,
-    CANCELLED,
+    CANCELLED_JOB,
     CHANGED,
     COMPLETING,
     COMPLETING_JOB,
@@ -26,7 +26,7 @@ from .world import (
     UNSORTED,
 )
 
-LICENCE = 32  # World.bucket_checks
+_LICENCE = 32  # SlurmWorld.bucket_checks
 
 
 @kernel
@@ -162,7 +162,7 @@ def within_counts(w, job, with_licences=True):
     """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
-        if checks & LICENCE and not with_licences:
+        if checks & _LICENCE and not with_licences:
             continue
         limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
         if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + w.bucket_amount[i] > limit:
@@ -243,12 +243,12 @@ def _needs_met(w, job, now):
 @kernel
 def _is_met(w, other, kind, by):
     status = w.status[other]
-    over = status in (COMPLETING_JOB, DONE, CANCELLED) and w.end[other] <= by
+    over = status in (COMPLETING_JOB, DONE, CANCELLED_JOB) and w.end[other] <= by
     if kind == AFTER:
-        return (over or status == RUNNING) and (status == CANCELLED or w.start[other] <= by)
+        return (over or status == RUNNING) and (status == CANCELLED_JOB or w.start[other] <= by)
     if kind == AFTER_ANY:
         return over
-    good = status != CANCELLED and w.succeeded[other] != 0
+    good = status != CANCELLED_JOB and w.succeeded[other] != 0
     return over and (good if kind == AFTER_OK else not good)
 
 
@@ -257,7 +257,7 @@ def cancel_pending(w, job, now):
     """A waiting job is cancelled."""
     if w.status[job] == PENDING or w.status[job] == UNKNOWN:
         leave_queue(w, job)
-        w.status[job], w.end[job] = CANCELLED, now
+        w.status[job], w.end[job] = CANCELLED_JOB, now
         w.timers[CHANGED] = 1
 
 

@@ -7,10 +7,10 @@ from decision.state.bitmap import has_host
 
 from .choice import begin_trial, choose, end_in_trial, measure
 from .holding import end_job, join_queue
-from .world import CANCELLED, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
+from .world import CANCELLED_JOB, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
 
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible
-_REQUEUED = 1  # World.part_gives_way
+_REQUEUED = 1  # SlurmWorld.part_gives_way
 _CHECKED = 30  # seconds from one look at the ends of running jobs to the next
 
 
@@ -136,7 +136,7 @@ def _preempt(w, job, now):
     w.timers[NB_KILLED] += 1
     end_job(w, job, now)
     if not again:
-        w.status[job] = CANCELLED
+        w.status[job] = CANCELLED_JOB
         return
     w.requeues[job] += 1
     w.recorded[job] = -1

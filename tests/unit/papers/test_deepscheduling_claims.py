@@ -9,7 +9,7 @@ from decision.envs import make_setup
 from decision.model.dates import DAY_LEAD
 from decision.papers.deepscheduling import claims
 from decision.papers.deepscheduling.claims import Jobs, compare
-from decision.papers.deepscheduling.rules import RULES, Days, play_days, rule
+from decision.papers.deepscheduling.rules import SIMPLE_RULES, Days, play_days, rule
 from decision.papers.deepscheduling.runs import best_rule, part
 
 MINUTE = 60.0
@@ -78,5 +78,5 @@ def test_saf_looks_at_the_smallest_area_first():
     rows = [(0, 3, 30, 20), (1, 2, 10, 10), (1, 1, 20, 10), (1, 1, 15, 10)]
     assert starts("EASY", *rows) == [1, 21, 1, 11]
     assert starts("SAF", *rows) == [1, 21, 11, 1]
-    assert set(RULES) == {"First-Fit", "EASY", "SAF"}
+    assert set(SIMPLE_RULES) == {"First-Fit", "EASY", "SAF"}
     assert DAY_LEAD == 3600

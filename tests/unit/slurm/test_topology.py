@@ -8,7 +8,7 @@ from decision.model.errors import InputError
 from decision.slurm.build import build_world
 from decision.slurm.kernels.choice import begin_trial, choose, measure
 from decision.slurm.kernels.holding import begin_job, end_job, release_completed
-from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING, World
+from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING, SlurmWorld
 from decision.slurm.submit_line import read_options
 from tests.helpers.slurm_cases import CONF, DATA, line, starts, toy
 
@@ -74,7 +74,7 @@ def _cores(found: list[str]) -> dict[int, int]:
     )
 
 
-def _begin(world: World, number: int, count: int) -> None:
+def _begin(world: SlurmWorld, number: int, count: int) -> None:
     world.status[number] = PENDING
     begin_job(world, number, 0, count, 0, BY_MAIN)
     world.timers[NB_STARTED] = 0

@@ -135,7 +135,7 @@ class JudgedRun(NamedTuple):
     schedule: str  # equal for equal starts
 
 
-def judge(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
+def judge_run(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
     """A run's metrics over the jobs that count.
 
     Args:

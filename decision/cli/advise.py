@@ -86,7 +86,7 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advise import METRIC_NAMES, Wish, advise
+    from decision.runs.advise import METRIC_NAMES, Wish, find_advice
     from decision.runs.whole import Log
 
     from .progress import announce_compilation, counting
@@ -111,7 +111,7 @@ def advise_command(
     )
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
-        advice = advise(log, wish, output, progress=lambda _: show, **how)
+        advice = find_advice(log, wish, output, progress=lambda _: show, **how)
     header, rows = advice_table(advice, wish.metrics)
     _write(output, advice)
     page = None

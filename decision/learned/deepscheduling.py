@@ -170,8 +170,9 @@ class DeepScheduling(ChoosingScheduler):
     calls = True
     most_calls = 64  # minutes and timeouts, of which a later one is asked for only when the earlier one is over
     opens_first = True
-    begin, open, act, observe = kernels.begin, kernels.look, kernels.choose, kernels.observe
-    reward, measure = kernels.reward, kernels.measure
+    begin, open = kernels.deepscheduling_begin, kernels.deepscheduling_look
+    act, observe = kernels.deepscheduling_choose, kernels.deepscheduling_observe
+    reward, measure = kernels.deepscheduling_reward, kernels.deepscheduling_measure
     model_summary = "learned starts of jobs on servers that sleep"
 
     def episodes(self, settings: DeepSchedulingSettings, workload: Workload) -> Episodes:

@@ -91,7 +91,7 @@ class DeepSchedulingMemory(Booking):
 
 
 @BEGIN.entry_with(DeepSchedulingMemory)
-def begin(state, facts, memory):
+def deepscheduling_begin(state, facts, memory):
     """Nothing is booked, and nobody known."""
     memory.booked_by[:] = -1
     memory.booked_count[0] = 0
@@ -106,7 +106,7 @@ def begin(state, facts, memory):
 
 
 @OPEN.entry_with(DeepSchedulingMemory)
-def look(state, facts, cycles, plan, memory):
+def deepscheduling_look(state, facts, cycles, plan, memory):
     """Do what is due, see all that comes at one instant together; whether there is something to choose."""
     if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
         return 0
@@ -130,7 +130,7 @@ def look(state, facts, cycles, plan, memory):
 
 
 @ACT.entry_with(DeepSchedulingMemory)
-def choose(state, facts, cycles, plan, memory, action):
+def deepscheduling_choose(state, facts, cycles, plan, memory, action):
     """Bind a job of the window, if it fits; anything else lets time pass."""
     job = memory.window[action - 1] if 1 <= action <= memory.counted[SHOWN] else -1
     if job >= 0 and fits(state, memory, job):
@@ -270,7 +270,7 @@ def _take_snapshot(state, facts, cycles, memory):
 
 
 @OBSERVE.entry_with(DeepSchedulingMemory)
-def observe(state, facts, cycles, plan, memory, out, mask):
+def deepscheduling_observe(state, facts, cycles, plan, memory, out, mask):
     """Jobs that wait, jobs that run, and snapshots."""
     hosts, now, shown, only_fitting = (
         len(cycles.until),
@@ -330,7 +330,7 @@ def _first_to_end(state, plan, memory):
 
 
 @REWARD.entry_with(DeepSchedulingMemory)
-def reward(state, facts, cycles, progress, memory, moment):
+def deepscheduling_reward(state, facts, cycles, progress, memory, moment):
     """What the time since the last choice was worth, in minutes; `parameters` are the four weights of its parts."""
     if moment != STEP_ENDS:
         return 0.0
@@ -348,7 +348,7 @@ def reward(state, facts, cycles, progress, memory, moment):
 
 
 @MEASURE.entry_with(DeepSchedulingMemory)
-def measure(state, facts, cycles, progress, memory, out):
+def deepscheduling_measure(state, facts, cycles, progress, memory, out):
     """Joules that served nobody, switches of servers, and jobs whose user is unknown."""
     unknown = 0
     for job in range(state.count[N_JOBS]):

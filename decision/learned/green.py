@@ -192,8 +192,8 @@ class Green(ChoosingScheduler):
     calls = True
     most_calls = 256  # one by itself, and those by which jobs that are too late leave an idle cluster
     needs_value = needs_qos = True
-    begin, open, act, observe = kernels.begin, kernels.look, kernels.choose, kernels.observe
-    reward, measure, follow = kernels.reward, kernels.measure, kernels.follow
+    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, kernels.green_observe
+    reward, measure, follow = kernels.green_reward, kernels.green_measure, kernels.green_follow
     model_summary = "learned starts and suspensions, pool {pool}"
 
     def episodes(self, settings: GreenSettings, workload: Workload) -> Episodes:

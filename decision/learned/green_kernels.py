@@ -53,7 +53,7 @@ class GreenMemory(Bundle):
 
 
 @BEGIN.entry_with(GreenMemory)
-def begin(state, facts, memory):
+def green_begin(state, facts, memory):
     """Nobody was suspended, and nothing paid."""
     memory.number[_HEIR] = memory.number[_CANDIDATE] = memory.number[_VICTIM] = -1
     memory.setting[_PAID] = 0.0
@@ -64,7 +64,7 @@ def begin(state, facts, memory):
 
 
 @OPEN.entry_with(GreenMemory)
-def look(state, facts, cycles, plan, memory):
+def green_look(state, facts, cycles, plan, memory):
     """Start the heir, and see all that comes at one instant together; whether there is something to choose."""
     if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
         return 0
@@ -76,7 +76,7 @@ def look(state, facts, cycles, plan, memory):
 
 
 @ACT.entry_with(GreenMemory)
-def choose(state, facts, cycles, plan, memory, action):
+def green_choose(state, facts, cycles, plan, memory, action):
     """Start a ready job that fits, or suspend one for another; anything else ends the look."""
     pool = memory.number[POOL]
     if 0 <= action < min(cycles.number[LENGTH], pool) and _fits(state, cycles, cycles.queue[action]):
@@ -166,7 +166,7 @@ def _worth_of(state, memory, job, ran):
 
 
 @FOLLOW.entry_with(GreenMemory)
-def follow(state, cycles, memory, starts):
+def green_follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
     pool, by = memory.number[POOL], state.now[0] + TOLERANCE
     slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE_HOSTS])
@@ -180,7 +180,7 @@ def follow(state, cycles, memory, starts):
 
 
 @OBSERVE.entry_with(GreenMemory)
-def observe(state, facts, cycles, plan, memory, out, mask):
+def green_observe(state, facts, cycles, plan, memory, out, mask):
     """The compact observation or the image, and the mask."""
     pool, shown = memory.number[POOL], min(cycles.number[LENGTH], memory.number[POOL])
     mask[:] = 0
@@ -322,7 +322,7 @@ def _fill(out, hosts, rows, first, last):
 
 
 @REWARD.entry_with(GreenMemory)
-def reward(state, facts, cycles, progress, memory, moment):
+def green_reward(state, facts, cycles, progress, memory, moment):
     """The value that was completed since the last choice, minus `parameters[0]` times the value that was violated."""
     if moment != STEP_ENDS:
         return 0.0
@@ -333,7 +333,7 @@ def reward(state, facts, cycles, progress, memory, moment):
 
 
 @MEASURE.entry_with(GreenMemory)
-def measure(state, facts, cycles, progress, memory, out):
+def green_measure(state, facts, cycles, progress, memory, out):
     """Value of the jobs that ended, its share of all, the share that was violated, and suspensions."""
     submitted, suspensions = 0.0, 0
     for job in range(state.count[N_JOBS]):

@@ -178,8 +178,9 @@ class Packing(ChoosingScheduler):
     choices_per_job = 40
     calls = True
     draws = "all"
-    begin, open, act, observe = kernels.begin, kernels.look, kernels.act, kernels.observe
-    reward, measure, follow = kernels.reward, kernels.measure, kernels.follow
+    begin, open = kernels.packing_begin, kernels.packing_look
+    act, observe = kernels.packing_act, kernels.packing_observe
+    reward, measure, follow = kernels.packing_reward, kernels.packing_measure, kernels.packing_follow
     model_summary = "learned packing, window {window}"
 
     def episodes(self, settings: PackingSettings, workload: Workload) -> Episodes:

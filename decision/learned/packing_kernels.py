@@ -49,7 +49,7 @@ class PackingMemory(Bundle):
 
 
 @BEGIN.entry_with(PackingMemory)
-def begin(state, facts, memory):
+def packing_begin(state, facts, memory):
     """Nothing was decided, and nothing paid for."""
     number = memory.number
     number[_FAILED] = number[_CHANGED] = number[_KNOWN] = number[SWITCHES] = 0
@@ -59,7 +59,7 @@ def begin(state, facts, memory):
 
 
 @OPEN.entry_with(PackingMemory)
-def look(state, facts, cycles, plan, memory):
+def packing_look(state, facts, cycles, plan, memory):
     """See all that comes at one instant together, at a tick if there are ticks."""
     number, count = memory.number, state.count
     if cycles.number[NEXT_SHOWN] < count[N_QUEUED]:
@@ -133,7 +133,7 @@ def _let_time_pass(state, cycles, plan, memory):
 
 
 @ACT.entry_with(PackingMemory)
-def act(state, facts, cycles, plan, memory, action):
+def packing_act(state, facts, cycles, plan, memory, action):
     """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
     number, goes_on = memory.number, False
     if 0 <= action < min(cycles.number[LENGTH], number[WINDOW]):
@@ -162,7 +162,7 @@ def _start(state, cycles, plan, memory, at):
 
 
 @FOLLOW.entry_with(PackingMemory)
-def follow(state, cycles, memory, starts):
+def packing_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
     window = memory.number[WINDOW]
     slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
@@ -170,7 +170,7 @@ def follow(state, cycles, memory, starts):
 
 
 @OBSERVE.entry_with(PackingMemory)
-def observe(state, facts, cycles, plan, memory, observation, mask):
+def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
     number, longest, now = memory.number, memory.seconds[LONGEST], state.now[0]
     shown, until = min(cycles.number[LENGTH], number[WINDOW]), cycles.until
@@ -240,7 +240,7 @@ def _write_mask(state, cycles, memory, shown, mask):
 
 
 @REWARD.entry_with(PackingMemory)
-def reward(state, facts, cycles, progress, memory, moment):
+def packing_reward(state, facts, cycles, progress, memory, moment):
     """The sum of the three shares at the end; or else minus the idle node-time of each step, up to the last end."""
     if moment != STEP_ENDS:
         return 0.0
@@ -257,7 +257,7 @@ def reward(state, facts, cycles, progress, memory, moment):
 
 
 @MEASURE.entry_with(PackingMemory)
-def measure(state, facts, cycles, progress, memory, out):
+def packing_measure(state, facts, cycles, progress, memory, out):
     """The three parts of the reward."""
     out[0] = _share_started(progress)
     out[1] = _utilization(progress, len(cycles.until))

@@ -17,14 +17,14 @@ from decision import __version__
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
-from decision.analysis.whole import LogPart, judge, part_of
+from decision.analysis.whole import LogPart, judge_run, part_of
 from decision.batsim.process import find_batsim
 from decision.compiling.jit import is_warm
 from decision.computer.room import check_memory
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
 from decision.formats.input_facts import file_facts
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.formats.selection import Selection
 from decision.formats.workload import is_log
 from decision.model.columns import JobColumns, columns_of
@@ -462,7 +462,7 @@ def perform_run(run: ComparedRun) -> Result:
     if not run.copy:
         return _known(metrics)
     part = _counted_part(run.inputs, digests)
-    judged = judge(record.jobs, part, len(case.platform.hosts))
+    judged = judge_run(record.jobs, part, len(case.platform.hosts))
     return {**_known(metrics | judged.metrics), _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
 
 
@@ -535,7 +535,7 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
         written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
         batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
         run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)
-        return read_run(folder)
+        return read_run_record(folder)
 
 
 def outcome_of(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:

@@ -11,10 +11,10 @@ Python: it did the same in other words, and was slower.
 Jobs that ask for more hosts than there are cannot start: `misfits` rejects them as they come, so that no policy sees
 them. Batsim would send them, and our agent rejects them in the same way; results are the same to the byte.
 
-`check_policy` tries a policy on small workloads.
+`try_policy` tries a policy on small workloads.
 """
 
-from .check_policy import check_policy
+from .check_policy import try_policy
 from .simulate import simulate_workloads
 
-__all__ = ["check_policy", "simulate_workloads"]
+__all__ = ["simulate_workloads", "try_policy"]

@@ -12,12 +12,12 @@ from decision.compiling.bundle import F8
 from decision.computer.cores import available_cores
 from decision.simulation.simulate import simulate_workloads
 
-from .case import Case, engine_hosts, engine_size, platform_of, workload_of
+from .case import Case, case_platform, case_workload, engine_hosts, engine_size
 from .jobs import SlurmJob
 from .kernels.world import BY_BACKFILL, BY_MAIN
 from .parameters import Settings
 from .phases import Phase, drawn_phases, tried_phases
-from .simulate import Simulated, simulate
+from .simulate import Simulated, simulate_case
 from .text import write_date
 
 _CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
@@ -129,7 +129,7 @@ def calibrated(
 
 def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | None = None) -> Simulated:
     """One run."""
-    return simulate(case, settings.changing(phase.changes), phase.cycles, priorities)
+    return simulate_case(case, settings.changing(phase.changes), phase.cycles, priorities)
 
 
 def run_phases(
@@ -199,7 +199,7 @@ def mean_interval(
 
 def policy_waits(case: Case, numbers: Sequence[int], policy: str) -> F8:
     """Seconds that the jobs wait under one of decision's own policies; nan for those that it cannot run."""
-    record = simulate_workloads(platform_of(case), [workload_of(case)], policy)
+    record = simulate_workloads(case_platform(case), [case_workload(case)], policy)
     jobs = record.jobs
     waits = dict(zip(jobs.id, jobs.start_time - jobs.submit_time, strict=True))
     return np.array([waits.get(f"slurm!{case.jobs[n].id}", np.nan) for n in numbers])
@@ -230,7 +230,7 @@ def _verdict(close: Mapping[str, float], recorded: float, simulated: float, inte
     return "does not agree: do not use the sweep"
 
 
-def figures(wait: F8, runtime: F8) -> WaitFigures:
+def wait_figures(wait: F8, runtime: F8) -> WaitFigures:
     """Mean, median and p90 of waits, and the mean bounded slowdown."""
     slowdown = np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST))
     return WaitFigures(
@@ -242,7 +242,7 @@ def figures(wait: F8, runtime: F8) -> WaitFigures:
     )
 
 
-def groups_of(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+def job_groups(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
     """Places of the compared jobs by group: all, and by partition, QOS, account and size where there are several."""
     labels = {
         "partition": [case.jobs[n].partition for n in numbers],
@@ -273,7 +273,7 @@ class StartDifference(msgspec.Struct, frozen=True):
     reason: str
 
 
-def differences(case: Case, found: Agreement, count: int = 10) -> list[StartDifference]:
+def start_differences(case: Case, found: Agreement, count: int = 10) -> list[StartDifference]:
     """The jobs that differ most, by more than 30 s, and in front of them the first one that does."""
     starts = np.array([case.jobs[n].start for n in found.started], float)
     apart = found.best.start[found.started] - starts
@@ -310,13 +310,13 @@ def starts_lines(case: Case, run: Simulated) -> list[str]:
     return ["job,start", *(f"{job.id},{write_date(start)}" for job, start in started)]
 
 
-def as_document(case: Case, found: Agreement) -> dict[str, Any]:
+def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
     """What ``--json`` writes; seconds."""
     runtime = np.array([case.jobs[n].runtime for n in found.started])
     groups = {}
-    for name, places in groups_of(case, found.started).items():
-        shown = figures(found.recorded[places], runtime[places])
-        model = figures(found.simulated.mean(0)[places], runtime[places])
+    for name, places in job_groups(case, found.started).items():
+        shown = wait_figures(found.recorded[places], runtime[places])
+        model = wait_figures(found.simulated.mean(0)[places], runtime[places])
         groups[name] = {"recorded": shown._asdict(), "simulated": model._asdict()}
     means = found.means
     return {
@@ -327,7 +327,7 @@ def as_document(case: Case, found: Agreement) -> dict[str, Any]:
         "starts_within": dict(found.close),
         "utilization": dict(zip(("recorded", "simulated"), found.utilization, strict=True)),
         "groups": groups,
-        "differences": [msgspec.structs.asdict(each) for each in differences(case, found)],
+        "differences": [msgspec.structs.asdict(each) for each in start_differences(case, found)],
         "verdict": found.verdict,
         "not_simulated": list(case.keys.may_matter),
         "notes": list(case.notes),

@@ -83,7 +83,7 @@ class SlurmPolicy:
         if world.parameters[PREEMPTS]:
             warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
             world.parameters[PREEMPTS] = 0
-        clock.begin(world)
+        clock.begin_log(world)
         return world
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
@@ -94,7 +94,7 @@ class SlurmPolicy:
             self._submit(cluster.job(number), now)
         self._seen = int(cluster.arrays.count[N_JOBS])
         world = self._world
-        clock.step(world, now)
+        clock.step_scheduler(world, now)
         for job in world.started[: world.timers[NB_STARTED]].tolist():
             self._start(job, cluster, plan)
         due = int(clock.due(world))
@@ -115,7 +115,7 @@ class SlurmPolicy:
             number = self._place_for(job)
         self._numbers[number] = job.number
         self._world.submit[number] = now
-        clock.submit(self._world, number, now)
+        clock.submit_job(self._world, number, now)
 
     def _place_for(self, job: JobView) -> int:
         """A place in the world for a job that the case does not know."""
@@ -202,7 +202,7 @@ def _in_order(nodes: tuple[Node, ...], linear: bool) -> Iterator[str]:
         yield from [node.name] * (1 if linear else node.cores)
 
 
-def load_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:
+def load_slurm_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:
     """The policy of ``slurm,conf=FILE,...``.
 
     Raises:
@@ -225,7 +225,7 @@ def _options(_name: str) -> list[OptionLine]:
 
 SLURM = PolicySource(
     names=("slurm",),
-    load=load_policy,
+    load=load_slurm_policy,
     lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm 22.05")],
     options=_options,
 )

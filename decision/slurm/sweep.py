@@ -313,7 +313,7 @@ def _breaks(guard: Guard, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
     return worse > guard.share * abs(float(before))
 
 
-def as_document(found: Sweep, command: str) -> dict[str, Any]:
+def sweep_document(found: Sweep, command: str) -> dict[str, Any]:
     """What ``--json`` writes; changes of the goal in its own unit, less is better."""
     return {
         "goal": found.goal.text,

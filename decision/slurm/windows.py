@@ -13,7 +13,7 @@ _FAR = 1 << 40  # seconds since 1970: a node that is not back yet
 _AWAY = ("DOWN", "DRAIN", "FAIL", "MAINT", "REBOOT", "NOT_RESPONDING")
 
 
-def read_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
+def read_node_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
     """What ``sacctmgr -P show event`` prints of nodes that could run no job. Raises InputError."""
     found = []
     for number, row in enumerate(read_table(path, "NodeName"), 2):

@@ -49,10 +49,10 @@ def by_policy(results: Sequence[Result]) -> dict[str, list[Result]]:
     found: dict[str, list[Result]] = {}
     for result in results:
         found.setdefault(result.policy, []).append(result)
-    return dict(sorted(found.items(), key=lambda item: estimate(item[1], "waiting_time").value))
+    return dict(sorted(found.items(), key=lambda item: metric_estimate(item[1], "waiting_time").value))
 
 
-def estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Estimate:
+def metric_estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Estimate:
     """The interquartile mean over the runs of one policy."""
     values = np.array([[scale * result.means[metric]] for result in results])
     return interquartile_mean(values, np.random.default_rng(0))
@@ -64,7 +64,7 @@ def summary(results: Results) -> ResultTable:
         [
             policy,
             str(len(runs)),
-            *(_interval(estimate(runs, name, scale), len(runs)) for name, _, scale in METRIC_COLUMNS),
+            *(_interval(metric_estimate(runs, name, scale), len(runs)) for name, _, scale in METRIC_COLUMNS),
         ]
         for policy, runs in results.items()
     ]
@@ -160,7 +160,7 @@ def _gains(results: Results) -> list[list[str]]:
 
 
 def _change(split: Sequence[Result], whole: Sequence[Result], metric: str) -> str:
-    return f"{100 * (estimate(split, metric).value / estimate(whole, metric).value - 1):+.1f} %"
+    return f"{100 * (metric_estimate(split, metric).value / metric_estimate(whole, metric).value - 1):+.1f} %"
 
 
 def types_csv(placed: Sequence[PlacedJobs]) -> str:

@@ -27,7 +27,7 @@ from decision.simulation import simulate_workloads
 
 from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts
-from .claims import judged
+from .claims import judged_claims
 from .results import (
     BY_HORIZON,
     Result,
@@ -189,7 +189,7 @@ def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
         kept.setdefault(run.learned.policy, []).append(run.horizons)
     by_horizon = horizon_table({policy: [read_horizons(path) for path in kept[policy]] for policy in results})
     missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
-    claims = judged(results, all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window))
+    claims = judged_claims(results, all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window))
     files = {
         "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),
         "results.csv": results_csv(results).encode(),

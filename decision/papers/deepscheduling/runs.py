@@ -33,7 +33,7 @@ from ..campaign import Asked, Campaign, Part, Shown, training_folder
 from ..findings import ResultTable
 from ..verdicts import Kind, Verdict, judge
 from . import claims
-from .claims import Change, Jobs, Statistic, compare
+from .claims import Change, Jobs, Statistic, compare_days
 from .joint import FIRST_FIT, JOINT, WAIT, bounds, joint_rows
 from .rules import SIMPLE_RULES, Days, play_days, rule
 
@@ -211,7 +211,7 @@ _CLAIMS: tuple[tuple[str, str, Kind | None, Statistic, str, str], ...] = (
     ("waste, learned against First-Fit", "", None, claims.waste, _HELD_OUT, _FIRST_FIT),
     ("waste, EASY against First-Fit", "about the same", _SAME, claims.waste, "EASY", _FIRST_FIT),
     ("waste, SAF against First-Fit", "about the same", _SAME, claims.waste, "SAF", _FIRST_FIT),
-    ("switches, learned against First-Fit", "", None, claims.switches, _HELD_OUT, _FIRST_FIT),
+    ("switches, learned against First-Fit", "", None, claims.server_switches, _HELD_OUT, _FIRST_FIT),
     ("wait 10-90 %, learned against First-Fit", "-5.8 %", _LESS, claims.trimmed_wait, _HELD_OUT, _FIRST_FIT),
     ("wait 10-90 %, learned against EASY", "-27 %", _LESS, claims.trimmed_wait, _HELD_OUT, "EASY"),
     ("wait 10-90 %, learned against SAF", "-27 %", _LESS, claims.trimmed_wait, _HELD_OUT, "SAF"),
@@ -267,12 +267,15 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     _, workload = case(cluster, budget.days)
     jobs, learned = _jobs(workload), _learned_days(workload)
     days = len(found[_FIRST_FIT][0].jobs)
-    test = {name: [part(each, jobs, learned, days)[0] for each in seeds] for name, seeds in found.items()}
-    train = {name: [part(each, jobs, 0, learned)[0] for each in seeds] for name, seeds in found.items()}
-    rest, before = part(found[_FIRST_FIT][0], jobs, learned, days)[1], part(found[_FIRST_FIT][0], jobs, 0, learned)[1]
+    test = {name: [some_days(each, jobs, learned, days)[0] for each in seeds] for name, seeds in found.items()}
+    train = {name: [some_days(each, jobs, 0, learned)[0] for each in seeds] for name, seeds in found.items()}
+    rest, before = (
+        some_days(found[_FIRST_FIT][0], jobs, learned, days)[1],
+        some_days(found[_FIRST_FIT][0], jobs, 0, learned)[1],
+    )
     judged = []
     for label, published, kind, statistic, own, other in _CLAIMS:
-        change = compare(statistic, test[own], test[other], rest, budget.samples)
+        change = compare_days(statistic, test[own], test[other], rest, budget.samples)
         said = _ON.get((label, cluster), kind)
         judged.append((label, published, str(change), _verdict(budget, said, own, change)))
     rows: list[tuple[str, str, str]] = []
@@ -287,7 +290,7 @@ def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     return ResultTable(title, ("claim", "paper", "here", "verdict"), [*judged, *((*row, "") for row in rows)])
 
 
-def part(days: Days, jobs: Jobs, first: int, last: int) -> tuple[Days, Jobs]:
+def some_days(days: Days, jobs: Jobs, first: int, last: int) -> tuple[Days, Jobs]:
     """Some of the days, and their jobs."""
     chosen = (jobs.day >= first) & (jobs.day < last)
     by_day = {name: column[first:last] for name, column in days._asdict().items() if name != "wait"}
@@ -305,7 +308,7 @@ def best_rule(found: ByName, jobs: Jobs, beside: str = _FIRST_FIT, wait: float =
         return statistic(days, jobs, np.ones(len(days.jobs)))
 
     limits = [(claims.pooled_wait, wait * value(beside, claims.pooled_wait))]
-    limits.append((claims.switches, value(beside, claims.switches)))
+    limits.append((claims.server_switches, value(beside, claims.server_switches)))
     rules = [name for name in found if "patience" in name and all(value(name, s) <= most for s, most in limits)]
     return min(rules, key=lambda name: value(name, claims.waste), default="")
 
@@ -315,8 +318,12 @@ def _grid_rows(how: str, name: str, test: ByName, jobs: Jobs, samples: int) -> l
     if not name:
         return [(label, "", "none waits and switches no more than First-Fit")]
     rows = [(label, "", name)]
-    for what, statistic in (("waste", claims.waste), ("wait", claims.pooled_wait), ("switches", claims.switches)):
-        change: Change = compare(statistic, test[name], test[_FIRST_FIT], jobs, samples)
+    for what, statistic in (
+        ("waste", claims.waste),
+        ("wait", claims.pooled_wait),
+        ("switches", claims.server_switches),
+    ):
+        change: Change = compare_days(statistic, test[name], test[_FIRST_FIT], jobs, samples)
         rows.append((f"its {what} against First-Fit", "", str(change)))
     return rows
 

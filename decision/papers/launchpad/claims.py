@@ -84,10 +84,10 @@ QUALITIES = {"high": ("qos",), "medium": ("qos_sjf", "combo"), "low": ("random",
 
 def spread(values: Floats, samples: int) -> MeanDifference:
     """The IQM of (S, R) values, and its interval."""
-    return difference(values, np.zeros_like(values), samples)
+    return mean_difference(values, np.zeros_like(values), samples)
 
 
-def difference(own: Floats, other: Floats, samples: int) -> MeanDifference:
+def mean_difference(own: Floats, other: Floats, samples: int) -> MeanDifference:
     """The IQM of (S, R) values minus that of others on the same rollouts."""
     return paired(own, other, lambda one, two: middle_mean(one) - middle_mean(two), samples)
 

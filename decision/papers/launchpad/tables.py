@@ -21,7 +21,7 @@ from .claims import (
     QUALITIES,
     MeanDifference,
     common,
-    difference,
+    mean_difference,
     paired,
     spread,
 )
@@ -99,7 +99,7 @@ def change_of(values: Values, own: str, other: str, size: int, samples: int) -> 
     names = values.get(size, {})
     if not names.get(own, {}).keys() & names.get(other, {}).keys():
         return None
-    return difference(*common(names[own], names[other]), samples)
+    return mean_difference(*common(names[own], names[other]), samples)
 
 
 def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
@@ -171,7 +171,7 @@ def _early_rows(found: Results) -> list[tuple[str, ...]]:
     for size, names in sorted(found.early.items()):
         own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
         if own.keys() & other.keys():
-            change = difference(*common(own, other), found.samples)
+            change = mean_difference(*common(own, other), found.samples)
             what = f"{_EARLY} in a third of its steps no worse than Online"
             rows.append(
                 ("C10", what, str(size), str(change), *verdicts(Kind.NO_WORSE, change, MARGIN, as_written=found.own))

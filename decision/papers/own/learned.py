@@ -97,7 +97,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         nonlocal done
         tasks = [_Trial(data, policy) for policy in policies]
         results = run_tasks(
-            schedule, tasks, folder / "runs", progress=lambda part, _: parts.progress(done + part, of), **parts.how
+            measure_logs, tasks, folder / "runs", progress=lambda part, _: parts.progress(done + part, of), **parts.how
         )
         done += len(tasks)
         return [{log: Measures(*values) for log, values in result.items()} for result in results]
@@ -205,7 +205,7 @@ def _made(hosts: int, seed: int, load: float, estimates: str) -> Workload:
 # --- Schedules ------------------------------------------------------------------------------------------------------
 
 
-def schedule(trial: _Trial) -> Result:
+def measure_logs(trial: _Trial) -> Result:
     """The `Measures` of the policy on each log."""
     policy = trial.policy if isinstance(trial.policy, str) else Learned().policy(np.array(trial.policy))
     return {

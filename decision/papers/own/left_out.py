@@ -127,7 +127,7 @@ class _Evolution:
         """Of each trial, what each part came to."""
         before = self._done
         results = run_tasks(
-            schedule,
+            _schedule,
             trials,
             self._parts.folder / "runs",
             progress=lambda done, _: self._parts.progress(before + done, self._of),
@@ -142,7 +142,7 @@ def weights_of(genes: Floats) -> NDArray[np.float64]:
     return Learned().first_weights(np.random.default_rng(0)) + SCALE * genes
 
 
-def schedule(trial: _Trial) -> Result:
+def _schedule(trial: _Trial) -> Result:
     """The `Measures` of the policy on each part of the logs, in order."""
     policy = trial.policy if isinstance(trial.policy, str) else Learned().policy(np.array(trial.policy))
     found = []

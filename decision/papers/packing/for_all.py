@@ -10,7 +10,7 @@ import numpy as np
 
 from ..findings import ResultTable
 from .claims import METHODS, WORKLOADS
-from .parts import PackingPart, interval, made_half, setup_of, utilization
+from .parts import PackingPart, interval, made_half, packed_utilization, setup_of
 
 FOR_ALL = "packing"  # a part
 _OWN = "packing,estimate=given"
@@ -25,7 +25,7 @@ def evaluate_for_all(task: PackingPart) -> dict[str, dict[str, float]]:
     """Utilization of each half b, by policy."""
     setups = {f"{name}b": setup_of(made_half(task.seed, name, "b", task.budget.jobs)) for name in WORKLOADS}
     return {
-        half: {label: utilization(policy, setup) for label, policy in _POLICIES.items()}
+        half: {label: packed_utilization(policy, setup) for label, policy in _POLICIES.items()}
         for half, setup in setups.items()
     }
 

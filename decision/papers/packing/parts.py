@@ -94,7 +94,7 @@ def setup_of(jobs: Workload, **options: object) -> Setup:
     return make_setup(jobs, equal_hosts(jobs.nb_res), **{"encoder": "packing", "steps": _STEPS, **options})  # type: ignore[arg-type]
 
 
-def utilization(policy: str | ChooseAll, setup: Setup) -> float:
+def packed_utilization(policy: str | ChooseAll, setup: Setup) -> float:
     return float(evaluate(policy, setup, first=[0])[UTILIZATION][0])
 
 

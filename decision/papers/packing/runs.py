@@ -39,7 +39,16 @@ from .claims import (
 )
 from .for_all import FOR_ALL, evaluate_for_all, for_all_tables
 from .judged import Pair, judged
-from .parts import PACKING_BUDGETS, PackingBudget, PackingPart, interval, learned, made_half, setup_of, utilization
+from .parts import (
+    PACKING_BUDGETS,
+    PackingBudget,
+    PackingPart,
+    interval,
+    learned,
+    made_half,
+    packed_utilization,
+    setup_of,
+)
 from .worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
 _ORDERS = {**PUBLISHED_HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
@@ -96,7 +105,7 @@ def _without_learning(task: PackingPart) -> dict[str, dict[str, float]]:
             who[ANY] = (_Chance(task.seed), plain)
             who[FITTING] = (_Chance(task.seed), masked)
             who[UNTRAINED] = (_untrained(plain, task.budget.widths[0], task.seed), plain)
-            row = {label: utilization(policy, setup) for label, (policy, setup) in who.items()}
+            row = {label: packed_utilization(policy, setup) for label, (policy, setup) in who.items()}
             found[f"{name}{half}"] = {**row, BOUND: upper_bound(jobs, jobs.nb_res)}
     return found
 
@@ -135,7 +144,7 @@ def _learn_and_test(task: PackingPart) -> dict[str, dict[str, float]]:
 def _tested(policy: LearnedPolicy, task: PackingPart, name: str, half: str) -> float:
     policy.actor.reset(task.seed)
     setup = setup_of(made_half(task.seed, name, half, task.budget.jobs), encoder=policy.encoder)
-    return utilization(policy.actor.together, setup)
+    return packed_utilization(policy.actor.together, setup)
 
 
 # --- Tables --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from decision.learn.deploy import LearnedPolicy
 from decision.learned.window import JOB_FEATURES
 
 from ..findings import ResultTable
-from .parts import PackingPart, interval, learned, made_half, setup_of, utilization
+from .parts import PackingPart, interval, learned, made_half, packed_utilization, setup_of
 
 ON = ("WL1_RND", "WL2_RND")
 WITHOUT, WITH = "compact", "compact, predictions"
@@ -70,7 +70,7 @@ def _noise(sigma: float) -> str:
 def _tested(policy: LearnedPolicy, task: PackingPart, noise: float) -> float:
     policy.actor.reset(task.seed)
     setup = setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs, noise), encoder=policy.encoder)
-    return utilization(policy.actor.together, setup)
+    return packed_utilization(policy.actor.together, setup)
 
 
 def _moved(policy: LearnedPolicy, task: PackingPart) -> dict[str, float]:
@@ -104,6 +104,8 @@ def _states(policy: LearnedPolicy, task: PackingPart) -> tuple[NDArray[np.float3
         return policy.actor.together(observations, mask)
 
     policy.actor.reset(task.seed)
-    utilization(choose, setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs), encoder=policy.encoder))
+    packed_utilization(
+        choose, setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs), encoder=policy.encoder)
+    )
     rows = np.linspace(0, len(seen) - 1, min(len(seen), _STATES)).astype(int)
     return np.array(seen)[rows], np.array(masks)[rows]

@@ -141,7 +141,7 @@ class RepairTraining(NamedTuple):
         return self.parent / f"{self.tree}-{self.network}-{self.seed}" / "repair.ckpt"
 
 
-def train(training: RepairTraining) -> None:
+def train_networks(training: RepairTraining) -> None:
     """Learn what is missing; the jobs are made by the authors' generator, and differ with the seed."""
     kind, hidden = NETWORKS[training.network]
     changes = [f"network.kind={kind}", f"network.hidden={list(hidden)}", "learn.threads=1", *training.changes]

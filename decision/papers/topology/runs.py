@@ -28,7 +28,18 @@ from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts, ResultTable, tables_markdown
 from ..verdicts import VERDICT_COLUMNS, Kind, verdicts
 from .models import DYNAMIC_PROGRAM
-from .parts import LINKS, LOOKS, NETWORKS, TREES, Contention, Models, RepairTraining, ScheduledEpoch, WindowEpoch, train
+from .parts import (
+    LINKS,
+    LOOKS,
+    NETWORKS,
+    TREES,
+    Contention,
+    Models,
+    RepairTraining,
+    ScheduledEpoch,
+    WindowEpoch,
+    train_networks,
+)
 from .prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
 from .published import JOBS
 from .rules import EPOCHS
@@ -135,9 +146,9 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
         InputError: if the list cannot be read.
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
-    return Campaign(TOPOLOGY_BUDGETS, _trainings, train, partial(_show, data / JOBS if data else None)).reproduce(
-        how, budget
-    )
+    return Campaign(
+        TOPOLOGY_BUDGETS, _trainings, train_networks, partial(_show, data / JOBS if data else None)
+    ).reproduce(how, budget)
 
 
 def _show(jobs: Path | None, asked: Asked[_Budget, RepairTraining]) -> Shown:
@@ -435,7 +446,7 @@ def _figures(budget: _Budget, trained: Sequence[RepairTraining], found: Found) -
     """Figures 4 to 6."""
     from decision.analysis.plots.figures import drawn
 
-    from .figures import beside_annealing, costs_and_waits, learning_curves
+    from .figures import beside_annealing, costs_and_waits, reward_curves
 
     curves: dict[str, dict[str, list[Path]]] = {}
     for each in trained:
@@ -451,7 +462,7 @@ def _figures(budget: _Budget, trained: Sequence[RepairTraining], found: Found) -
         cost, wait = map(_interval, _schedules(found, tree, policy))
         schedules.setdefault(tree, {}).setdefault(name, {})[float(period or 0)] = cost, wait
     figures = {
-        "figure-4": learning_curves(curves, _paid(budget)),
+        "figure-4": reward_curves(curves, _paid(budget)),
         "figure-5": beside_annealing(looks, LOOKS, FIG_5),
         "figure-6": costs_and_waits(schedules),
     }

@@ -9,11 +9,11 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
-from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running
-from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
-from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
+from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest_start, find_room, sort_running
+from .holding import begin_on_nodes, is_eligible, let_arrays_age, within_amounts, within_counts
+from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_pending
 from .preemption import make_room, way_of
-from .table import begin_table, is_planned, reserve, usable_from
+from .table import begin_table, is_planned, reserve_slots, usable_from
 from .taking import has_named
 from .world import (
     BF_RESOLUTION,
@@ -53,7 +53,7 @@ TABLE_FULL = 4
 @kernel
 def backfill(w, now):
     """One cycle; returns how many jobs were tested."""
-    length = sort_queue(w)
+    length = sort_pending(w)
     if length == 0:
         return 0
     let_arrays_age(w, now)
@@ -149,7 +149,7 @@ def _place(w, entry, now):
                 continue
             break
         is_tested = True
-        found, count, how = earliest(w, entry, now, later, fewest)
+        found, count, how = earliest_start(w, entry, now, later, fewest)
         if found < 0:
             if later > 0 and may_wait:
                 continue
@@ -188,7 +188,7 @@ def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     if not within_amounts(w, job) or not within_counts(w, job):
         return _NOTHING
-    begin_job(w, job, part, count, now, BY_BACKFILL)
+    begin_on_nodes(w, job, part, count, now, BY_BACKFILL)
     leave_out_taken(w, count)
     _keep_running(w, job)
     sort_running(w)
@@ -206,7 +206,7 @@ def _keep_running(w, job):
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve(w, 0, w.expected_end[job] // p[BF_RESOLUTION] * p[BF_RESOLUTION], mask, job)
+    reserve_slots(w, 0, w.expected_end[job] // p[BF_RESOLUTION] * p[BF_RESOLUTION], mask, job)
 
 
 @kernel
@@ -229,7 +229,7 @@ def _plan(w, entry, found, count, now):
     if p[ONE_RESERVATION] == 0 or w.estimated[job] == 0:
         if w.timers[NB_RECORDS] >= p[TABLE_SIZE]:
             return TABLE_FULL, 0
-        reserve(w, begin, end, mask, job)
+        reserve_slots(w, begin, end, mask, job)
     w.estimated[job] = 1
     w.kept_part[part] += 1
     if w.array[job] >= 0:

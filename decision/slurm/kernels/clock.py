@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from .backfill import backfill
-from .holding import begin_job, cancel_pending, end_job, join_queue, release_completed
+from .holding import begin_on_nodes, cancel_pending, end_job, join_queue, release_completed
 from .main_loop import main_loop
 from .preemption import end_grace, next_check, requeue
 from .priority import calculate, set_factors, set_priority
@@ -49,7 +49,7 @@ from .world import (
 
 
 @kernel
-def submit(w, job, now):
+def submit_job(w, job, now):
     """A job arrives."""
     join_queue(w, job)
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
@@ -57,14 +57,14 @@ def submit(w, job, now):
 
 
 @kernel
-def begin(w):
+def begin_log(w):
     """Shares before anything has run, as slurmctld knows them when it starts."""
     if w.parameters[AGES] != 0 and len(w.leaf):
         set_factors(w)
 
 
 @kernel
-def step(w, now):
+def step_scheduler(w, now):
     """All that the scheduler does at an instant, after the ends and submissions of it."""
     t, p = w.timers, w.parameters
     t[NOW], t[NB_STARTED], t[NB_KILLED] = now, 0, 0
@@ -188,7 +188,7 @@ def due(w):
 
 
 @kernel
-def simulate(w, until):
+def run_log(w, until):
     """Run the log with its own run times, until all is over or nothing happens any more.
 
     Args:
@@ -196,7 +196,7 @@ def simulate(w, until):
         until: seconds at which it ends whatever is left.
     """
     t, nb_jobs = w.timers, len(w.submit)
-    begin(w)
+    begin_log(w)
     while True:
         now = _next(w, nb_jobs)
         if now >= until:
@@ -206,7 +206,7 @@ def simulate(w, until):
         while t[NB_SUBMITTED] < nb_jobs and w.submit[t[NB_SUBMITTED]] <= now:
             _arrive(w, t[NB_SUBMITTED], now)
             t[NB_SUBMITTED] += 1
-        step(w, now)
+        step_scheduler(w, now)
 
 
 @kernel
@@ -252,7 +252,7 @@ def _arrive(w, job, now):
     if w.cancel[job] <= now:
         w.status[job], w.end[job] = CANCELLED_JOB, now
         return
-    submit(w, job, now)
+    submit_job(w, job, now)
     if 0 <= w.recorded[job] <= now:
         _begin_recorded(w, job, now)
 
@@ -263,4 +263,4 @@ def _begin_recorded(w, job, now):
     count, at = w.alloc_count[job], w.alloc_begin[job]
     for i in range(count):
         w.chosen[i], w.chosen_cores[i] = w.alloc_node[at + i], w.alloc_cores[at + i]
-    begin_job(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)
+    begin_on_nodes(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)

@@ -30,7 +30,7 @@ _LICENCE = 32  # SlurmWorld.bucket_checks
 
 
 @kernel
-def begin_job(w, job, part, count, now, reason):
+def begin_on_nodes(w, job, part, count, now, reason):
     """Start a job on the nodes chosen."""
     t = w.timers
     at = w.alloc_begin[job]

@@ -32,7 +32,7 @@ def begin_table(w, now):
                 node = w.window_node[i]
                 mask[:] = 0
                 mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
-                reserve(w, w.window_times[i], end, mask, -1)
+                reserve_slots(w, w.window_times[i], end, mask, -1)
     w.timers[NB_RECORDS] = 1
 
 
@@ -98,7 +98,7 @@ def is_planned(w, job, begin, end, mask):
 
 
 @kernel
-def reserve(w, begin, end, mask, job):
+def reserve_slots(w, begin, end, mask, job):
     """Take the nodes of the mask and a job's licences out of the slots between, for one bf_resolution at least."""
     t = w.timers
     begin = max(begin, w.slot_begin[0])

@@ -28,7 +28,7 @@ _CHANGED = 7  # 1 once a job came or ended, or nodes came or went, since that
 _KNOWN = 8  # jobs that have come
 SWITCHES = 9  # N_CAPACITY_CHANGES so far
 N_PACKING_NUMBERS = 10
-LONGEST_GAP = 1024  # ticks
+_LONGEST_GAP = 1024  # ticks
 
 # PackingMemory.seconds
 LONGEST, TICK, PAID = 0, 1, 2  # longest walltime; tick, 0 for none; idle node-seconds that were paid for
@@ -129,7 +129,7 @@ def _let_time_pass(state, cycles, plan, memory):
     if cycles.number[FREE_HOSTS] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory)):
         _call_at_tick(state, cycles, plan, memory, number[LAST_DECISION] + number[GAP])
         if number[DOUBLES]:
-            number[GAP] = min(2 * number[GAP], LONGEST_GAP)
+            number[GAP] = min(2 * number[GAP], _LONGEST_GAP)
 
 
 @ACT.entry_with(PackingMemory)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from decision.compiling.bundle import I8
+from decision.model.dates import DAY
 
 from .accounts import Quality
 from .case import Case
@@ -20,7 +21,7 @@ from .masks import Masks, bitmap, nb_words
 from .nodes import Partition
 from .parameters import Settings
 from .shares import ShareTree, make_tree
-from .text import DAY, read_hosts
+from .text import read_hosts
 
 _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
 _MICRO = 1e-6  # seconds

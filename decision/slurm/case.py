@@ -14,6 +14,7 @@ import msgspec
 from decision.formats.files import read_bytes, write_files
 from decision.formats.platform_write import write_platform
 from decision.formats.workload_write import workload_lines
+from decision.model.dates import DAY
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
@@ -26,7 +27,7 @@ from .nodes import Absence, Node, Partition, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
 from .switches import Switch, read_forest
-from .text import DAY, is_nothing, read_hosts
+from .text import is_nothing, read_hosts
 from .unsimulated import Facts, with_touched
 from .windows import read_node_events, read_reservations
 

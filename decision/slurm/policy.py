@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from decision.model.dates import DAY
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
@@ -29,7 +30,6 @@ from .kernels.holding import end_job
 from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
 from .parameters import MODEL, PARAMETERS, Settings, count_keys
-from .text import DAY
 
 _ROOM = 1024  # jobs that no case knows, at first
 _SOURCE = "slurm.conf(5) of 22.05"

@@ -18,7 +18,7 @@ from decision.model.record import Floats
 
 from ..verdicts import Kind
 
-MARGIN = 0.023
+WITHIN = 0.023
 _LEVELS = (0.025, 0.975)
 
 

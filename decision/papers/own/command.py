@@ -126,12 +126,12 @@ def learned_command(
     from decision.learn import require_learning
 
     require_learning()
-    from .learned import GENERATIONS, reproduce_learned
+    from .learned import LEARNED_GENERATIONS, reproduce_learned
 
     reproduce(
         "candidates",
         lambda how, progress: reproduce_learned(
-            data, parts_in(output, "learned", how, progress), seed=seed, generations=generations or GENERATIONS
+            data, parts_in(output, "learned", how, progress), seed=seed, generations=generations or LEARNED_GENERATIONS
         ),
         as_json,
         spread,

@@ -45,8 +45,8 @@ LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of
     "theta_argonne.swf": (slice(11693), 6),
     "curie_25days.swf": (slice(5000), 9),
 }
-GENERATIONS = 10
-BACKFILLS = ("easy", "first-fit")  # of the heuristics that are the measure, each with every order
+LEARNED_GENERATIONS = 10
+_BACKFILLS = ("easy", "first-fit")  # of the heuristics that are the measure, each with every order
 MADE_JOBS = 6000  # of each log of the model
 _POPULATION, _SPREAD = 12, 0.3
 _LONGEST = 1.4  # times FCFS with EASY's longest wait, from where on it costs
@@ -76,7 +76,7 @@ class _Trial(NamedTuple):
 ByLog = dict[str, Measures]
 
 
-def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: int = GENERATIONS) -> Findings:
+def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: int = LEARNED_GENERATIONS) -> Findings:
     """Learn what is missing, write ``learned.ckpt`` and ``table.md``.
 
     Args:
@@ -90,7 +90,7 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
     folder = writable_folder(parts.folder)
-    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ORDERS for backfill in BACKFILLS)]
+    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ORDERS for backfill in _BACKFILLS)]
     done, of = 0, len(names) + generations * _POPULATION
 
     def run(policies: Sequence[str | tuple[float, ...]]) -> list[ByLog]:

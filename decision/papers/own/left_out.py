@@ -35,7 +35,7 @@ from .evolved import write_evolved
 from .judged import judge_left_out
 from .logs import FILES, FOLDS, path_of, training_parts
 
-GENERATIONS, POOL = 1, 48
+GENERATIONS, _POOL = 1, 48
 _POPULATION, _POOL_SPREAD, _SPREAD = 12, 0.5, 0.25
 _LONGEST = 1.3  # times FCFS with EASY's longest wait, from where on it costs
 _TOO_LONG = 10.0  # times as much as wait and slowdown together
@@ -63,7 +63,7 @@ def reproduce_left_out(
     *,
     seed: int = 0,
     generations: int = GENERATIONS,
-    pool: int = POOL,
+    pool: int = _POOL,
     copies: int = GATE_COPIES,
 ) -> Findings:
     """Learn what is missing, judge it on the logs that were left out, write ``learned.ckpt`` and ``table.md``.

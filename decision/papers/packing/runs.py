@@ -52,7 +52,7 @@ from .parts import (
 from .worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
 _ORDERS = {**PUBLISHED_HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
-BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"
+_BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"
 
 
 def _parts_of(budget: PackingBudget, folder: Path) -> list[PackingPart]:
@@ -106,7 +106,7 @@ def _without_learning(task: PackingPart) -> dict[str, dict[str, float]]:
             who[FITTING] = (_Chance(task.seed), masked)
             who[UNTRAINED] = (_untrained(plain, task.budget.widths[0], task.seed), plain)
             row = {label: packed_utilization(policy, setup) for label, (policy, setup) in who.items()}
-            found[f"{name}{half}"] = {**row, BOUND: upper_bound(jobs, jobs.nb_res)}
+            found[f"{name}{half}"] = {**row, _BOUND: upper_bound(jobs, jobs.nb_res)}
     return found
 
 
@@ -205,7 +205,7 @@ def _of(found: Found, learned: str, method: str, half: str) -> list[float]:
 
 def _table_4(plain: Sequence[dict[str, dict[str, float]]]) -> ResultTable:
     """Means over the pairs, with intervals, and the paper's."""
-    labels = [*_ORDERS, BOUND, ANY, FITTING, UNTRAINED]
+    labels = [*_ORDERS, _BOUND, ANY, FITTING, UNTRAINED]
     rows, apart = [], []
     for half in plain[0]:
         cells = []

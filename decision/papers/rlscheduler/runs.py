@@ -29,7 +29,7 @@ from .parts import ORDERS_BY_WAIT, STARTS, TABLE_ORDERS, Rules, parts_of, simula
 
 _MARGIN = 1e-4  # of a mean bounded slowdown: figures are published with two decimals
 _SEQUENCES = 1000  # random ones, for the intervals
-LOGS = {"Lublin-1": "lublin_256.swf", "Lublin-2": "lublin_256_2.swf"}
+_LOGS = {"Lublin-1": "lublin_256.swf", "Lublin-2": "lublin_256_2.swf"}
 _PUBLISHED = {  # by trace and whether there is backfilling, in the order of TABLE_ORDERS
     ("Lublin-1", False): (7273.77, 19753.53, 22274.74, 277.35, 258.37),
     ("Lublin-1", True): (235.82, 133.87, 307.23, 73.31, 75.07),
@@ -97,7 +97,7 @@ def reproduce_rlscheduler(data: Path, parts: Parts) -> Findings:
 
 def simulate_lines(data: Path, parts: Parts, sequences: int = _SEQUENCES) -> list[_Line]:
     """Simulate all sequences; arguments and errors as `reproduce_rlscheduler`."""
-    paths = {name: data / file for name, file in LOGS.items()}
+    paths = {name: data / file for name, file in _LOGS.items()}
     tasks = [part for path in paths.values() for part in parts_of(path, sequences)]
     first = [] if is_warm(run_episode) else [next(part for part in tasks if part.rules == "standard")]
     kept = writable_folder(parts.folder)

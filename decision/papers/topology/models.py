@@ -19,7 +19,7 @@ from decision.runs.tasks import Result
 
 from .windows import WindowJobs
 
-DYNAMIC_PROGRAM, PACKING, ROWS = "dynamic program", "set packing, HiGHS", "the paper's rows, HiGHS"
+DYNAMIC_PROGRAM, _PACKING, _ROWS = "dynamic program", "set packing, HiGHS", "the paper's rows, HiGHS"
 
 
 def solve_models(windows: Sequence[WindowJobs], limit: float) -> Result:
@@ -31,7 +31,7 @@ def solve_models(windows: Sequence[WindowJobs], limit: float) -> Result:
     """
     models: dict[str, Callable[[WindowJobs], float | None]] = {DYNAMIC_PROGRAM: _by_program}
     if not need_of_highs():
-        models |= {PACKING: _by_packing, ROWS: lambda window: _by_rows(window, limit)}
+        models |= {_PACKING: _by_packing, _ROWS: lambda window: _by_rows(window, limit)}
     found: Result = {}
     for name, solve in models.items():
         solve(windows[0])  # what is compiled or loaded first does not count

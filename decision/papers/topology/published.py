@@ -16,7 +16,7 @@ from ..findings import Findings, ResultTable
 from .rules import EPOCHS, Epoch, Place, best_of_tree, contiguous, lowest, read_job_list, simulate_epoch
 from .windows import NSA, SOLVERS, solve_epoch
 
-JOBS = "hpcschedule_jobs.txt"
+HPCSCHEDULE_JOBS = "hpcschedule_jobs.txt"
 PUBLISHED_EPOCHS = {  # cost in thousandths of a hop and wait in seconds, by epoch
     "FCFS": (
         (35077, 35382, 35509, 35123, 32324, 35506, 36387, 33129, 34388, 36199),
@@ -56,7 +56,7 @@ def reproduce_hpcschedule(
     Raises:
         InputError: if the list is not there or is another one.
     """
-    jobs = read_job_list(data / JOBS)
+    jobs = read_job_list(data / HPCSCHEDULE_JOBS)
     epochs = {name: [simulate_epoch(jobs, epoch, name == "BF") for epoch in range(EPOCHS)] for name in PUBLISHED_EPOCHS}
     placed = {
         name: epochs["FCFS"] if place is lowest else [simulate_epoch(jobs, e, False, place) for e in range(EPOCHS)]

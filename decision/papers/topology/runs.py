@@ -41,14 +41,14 @@ from .parts import (
     train_networks,
 )
 from .prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
-from .published import JOBS
+from .published import HPCSCHEDULE_JOBS
 from .rules import EPOCHS
 from .windows import PERIODS
 
 _PLACES = ("first-fit", "contiguous", "best-fit", "random", "slurm-tree", "tree")
 _WINDOW = "window,solver=exact"
 _DRAWN = ("fcfs,allocation=first-fit", "fcfs,allocation=tree")  # without windows, in figure 6
-COST, WAIT, CORRELATION = 0.25, 1.0, 0.1  # per cent of hops, or of run times; seconds: what counts as equal
+COST, _WAIT, CORRELATION = 0.25, 1.0, 0.1  # per cent of hops, or of run times; seconds: what counts as equal
 LENGTHS = (10, 20, 30, 40, 50, 60)  # seconds from one window to the next, in Fig. 6
 FIG_5 = {  # NSA-t under SA-2t, %, for t of LOOKS
     "FCN-1": (-0.27, 0.39, 0.33, 0.18, 0.24, -0.01),
@@ -147,7 +147,7 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
     return Campaign(
-        TOPOLOGY_BUDGETS, _trainings, train_networks, partial(_show, data / JOBS if data else None)
+        TOPOLOGY_BUDGETS, _trainings, train_networks, partial(_show, data / HPCSCHEDULE_JOBS if data else None)
     ).reproduce(how, budget)
 
 
@@ -158,7 +158,7 @@ def _show(jobs: Path | None, asked: Asked[_Budget, RepairTraining]) -> Shown:
     found = list(zip(tasks, results, strict=True))
     tables = tuple(_tables(asked.budget, found))
     pictures = _figures(asked.budget, asked.done, found)
-    source = JOBS if jobs else "jobs of the authors' generator"
+    source = HPCSCHEDULE_JOBS if jobs else "jobs of the authors' generator"
     facts = f"decision {__version__}; budget {asked.name}; {source}"
     files = {
         "table.md": f"{facts}\n\n{tables_markdown(tables)}".encode(),
@@ -311,7 +311,7 @@ def _schedule_claims(found: Found, tree: str, judged: _Judge) -> Iterator[_Claim
     value, more = _interval(100 * (1 - window / first)), _interval(waits - wait)
     longer = f"{_shown(value)}, wait {_shown(more, 0, ' s')}"
     yield judged("windows of 60 s with NSA cut cost (12.3 %)", tree, longer, value, network=True)
-    yield judged("and for that jobs wait longer", tree, longer, more, WAIT, network=True)
+    yield judged("and for that jobs wait longer", tree, longer, more, _WAIT, network=True)
     best, waited = _schedules(found, tree, "fcfs,allocation=tree")
     value, more = _interval(100 * (1 - best / window)), _interval(waited - wait)
     text = f"{_shown(value)}, wait {_shown(more, 0, ' s')}"

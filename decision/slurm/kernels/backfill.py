@@ -35,7 +35,7 @@ from .world import (
     NB_RUNNING,
     ONE_RESERVATION,
     PART_RESERVE,
-    PENDING,
+    PENDING_JOB,
     RUNNING_RESERVE,
     TABLE_SIZE,
     TEST_COST,
@@ -70,7 +70,7 @@ def backfill(w, now):
             break
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != PENDING or not is_eligible(w, job, now) or w.reservation[job] >= 0:
+        if w.status[job] != PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
             continue
         if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
             continue

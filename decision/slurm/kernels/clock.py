@@ -21,7 +21,7 @@ from .world import (
     COMPLETE_WAIT,
     CYCLE_COST,
     CYCLES_GIVEN,
-    DONE,
+    DONE_JOB,
     FAR,
     GO,
     LAST_FULL,
@@ -103,7 +103,7 @@ def _requeue_completed(w, now):
     ready = w.completing[:nb_completing].copy()
     release_completed(w, now)
     for job in ready:
-        if w.status[job] == DONE and w.end[job] < w.start[job] + w.runtime[job] and w.submit[job] == w.end[job]:
+        if w.status[job] == DONE_JOB and w.end[job] < w.start[job] + w.runtime[job] and w.submit[job] == w.end[job]:
             requeue(w, job, now)
 
 

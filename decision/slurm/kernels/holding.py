@@ -13,15 +13,15 @@ from .world import (
     COMPLETING,
     COMPLETING_JOB,
     DEFER,
-    DONE,
+    DONE_JOB,
     FAR,
     GO,
     NB_COMPLETING,
     NB_PENDING,
     NB_RUNNING,
     NB_STARTED,
-    PENDING,
-    RUNNING,
+    PENDING_JOB,
+    RUNNING_JOB,
     UNKNOWN,
     UNSORTED,
 )
@@ -40,7 +40,7 @@ def begin_on_nodes(w, job, part, count, now, reason):
         w.alloc_node[at + i], w.alloc_cores[at + i] = node, cores
         hold(w, job, node, cores, 1)
         w.nb_jobs[node] += 1
-    w.status[job], w.start[job], w.reason[job], w.part_of[job] = RUNNING, now, reason, part
+    w.status[job], w.start[job], w.reason[job], w.part_of[job] = RUNNING_JOB, now, reason, part
     if w.first_start[job] < 0:
         w.first_start[job] = now
     w.expected_end[job] = min(FAR, now + w.limit[job])
@@ -87,7 +87,7 @@ def join_queue(w, job):
             at -= 1
         w.pending[at] = entry
         t[NB_PENDING] += 1
-    w.status[job] = PENDING
+    w.status[job] = PENDING_JOB
     t[UNSORTED], t[ASKED], t[CHANGED] = 1, 1, 1
 
 
@@ -130,7 +130,7 @@ def release_completed(w, now):
             w.nb_jobs[node] -= 1
             w.nb_completing[node] -= 1
         if w.status[job] == COMPLETING_JOB:
-            w.status[job] = DONE
+            w.status[job] = DONE_JOB
         t[CHANGED] = 1
         t[ASKED if w.parameters[DEFER] != 0 else GO] = 1
     t[NB_COMPLETING] = kept
@@ -243,9 +243,9 @@ def _needs_met(w, job, now):
 @kernel
 def _is_met(w, other, kind, by):
     status = w.status[other]
-    over = status in (COMPLETING_JOB, DONE, CANCELLED_JOB) and w.end[other] <= by
+    over = status in (COMPLETING_JOB, DONE_JOB, CANCELLED_JOB) and w.end[other] <= by
     if kind == AFTER:
-        return (over or status == RUNNING) and (status == CANCELLED_JOB or w.start[other] <= by)
+        return (over or status == RUNNING_JOB) and (status == CANCELLED_JOB or w.start[other] <= by)
     if kind == AFTER_ANY:
         return over
     good = status != CANCELLED_JOB and w.succeeded[other] != 0
@@ -255,7 +255,7 @@ def _is_met(w, other, kind, by):
 @kernel
 def cancel_pending(w, job, now):
     """A waiting job is cancelled."""
-    if w.status[job] == PENDING or w.status[job] == UNKNOWN:
+    if w.status[job] == PENDING_JOB or w.status[job] == UNKNOWN:
         leave_queue(w, job)
         w.status[job], w.end[job] = CANCELLED_JOB, now
         w.timers[CHANGED] = 1

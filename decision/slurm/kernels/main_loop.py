@@ -20,7 +20,7 @@ from .world import (
     MIN_PRIO,
     NB_PENDING,
     PART_DEPTH,
-    PENDING,
+    PENDING_JOB,
     PREEMPTS,
     SCHED_START,
     UNSORTED,
@@ -40,7 +40,7 @@ def sort_pending(w):
             entry = w.queue[i]
             if entry < 0:
                 break
-            if w.status[w.entry_job[entry]] == PENDING:
+            if w.status[w.entry_job[entry]] == PENDING_JOB:
                 w.queue[kept] = entry
                 kept += 1
         if kept < len(w.queue):
@@ -105,7 +105,7 @@ def main_loop(w, now, full):
     for i in range(length):
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != PENDING or not is_eligible(w, job, now):
+        if w.status[job] != PENDING_JOB or not is_eligible(w, job, now):
             continue
         if is_rejected(w, job, part):
             continue

@@ -63,10 +63,10 @@ NB_WORLD_WEIGHTS = 9
 
 # SlurmWorld.status
 UNKNOWN = 0  # not submitted yet
-PENDING = 1
-RUNNING = 2
+PENDING_JOB = 1
+RUNNING_JOB = 2
 COMPLETING_JOB = 3
-DONE = 4
+DONE_JOB = 4
 CANCELLED_JOB = 5
 
 # SlurmWorld.timers

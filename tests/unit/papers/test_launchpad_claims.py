@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.analysis.statistics import middle_mean
-from decision.papers.launchpad.claims import CLAIMS, MARGIN, MeanDifference, common, mean_difference
+from decision.papers.launchpad.claims import CLAIMS, WITHIN, MeanDifference, common, mean_difference
 from decision.papers.launchpad.tables import Results, claim_table, time_ratio, times_to_value
 from decision.papers.verdicts import Kind, Verdict, judge
 
@@ -30,7 +30,7 @@ HOLDS, REFUTED, UNDECIDED, NOT_TRIED = Verdict
     ],
 )
 def test_an_interval_decides_a_claim(kind, low, high, verdict):
-    assert judge(kind, MeanDifference((low + high) / 2, low, high), MARGIN) == verdict
+    assert judge(kind, MeanDifference((low + high) / 2, low, high), WITHIN) == verdict
 
 
 def test_the_interquartile_mean_leaves_out_both_ends():

@@ -8,7 +8,7 @@ from decision.model.errors import InputError
 from decision.slurm.build import build_world
 from decision.slurm.kernels.choice import begin_trial, choose_nodes, measure_nodes
 from decision.slurm.kernels.holding import begin_on_nodes, end_job, release_completed
-from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING, SlurmWorld
+from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING_JOB, SlurmWorld
 from decision.slurm.submit_line import read_options
 from tests.helpers.slurm_cases import CONF, DATA, line, starts, toy
 
@@ -75,7 +75,7 @@ def _cores(found: list[str]) -> dict[int, int]:
 
 
 def _begin(world: SlurmWorld, number: int, count: int) -> None:
-    world.status[number] = PENDING
+    world.status[number] = PENDING_JOB
     begin_on_nodes(world, number, 0, count, 0, BY_MAIN)
     world.timers[NB_STARTED] = 0
 

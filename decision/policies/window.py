@@ -31,6 +31,7 @@ from decision.placement.bound import gap, search_with_bound
 from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
 from decision.placement.repair import AT_BEST, AT_RANDOM, StartRule
+from decision.placement.tree import count_lowest
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
@@ -273,7 +274,7 @@ def _solve(down, groups, sizes, memory, index, held):
     subsets = nb_subsets(sizes)
     if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > counts[_CELLS]:
         return _solve_outside(groups, sizes, memory, index, held)
-    place_exactly(groups, _nb_switches(down), sizes, held)
+    place_exactly(groups, count_lowest(down), sizes, held)
     return True
 
 
@@ -293,15 +294,6 @@ def _solve_outside(groups, sizes, memory, index, held):
 
 
 @kernel
-def _nb_switches(down):
-    """Lowest switches of a tree with `down` (L,) devices below each switch of a level."""
-    switches = 1
-    for level in range(1, len(down)):
-        switches *= down[level]
-    return switches
-
-
-@kernel
 def _how(memory):
     """The search that the counts say."""
     counts = memory.counts
@@ -315,7 +307,7 @@ def _how(memory):
 @kernel
 def _anneal(down, groups, sizes, memory, index, held):
     word = first_word(memory.counts[_SEED], index)
-    anneal(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    anneal(down, groups, count_lowest(down), sizes, _how(memory), word, held)
 
 
 @_SEARCH.entry
@@ -327,7 +319,7 @@ def _search_alone(down, groups, sizes, memory, index, held):
 @_SEARCH.entry
 def _search_with_bound(down, groups, sizes, memory, index, held):
     word = first_word(memory.counts[_SEED], index)
-    found, bound = search_with_bound(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
     memory.gaps[0] += gap(len(down), sizes, found, bound)
     memory.gaps[1] += 1.0
     return 1
@@ -463,8 +455,7 @@ class Window(CompiledPolicy):
             held = np.zeros((jobs, sizes.max()), np.int64)
             _anneal(self._down, groups, sizes, used, index, held)
             used.starts[:jobs] = held[:, 0]
-            switches = int(np.prod(self._down[1:]))
-            placed = place_by_highs(groups, switches, sizes, used.starts[:jobs], self._limit)
+            placed = place_by_highs(groups, count_lowest(self._down), sizes, used.starts[:jobs], self._limit)
             used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)
         except BaseException as error:  # nothing can be raised through the kernel
             self.raised = error

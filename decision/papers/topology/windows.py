@@ -17,6 +17,7 @@ from decision.model.record import Floats, Ints
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal_along
 from decision.placement.exact import place_exactly
 from decision.placement.repair import AT_RANDOM, StartRule
+from decision.placement.tree import count_lowest
 from decision.placement.windows import DYNAMIC, FREE, groups_of, place_in_turn, worth
 
 from ..rlscheduler.rules import Sequence as Jobs
@@ -44,7 +45,7 @@ class Tree(NamedTuple):
     @property
     def switches(self) -> int:
         """On the lowest level."""
-        return int(np.prod(self.down[1:]))
+        return count_lowest(self.down)
 
     def cost(self, sizes: Ints, worth: float) -> float:
         """Of jobs of these sizes that are worth so much together (the sum of Q / n)."""

@@ -25,7 +25,7 @@ def test_finished_logs_are_kept_and_counted(tmp_path, monkeypatch):
     assert all(0 <= share <= 100 for share in shares)
     assert table.rows[0][3] == "", "a policy alone is not better than another"
     assert "| easy, saf+easy |" in (tmp_path / "table.md").read_text()
-    monkeypatch.setattr(experiment, "measure_logs", None)
+    monkeypatch.setattr(experiment, "schedule_logs", None)
     assert experiment.reproduce_coverage(parts, design) == found
 
 

@@ -7,18 +7,9 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .options import (
-    JsonOption,
-    OutputFolder,
-    SelectOption,
-    ShakeOption,
-    TimeFieldOption,
-    WalltimeName,
-    WorkloadOption,
-    read_pairs,
-    read_selection,
-)
-from .spread import Spread, spreads
+from .grouped import Chosen, grouped
+from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption, read_pairs
+from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.statistics import Estimate
@@ -47,7 +38,7 @@ More = Annotated[
 ]
 
 
-@spreads
+@grouped
 def advise_command(
     workload: WorkloadOption,
     platform: Platform = None,
@@ -61,8 +52,8 @@ def advise_command(
     time_field: TimeFieldOption = None,
     shake: ShakeOption = 10,
     *,
-    spread: Spread,
     output: OutputFolder = Path("out/advise"),
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Say which policy suits a log.
@@ -99,7 +90,7 @@ def advise_command(
         workload=workload,
         platform=platform,
         hosts=hosts or 0,
-        selection=read_selection(jobs, None, WalltimeName.REQUESTED, time_field, "runtime"),
+        selection=Chosen(jobs=jobs, time_field=time_field, missing_walltime="runtime").read(),
     )
     wish = Wish(
         baseline=baseline,

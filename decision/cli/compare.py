@@ -9,6 +9,7 @@ from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
 from .command import read_config, refuse_unused, typed_command
+from .grouped import Chosen, grouped
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -22,26 +23,19 @@ from .options import (
     FeedbackOption,
     FormatOption,
     JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
     OutputFolder,
     PictureFormat,
     PlatformOption,
-    SelectOption,
     SettingsOption,
     ShakeOption,
-    TimeFieldOption,
     TimeoutOption,
     TypeSizeOption,
-    WalltimeName,
-    WalltimeOption,
     WidthOption,
     WorkloadsOption,
     read_days,
     read_pairs,
-    read_selection,
 )
-from .spread import Spread, spreads
+from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.comparison import PolicyComparison
@@ -123,7 +117,7 @@ Config = Annotated[
 ]
 
 
-@spreads
+@grouped
 def compare_command(
     context: typer.Context,
     platform: PlatformOption,
@@ -137,12 +131,9 @@ def compare_command(
     batsim: BatsimOption = "batsim",
     energy: EnergyOption = False,
     events: EventsOption = None,
-    jobs: SelectOption = None,
+    *,
+    chosen: Chosen,
     days: DaysOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
     feedback: FeedbackOption = False,
     whole: Whole = False,
     worth: WorthOption = False,
@@ -151,8 +142,6 @@ def compare_command(
     length: Length = 1024,
     draw: Draw = 0,
     seeds: Seeds = 1,
-    *,
-    spread: Spread,
     plot: PlotRows = False,
     suffix: FormatOption = PictureFormat.PNG,
     width: WidthOption = PAPER.width,
@@ -161,6 +150,7 @@ def compare_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: OutputFolder = Path("out/compare"),
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Compare policies over whole workloads, or parts of them.
@@ -244,7 +234,7 @@ def compare_command(
         batsim=batsim,
         energy=energy,
         events=tuple(events or ()),
-        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        selection=chosen.read(),
         feedback=feedback,
         shake=shake if by_copies else 0,
         windows=windows,

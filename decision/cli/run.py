@@ -11,6 +11,7 @@ from decision.batsim.process import Ahead, command_of_4, started_ahead
 from decision.runs import Engine, Verbosity
 
 from .command import is_given, refuse_unused, typed_command
+from .grouped import Chosen, grouped
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -24,25 +25,18 @@ from .options import (
     ForceOption,
     FormatOption,
     JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
     OutputFolder,
     PictureFormat,
     PlatformOption,
     PolicyOption,
     SeedOption,
-    SelectOption,
     SettingsOption,
-    TimeFieldOption,
     TimeoutOption,
     TypeSizeOption,
-    WalltimeName,
-    WalltimeOption,
     WidthOption,
     WorkloadOption,
     WorkloadsOption,
     read_pairs,
-    read_selection,
 )
 
 _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
@@ -72,6 +66,7 @@ ScheduleTrace = Annotated[
 Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
 
 
+@grouped
 def run_command(
     context: typer.Context,
     platform: PlatformOption,
@@ -86,11 +81,8 @@ def run_command(
     energy: EnergyOption = False,
     calls: Calls = CallUnit.US,
     events: EventsOption = None,
-    jobs: SelectOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
+    *,
+    chosen: Chosen,
     feedback: FeedbackOption = False,
     seed: SeedOption = 0,
     force: ForceOption = False,
@@ -146,7 +138,7 @@ def run_command(
         events=tuple(events or ()),
         energy=energy,
         calls=calls.value,
-        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        selection=chosen.read(),
         feedback=feedback,
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)

@@ -74,7 +74,7 @@ def simulate(
         [0.0, 59.0]
     """
     from decision.runs.inputs import Inputs, LoadedInputs
-    from decision.runs.run import simulate_inputs
+    from decision.runs.run import run_inputs
 
     energy = flag("energy", energy)
     choice = given.read_choice(policy, options, seed)
@@ -87,7 +87,7 @@ def simulate(
         events=given.as_events(events),
     )
     title = f"{choice.policy} on {Path(hosts.path).stem}" if hosts.path else choice.policy
-    return SimulationResult(simulate_inputs(case, choice), hosts, title)
+    return SimulationResult(run_inputs(case, choice), hosts, title)
 
 
 def read_run(folder: Source, platform: Platform | Source | None = None) -> SimulationResult:

@@ -226,7 +226,7 @@ def _evaluate_whole(
     from decision.analysis.recorded import standing_of_tables
     from decision.envs import write_metrics
     from decision.runs.inputs import PolicyChoice
-    from decision.runs.run import simulate_inputs
+    from decision.runs.run import run_inputs
 
     from .progress import working
     from .tables import print_json, print_summaries, summary_columns, summary_rows
@@ -234,7 +234,7 @@ def _evaluate_whole(
     summaries, tables = {}, {}
     for policy in policies:
         with working(policy):
-            record = simulate_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
+            record = run_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
         tables[policy] = record.jobs
         summaries[policy] = summarise(
             record.jobs,

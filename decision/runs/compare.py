@@ -53,7 +53,7 @@ from .inputs import (
     policy_file,
     writable_folder,
 )
-from .run import RealBatsim, run_to_folder, simulate_inputs
+from .run import RealBatsim, run_inputs, run_to_folder
 from .store import Result
 from .tasks import How, Progress, run_tasks
 
@@ -450,7 +450,7 @@ def perform_run(run: ComparedRun) -> Result:
     try:
         case = inputs_of(run)
         in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
-        record = _run_batsim(case, run) if in_batsim else simulate_inputs(case, run.choice, engine=run.engine)
+        record = _run_batsim(case, run) if in_batsim else run_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
         error.args = (f"{run.title}: {error}",)
         raise

@@ -126,7 +126,7 @@ def run_to_folder(
     return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated, lost_work=lost)
 
 
-def simulate_inputs(
+def run_inputs(
     case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
@@ -221,7 +221,7 @@ def _simulate_to_files(
 ) -> tuple[list[Path], JobTable, float, float]:
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
     with _watched(folder, case, choice, show) as progress:
-        record = simulate_inputs(case, choice, engine=engine, progress=progress)
+        record = run_inputs(case, choice, engine=engine, progress=progress)
     files = write_run(folder / FILE_PREFIX, record) + _write_predictions(folder, record.jobs, record.predictions)
     return files, record.jobs, record.joules, record.window_gap
 

@@ -21,7 +21,7 @@ from decision.analysis.statistics import Estimate, bootstrap_mean
 from decision.compiling.jit import is_warm
 from decision.runs.inputs import writable_folder
 from decision.runs.tasks import run_tasks
-from decision.simulation.simulate import run_episode
+from decision.simulation.simulate import simulate_episode
 
 from ..findings import Findings, Parts, ResultTable
 from ..verdicts import Kind, judge
@@ -99,7 +99,7 @@ def simulate_lines(data: Path, parts: Parts, sequences: int = _SEQUENCES) -> lis
     """Simulate all sequences; arguments and errors as `reproduce_rlscheduler`."""
     paths = {name: data / file for name, file in _LOGS.items()}
     tasks = [part for path in paths.values() for part in parts_of(path, sequences)]
-    first = [] if is_warm(run_episode) else [next(part for part in tasks if part.rules == "standard")]
+    first = [] if is_warm(simulate_episode) else [next(part for part in tasks if part.rules == "standard")]
     kept = writable_folder(parts.folder)
     results = run_tasks(simulate_part, tasks, kept / "runs", first=first, progress=parts.progress, **parts.how)
     slowdowns: dict[Any, list[float]] = {}

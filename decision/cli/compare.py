@@ -5,32 +5,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
 from .command import read_config, refuse_unused, typed_command
-from .grouped import Chosen, grouped
+from .grouped import Chosen, Drawing, grouped
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
-    PAPER,
     BatsimOption,
     DaysOption,
     DecideLimitOption,
-    DpiOption,
     EnergyOption,
     EventsOption,
     FeedbackOption,
-    FormatOption,
     JsonOption,
     OutputFolder,
-    PictureFormat,
     PlatformOption,
     SettingsOption,
     ShakeOption,
     TimeoutOption,
-    TypeSizeOption,
-    WidthOption,
     WorkloadsOption,
     read_days,
     read_pairs,
@@ -143,10 +136,7 @@ def compare_command(
     draw: Draw = 0,
     seeds: Seeds = 1,
     plot: PlotRows = False,
-    suffix: FormatOption = PictureFormat.PNG,
-    width: WidthOption = PAPER.width,
-    type_size: TypeSizeOption = PAPER.type_size,
-    dpi: DpiOption = PAPER.dpi,
+    drawing: Drawing,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: OutputFolder = Path("out/compare"),
@@ -268,7 +258,7 @@ def compare_command(
         print_worth(rows)
     if worth:
         write_worth(output / "worth.csv", rows)
-    with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+    with drawing.begun():
         _write(output, comparison, plot, as_json)
 
 

@@ -3,15 +3,24 @@
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from decision.analysis.plots.paper import Paper, drawn_for
+
 from .options import (
+    PAPER,
+    DpiOption,
+    FormatOption,
     MissingWalltimeOption,
     NodesOption,
+    PictureFormat,
     SelectOption,
     TimeFieldOption,
+    TypeSizeOption,
     WalltimeName,
     WalltimeOption,
+    WidthOption,
     read_range,
 )
 
@@ -40,6 +49,19 @@ class Chosen(NamedTuple):
             time_field=self.time_field,
             missing=self.missing_walltime,
         )
+
+
+class Drawing(NamedTuple):
+    """How pictures are drawn, as the user wants it."""
+
+    suffix: FormatOption = PictureFormat.PNG
+    width: WidthOption = PAPER.width
+    type_size: TypeSizeOption = PAPER.type_size
+    dpi: DpiOption = PAPER.dpi
+
+    def begun(self) -> AbstractContextManager[None]:
+        """A block in which pictures are drawn so."""
+        return drawn_for(Paper(self.width, self.type_size, self.dpi, f".{self.suffix}"))
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

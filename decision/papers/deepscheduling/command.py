@@ -4,12 +4,12 @@ from decision.cli.grouped import grouped
 from decision.cli.options import JsonOption
 from decision.cli.spread import Spread
 
-from ..command import Finished, PackingBudget, PartsFolder, reproduce_budget
+from ..command import BudgetOption, Finished, PartsFolder, reproduce_budget
 
 
 @grouped
 def deepscheduling_command(
-    budget: PackingBudget = "smoke",
+    budget: BudgetOption = "smoke",
     output: PartsFolder = None,
     *,
     finished: Finished = False,

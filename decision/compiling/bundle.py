@@ -20,8 +20,9 @@ from numba.core import cgutils
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import NativeValue, infer_getattr, intrinsic, models, register_model, typeof_impl, unbox
-from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
+
+from .parts import Borrowing
 
 F8 = Annotated[NDArray[np.float64], types.float64[::1]]
 F4 = Annotated[NDArray[np.float32], types.float32[::1]]
@@ -39,7 +40,7 @@ U8x2 = Annotated[NDArray[np.uint64], types.uint64[:, ::1]]
 _WORDS = 3  # of the table, per field: data, shape[0], shape[1]
 
 
-class BundleType(types.Type):
+class BundleType(Borrowing):
     """Numba's view of a bundle class."""
 
     def __init__(self, name: str, arrays: dict[str, types.Array]) -> None:
@@ -143,12 +144,21 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     """Build the array from its table entry; it owns nothing, so no references are counted."""
     array_type = kind.arrays[field]
     words = [_load(builder, pointer, _WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
-    array = make_array(array_type)(context, builder)
+    model = context.data_model_manager[array_type]
     itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
-    strides = [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
-    data = builder.inttoptr(words[0], array.data.type)
-    populate_array(array, data=data, shape=words[1:], strides=strides, itemsize=itemsize, meminfo=None)
-    return array._getvalue()
+    parts = {
+        "nitems": words[1] if array_type.ndim == 1 else builder.mul(words[1], words[2]),
+        "itemsize": itemsize,
+        "data": builder.inttoptr(words[0], context.get_value_type(types.CPointer(array_type.dtype))),
+        "shape": cgutils.pack_array(builder, words[1:]),
+        "strides": cgutils.pack_array(
+            builder, [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
+        ),
+    }
+    array = ir.Constant(context.get_value_type(array_type), None)  # of no owner
+    for name, value in parts.items():
+        array = model.set(builder, array, value, name)
+    return array
 
 
 def _load(builder: Any, pointer: Any, index: int) -> Any:

@@ -7,7 +7,7 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .grouped import Chosen, grouped
+from .grouped import Chosen, with_groups
 from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption, read_pairs
 from .spread import Spread
 
@@ -38,7 +38,7 @@ More = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def advise_command(
     workload: WorkloadOption,
     platform: Platform = None,

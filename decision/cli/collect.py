@@ -7,7 +7,7 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .grouped import Chosen, grouped
+from .grouped import Chosen, with_groups
 from .learn import Changes
 from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, WorkloadOption
 
@@ -47,7 +47,7 @@ Minari = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def collect_command(
     platform: PlatformOption,
     workload: WorkloadOption,

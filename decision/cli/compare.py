@@ -8,7 +8,7 @@ import typer
 from decision.runs import Engine
 
 from .command import read_config, refuse_unused, typed_command
-from .grouped import Chosen, Drawing, grouped
+from .grouped import Chosen, Drawing, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -110,7 +110,7 @@ Config = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def compare_command(
     context: typer.Context,
     platform: PlatformOption,

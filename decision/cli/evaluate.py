@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command import refuse_unused
-from .grouped import Chosen, grouped
+from .grouped import Chosen, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DaysOption,
@@ -58,7 +58,7 @@ MetricsFile = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def evaluate_command(
     context: typer.Context,
     policies: Policies,

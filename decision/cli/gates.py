@@ -6,7 +6,7 @@ import typer
 
 from decision.model.errors import PolicyError
 
-from .grouped import Chosen, grouped
+from .grouped import Chosen, with_groups
 from .options import EventsOption, JsonOption, PlatformOption, WorkloadOption
 
 Checkpoint = Annotated[
@@ -14,7 +14,7 @@ Checkpoint = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def gates_command(
     checkpoint: Checkpoint,
     platform: PlatformOption,

@@ -64,7 +64,7 @@ class Drawing(NamedTuple):
         return drawn_for(Paper(self.width, self.type_size, self.dpi, f".{self.suffix}"))
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command, in place of each group that it takes, the group's options: the fields of a named tuple."""
     signature = inspect.signature(command)
     groups = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command import refuse_unused, typed_command
-from .grouped import Chosen, grouped
+from .grouped import Chosen, with_groups
 from .options import EventsOption, JsonOption, OutputFolder, PlatformOption, WorkloadOption, read_days
 from .spread import Spread
 from .sweep import read_seeds, train_combinations
@@ -98,7 +98,7 @@ Resume = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def train_command(
     context: typer.Context,
     scheduler: Learned,

@@ -8,7 +8,7 @@ import typer
 from decision.model.errors import ConfigError
 
 from .command import Group, add_command
-from .grouped import Drawing, grouped
+from .grouped import Drawing, with_groups
 from .options import JsonOption, OutputFile, OutputFolder
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Live = Annotated[bool, typer.Option("--live", help="Update until the run ends.")
 Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision train.", metavar="CKPT")]
 
 
-@grouped
+@with_groups
 def analyse_command(
     runs: Runs,
     platform: PowerPlatform = None,

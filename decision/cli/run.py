@@ -10,7 +10,7 @@ from decision.batsim.process import Ahead, command_of_4, started_ahead
 from decision.runs import Engine, Verbosity
 
 from .command import is_given, refuse_unused, typed_command
-from .grouped import Chosen, Drawing, grouped
+from .grouped import Chosen, Drawing, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
@@ -59,7 +59,7 @@ ScheduleTrace = Annotated[
 Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
 
 
-@grouped
+@with_groups
 def run_command(
     context: typer.Context,
     platform: PlatformOption,
@@ -190,7 +190,7 @@ def _as_batsim_reads_it(path: Path, changed: Path) -> Path:
     return changed
 
 
-@grouped
+@with_groups
 def showcase_command(
     context: typer.Context,
     platform: PlatformOption = Path("taurus"),

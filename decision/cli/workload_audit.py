@@ -3,22 +3,22 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .grouped import grouped
+from .grouped import with_groups
 from .options import JsonOption, SpeedOption, TimeFieldOption, read_speed
 from .tables import count, number, print_dropped, print_json, simple_table
 from .terminal import say, stdout
-from .workload_convert import Reading, SourceFiles
+from .workload_convert import LogReading, SourceFiles
 from .workload_tables import as_percent, duration_short
 
 if TYPE_CHECKING:
     from decision.analysis.audit import Audit
 
 
-@grouped
+@with_groups
 def audit_command(
     files: SourceFiles,
     *,
-    reading: Reading,
+    reading: LogReading,
     time_field: TimeFieldOption = None,
     speed: SpeedOption = None,
     as_json: JsonOption = False,

@@ -11,7 +11,7 @@ import typer
 from decision.computer.shipped import find_workload
 from decision.model.errors import ConfigError
 
-from .grouped import grouped
+from .grouped import with_groups
 from .options import (
     JsonOption,
     MissingWalltimeOption,
@@ -234,7 +234,7 @@ Columns = Annotated[
 ]
 
 
-class Reading(NamedTuple):
+class LogReading(NamedTuple):
     """How logs are read, as the user wants it."""
 
     kind: Format = None
@@ -263,7 +263,7 @@ def _convert(
     files: SourceFiles,
     target: OutputFile,
     *,
-    reading: Reading,
+    reading: LogReading,
     jobs: Select = None,
     begin: From = None,
     end: To = None,
@@ -331,7 +331,7 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__doc__ = text
-    return grouped(command)
+    return with_groups(command)
 
 
 convert_command = _from(

@@ -7,11 +7,11 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .grouped import grouped
+from .grouped import with_groups
 from .options import JsonOption, OutputFile, SpeedOption, read_speed
 from .tables import count, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
-from .workload_convert import Reading, SourceFile
+from .workload_convert import LogReading, SourceFile
 from .workload_tables import as_percent
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ Target = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def clean_command(
     file: SourceFile,
     without: Without = None,
     target: Target = None,
     *,
-    reading: Reading,
+    reading: LogReading,
     speed: SpeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,12 +105,12 @@ def _more(names: list[str]) -> str:
     return f" and {len(names) - 10:,} more" if len(names) > 10 else ""
 
 
-@grouped
+@with_groups
 def outages_command(
     file: SourceFile,
     target: OutputFile,
     *,
-    reading: Reading,
+    reading: LogReading,
     as_json: JsonOption = False,
 ) -> None:
     """Propose when a machine was out of order, as external events.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
-from decision.cli.grouped import grouped
+from decision.cli.grouped import with_groups
 from decision.cli.options import PAPER, DpiOption, FormatOption, JsonOption, PictureFormat, TypeSizeOption, WidthOption
 from decision.cli.spread import Spread
 
@@ -17,7 +17,7 @@ Budget = Annotated[
 ]
 
 
-@grouped
+@with_groups
 def dbf_command(
     swf: Log,
     budget: Budget = "smoke",

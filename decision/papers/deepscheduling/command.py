@@ -1,13 +1,13 @@
 """``decision reproduce deepscheduling``."""
 
-from decision.cli.grouped import grouped
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption
 from decision.cli.spread import Spread
 
 from ..command import BudgetOption, Finished, PartsFolder, reproduce_budget
 
 
-@grouped
+@with_groups
 def deepscheduling_command(
     budget: BudgetOption = "smoke",
     output: PartsFolder = None,

@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from decision.cli.grouped import grouped
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption
 from decision.cli.spread import Spread
 
 from ..command import Finished, PartsFolder, reproduce_budget
 
 
-@grouped
+@with_groups
 def launchpad_command(
     budget: Annotated[
         Literal["smoke", "standard", "steady", "full"],

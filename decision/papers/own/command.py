@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from decision.cli.grouped import grouped
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption, MissingWalltimeOption
 from decision.cli.spread import Spread
 from decision.computer.shipped import find_workload
@@ -23,7 +23,7 @@ PlacedJobs = Annotated[
 EvolutionSeed = Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)]
 
 
-@grouped
+@with_groups
 def coverage_command(
     swf: RealLog = None, output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
 ) -> None:
@@ -70,7 +70,7 @@ def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -
     reproduce("parts", lambda progress: reproduce_timetable(parts_in(output, "timetable", {}, progress)), as_json)
 
 
-@grouped
+@with_groups
 def held_out_command(
     data: Data = Path(),
     output: PartsFolder = None,
@@ -102,7 +102,7 @@ def held_out_command(
     )
 
 
-@grouped
+@with_groups
 def learned_command(
     data: Data = Path(),
     output: PartsFolder = None,
@@ -139,7 +139,7 @@ def learned_command(
     )
 
 
-@grouped
+@with_groups
 def left_out_command(
     data: Data = Path(),
     output: PartsFolder = None,

@@ -31,6 +31,7 @@ from decision.placement.bound import gap, search_with_bound
 from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
 from decision.placement.repair import AT_BEST, AT_RANDOM, StartRule
+from decision.placement.tree import count_lowest
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
 from decision.state.cluster import N_QUEUED, ClusterState, PlatformFacts, nb_hosts
@@ -45,8 +46,8 @@ from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
-SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
-BEST = "best"  # in place of a network
+_SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
+_BEST = "best"  # in place of a network
 
 # WindowMemory.counts
 _JOBS = 0  # on more than one host, at most in a window; 0 for all
@@ -282,15 +283,6 @@ def _solve_outside(groups, sizes, memory, index, held):
 
 
 @kernel
-def _nb_switches(down):
-    """Lowest switches of a tree with `down` (L,) devices below each switch of a level."""
-    switches = 1
-    for level in range(1, len(down)):
-        switches *= down[level]
-    return switches
-
-
-@kernel
 def _how(memory):
     """The search that the counts say."""
     counts = memory.counts
@@ -304,7 +296,7 @@ def _how(memory):
 @kernel
 def _anneal(down, groups, sizes, memory, index, held):
     word = first_word(memory.counts[_SEED], index)
-    anneal(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    anneal(down, groups, count_lowest(down), sizes, _how(memory), word, held)
 
 
 @_PLACE.entry
@@ -322,7 +314,7 @@ def _search_alone(down, groups, sizes, memory, index, held):
 @_PLACE.entry
 def _search_with_bound(down, groups, sizes, memory, index, held):
     word = first_word(memory.counts[_SEED], index)
-    found, bound = search_with_bound(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
     memory.gaps[0] += gap(len(down), sizes, found, bound)
     memory.gaps[1] += 1.0
     return 1
@@ -334,7 +326,7 @@ def _exactly(down, groups, sizes, memory, index, held):
     subsets = nb_subsets(sizes)
     if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.counts[_CELLS]:
         return _solve_outside(groups, sizes, memory, index, held)
-    place_exactly(groups, _nb_switches(down), sizes, held)
+    place_exactly(groups, count_lowest(down), sizes, held)
     return 1
 
 
@@ -389,7 +381,7 @@ class Window(CompiledPolicy):
         for name, value, least in (("jobs", jobs, 0), ("steps", steps, 0)):
             if value < least:
                 raise ConfigError(f"policy window: option {name}={value} must be at least {least}")
-        solving = _code("solver", solver, SOLVERS)
+        solving = _code("solver", solver, _SOLVERS)
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
         if solving == _EXACT and placing == DYNAMIC:
             raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
@@ -405,7 +397,7 @@ class Window(CompiledPolicy):
         self._prices, self._priced_by = read_learned("prices", prices) if prices else np.zeros((0, 0)), prices
         self._repair, self._levels = AT_RANDOM, 0
         if solving == _NSA:
-            self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else read_learned("network", repair)
+            self._repair, self._levels = (AT_BEST, 0) if repair in ("", _BEST) else read_learned("network", repair)
         self._name = repair
         self._period, self._limit = float(period), limit
         cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))
@@ -473,8 +465,7 @@ class Window(CompiledPolicy):
             held = np.zeros((jobs, sizes.max()), np.int64)
             _anneal(self._down, groups, sizes, used, index, held)
             used.starts[:jobs] = held[:, 0]
-            switches = int(np.prod(self._down[1:]))
-            placed = place_by_highs(groups, switches, sizes, used.starts[:jobs], self._limit)
+            placed = place_by_highs(groups, count_lowest(self._down), sizes, used.starts[:jobs], self._limit)
             used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)
         except BaseException as error:  # nothing can be raised through the kernel
             self.raised = error

@@ -51,7 +51,7 @@ def test_what_is_judged_on_a_log_was_learned_without_it_and_is_kept(data, tmp_pa
         for name in ("without-fold-1", "without-fold-2")
     ]
     assert learned_from == [["b.swf"], ["a.swf"]]
-    monkeypatch.setattr(left_out, "schedule", None)
+    monkeypatch.setattr(left_out, "_schedule", None)
     monkeypatch.setattr(judged, "perform_whole_run", None)
     assert left_out.reproduce_left_out(data, parts, generations=1, pool=4, copies=2) == found, "nothing is done again"
 

@@ -8,7 +8,8 @@ import typer
 from decision.model.errors import ConfigError
 
 from .grouped import Chosen, with_groups
-from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption, read_pairs
+from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption
+from .readers import read_pairs
 from .spread import Spread
 
 if TYPE_CHECKING:

@@ -191,7 +191,7 @@ def read_tasks(
     profile: ProfileName | None, speed: str | None, comm_ratio: float | None, bandwidth: str | None
 ) -> "Tasks | None":
     """The profiles that the options ask for, None where they ask for none. Raises ConfigError."""
-    from decision.formats.simgrid import parse_bandwidth
+    from decision.formats.simgrid_network import parse_bandwidth
     from decision.generate.tasks import TEN_GIGABIT, Tasks
 
     for option, value in (("--comm-ratio", comm_ratio), ("--bandwidth", bandwidth)):

@@ -45,7 +45,7 @@ def read_links(bandwidth: str, latency: str, levels: int = 1) -> "list[Link]":
     Raises:
         ConfigError: if there are as many values as neither, or one cannot be read.
     """
-    from decision.formats.simgrid import parse_bandwidth, parse_latency
+    from decision.formats.simgrid_network import parse_bandwidth, parse_latency
     from decision.model.topology import Link
 
     bandwidths = _each("--bandwidth", bandwidth, levels)

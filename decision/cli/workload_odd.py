@@ -215,6 +215,6 @@ def sacct_command(hashed: Hashed = False, since: Since = "2026-01-01", until: Un
 
       decision workload sacct --hashed
     """
-    from decision.formats.traces.sacct import sacct_script
+    from decision.formats.traces.sacct_script import sacct_script
 
     typer.echo(sacct_script(hashed, since, until))

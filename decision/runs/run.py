@@ -22,7 +22,8 @@ from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
 from decision.formats.outputs_read import read_jobs, read_joules, read_run_record
-from decision.formats.outputs_write import remove_older, write_predictions
+from decision.formats.outputs_write import remove_older
+from decision.formats.predictions_write import write_predictions
 from decision.model.demand import context
 from decision.model.errors import ConfigError, InputError
 from decision.model.lost_work import lost_work

@@ -137,7 +137,7 @@ def compare_command(
         policy = ["easy", "saf+easy"]
         windows = 50
     """
-    from decision.analysis.comparison import too_few_blocks
+    from decision.analysis.comparison_text import too_few_blocks
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
@@ -201,7 +201,7 @@ def compare_command(
 
 def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:
     """Write the files of a comparison, and say or print what there is."""
-    from decision.analysis.comparison import write_comparison
+    from decision.analysis.comparison_files import write_comparison
 
     from .tables import print_json
     from .terminal import say
@@ -234,7 +234,7 @@ def _write_report(folder: Path, pictures: bool) -> Path | None:
 
     if not can_draw("no report.html"):
         return None
-    from decision.analysis.report import write_comparison_pictures, write_comparison_report
+    from decision.analysis.comparison_report import write_comparison_pictures, write_comparison_report
 
     with working("drawing"):
         if pictures:

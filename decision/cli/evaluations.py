@@ -67,8 +67,8 @@ def evaluate_whole(
     case: "LoadedInputs", policies: list[str], seed: int, decide_limit: float, output: Path | None, as_json: bool
 ) -> None:
     """One run of the whole workload under each policy."""
-    from decision.analysis.metrics import summarise
     from decision.analysis.recorded import standing_of_tables
+    from decision.analysis.summary import summarise
     from decision.envs import write_metrics
     from decision.runs.inputs import PolicyChoice
     from decision.runs.run import run_inputs

@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     import numpy as np
     from numpy.typing import NDArray
 
-    from decision.analysis.metrics import Summary
     from decision.analysis.recorded import Standing
+    from decision.analysis.summary import Summary
 from .tables import number, policy_table
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")

@@ -79,7 +79,7 @@ def print_comparison(comparison: "PolicyComparison") -> None:
 
     Single runs have that alone.
     """
-    from decision.analysis.comparison import cells, headers, heading, notes, tables
+    from decision.analysis.comparison_text import cells, headers, heading, notes, tables
 
     if comparison.judged or comparison.single:
         _print_at_a_glance(comparison)
@@ -112,7 +112,7 @@ _ACROSS = 4  # metrics in a table, so that it fits a terminal
 
 def _print_at_a_glance(comparison: "PolicyComparison") -> None:
     """All metrics of each policy, by workload."""
-    from decision.analysis.comparison import at_a_glance
+    from decision.analysis.comparison_text import at_a_glance
     from decision.analysis.metric_list import METRICS
 
     for workload, metrics, rows in at_a_glance(comparison):

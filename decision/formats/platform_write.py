@@ -150,6 +150,3 @@ def _written_properties(host: Host, old: bool) -> dict[str, str]:
     if host.sleep:
         properties[SLEEP_PSTATES] = format_sleep_states(host.sleep)
     return properties
-
-
-# ------------------------------------------------------------------------------------------------ elements

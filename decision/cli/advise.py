@@ -37,7 +37,10 @@ LongestWait = Annotated[
     float, typer.Option("--longest-wait", help="The longest wait may be so many times the baseline's.", min=1.0)
 ]
 Weight = Annotated[
-    str, typer.Option("--weight", help="What is to become less, and how much each counts.", metavar="wait=W,slowdown=S")
+    str,
+    typer.Option(
+        "--weight", help="What is to become less; slowdown decides where waits are near.", metavar="wait=W,slowdown=S"
+    ),
 ]
 Metric = Annotated[
     list[str] | None, typer.Option("--metric", help="Metric in the table; may be repeated.", metavar="METRIC")
@@ -70,7 +73,9 @@ def advise_command(
     Runs every heuristic, with and without a bound on waiting, and what the
     package learned, over the whole log; the best of those that keep the longest
     wait within --longest-wait times the baseline's on ten copies whose
-    submissions are shaken by up to a minute. Prints one sentence, at most eight
+    submissions are shaken by up to a minute. The best waits least in the mean;
+    among those that wait up to 3 % longer (times the weight of slowdown over
+    that of wait) it has the least of both. Prints one sentence, at most eight
     rows, and what cannot be told from this log. FOLDER/advice.html is a page
     with four pictures, FOLDER/advice.json what --json prints. Finished runs are
     kept in FOLDER/runs: with one more --policy only its runs are new.

@@ -22,7 +22,7 @@ from .spread import Spread, spreads
 
 if TYPE_CHECKING:
     from decision.analysis.statistics import Estimate
-    from decision.runs.advise import Advice
+    from decision.runs.advise import Advice, AdviceRow
 
 Platform = Annotated[
     Path | None,
@@ -176,11 +176,18 @@ def advice_table(advice: "Advice", metrics: tuple[str, ...]) -> tuple[list[str],
             row.policy,
             *(rounded(row.metrics[name])[0] for name in metrics),
             f"{max(row.longest_wait):.2f}",
-            "advised" if row.policy == advice.policy else "" if row.keeps_bound else "above",
+            "advised" if row.policy == advice.policy else _standing(row, advice.pictures["bound"]),
         ]
         for row in advice.rows
     ]
     return ["policy", *units, "longest wait,\ntimes at most", ""], rows
+
+
+def _standing(row: "AdviceRow", bound: float) -> str:
+    """Whether a policy keeps the bound on its longest wait."""
+    if row.keeps_bound:
+        return ""
+    return "above" if max(row.longest_wait) > bound else "perhaps above"
 
 
 def _about(log: dict[str, Any]) -> str:

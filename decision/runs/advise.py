@@ -236,11 +236,13 @@ def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> Ad
 def _keeps(longest: Sequence[float], bound: float) -> bool:
     """Whether all copies keep the bound, and a further one would with `_SURE`: Student's limit, of logarithms.
 
+    How far below the baseline's a longest wait is says nothing of how far above it may be, and does not count.
+
     Args:
         longest: longest waits over the baseline's, by copy.
         bound: on them.
     """
-    logs, limit = np.log(longest), math.log(bound) + 1e-9
+    logs, limit = np.log(np.maximum(longest, 1.0)), math.log(bound) + 1e-9
     further = float(logs.mean())
     if len(logs) > 1:
         spread = float(logs.std(ddof=1)) * math.sqrt(1 + 1 / len(logs))

@@ -96,6 +96,7 @@ def test_the_bound_is_kept_by_every_copy_and_by_a_further_one_as_far_as_their_sp
     spread = [1.0, 1.1]  # Student's t of one degree is 6.31 at 95 %, and 1.05 * exp(6.31 * 1.22 * 0.067) is 1.76
     assert advising._keeps(spread, 1.77) and not advising._keeps(spread, 1.75)
     assert advising._keeps([1.0] * 4, 1.0) and advising._keeps([1.4], 1.5)
+    assert advising._keeps([0.1, 0.9, 0.1, 0.1], 1.5), "how far below EASY's it is does not count"
 
 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):

@@ -18,7 +18,7 @@ from decision.cli.workload_make import (
     grid5000_like_command,
     lublin_command,
     predicted_runtimes_command,
-    topology_command,
+    topology_jobs_command,
 )
 from decision.formats import write_platform, write_workload
 from decision.generate.clusters import TAURUS_SPEED, Wanted, describe_cluster, grid5000_cluster, simple_cluster
@@ -94,7 +94,7 @@ def make_papers_workloads(folder: Path) -> None:
     predicted_runtimes_command(folder / "wl1_rnda.json", half=Half.A)
     grid5000_like_command(TraceName.ORION, folder / "orion_days.json", days="0:14")
     green_command(folder / "green.json", jobs=300)
-    topology_command(folder / "topology.json", jobs=500)
+    topology_jobs_command(folder / "topology.json", jobs=500)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
         host_seconds=float((sizes(workload) * lengths).sum()),
         lost=dict(reading.lost),
         clock=reading.clock,
-        recorded=figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
+        recorded=_figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
         edges=_edges(workload, jobs, use),
         cannot=_cannot(workload),
         notes=list(workload.notes),
@@ -156,7 +156,7 @@ def _users(workload: Workload) -> set[str]:
     return names - {""}
 
 
-def figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
+def _figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
     """What really happened on a machine of so many hosts."""
     wait, run = jobs.start - jobs.submit, jobs.run
     slowdown = np.maximum(1.0, (wait + run) / np.maximum(run, SHORTEST_RUNTIME))

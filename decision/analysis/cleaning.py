@@ -16,7 +16,7 @@ from decision.model.record import Floats
 from decision.model.usage import recorded, use_of
 from decision.model.workload import Workload
 
-GAP = 3600.0  # seconds between jobs of a flurry, at most
+_GAP = 3600.0  # seconds between jobs of a flurry, at most
 _LEAST = 500  # jobs
 SHARE = 0.5  # of all jobs meanwhile
 ALIKE = 0.8  # of the flurry's jobs: of one size
@@ -117,7 +117,7 @@ def _flurries(jobs: _Jobs) -> list[Flurry]:
     for user, own in rows.items():
         if len(own) < _LEAST:
             continue
-        gaps = np.flatnonzero(np.diff(jobs.submit[own]) >= GAP) + 1
+        gaps = np.flatnonzero(np.diff(jobs.submit[own]) >= _GAP) + 1
         for part in np.split(np.array(own), gaps):
             if len(part) >= _LEAST and (flurry := _flurry(jobs, user, part)) is not None:
                 found.append((int(part[0]), flurry))

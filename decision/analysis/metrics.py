@@ -20,7 +20,7 @@ from decision.placement.cost import text_costs
 
 from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
-HOUR = 3600.0  # seconds
+_HOUR = 3600.0  # seconds
 PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
 
 Distance = Callable[[Ints, Ints], Ints]  # hops between hosts, for arrays of ids
@@ -84,8 +84,8 @@ _PRINTED = {  # a field's label, unit, scale and decimals
     "value": ("value", "", 1, 2),
     "value_share": ("value, of submitted", "%", 100, 1),
     "violations": ("deadlines missed", "", 1, 0),
-    "lost_work": ("lost work", "host-hours", 1 / HOUR, 2),
-    "grid": ("grid power", "host-hours", 1 / HOUR, 2),
+    "lost_work": ("lost work", "host-hours", 1 / _HOUR, 2),
+    "grid": ("grid power", "host-hours", 1 / _HOUR, 2),
 }
 
 
@@ -304,7 +304,7 @@ def loads(jobs: JobTable) -> Floats:
 
 def throughput(jobs: JobTable) -> float:
     """``n / (max(t + p) - min(s))``: jobs per hour that ran between the first submission and the last end."""
-    return len(jobs.id) * HOUR / makespan_from_submission(jobs)
+    return len(jobs.id) * _HOUR / makespan_from_submission(jobs)
 
 
 def fairness(jobs: JobTable, users: Mapping[str, str]) -> float:

@@ -19,8 +19,8 @@ from decision.model.usage import Recorded, fitted, recorded, use_of
 from decision.model.workload import Workload
 
 RECORDED = "recorded"  # the name among policies
-CLOSE = 60.0  # seconds: waits so near count as alike
-FIGURES = ("recorded_distance", "recorded_ratio", "recorded_rank", "recorded_close")  # of a run: see `agreement`
+_CLOSE = 60.0  # seconds: waits so near count as alike
+_FIGURES = ("recorded_distance", "recorded_ratio", "recorded_rank", "recorded_close")  # of a run: see `agreement`
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     closest: str  # the simulated policy whose waits are nearest; "" where none was simulated
     ratio: float | None  # recorded mean wait over its mean wait; None where it lets nothing wait
     rank: float | None  # correlation of the waits' ranks; None where all waits of one are equal
-    close: float | None  # share of the jobs whose waits are within `CLOSE`; None where `closest` is ""
+    close: float | None  # share of the jobs whose waits are within `_CLOSE`; None where `closest` is ""
     verdict: str = "not comparable"
 
 
@@ -94,9 +94,9 @@ def _table(workload: Workload, jobs: Recorded) -> JobTable:
 
 
 def agreement(record: RunRecord, workload: Workload) -> dict[str, float]:
-    """How near a run's waits are to the recorded ones, over the jobs of both, by `FIGURES`.
+    """How near a run's waits are to the recorded ones, over the jobs of both, by `_FIGURES`.
 
-    Mean distance in seconds, recorded mean wait over the run's, rank correlation (Spearman), share within `CLOSE`.
+    Mean distance in seconds, recorded mean wait over the run's, rank correlation (Spearman), share within `_CLOSE`.
     """
     jobs = recorded(workload)
     if jobs is None:
@@ -115,8 +115,8 @@ def _nearness(jobs: JobTable, known: Mapping[str, float]) -> dict[str, float]:
     real, simulated = np.round(pairs, 3).T  # clocks of simulators round, which would break ties
     apart = np.abs(real - simulated)
     ratio = real.mean() / simulated.mean() if simulated.mean() else math.nan
-    figures = (apart.mean(), ratio, rank_correlation(real, simulated), (apart <= CLOSE).mean())
-    return {name: float(value) for name, value in zip(FIGURES, figures, strict=True) if math.isfinite(value)}
+    figures = (apart.mean(), ratio, rank_correlation(real, simulated), (apart <= _CLOSE).mean())
+    return {name: float(value) for name, value in zip(_FIGURES, figures, strict=True) if math.isfinite(value)}
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
@@ -159,9 +159,9 @@ def standing_of_tables(tables: Mapping[str, JobTable], hosts: int, name: str) ->
 
 def _standing(jobs: Recorded, hosts: int, name: str, runs: Sequence[tuple[str, dict[str, float]]]) -> Standing:
     use = use_of(jobs)
-    near = [run for run in runs if FIGURES[0] in run[1]]
-    policy, figures = min(near, key=lambda run: run[1][FIGURES[0]], default=("", {}))
-    ratio, rank, close = (figures.get(figure) for figure in FIGURES[1:])
+    near = [run for run in runs if _FIGURES[0] in run[1]]
+    policy, figures = min(near, key=lambda run: run[1][_FIGURES[0]], default=("", {}))
+    ratio, rank, close = (figures.get(figure) for figure in _FIGURES[1:])
     share = fitted(jobs, use, hosts)
     return Standing(
         workload=name,
@@ -188,6 +188,6 @@ def standing_text(found: Standing) -> str:
         ratio = "" if found.ratio is None else f"recorded waits are {found.ratio:.2g} times its own, "
         rank = "" if found.rank is None else f"rank correlation {found.rank:.2f}, "
         parts.append(
-            f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {CLOSE:g} s"
+            f"closest is {found.closest}: {ratio}{rank}{100 * found.close:.0f} % of the jobs within {_CLOSE:g} s"
         )
     return "; ".join(parts)

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.formats.run_facts import RUN, RunFacts, read_facts
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
@@ -82,7 +82,7 @@ def run_names(places: Sequence[Path], facts: Sequence[RunFacts | None]) -> list[
 
 
 def _read(place: Path, name: str, facts: RunFacts | None) -> NamedRun:
-    record = read_run(place)
+    record = read_run_record(place)
     if not only_ran(record.jobs).id:
         raise InputError(f"{place}: no job ran in it; there is nothing to analyse")
     return named_run(name, record, facts)

@@ -26,7 +26,7 @@ from .blocks import OVERLAPPING, Blocks, Windows, block_deviation, draw_blocks, 
 
 CONFIDENCE = 0.95
 _LARGEST = 709.0  # power of e in a float
-SAMPLES = 5000  # of the bootstrap
+_SAMPLES = 5000  # of the bootstrap
 _TRIM = 0.25  # share of the scores that the interquartile mean leaves out at either end
 _CHUNK = 2_000_000  # counts in memory at a time
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")  # of equal values
@@ -172,8 +172,8 @@ def _block_estimate(statistic: Weighted, logs: list[Blocks], positive: bool, rng
     step = max(1, _CHUNK // (runs * len(logs)))
     values = np.concatenate(
         [
-            statistic(np.stack([draw_blocks(min(step, SAMPLES - begin), blocks, rng) for blocks in logs], axis=2))
-            for begin in range(0, SAMPLES, step)
+            statistic(np.stack([draw_blocks(min(step, _SAMPLES - begin), blocks, rng) for blocks in logs], axis=2))
+            for begin in range(0, _SAMPLES, step)
         ]
     )
     exact = precision(logs, CONFIDENCE)
@@ -193,8 +193,8 @@ def _estimate(statistic: Weighted, shapes: list[tuple[int, int]], rng: np.random
     value = statistic(*(np.ones((1, *shape)) for shape in shapes))
     step = max(1, _CHUNK // sum(runs * tasks for runs, tasks in shapes))
     values = [
-        statistic(*(_counts(min(step, SAMPLES - begin), *shape, rng) for shape in shapes))
-        for begin in range(0, SAMPLES, step)
+        statistic(*(_counts(min(step, _SAMPLES - begin), *shape, rng) for shape in shapes))
+        for begin in range(0, _SAMPLES, step)
     ]
     tail = 50 * (1 - CONFIDENCE)  # percent at either end
     low, high = np.percentile(np.concatenate(values), [tail, 100 - tail])

@@ -34,7 +34,7 @@ MEANS = {
 PERCENTILES = {"p95_wait": 0.95, "p99_wait": 0.99}
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a log counts, by submission, and its blocks of time."""
 
     first: float  # seconds: when the log begins
@@ -68,7 +68,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return np.clip((submit - self.begin) // self.block, 0, self.blocks - 1).astype(np.int64)
 
 
-def part_of(submit: Floats, size: Floats, runtime: Floats) -> Part:
+def part_of(submit: Floats, size: Floats, runtime: Floats) -> LogPart:
     """The part of a log that counts: all but its first and last jobs, those of `warm_up` seconds.
 
     Where that would leave less than half of the log's time, all jobs count. Arguments are of its jobs, (n,).
@@ -78,7 +78,7 @@ def part_of(submit: Floats, size: Floats, runtime: Floats) -> Part:
     applied = wanted if span - 2 * wanted > LEAST_COUNTED * span else 0.0
     counted = span - 2 * applied
     block = WEEK if counted >= FEW_WEEKS * WEEK else float(DAY) if counted >= FEW_DAYS * DAY else math.inf
-    return Part(first=first, last=last, warm_up=applied, wanted=wanted, block=block)
+    return LogPart(first=first, last=last, warm_up=applied, wanted=wanted, block=block)
 
 
 def warm_up(size: Floats, runtime: Floats) -> float:
@@ -101,7 +101,7 @@ def warm_up(size: Floats, runtime: Floats) -> float:
     return (FULL * float(ended[-1]) - before) / float(left[at] + hosts[at])
 
 
-def counted_text(part: Part) -> str:
+def counted_text(part: LogPart) -> str:
     """Which jobs count, for people."""
     rule = f"{duration(part.wanted)} fill a machine that begins empty to {100 * FULL:.0f} % of this log's load"
     rule += " (M/G/infinity queue, Eick, Massey and Whitt 1993)"
@@ -111,7 +111,7 @@ def counted_text(part: Part) -> str:
     return f"{which}, except for the longest wait, late starts and what is of a whole run: {rule}"
 
 
-def blocks_text(part: Part) -> str:
+def blocks_text(part: LogPart) -> str:
     """What intervals are made of, for people."""
     if part.blocks == 1:
         return "shaken copies alone: the log is too short for blocks of days"
@@ -127,7 +127,7 @@ def duration(seconds: float) -> str:
 # --- A run ----------------------------------------------------------------------------------------------------------
 
 
-class Judged(NamedTuple):
+class JudgedRun(NamedTuple):
     """What a run of a whole log comes to."""
 
     metrics: dict[str, float]
@@ -135,7 +135,7 @@ class Judged(NamedTuple):
     schedule: str  # equal for equal starts
 
 
-def judge(table: JobTable, part: Part, hosts: int) -> Judged:
+def judge_run(table: JobTable, part: LogPart, hosts: int) -> JudgedRun:
     """A run's metrics over the jobs that count.
 
     Args:
@@ -149,7 +149,7 @@ def judge(table: JobTable, part: Part, hosts: int) -> Judged:
     schedule = hashlib.sha256(starts.tobytes()).hexdigest()[:16]
     counted = jobs.take(part.rows(jobs.submit_time))
     if not len(counted.size):
-        return Judged({}, {}, schedule)
+        return JudgedRun({}, {}, schedule)
     block, number = part.block_of(counted.submit_time), part.blocks
     metrics, without = {}, {}
     for name, of in MEANS.items():
@@ -172,7 +172,7 @@ def judge(table: JobTable, part: Part, hosts: int) -> Judged:
         metrics["arrival_utilization"] = float(used.sum() / room.sum())
         without["arrival_utilization"] = (used.sum() - used) / np.maximum(room.sum() - room, 1.0)
     kept = {name: each.tolist() for name, each in without.items() if number > 1 and np.isfinite(each).all()}
-    return Judged(metrics, kept, schedule)
+    return JudgedRun(metrics, kept, schedule)
 
 
 def _ranks(values: Floats, block: Ints, number: int) -> list[Ints]:
@@ -194,7 +194,7 @@ def _percentile_without(ascending: Floats, own: Ints, share: float) -> float:
     return float(low + (place - ranks[0]) * (high - low))
 
 
-def _longest_without(jobs: JobTable, part: Part) -> Floats:
+def _longest_without(jobs: JobTable, part: LogPart) -> Floats:
     """The longest wait of all jobs but those that count of one block, (blocks,)."""
     rows = part.rows(jobs.submit_time)
     wait = m.waiting_times(jobs)
@@ -205,7 +205,7 @@ def _longest_without(jobs: JobTable, part: Part) -> Floats:
     return np.maximum(others, np.where(longest == first, second, first))
 
 
-def _use(jobs: JobTable, part: Part, hosts: int) -> tuple[Floats, Floats]:
+def _use(jobs: JobTable, part: LogPart, hosts: int) -> tuple[Floats, Floats]:
     """Host-seconds in use, and those there are, in each block of the part that counts."""
     edges = part.begin + (part.block if part.blocks > 1 else 0.0) * np.arange(part.blocks + 1)
     edges[-1] = part.end

@@ -60,7 +60,7 @@ def advise(
         'easy'
     """
     from decision.computer.shipped import find_platform, find_workload
-    from decision.runs.advise import Wish, advise
+    from decision.runs.advise import Wish, find_advice
     from decision.runs.whole import Log
 
     if platform is not None and hosts is not None:
@@ -69,7 +69,7 @@ def advise(
         workload=find_workload(workload),
         platform=None if platform is None else find_platform(platform),
         hosts=0 if hosts is None else whole("hosts", hosts, least=1),
-        selection=given.read_selection(jobs, None, "requested", time_field, "runtime"),
+        selection=given.as_selection(jobs, None, "requested", time_field, "runtime"),
     )
     wish = Wish(
         baseline=baseline,
@@ -80,4 +80,4 @@ def advise(
     )
     with tempfile.TemporaryDirectory(prefix="decision-") as temporary:
         kept = Path(temporary) if folder is None else a_path("folder", folder)
-        return advise(log, wish, kept, processes=whole("processes", processes, least=1))
+        return find_advice(log, wish, kept, processes=whole("processes", processes, least=1))

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 Source = str | os.PathLike[str]  # a file's path, or the name of a shipped platform or workload
 _WALLTIMES = ("requested", "runtime", "none")
-OPTIONS = '{"guard": "auto"}'
+OPTIONS_EXAMPLE = '{"guard": "auto"}'
 
 
-def read_selection(
+def as_selection(
     jobs: slice | None, nodes: int | None, walltime: str, time_field: int | None, missing: str = "none"
 ) -> "Selection":
     """Which jobs are used. Raises ConfigError for a range that counts from the end or in steps, and other nonsense."""
@@ -56,7 +56,7 @@ def read_platform(given: Platform | Source, energy: bool) -> Platform:
     return given if isinstance(given, Platform) else load_platform(given, energy=energy)
 
 
-def read_workloads(given: Any, selection: "Selection", platform: Platform) -> list[Workload]:
+def as_workloads(given: Any, selection: "Selection", platform: Platform) -> list[Workload]:
     """One workload or several, named w0, w1, ... where they are not objects that have a name."""
     from decision.computer.shipped import find_workload
     from decision.formats.job_frame import frame_workload, is_frame
@@ -71,7 +71,7 @@ def read_workloads(given: Any, selection: "Selection", platform: Platform) -> li
     return [read_selected(each, f"w{n}", selection, platform) for n, each in enumerate(sources)]
 
 
-def read_events(given: Iterable[MachineEvent] | Source) -> list[MachineEvent]:
+def as_events(given: Iterable[MachineEvent] | Source) -> list[MachineEvent]:
     """What happens to the platform from outside."""
     from decision.formats import load_events
 
@@ -95,9 +95,9 @@ def is_policy(given: Any) -> bool:
     return True
 
 
-def read_options(options: Mapping[str, Any] | None, policies: Sequence[Any]) -> dict[str, str]:
+def as_options(options: Mapping[str, Any] | None, policies: Sequence[Any]) -> dict[str, str]:
     """The options of policies, as texts. Raises ConfigError where one of these has its own already."""
-    settings = {name: str(value) for name, value in mapping("options", options, OPTIONS).items()}
+    settings = {name: str(value) for name, value in mapping("options", options, OPTIONS_EXAMPLE).items()}
     own = [policy for policy in policies if is_policy(policy)]
     if settings and own:
         name = type(own[0]).__name__
@@ -109,7 +109,7 @@ def read_choice(policy: "str | Policy", options: Mapping[str, Any] | None, seed:
     """The policy of a run."""
     from decision.runs.inputs import PolicyChoice
 
-    settings = read_options(options, [policy])
+    settings = as_options(options, [policy])
     if isinstance(policy, str):
         return PolicyChoice(policy=policy, settings=settings, seed=whole("seed", seed))
     return PolicyChoice(policy=type(policy).__name__, own=policy, seed=whole("seed", seed))
@@ -152,7 +152,7 @@ def platform_file(given: Platform | Source, energy: bool, folder: Path) -> Path:
     return path
 
 
-def workload_files(given: Any, folder: Path) -> tuple[Path, ...]:
+def as_files(given: Any, folder: Path) -> tuple[Path, ...]:
     """The files of workloads, each once; those that are objects are written into the folder."""
     from decision.computer.shipped import find_workload
     from decision.formats import write_workload

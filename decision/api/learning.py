@@ -101,7 +101,7 @@ def train(
     if config.scheduler != scheduler:
         raise ConfigError(f"the preset {preset} is for {config.scheduler}, not for {scheduler}", field="preset")
     case = _read_files(
-        platform, workload, (), False, given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+        platform, workload, (), False, given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
     )
     if resume:
         check_resumable(output)
@@ -164,13 +164,13 @@ def evaluate(
     """
     named = given.name_policies(policies)
     selection, seed = (
-        given.read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        given.as_selection(jobs, nodes, walltime, time_field, missing_walltime),
         arguments.whole("seed", seed),
     )
     offline, whole = flag("offline", offline), flag("whole", whole)
     placed = arguments.whole("placed", placed, 1)
     hosts = given.read_platform(platform, False)
-    logs = given.read_workloads(workload, selection, hosts)
+    logs = given.as_workloads(workload, selection, hosts)
     if len(logs) > 1:
         raise ConfigError("workload: give one; several are evaluated one after the other", field="workload")
     if offline and episodes is None:
@@ -255,7 +255,7 @@ def gates(
 
     name = str(a_path("checkpoint", checkpoint))
     file = existing_checkpoint(name)
-    selection = given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
     case = _read_files(platform, workload, events, lets_sleep(file), selection)
     require_unseen(name, case.workloads[0])
     found = check_gates(file, first_log(case))

@@ -74,20 +74,20 @@ def simulate(
         [0.0, 59.0]
     """
     from decision.runs.inputs import Inputs, LoadedInputs
-    from decision.runs.run import simulate_inputs
+    from decision.runs.run import run_inputs
 
     energy = flag("energy", energy)
     choice = given.read_choice(policy, options, seed)
-    selection = given.read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = given.as_selection(jobs, nodes, walltime, time_field, missing_walltime)
     hosts = given.read_platform(platform, energy)
     case = LoadedInputs(
         inputs=Inputs(platform=Path(hosts.path), workloads=(), energy=energy),
         platform=hosts,
-        workloads=given.read_workloads(workload, selection, hosts),
-        events=given.read_events(events),
+        workloads=given.as_workloads(workload, selection, hosts),
+        events=given.as_events(events),
     )
     title = f"{choice.policy} on {Path(hosts.path).stem}" if hosts.path else choice.policy
-    return SimulationResult(simulate_inputs(case, choice), hosts, title)
+    return SimulationResult(run_inputs(case, choice), hosts, title)
 
 
 def read_run(folder: Source, platform: Platform | Source | None = None) -> SimulationResult:
@@ -106,7 +106,7 @@ def read_run(folder: Source, platform: Platform | Source | None = None) -> Simul
         >>> d.read_run("out").summary().makespan
         8.0
     """
-    from decision.formats.outputs_read import read_run as read
+    from decision.formats.outputs_read import read_run_record as read
     from decision.formats.run_facts import read_facts
 
     place = a_path("folder", folder)
@@ -200,12 +200,12 @@ def compare(
         written = Path(temporary)
         plan = ComparisonPlan(
             platform=given.platform_file(platform, energy, written),
-            workloads=given.workload_files(workload, written),
+            workloads=given.as_files(workload, written),
             policies=tuple(named),
             own=own,
-            settings=given.read_options(options, list(named.values())),
+            settings=given.as_options(options, list(named.values())),
             energy=energy,
-            selection=given.read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+            selection=given.as_selection(jobs, nodes, walltime, time_field, missing_walltime),
             shake=0 if flag("whole", whole) or windows else count("shake", shake, 1),
             windows=count("windows", windows),
             length=count("length", length, 1),
@@ -275,14 +275,14 @@ def check_policy(
     """
     from decision.policies import find_policy
     from decision.policies.registry import make_policy
-    from decision.simulation import check_policy as check
+    from decision.simulation import try_policy as check
 
     decide_limit = amount("decide_limit", decide_limit, 0, _LONGEST_DECISION)
     if isinstance(policy, str):
-        settings = mapping("options", options, given.OPTIONS)
+        settings = mapping("options", options, given.OPTIONS_EXAMPLE)
         return check(lambda: find_policy(policy, settings), decide_limit)
     if isinstance(policy, type):
-        settings = mapping("options", options, given.OPTIONS)
+        settings = mapping("options", options, given.OPTIONS_EXAMPLE)
         return check(lambda: make_policy(policy.__name__, policy, settings), decide_limit)
-    given.read_options(options, [policy])
+    given.as_options(options, [policy])
     return check(lambda: deepcopy(policy), decide_limit)

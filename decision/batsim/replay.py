@@ -21,7 +21,7 @@ _STARTS = ("EXECUTE_JOB", "ExecuteJobEvent")
 _HOSTS = ("alloc", "resources", "host_allocation", "host_ids")
 
 
-class Difference(msgspec.Struct, frozen=True):
+class FirstDifference(msgspec.Struct, frozen=True):
     """The first question to which the policy gives another reply than the recorded one."""
 
     now: float  # seconds
@@ -34,7 +34,7 @@ class Replay(msgspec.Struct, frozen=True):
     """The result of a replay."""
 
     messages: int  # questions that got the recorded reply
-    difference: Difference | None = None  # None where all of them did
+    difference: FirstDifference | None = None  # None where all of them did
 
 
 def replay(session: Path, agent: Responder) -> Replay:
@@ -54,7 +54,7 @@ def replay(session: Path, agent: Responder) -> Replay:
         decided, wanted = _events(reply), _events(recorded.data)
         if Counter(decided) != Counter(wanted):
             now = msgspec.json.decode(question.message)["now"]
-            return Replay(same, Difference(now, line, _without(wanted, decided), _without(decided, wanted)))
+            return Replay(same, FirstDifference(now, line, _without(wanted, decided), _without(decided, wanted)))
         same += 1
     return Replay(same)
 

@@ -7,18 +7,9 @@ import typer
 
 from decision.model.errors import ConfigError
 
-from .options import (
-    JsonOption,
-    OutputFolder,
-    SelectOption,
-    ShakeOption,
-    TimeFieldOption,
-    WalltimeName,
-    WorkloadOption,
-    read_pairs,
-    read_selection,
-)
-from .spread import Spread, spreads
+from .grouped import Chosen, with_groups
+from .options import JsonOption, OutputFolder, SelectOption, ShakeOption, TimeFieldOption, WorkloadOption, read_pairs
+from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.statistics import Estimate
@@ -50,7 +41,7 @@ More = Annotated[
 ]
 
 
-@spreads
+@with_groups
 def advise_command(
     workload: WorkloadOption,
     platform: Platform = None,
@@ -64,8 +55,8 @@ def advise_command(
     time_field: TimeFieldOption = None,
     shake: ShakeOption = 10,
     *,
-    spread: Spread,
     output: OutputFolder = Path("out/advise"),
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Say which policy suits a log.
@@ -91,7 +82,7 @@ def advise_command(
 
       decision advise -w log.swf -p cluster.xml --weight wait=1,slowdown=0 --policy sjf+easy
     """
-    from decision.runs.advise import METRIC_NAMES, Wish, advise
+    from decision.runs.advise import METRIC_NAMES, Wish, find_advice
     from decision.runs.whole import Log
 
     from .progress import announce_compilation, counting
@@ -104,7 +95,7 @@ def advise_command(
         workload=workload,
         platform=platform,
         hosts=hosts or 0,
-        selection=read_selection(jobs, None, WalltimeName.REQUESTED, time_field, "runtime"),
+        selection=Chosen(jobs=jobs, time_field=time_field, missing_walltime="runtime").read(),
     )
     wish = Wish(
         baseline=baseline,
@@ -116,7 +107,7 @@ def advise_command(
     )
     announce_compilation()
     with counting("runs") as show, spread.begun() as how:
-        advice = advise(log, wish, output, progress=lambda _: show, **how)
+        advice = find_advice(log, wish, output, progress=lambda _: show, **how)
     header, rows = advice_table(advice, wish.metrics)
     _write(output, advice)
     page = None

@@ -205,7 +205,7 @@ def batsim5_command(
     if trace_probe_data not in ("always", "never", "auto") or edc_library_load_method not in ("dlopen", "dlmopen"):
         raise ConfigError("--trace-probe-data is always, never or auto; --edc-library-load-method dlopen or dlmopen")
     given = [
-        Peer(place, read_text(text) if from_file else text, is_library)
+        Peer(place, _read_text(text) if from_file else text, is_library)
         for pairs, is_library, from_file in (
             (edc_socket_str, False, False),
             (edc_socket_file, False, True),
@@ -234,7 +234,7 @@ def batsim5_command(
         machine_states=trace_machine_state,
         pstate_changes=trace_pstate_changes,
     )
-    said = None if schema is None else read_text(str(schema))
+    said = None if schema is None else _read_text(str(schema))
     run_standin5(inputs, given[0], export, schema=said, timeout=timeout)
     if not quiet and verbosity != "quiet":
         note(f"the simulation has ended; see {export}*")
@@ -245,7 +245,7 @@ def _split(pair: str) -> tuple[str, str]:
     return first, second
 
 
-def read_text(path: str) -> str:
+def _read_text(path: str) -> str:
     """The text of a file. Raises ConfigError."""
     try:
         return Path(path).read_text(encoding="utf-8")

@@ -5,15 +5,8 @@ from typing import Annotated
 
 import typer
 
-from .options import (
-    EventsOption,
-    JsonOption,
-    PlatformOption,
-    SelectOption,
-    WalltimeName,
-    WorkloadOption,
-    read_selection,
-)
+from .grouped import Chosen
+from .options import EventsOption, JsonOption, PlatformOption, SelectOption, WorkloadOption
 
 Step = Annotated[float, typer.Option("--step", help="Seconds that have one price.", min=0.001, max=1e6)]
 
@@ -66,7 +59,7 @@ def bound_command(
     from .tables import number, print_json
     from .terminal import say
 
-    selection = read_selection(jobs, None, WalltimeName.REQUESTED, None)
+    selection = Chosen(jobs=jobs).read()
     case = load_inputs(
         Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection)
     )

@@ -7,22 +7,9 @@ import typer
 
 from decision.model.errors import ConfigError
 
+from .grouped import Chosen, with_groups
 from .learn import Changes
-from .options import (
-    EventsOption,
-    JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
-    OutputFile,
-    PlatformOption,
-    SeedOption,
-    SelectOption,
-    TimeFieldOption,
-    WalltimeName,
-    WalltimeOption,
-    WorkloadOption,
-    read_selection,
-)
+from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, WorkloadOption
 
 _MOST = 100_000_000
 
@@ -60,6 +47,7 @@ Minari = Annotated[
 ]
 
 
+@with_groups
 def collect_command(
     platform: PlatformOption,
     workload: WorkloadOption,
@@ -72,12 +60,9 @@ def collect_command(
     changes: Changes = None,
     minari: Minari = None,
     seed: SeedOption = 0,
-    jobs: SelectOption = None,
+    *,
+    chosen: Chosen,
     events: EventsOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
     """Record what policies choose, for decision train --data.
@@ -119,7 +104,7 @@ def collect_command(
     if bool(policies) == (session is not None):
         raise ConfigError("name policies, or a recorded session with --from, and not both")
     config = load_config(preset, changes or ())
-    selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = chosen.read()
     supply = tuple(events or ())
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), events=supply, selection=selection))
     print_dropped(case.workloads)

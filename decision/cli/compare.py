@@ -5,43 +5,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decision.analysis.plots.paper import Paper, drawn_for
 from decision.runs import Engine
 
 from .command import read_config, refuse_unused, typed_command
+from .grouped import Chosen, Drawing, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
-    PAPER,
     BatsimOption,
     DaysOption,
     DecideLimitOption,
-    DpiOption,
     EnergyOption,
     EventsOption,
     FeedbackOption,
-    FormatOption,
     JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
     OutputFolder,
-    PictureFormat,
     PlatformOption,
-    SelectOption,
     SettingsOption,
     ShakeOption,
-    TimeFieldOption,
     TimeoutOption,
-    TypeSizeOption,
-    WalltimeName,
-    WalltimeOption,
-    WidthOption,
     WorkloadsOption,
     read_days,
     read_pairs,
-    read_selection,
 )
-from .spread import Spread, spreads
+from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.comparison import PolicyComparison
@@ -123,7 +110,7 @@ Config = Annotated[
 ]
 
 
-@spreads
+@with_groups
 def compare_command(
     context: typer.Context,
     platform: PlatformOption,
@@ -137,12 +124,9 @@ def compare_command(
     batsim: BatsimOption = "batsim",
     energy: EnergyOption = False,
     events: EventsOption = None,
-    jobs: SelectOption = None,
+    *,
+    chosen: Chosen,
     days: DaysOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
     feedback: FeedbackOption = False,
     whole: Whole = False,
     worth: WorthOption = False,
@@ -151,16 +135,12 @@ def compare_command(
     length: Length = 1024,
     draw: Draw = 0,
     seeds: Seeds = 1,
-    *,
-    spread: Spread,
     plot: PlotRows = False,
-    suffix: FormatOption = PictureFormat.PNG,
-    width: WidthOption = PAPER.width,
-    type_size: TypeSizeOption = PAPER.type_size,
-    dpi: DpiOption = PAPER.dpi,
+    drawing: Drawing,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: OutputFolder = Path("out/compare"),
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Compare policies over whole workloads, or parts of them.
@@ -244,7 +224,7 @@ def compare_command(
         batsim=batsim,
         energy=energy,
         events=tuple(events or ()),
-        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        selection=chosen.read(),
         feedback=feedback,
         shake=shake if by_copies else 0,
         windows=windows,
@@ -278,7 +258,7 @@ def compare_command(
         print_worth(rows)
     if worth:
         write_worth(output / "worth.csv", rows)
-    with drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+    with drawing.begun():
         _write(output, comparison, plot, as_json)
 
 

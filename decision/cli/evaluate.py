@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command import refuse_unused
+from .grouped import Chosen, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DaysOption,
@@ -13,18 +14,11 @@ from .options import (
     EnergyOption,
     EventsOption,
     JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
     PlatformOption,
     SeedOption,
-    SelectOption,
     ShakeOption,
-    TimeFieldOption,
-    WalltimeName,
-    WalltimeOption,
     WorkloadOption,
     read_days,
-    read_selection,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +58,7 @@ MetricsFile = Annotated[
 ]
 
 
+@with_groups
 def evaluate_command(
     context: typer.Context,
     policies: Policies,
@@ -77,14 +72,11 @@ def evaluate_command(
     whole: Whole = False,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     output: MetricsFile = None,
-    jobs: SelectOption = None,
+    *,
+    chosen: Chosen,
     days: DaysOption = None,
     energy: EnergyOption = False,
     events: EventsOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
     as_json: JsonOption = False,
 ) -> None:
     """Compare learned policies with heuristics on the same jobs.
@@ -136,18 +128,18 @@ def evaluate_command(
         platform=platform,
         workloads=(workload,),
         events=tuple(events or ()),
-        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        selection=chosen.read(),
         energy=energy,
     )
     case = load_inputs(inputs)
     print_dropped(case.workloads)
-    chosen = read_days(days)
+    alone = read_days(days)
     if RECORDED in policies and in_episodes:
         raise ConfigError(f"{RECORDED}: nothing is simulated, so there are no episodes; leave them out", field="policy")
-    warn_of_seen_jobs(policies, [on_days(w, slice(*chosen)) for w in case.workloads] if chosen else case.workloads)
+    warn_of_seen_jobs(policies, [on_days(w, slice(*alone)) for w in case.workloads] if alone else case.workloads)
     announce_compilation()
-    if chosen is not None or judged:
-        _compare_runs(case, policies, chosen, shake if judged else 0, seed, decide_limit, output, as_json)
+    if alone is not None or judged:
+        _compare_runs(case, policies, alone, shake if judged else 0, seed, decide_limit, output, as_json)
     elif whole:
         _evaluate_whole(case, policies, seed, decide_limit, output, as_json)
     else:
@@ -234,7 +226,7 @@ def _evaluate_whole(
     from decision.analysis.recorded import standing_of_tables
     from decision.envs import write_metrics
     from decision.runs.inputs import PolicyChoice
-    from decision.runs.run import simulate_inputs
+    from decision.runs.run import run_inputs
 
     from .progress import working
     from .tables import print_json, print_summaries, summary_columns, summary_rows
@@ -242,7 +234,7 @@ def _evaluate_whole(
     summaries, tables = {}, {}
     for policy in policies:
         with working(policy):
-            record = simulate_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
+            record = run_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
         tables[policy] = record.jobs
         summaries[policy] = summarise(
             record.jobs,

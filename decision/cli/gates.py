@@ -6,35 +6,22 @@ import typer
 
 from decision.model.errors import PolicyError
 
-from .options import (
-    EventsOption,
-    JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
-    PlatformOption,
-    SelectOption,
-    TimeFieldOption,
-    WalltimeName,
-    WalltimeOption,
-    WorkloadOption,
-    read_selection,
-)
+from .grouped import Chosen, with_groups
+from .options import EventsOption, JsonOption, PlatformOption, WorkloadOption
 
 Checkpoint = Annotated[
     str, typer.Argument(help="Made by decision train; or the name of a learned policy that is shipped.")
 ]
 
 
+@with_groups
 def gates_command(
     checkpoint: Checkpoint,
     platform: PlatformOption,
     workload: WorkloadOption,
     events: EventsOption = None,
-    jobs: SelectOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
+    *,
+    chosen: Chosen,
     as_json: JsonOption = False,
 ) -> None:
     """Check whether a checkpoint may be deployed, on a log that it has not seen.
@@ -81,7 +68,7 @@ def gates_command(
     from .terminal import note
 
     file = existing_checkpoint(checkpoint)
-    selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = chosen.read()
     energy = lets_sleep(file)
     case = load_inputs(
         Inputs(platform=platform, workloads=(workload,), events=tuple(events or ()), selection=selection, energy=energy)

@@ -8,22 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command import refuse_unused, typed_command
-from .options import (
-    EventsOption,
-    JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
-    OutputFolder,
-    PlatformOption,
-    SelectOption,
-    TimeFieldOption,
-    WalltimeName,
-    WalltimeOption,
-    WorkloadOption,
-    read_days,
-    read_selection,
-)
-from .spread import Spread, spreads
+from .grouped import Chosen, with_groups
+from .options import EventsOption, JsonOption, OutputFolder, PlatformOption, WorkloadOption, read_days
+from .spread import Spread
 from .sweep import read_seeds, train_combinations
 
 if TYPE_CHECKING:
@@ -111,7 +98,7 @@ Resume = Annotated[
 ]
 
 
-@spreads
+@with_groups
 def train_command(
     context: typer.Context,
     scheduler: Learned,
@@ -125,14 +112,10 @@ def train_command(
     seed: TrainingSeed = 0,
     seeds: TrainingSeeds = None,
     resume: Resume = False,
-    jobs: SelectOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
+    *,
+    chosen: Chosen,
     days: LearnedDays = None,
     events: EventsOption = None,
-    *,
     spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
@@ -208,7 +191,7 @@ def train_command(
     if config.scheduler != scheduler:
         advice = f"train that, or choose a preset for {scheduler}"
         raise ConfigError(f"--preset {preset} is for {config.scheduler}: {advice}")
-    selection = read_selection(jobs, nodes, walltime, time_field, missing_walltime)
+    selection = chosen.read()
     energy = find_scheduler(scheduler).energy
     supply = tuple(events or ())
     inputs = Inputs(platform=platform, workloads=(workload,), events=supply, energy=energy, selection=selection)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from decision.analysis.plots.paper import Paper
 from decision.computer.shipped import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
-
-if TYPE_CHECKING:
-    from decision.formats.selection import Selection
 
 _INPUT = "Input"
 _PICTURES = "Pictures"
@@ -315,22 +312,6 @@ def read_days(text: str | None) -> tuple[int, int | None] | None:
     """The days of ``--days a:b``, None where none were named. Raises ConfigError."""
     chosen = read_range(text, "--days")
     return None if chosen is None else (chosen.start or 0, chosen.stop)
-
-
-def read_selection(
-    jobs: str | None, nodes: int | None, walltime: WalltimeName, time_field: int | None, missing: str = "none"
-) -> "Selection":
-    """Which jobs are used, and how. Raises ConfigError."""
-    from decision.formats.selection import Selection
-
-    chosen = read_range(jobs) or slice(None)
-    return Selection(
-        jobs=(chosen.start or 0, chosen.stop),
-        nodes=nodes,
-        walltime=walltime.value,
-        time_field=time_field,
-        missing=missing,
-    )
 
 
 def read_speed(text: str | None) -> float | None:

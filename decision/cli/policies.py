@@ -88,7 +88,7 @@ def check_policy_command(
       decision policies check ./mine.py:Mine
     """
     from decision.policies import find_policy
-    from decision.simulation import check_policy
+    from decision.simulation import try_policy
 
     from .progress import announce_compilation
     from .tables import count, print_json
@@ -96,7 +96,7 @@ def check_policy_command(
 
     announce_compilation()
     chosen = read_pairs(settings)
-    findings = check_policy(lambda: find_policy(policy, chosen), decide_limit)
+    findings = try_policy(lambda: find_policy(policy, chosen), decide_limit)
     if as_json:
         print_json({"policy": policy, "findings": findings})
         raise typer.Exit(PolicyError.exit_code if findings else 0)

@@ -5,21 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decision.analysis.plots.paper import Paper, drawn_for
 from decision.model.errors import ConfigError
 
 from .command import Group, add_command
-from .options import (
-    PAPER,
-    DpiOption,
-    FormatOption,
-    JsonOption,
-    OutputFile,
-    OutputFolder,
-    PictureFormat,
-    TypeSizeOption,
-    WidthOption,
-)
+from .grouped import Drawing, with_groups
+from .options import JsonOption, OutputFile, OutputFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,14 +38,13 @@ Live = Annotated[bool, typer.Option("--live", help="Update until the run ends.")
 Checkpoint = Annotated[Path, typer.Argument(help="Checkpoint made by decision train.", metavar="CKPT")]
 
 
+@with_groups
 def analyse_command(
     runs: Runs,
     platform: PowerPlatform = None,
     output: OutputFolder = Path("report"),
-    suffix: FormatOption = PictureFormat.PNG,
-    width: WidthOption = PAPER.width,
-    type_size: TypeSizeOption = PAPER.type_size,
-    dpi: DpiOption = PAPER.dpi,
+    *,
+    drawing: Drawing,
     as_json: JsonOption = False,
 ) -> None:
     """Draw runs or trainings side by side, as pictures and one page.
@@ -92,7 +81,7 @@ def analyse_command(
     from decision.analysis.report import analyse, split
     from decision.analysis.runs import summaries_of
 
-    with working("drawing"), drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+    with working("drawing"), drawing.begun():
         hosts = None if platform is None else load_platform(platform, energy=True)
         places, folders = split(runs)
         found, learned = load_runs(places), load_trainings(folders, kind_of)

@@ -6,43 +6,30 @@ from typing import Annotated
 
 import typer
 
-from decision.analysis.plots.paper import Paper, drawn_for
 from decision.batsim.process import Ahead, command_of_4, started_ahead
 from decision.runs import Engine, Verbosity
 
 from .command import is_given, refuse_unused, typed_command
+from .grouped import Chosen, Drawing, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
     DEFAULT_TIMEOUT,
-    PAPER,
     BatsimOption,
     DecideLimitOption,
-    DpiOption,
     EnergyOption,
     EventsOption,
     FeedbackOption,
     ForceOption,
-    FormatOption,
     JsonOption,
-    MissingWalltimeOption,
-    NodesOption,
     OutputFolder,
-    PictureFormat,
     PlatformOption,
     PolicyOption,
     SeedOption,
-    SelectOption,
     SettingsOption,
-    TimeFieldOption,
     TimeoutOption,
-    TypeSizeOption,
-    WalltimeName,
-    WalltimeOption,
-    WidthOption,
     WorkloadOption,
     WorkloadsOption,
     read_pairs,
-    read_selection,
 )
 
 _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
@@ -72,6 +59,7 @@ ScheduleTrace = Annotated[
 Plot = Annotated[bool, typer.Option("--plot", help="Draw the schedule in FOLDER/schedule.png (or .svg, .pdf).")]
 
 
+@with_groups
 def run_command(
     context: typer.Context,
     platform: PlatformOption,
@@ -86,20 +74,14 @@ def run_command(
     energy: EnergyOption = False,
     calls: Calls = CallUnit.US,
     events: EventsOption = None,
-    jobs: SelectOption = None,
-    nodes: NodesOption = None,
-    walltime: WalltimeOption = WalltimeName.REQUESTED,
-    time_field: TimeFieldOption = None,
-    missing_walltime: MissingWalltimeOption = "none",
+    *,
+    chosen: Chosen,
     feedback: FeedbackOption = False,
     seed: SeedOption = 0,
     force: ForceOption = False,
     output: OutputFolder = Path("out"),
     plot: Plot = False,
-    suffix: FormatOption = PictureFormat.PNG,
-    width: WidthOption = PAPER.width,
-    type_size: TypeSizeOption = PAPER.type_size,
-    dpi: DpiOption = PAPER.dpi,
+    drawing: Drawing,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     decide_limit: DecideLimitOption = DEFAULT_DECIDE_LIMIT,
     as_json: JsonOption = False,
@@ -128,7 +110,7 @@ def run_command(
     needs = {"batsim": engine is Engine.BATSIM, "image": engine is Engine.DOCKER}
     needs |= dict.fromkeys(("batsim_verbosity", "schedule_trace", "timeout"), real_engine)
     refuse_unused(context, needs, f"it does nothing with --engine {engine}")
-    refuse_unused(context, dict.fromkeys(("suffix", "width", "type_size", "dpi"), plot), "it needs --plot")
+    refuse_unused(context, dict.fromkeys(Drawing._fields, plot), "it needs --plot")
     ahead = _batsim_ahead(context) if engine is Engine.BATSIM else None
 
     from decision.learn.gates import require_gates
@@ -146,7 +128,7 @@ def run_command(
         events=tuple(events or ()),
         energy=energy,
         calls=calls.value,
-        selection=read_selection(jobs, nodes, walltime, time_field, missing_walltime),
+        selection=chosen.read(),
         feedback=feedback,
     )
     choice = PolicyChoice(policy=policy, settings=read_pairs(settings), seed=seed, decide_limit=decide_limit)
@@ -162,7 +144,7 @@ def run_command(
     print_dropped(case.workloads)
     print_machines(case.platform, case.workloads)
     announce_compilation()
-    with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+    with working(policy) as show, drawing.begun():
         typed = typed_command(context)
         summary = run_to_folder(case, choice, output, engine=engine, batsim=real, plot=plot, show=show, command=typed)
     if as_json:
@@ -208,15 +190,14 @@ def _as_batsim_reads_it(path: Path, changed: Path) -> Path:
     return changed
 
 
+@with_groups
 def showcase_command(
     context: typer.Context,
     platform: PlatformOption = Path("taurus"),
     workload: WorkloadOption = Path("taurus_week_flops"),
     output: OutputFolder = Path("out"),
-    suffix: FormatOption = PictureFormat.PNG,
-    width: WidthOption = PAPER.width,
-    type_size: TypeSizeOption = PAPER.type_size,
-    dpi: DpiOption = PAPER.dpi,
+    *,
+    drawing: Drawing,
     as_json: JsonOption = False,
 ) -> None:
     """Compare five policies on a cluster like Grid'5000's and a week of jobs.
@@ -243,7 +224,7 @@ def showcase_command(
     announce_compilation()
     summaries = {}
     for policy in _SHOWN:
-        with working(policy) as show, drawn_for(Paper(width, type_size, dpi, f".{suffix}")):
+        with working(policy) as show, drawing.begun():
             choice, typed = PolicyChoice(policy=policy), typed_command(context)
             summaries[policy] = run_to_folder(case, choice, output / policy, plot=plot, show=show, command=typed)
     if as_json:
@@ -251,5 +232,5 @@ def showcase_command(
         return
     say(f"{workload.stem} on {platform.stem}")
     print_summaries(summaries)
-    files = "Batsim's output files" + (f" and schedule.{suffix}" if plot else "")
+    files = "Batsim's output files" + (f" and schedule.{drawing.suffix}" if plot else "")
     say(f"{files} of each policy are in {output}/POLICY")

@@ -175,7 +175,7 @@ def agree_command(
 
       decision slurm agree CASE --json agree.json --starts starts.csv
     """
-    from decision.slurm.agree import agree, as_document, starts_lines
+    from decision.slurm.agree import agree, agreement_document, starts_lines
     from decision.slurm.case import load_case
 
     from .progress import announce_compilation, counting
@@ -184,7 +184,7 @@ def agree_command(
     announce_compilation()
     with counting("runs") as show:
         found = agree(loaded, loaded.settings, runs, seed, show)
-    _write(json, as_document(loaded, found))
+    _write(json, agreement_document(loaded, found))
     if starts is not None:
         _write_text(starts, "\n".join(starts_lines(loaded, found.best)) + "\n")
     _print_agreement(loaded, found)
@@ -206,7 +206,7 @@ def _write_text(path: Path, text: str) -> None:
 def _print_agreement(case: "Case", found: "Agreement") -> None:
     import numpy as np
 
-    from decision.slurm.agree import differences, figures, groups_of
+    from decision.slurm.agree import job_groups, start_differences, wait_figures
 
     from .tables import number, simple_table
     from .terminal import say, stdout
@@ -215,9 +215,9 @@ def _print_agreement(case: "Case", found: "Agreement") -> None:
     columns = ("jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
     table = simple_table("group", *columns, title="Recorded and simulated")
     simulated = found.simulated.mean(0)
-    for name, places in groups_of(case, found.started).items():
+    for name, places in job_groups(case, found.started).items():
         for who, waits in (("recorded", found.recorded), ("simulated", simulated)):
-            row = figures(waits[places], runtime[places])
+            row = wait_figures(waits[places], runtime[places])
             table.add_row(name, f"{row.jobs:,}", who, *(number(value) for value in row[1:]))
     stdout().print(table)
     means, (low, high) = found.means, found.interval
@@ -230,7 +230,7 @@ def _print_agreement(case: "Case", found: "Agreement") -> None:
     say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
     recorded, model = found.utilization
     say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
-    for each in differences(case, found):
+    for each in start_differences(case, found):
         say(f"job {each.job}: recorded {each.recorded}, simulated {each.simulated} ({each.reason})")
     for line in case.keys.words():
         say(line)
@@ -267,9 +267,9 @@ def sweep_command(
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
     from decision.slurm.case import load_case
-    from decision.slurm.goals import read_goal, read_guard
+    from decision.slurm.goals import read_goal, read_goal_guard
     from decision.slurm.recommend import conf_diff
-    from decision.slurm.sweep import as_document, default_settings, read_vary, sweep
+    from decision.slurm.sweep import default_settings, read_vary, sweep, sweep_document
 
     from .progress import announce_compilation, counting
     from .terminal import say
@@ -280,12 +280,12 @@ def sweep_command(
     changes = read_vary(vary) if vary else default_settings(settings)
     numbers = [n for n, job in enumerate(loaded.jobs) if job.started]
     chosen = read_goal(goal, loaded, numbers)
-    guards = [read_guard(text, loaded, numbers) for text in not_worse or ()]
+    guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
     say(f"{len(changes)} settings, {runs} runs each: {'; '.join(_named(change) for change in changes)}")
     with counting("settings") as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
-    _write(json, as_document(found, command))
+    _write(json, sweep_document(found, command))
     if output is not None:
         _write_text(output / "slurm.conf.diff", conf_diff(case, loaded.conf, found, command))
     _print_sweep(found, output)

@@ -1,8 +1,6 @@
 """Options of the commands that do many runs: how many at a time, on which machines, and for how long."""
 
-import functools
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -128,26 +126,3 @@ def _read_share(text: str | None) -> Any:
     if not (slash and number.isdecimal() and of.isdecimal()) or not int(number) < int(of):
         raise ConfigError(f"{text!r}: write it as I/N with I from 0 to N - 1, like 0/10", field="share")
     return Share(int(number), int(of))
-
-
-def spreads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `spread` the options of `Spread` in its place."""
-    signature = inspect.signature(command)
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=Spread._field_defaults[name], annotation=kind)
-        for name, kind in Spread.__annotations__.items()
-    ]
-    others = [parameter for name, parameter in signature.parameters.items() if name != "spread"]
-
-    @functools.wraps(command)
-    def spread_command(*args: Any, **kwargs: Any) -> None:
-        chosen = {name: kwargs.pop(name) for name in Spread._fields}
-        command(*args, spread=Spread(**chosen), **kwargs)
-
-    del spread_command.__wrapped__
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others]
-    ordinary = [each for each in parameters if each.name != "as_json"]
-    last = [each for each in parameters if each.name == "as_json"]
-    spread_command.__signature__ = signature.replace(parameters=[*ordinary, *options, *last])  # type: ignore[attr-defined]
-    spread_command.__annotations__ = {each.name: each.annotation for each in (*parameters, *options)}
-    return spread_command

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a table of workloads needs no policies
     from decision.model.platform import Platform
     from decision.model.workload import Workload
     from decision.policies.catalogue import OptionLine, PolicyLine
-    from decision.runs.worth_of_predictions import Worth
+    from decision.runs.worth_of_predictions import PredictionsWorth
 
 _SUMMARY = ("makespan\ns", "mean wait\ns", "max wait\ns", "bounded\nslowdown", "util.\n%", "energy\nMJ")
 
@@ -231,7 +231,7 @@ def print_comparison(comparison: "PolicyComparison") -> None:
     stdout().print("\n".join(notes(comparison)), highlight=False)
 
 
-def print_worth(rows: "Sequence[Worth]") -> None:
+def print_worth(rows: "Sequence[PredictionsWorth]") -> None:
     """What predictions are worth: one row per workload, policy and metric; nothing where there are none."""
     if not rows:
         return

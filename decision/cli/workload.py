@@ -29,7 +29,7 @@ from .workload_make import (
     grid5000_like_command,
     lublin_command,
     predicted_runtimes_command,
-    topology_command,
+    topology_jobs_command,
 )
 from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
 from .workload_rates import carbon_command, price_command
@@ -205,5 +205,5 @@ _presets = typer.Typer(cls=Group, no_args_is_help=True)
 add_command(_presets, "predicted-runtimes", predicted_runtimes_command)
 add_command(_presets, "grid5000-like", grid5000_like_command)
 add_command(_presets, "green", green_command)
-add_command(_presets, "topology", topology_command)
+add_command(_presets, "topology", topology_jobs_command)
 app.add_typer(_presets, name="preset", help="Make the workloads of published papers.")

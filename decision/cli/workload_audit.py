@@ -3,23 +3,22 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .grouped import with_groups
 from .options import JsonOption, SpeedOption, TimeFieldOption, read_speed
 from .tables import count, number, print_dropped, print_json, simple_table
 from .terminal import say, stdout
-from .workload_convert import Columns, Format, Machine, SourceFiles, TimeZone, UnitOption
+from .workload_convert import LogReading, SourceFiles
 from .workload_tables import as_percent, duration_short
 
 if TYPE_CHECKING:
     from decision.analysis.audit import Audit
 
 
+@with_groups
 def audit_command(
     files: SourceFiles,
-    kind: Format = None,
-    unit: UnitOption = "auto",
-    machine: Machine = None,
-    time_zone: TimeZone = None,
-    columns: Columns = None,
+    *,
+    reading: LogReading,
     time_field: TimeFieldOption = None,
     speed: SpeedOption = None,
     as_json: JsonOption = False,
@@ -40,12 +39,9 @@ def audit_command(
     """
     from decision.analysis.audit import audit
     from decision.formats.traces.known import identify
-    from decision.formats.traces.read import TraceOptions
     from decision.formats.workload import read_workload
 
-    options = TraceOptions(
-        format=kind, unit=unit, machine=machine, time_zone=time_zone, columns=columns, time_field=time_field
-    )
+    options = reading.options(time_field)
     workload = read_workload(files, options=options, keep_extra=True)
     found = audit(workload, read_speed(speed))
     known = identify(files[0], len(workload.jobs))

@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from decision.computer.shipped import find_workload
 from decision.model.errors import ConfigError
 
+from .grouped import with_groups
 from .options import (
     JsonOption,
     MissingWalltimeOption,
@@ -23,6 +24,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from decision.formats.traces.read import TraceOptions
     from decision.generate.tasks import Tasks
     from decision.model.reshape import Filters
 
@@ -232,16 +234,36 @@ Columns = Annotated[
 ]
 
 
+class LogReading(NamedTuple):
+    """How logs are read, as the user wants it."""
+
+    kind: Format = None
+    unit: UnitOption = "auto"
+    machine: Machine = None
+    time_zone: TimeZone = None
+    columns: Columns = None
+
+    def options(self, time_field: int | None = None, given: str | None = None) -> "TraceOptions":
+        """What readers of logs take; `given` is the format, where the command says it."""
+        from decision.formats.traces.read import TraceOptions
+
+        return TraceOptions(
+            format=self.kind or given,
+            unit=self.unit,
+            machine=self.machine,
+            time_zone=self.time_zone,
+            columns=self.columns,
+            time_field=time_field,
+        )
+
+
 def _convert(
     given: str | None,
     context: typer.Context,
     files: SourceFiles,
     target: OutputFile,
-    kind: Format = None,
-    unit: UnitOption = "auto",
-    machine: Machine = None,
-    time_zone: TimeZone = None,
-    columns: Columns = None,
+    *,
+    reading: LogReading,
     jobs: Select = None,
     begin: From = None,
     end: To = None,
@@ -266,7 +288,6 @@ def _convert(
     """Convert files, of the format `given` or of any."""
     from msgspec.structs import replace
 
-    from decision.formats.traces.read import TraceOptions
     from decision.runs.conversion import Conversion, convert
 
     from .workload_tables import print_audit_json, print_converted
@@ -276,14 +297,7 @@ def _convert(
         sources=tuple(files),
         target=target,
         to_swf=given is None and target.suffix.lower() == ".swf",
-        reading=TraceOptions(
-            format=kind or given,
-            unit=unit,
-            machine=machine,
-            time_zone=time_zone,
-            columns=columns,
-            time_field=time_field,
-        ),
+        reading=reading.options(time_field, given),
         filters=replace(
             _read_filters(jobs, begin, None if to else end, nodes, walltime, load, shift, speed),
             load_by=load_by,
@@ -317,7 +331,7 @@ def _from(text: str, given: str | None = None) -> Callable[..., None]:
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     command.__doc__ = text
-    return command
+    return with_groups(command)
 
 
 convert_command = _from(

@@ -304,7 +304,7 @@ def green_command(
     _write_made(output, made, origin, f"preset green {chosen}", as_json)
 
 
-def topology_command(
+def topology_jobs_command(
     output: OutputFile,
     jobs: NbJobsOption = 100_000,
     seed: SeedOption = 0,

@@ -7,10 +7,11 @@ import typer
 
 from decision.model.errors import ConfigError
 
+from .grouped import with_groups
 from .options import JsonOption, OutputFile, SpeedOption, read_speed
 from .tables import count, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
-from .workload_convert import Columns, Format, Machine, SourceFile, TimeZone, UnitOption
+from .workload_convert import LogReading, SourceFile
 from .workload_tables import as_percent
 
 if TYPE_CHECKING:
@@ -31,15 +32,13 @@ Target = Annotated[
 ]
 
 
+@with_groups
 def clean_command(
     file: SourceFile,
     without: Without = None,
     target: Target = None,
-    kind: Format = None,
-    unit: UnitOption = "auto",
-    machine: Machine = None,
-    time_zone: TimeZone = None,
-    columns: Columns = None,
+    *,
+    reading: LogReading,
     speed: SpeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,13 +57,12 @@ def clean_command(
           --filter 'user=135 and (job>=47421 and job<=50307)'
     """
     from decision.analysis.cleaning import find_oddities
-    from decision.formats.traces.read import TraceOptions
     from decision.formats.workload import read_workload
     from decision.runs.conversion import write_cleaned
 
     if (without is None) != (target is None):
         raise ConfigError("--filter and -o belong together: what is removed, and where the rest is written")
-    options = TraceOptions(format=kind, unit=unit, machine=machine, time_zone=time_zone, columns=columns)
+    options = reading.options()
     workload = read_workload([file], options=options, keep_extra=True)
     print_dropped([workload])
     if without is not None and target is not None:
@@ -107,14 +105,12 @@ def _more(names: list[str]) -> str:
     return f" and {len(names) - 10:,} more" if len(names) > 10 else ""
 
 
+@with_groups
 def outages_command(
     file: SourceFile,
     target: OutputFile,
-    kind: Format = None,
-    unit: UnitOption = "auto",
-    machine: Machine = None,
-    time_zone: TimeZone = None,
-    columns: Columns = None,
+    *,
+    reading: LogReading,
     as_json: JsonOption = False,
 ) -> None:
     """Propose when a machine was out of order, as external events.
@@ -133,11 +129,10 @@ def outages_command(
     """
     from decision.analysis.outages import find_outages, fitted_beside
     from decision.analysis.recorded import recorded_jobs
-    from decision.formats.traces.read import TraceOptions
     from decision.formats.workload import read_workload
     from decision.runs.conversion import write_outages
 
-    options = TraceOptions(format=kind, unit=unit, machine=machine, time_zone=time_zone, columns=columns)
+    options = reading.options()
     workload = read_workload([file], options=options)
     jobs = recorded_jobs(workload)
     outages = find_outages(jobs, workload.nb_res)

@@ -12,7 +12,7 @@ from .terminal import note, say, stdout
 if TYPE_CHECKING:
     from decision.analysis.descriptions import WorkloadFigures
     from decision.estimates.history import Errors, History
-    from decision.generate.papers.grid5000_days import Figures, PublishedTrace
+    from decision.generate.papers.grid5000_days import PublishedTrace, TraceFigures
     from decision.model.workload import Workload
     from decision.runs.conversion import Converted
 
@@ -216,7 +216,7 @@ def _error_cells(found: "Errors") -> tuple[str, ...]:
     )
 
 
-def trace_rows(made: "Figures", published: "PublishedTrace") -> dict[str, Any]:
+def trace_rows(made: "TraceFigures", published: "PublishedTrace") -> dict[str, Any]:
     """The rows of `print_trace` as data."""
     names = made.__struct_fields__
     return {
@@ -224,7 +224,7 @@ def trace_rows(made: "Figures", published: "PublishedTrace") -> dict[str, Any]:
     }
 
 
-def print_trace(made: "Figures", published: "PublishedTrace") -> None:
+def print_trace(made: "TraceFigures", published: "PublishedTrace") -> None:
     """The figures of days, as made and as published for all days of the trace."""
     table = simple_table(caption="published: of all days together")
     for header in ("", "jobs", "days", "sequential\n%", "utilization\n%", "days in groups 1 to 5"):

@@ -12,7 +12,6 @@ import hashlib
 import typing
 from typing import Annotated, Any, ClassVar, Self
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -20,8 +19,9 @@ from numba.core import cgutils
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import NativeValue, infer_getattr, intrinsic, models, register_model, typeof_impl, unbox
-from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
+
+from .parts import Borrowing
 
 F8 = Annotated[NDArray[np.float64], types.float64[::1]]
 F4 = Annotated[NDArray[np.float32], types.float32[::1]]
@@ -29,6 +29,7 @@ I8 = Annotated[NDArray[np.int64], types.int64[::1]]
 I4 = Annotated[NDArray[np.int32], types.int32[::1]]
 I1 = Annotated[NDArray[np.int8], types.int8[::1]]
 U8 = Annotated[NDArray[np.uint64], types.uint64[::1]]
+B1 = Annotated[NDArray[np.bool_], types.boolean[::1]]
 F4x2 = Annotated[NDArray[np.float32], types.float32[:, ::1]]
 F8x2 = Annotated[NDArray[np.float64], types.float64[:, ::1]]
 I8x2 = Annotated[NDArray[np.int64], types.int64[:, ::1]]
@@ -39,7 +40,7 @@ U8x2 = Annotated[NDArray[np.uint64], types.uint64[:, ::1]]
 _WORDS = 3  # of the table, per field: data, shape[0], shape[1]
 
 
-class BundleType(types.Type):
+class BundleType(Borrowing):
     """Numba's view of a bundle class."""
 
     def __init__(self, name: str, arrays: dict[str, types.Array]) -> None:
@@ -57,12 +58,14 @@ class Bundle:
 
     _fields: ClassVar[tuple[str, ...]]
     _arrays: ClassVar[dict[str, types.Array]]
+    _dtypes: ClassVar[dict[str, np.dtype[Any]]]
     _numba_type_: ClassVar[BundleType]
 
     def __init_subclass__(cls) -> None:
         hints = {n: h for n, h in typing.get_type_hints(cls, include_extras=True).items() if hasattr(h, "__metadata__")}
         cls._fields = tuple(hints)
         cls._arrays = {n: array_type(h) for n, h in hints.items()}
+        cls._dtypes = {n: np.dtype(str(kind.dtype)) for n, kind in cls._arrays.items()}  # numba's way takes 20 us each
         cls._numba_type_ = BundleType(f"{cls.__module__}.{cls.__name__}", cls._arrays)
 
     def __init__(self, **arrays: NDArray[Any]) -> None:
@@ -73,7 +76,7 @@ class Bundle:
         self.table = np.zeros(_WORDS * len(self._fields), np.int64)
         for i, name in enumerate(self._fields):
             array, kind = arrays[name], self._arrays[name]
-            if numba.from_dtype(array.dtype) != kind.dtype or array.ndim != kind.ndim or not array.flags.c_contiguous:
+            if array.dtype != self._dtypes[name] or array.ndim != kind.ndim or not array.flags.c_contiguous:
                 raise TypeError(
                     f"{type(self).__name__}.{name}: a {array.dtype} array of {array.ndim} dimensions, not {kind}"
                 )
@@ -143,12 +146,21 @@ def _get_field(context: Any, builder: Any, kind: BundleType, pointer: Any, field
     """Build the array from its table entry; it owns nothing, so no references are counted."""
     array_type = kind.arrays[field]
     words = [_load(builder, pointer, _WORDS * kind.index[field] + k) for k in range(1 + array_type.ndim)]
-    array = make_array(array_type)(context, builder)
+    model = context.data_model_manager[array_type]
     itemsize = ir.Constant(ir.IntType(64), array_type.dtype.bitwidth // 8)
-    strides = [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
-    data = builder.inttoptr(words[0], array.data.type)
-    populate_array(array, data=data, shape=words[1:], strides=strides, itemsize=itemsize, meminfo=None)
-    return array._getvalue()
+    parts = {
+        "nitems": words[1] if array_type.ndim == 1 else builder.mul(words[1], words[2]),
+        "itemsize": itemsize,
+        "data": builder.inttoptr(words[0], context.get_value_type(types.CPointer(array_type.dtype))),
+        "shape": cgutils.pack_array(builder, words[1:]),
+        "strides": cgutils.pack_array(
+            builder, [itemsize] if array_type.ndim == 1 else [builder.mul(words[2], itemsize), itemsize]
+        ),
+    }
+    array = ir.Constant(context.get_value_type(array_type), None)  # of no owner
+    for name, value in parts.items():
+        array = model.set(builder, array, value, name)
+    return array
 
 
 def _load(builder: Any, pointer: Any, index: int) -> Any:

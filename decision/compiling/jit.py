@@ -7,7 +7,7 @@ outside: an `Entry`, by its address, or a kernel that Python calls, tests includ
 only they are kept on disk, in a file for each combination of arguments and kind of processor.
 
 The roots are few: `engine.kernels.server.engine`, and `network.flows` beside it; the loops that ask policies
-(`simulation.simulate.run_episode`, `envs.batch._play_part`, `envs.evaluation.play_episode`,
+(`simulation.simulate.simulate_episode`, `envs.batch._play_part`, `envs.evaluation.play_episode`,
 `learned.policy.next_choice`); the entries of policies (`DECIDE`), of what few of them do (`SLOT`, searches for
 windows), of schedulers (BEGIN to FOLLOW), and of Batsim's messages (`batsim.kernels`). They reach each other by address
 alone.
@@ -77,7 +77,7 @@ def compile_ahead(*roots: Any) -> None:
 
     This process goes on, and compiles what it needs first: it waits only for what the other one has begun. So roots
     that a run needs are given in the order in which it needs them: entries, and kernels that Python calls with
-    arguments of the types that they are annotated with. The first may be a kernel without annotations.
+    arguments of the types that they are annotated with.
     """
     cold = {f"{root.__module__}:{root.__name__}": root for root in roots if not is_warm(root)}
     _expected.update(cold)

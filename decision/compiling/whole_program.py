@@ -9,8 +9,7 @@ LLVM sees a whole program.
 Integers are int64 at every call between kernels: a kernel is typed once, and not again for an int32 and for a literal.
 Numba's own functions, which kernels call, are compiled in the same way, while a kernel is.
 
-This is the one module that knows numba's private parts: `_parts_only` lists what it changes while it types. It was
-tried with numba 0.68.
+This module and `parts` know numba's private parts, and no other does. They were tried with numba 0.63 and 0.68.
 """
 
 import contextlib
@@ -25,31 +24,29 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_type_hints
 import llvmlite.binding as llvm
 from numba import _dynfunc
 from numba.core import entrypoints, types, typing
-from numba.core import typed_passes as typed
-from numba.core import untyped_passes as untyped
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompilerBase, CompileResult, Flags
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
 from numba.core.environment import Environment, lookup_environment
-from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.sigutils import normalize_signature
-from numba.extending import overload
-from numba.np import arrayobj
+
+from .parts import Plain, parts_only
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 
 
 _VECTORS = "_has_vectors"
-_FIRST: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "cost": "cheap"}
+_FIRST: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "cost": "cheap"}  # as numba: references
+_ONCE: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "opt": 2}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def without_vectors(function: _F) -> _F:
-    """Decorator of a function that becomes a root: LLVM is not to look for loops to vectorise.
+    """Decorator of a function that becomes a root: LLVM goes through it once, and looks for no loops to vectorise.
 
-    For code of branches and short loops, such as a simulation's: it is up to a tenth faster so, and compiles sooner.
+    For code of branches and short loops, such as a simulation's: it is no slower so, and LLVM takes half the time.
     """
     setattr(function, _VECTORS, False)
     return function
@@ -131,7 +128,8 @@ class Kernel:
     def prepare(self) -> None:
         """Compile it for Python, or find what is kept, for the types that its annotations say.
 
-        They are int, float, bool, or what has numba's type at hand, as bundles have; or a NamedTuple of these.
+        They are int, float, bool, or what has numba's type at hand, as bundles and their arrays have; or a NamedTuple
+        of these.
         """
         hints = get_type_hints(self.py_func, include_extras=True)
         self._dispatcher.root(tuple(_hinted(hint) for name, hint in hints.items() if name != "return"), None, True)
@@ -143,11 +141,13 @@ class Kernel:
 
 def _hinted(hint: Any) -> types.Type:
     """Numba's type of what is annotated so."""
+    if hasattr(hint, "__metadata__"):
+        return cast(types.Type, hint.__metadata__[0])
     if hint in _PLAIN:
         return _PLAIN[hint]
     if issubclass(hint, tuple):
         fields = get_type_hints(hint, include_extras=True).values()
-        return cast(types.Type, types.containers.NamedTuple([*map(_hinted, fields)], hint))
+        return cast(types.Type, types.containers.BaseTuple.from_types([*map(_hinted, fields)], hint))
     return cast(types.Type, hint._numba_type_)
 
 
@@ -159,7 +159,7 @@ class _Dispatcher(CPUDispatcher):
 
     def __init__(self, function: Callable[..., Any], store: Store, options: dict[str, Any]) -> None:
         plain = not any(isinstance(constant, CodeType) for constant in function.__code__.co_consts)
-        pipeline = _Plain if plain else Compiler
+        pipeline = Plain if plain else Compiler
         super().__init__(function, None, {"nopython": True, "boundscheck": None, **options}, pipeline)
         self._store = store
         self._parts: dict[tuple[types.Type, ...], CompileResult] = {}
@@ -185,7 +185,7 @@ class _Dispatcher(CPUDispatcher):
         """Typed IR for arguments of these types."""
         with global_compiler_lock, self._compiling_counter:
             if args not in self._parts:
-                with _parts_only(self.targetctx):
+                with parts_only(self.targetctx, _Library):
                     self._parts[args] = self._compiler.compile(args, result)
                 self.overloads[args] = self._parts[args]
             return self._parts[args]
@@ -264,35 +264,6 @@ def _declare_runtime() -> None:
         llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
-class _Plain(CompilerBase):
-    """Numba's passes without those for closures, `with`, literal tuples, parallel loops and annotations, which take a
-    tenth of the time, for functions that have none of it."""
-
-    def define_pipelines(self) -> list[Any]:
-        manager = PassManager("plain")
-        for each in (
-            untyped.TranslateByteCode,
-            untyped.FixupArgs,
-            untyped.IRProcessing,
-            untyped.RewriteSemanticConstants,
-            untyped.DeadBranchPrune,
-            untyped.GenericRewrites,
-            untyped.RewriteDynamicRaises,
-            untyped.ReconstructSSA,
-            typed.NopythonTypeInference,
-            typed.PreLowerStripPhis,
-            typed.InlineOverloads,
-            typed.NopythonRewrites,
-            typed.NoPythonSupportedFeatureValidation,
-            typed.IRLegalization,
-            typed.NativeLowering,
-            typed.NoPythonBackend,
-        ):
-            manager.add_pass(each, each.__name__)
-        manager.finalize()
-        return [manager]
-
-
 def _unified(kind: types.Type) -> types.Type:
     """The type that a value has as an argument of a kernel that is called by another."""
     if isinstance(kind, types.BooleanLiteral):
@@ -324,7 +295,7 @@ class _Library(JITCodeLibrary):
     def link(self, *exported: str, vectors: bool = True) -> None:
         """Link all that is reached, and optimise; only `exported` and what is in here stay visible from outside.
 
-        `vectors` is whether LLVM looks for loops to vectorise.
+        `vectors` is whether LLVM goes through it twice, and looks for loops to vectorise.
         """
         self._codegen._check_llvm_bugs()
         self._raise_if_finalized()
@@ -346,8 +317,7 @@ class _Library(JITCodeLibrary):
         for function in module.functions:
             if not function.is_declaration:
                 function.linkage = "external" if function.name in visible else "internal"
-        passes = {} if vectors else {"loop_vectorize": False, "slp_vectorize": False}
-        for settings in ({**_FIRST, "opt": self._codegen._opt_level}, passes):  # as numba: references first
+        for settings in ({**_FIRST, "opt": self._codegen._opt_level}, {}) if vectors else (_ONCE,):
             manager, builder = self._codegen._module_pass_manager(**settings)
             manager.run(module, builder)
         module.verify()
@@ -381,78 +351,6 @@ class _Library(JITCodeLibrary):
                 made = Constants(variable.name, environment.globals["__name__"], list(environment.consts))
                 found.insert(0 if name == first else len(found), made)
         return tuple(found)
-
-
-@contextlib.contextmanager
-def _parts_only(context: Any) -> Iterator[None]:
-    """Let numba type and lower, its own functions included, and make neither wrappers nor machine code."""
-    codegen, typing_context = context.codegen(), cpu_target.typing_context
-    if "_library_class" in vars(codegen):  # inside of another
-        yield
-        return
-    resolve = functools.partial(_resolve, typing_context.resolve_function_type)
-    changed: tuple[tuple[Any, str, Any], ...] = (
-        (codegen, "_library_class", _Library),
-        (context, "get_executable", lambda *_: [].append),  # a builtin of its own stands for the function
-        (context, "create_cpython_wrapper", _nothing),
-        (context, "create_cfunc_wrapper", _nothing),
-        (typing_context, "resolve_function_type", resolve),
-        (Flags, "__eq__", _are_same_flags),  # numba's way, as dictionaries of all options, takes a tenth of the time
-        (Flags, "__hash__", _hash_of_flags),
-        (arrayobj, "raise_with_shape_context", _refuse_shape),  # its text with both shapes compiles for a second
-    )
-    before = [vars(owner).get(name) for owner, name, _ in changed]
-    for owner, name, value in changed:
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for (owner, name, _), value in zip(changed, before, strict=True):
-            if value is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """In place of what makes wrappers."""
-
-
-def _refuse_shape(src_shapes: Any, index_shape: Any) -> None:
-    """What kernels raise where an array is assigned to a slice of another shape."""
-
-
-@overload(_refuse_shape)
-def _refuse_shape_compiled(src_shapes: Any, index_shape: Any) -> Callable[..., None]:
-    def refuse(src_shapes: Any, index_shape: Any) -> None:
-        raise ValueError("cannot assign slice from input of different size")
-
-    return refuse
-
-
-def _are_same_flags(some: Flags, other: object) -> bool:
-    return isinstance(other, Flags) and some._values == other._values
-
-
-def _hash_of_flags(flags: Flags) -> int:
-    return hash(frozenset(name for name, value in flags._values.items() if value))
-
-
-_resolved: dict[Any, Any] = {}  # signatures of numba's own functions and operators, by function and types
-
-
-def _resolve(numbas_own: Callable[..., Any], function: Any, args: Any, kws: Any) -> Any:
-    """As numba's method, which tries all definitions of `+` for each `a + b`: here once for each pair of types."""
-    own = isinstance(function, types.BaseFunction) or not isinstance(function, types.Type)
-    if kws or not own or not all(isinstance(each, types.Type) for each in args):
-        return numbas_own(function, args, kws)
-    key = function, args
-    if key not in _resolved:
-        found = numbas_own(function, args, kws)
-        if found is None:
-            return None
-        _resolved[key] = found
-    return _resolved[key]
 
 
 @contextlib.contextmanager

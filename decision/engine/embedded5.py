@@ -153,12 +153,12 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _begins(self, time: float, _arg: int, _value: float) -> BatsimEvent:
         workloads, everything = self._reader.workloads.values(), self.options.forward_all_profiles
-        return words5.simulation_begins(self.platform, workloads, self._lists, self._facts, everything)
+        return words5.simulation_begins_message(self.platform, workloads, self._lists, self._facts, everything)
 
     def _submitted(self, time: float, number: int, _value: float) -> BatsimEvent:
         job = self.job(number)
         self._reader.submit(job.id, number)
-        return words5.job_submitted(time, job, self._reader.workloads[job.workload], self.options)
+        return words5.job_submitted_message(time, job, self._reader.workloads[job.workload], self.options)
 
     def _killed(self, time: float, request: int, _value: float) -> BatsimEvent:
         sim = self.world.sim
@@ -176,7 +176,9 @@ class Batsim5Engine(EmbeddedEngine):
 
     def _progress(self, number: int) -> m.TaskProgress:
         sim, workload = self.world.sim, self._reader.workloads[self.job(number).workload]
-        return words5.task_progress(self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload)
+        return words5.task_progress_message(
+            self.leaves(number)[sim.leaf[number]], float(sim.progress[number]), workload
+        )
 
     def _changed(self, time: float, request: int, _value: float) -> BatsimEvent:
         pstate, at_once = str(int(self.world.sim.switch_pstate[request])), request in self._at_once
@@ -184,7 +186,7 @@ class Batsim5Engine(EmbeddedEngine):
         return m.ResourceStateChanged(time, data)
 
     def _happened(self, time: float, event: int, _value: float) -> BatsimEvent:
-        return words5.external_event(time, self.events[event])
+        return words5.external_event_message(time, self.events[event])
 
     def _joules(self, hosts: str, time: float) -> list[float]:
         """What hosts have used by a time in seconds."""

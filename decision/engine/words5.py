@@ -16,7 +16,7 @@ from .options import EngineOptions
 from .profiles import LeafTask
 
 
-def simulation_begins(
+def simulation_begins_message(
     platform: Platform,
     workloads: Iterable[Workload],
     lists: Mapping[str, str],
@@ -72,14 +72,14 @@ def full(name: str, workload: Workload) -> str:
     return name if "!" in name else f"{workload.name}!{name}"
 
 
-def job_submitted(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
+def job_submitted_message(time: float, job: Job, workload: Workload, options: EngineOptions) -> m.JobSubmitted:
     """A job arrives, or is acknowledged."""
     said = {**words.job_fields(job), "profile": full(job.profile, workload), "subtime": job.submit_time}
     forwarded: Any = profile(job.profile, workload) if options.forward_profiles else UNSET
     return m.JobSubmitted(time, m.JobSubmittedData(job.id, m.JobDescription(**said), forwarded))
 
 
-def task_progress(leaf: LeafTask, share: float, workload: Workload) -> m.TaskProgress:
+def task_progress_message(leaf: LeafTask, share: float, workload: Workload) -> m.TaskProgress:
     """How far a leaf task is, within the composed profiles around it."""
     progress = m.TaskProgress(full(leaf.profile, workload), share)
     for name, index in reversed(leaf.path):
@@ -90,7 +90,7 @@ def task_progress(leaf: LeafTask, share: float, workload: Workload) -> m.TaskPro
     return progress
 
 
-def external_event(time: float, event: MachineEvent) -> m.ExternalEvent:
+def external_event_message(time: float, event: MachineEvent) -> m.ExternalEvent:
     """An external event happened, which means nothing to Batsim."""
     said = msgspec.json.decode(event.source)
     return m.ExternalEvent(time, m.ExternalEventData(said["id"], said["data"]))

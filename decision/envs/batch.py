@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.compiling.bundle import B1, F4, I8, F4x2, F8x2, I1x2, I8x2
 from decision.compiling.draws import first_word
 from decision.compiling.jit import compile_ahead, kernel
 from decision.computer.room import check_memory
 from decision.engine.kernels.server import engine
+from decision.learned.base import SchedulerKernels
 from decision.learned.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 from decision.model.errors import ConfigError, PolicyError
 
@@ -18,7 +20,7 @@ from .arena import gather
 from .environment import environment_at, new_environments
 from .episode import begin_episode, measure_all, see, step
 from .metrics import EPISODE_METRICS
-from .setup import Setup
+from .setup import Rules, Setup
 
 ANY_ROW = -1  # instead of the first row of an episode: any
 GO_ON = -2  # instead of it: the present episode goes on
@@ -31,11 +33,11 @@ _LAZY = ("interval_first", "interval_last")  # room for the worst, most of it ne
 class Outputs(NamedTuple):
     """Where a step of N environments is written: arrays of the caller's, C-contiguous."""
 
-    observation: NDArray[np.float32]  # (N, D)
-    mask: NDArray[np.int8]  # (N, A) 1 where an action is valid
-    reward: NDArray[np.float32]  # (N,)
-    terminated: NDArray[np.bool_]  # (N,)
-    truncated: NDArray[np.bool_]  # (N,)
+    observation: F4x2  # (N, D)
+    mask: I1x2  # (N, A) 1 where an action is valid
+    reward: F4  # (N,)
+    terminated: B1  # (N,)
+    truncated: B1  # (N,)
 
 
 def new_outputs(envs: int, width: int, actions: int) -> Outputs:
@@ -84,8 +86,8 @@ class Batch:
     """
 
     def __init__(self, setup: Setup, envs: int, threads: int) -> None:
+        compile_ahead(engine, *setup.scheduler.entries, _play_part)
         check_memory("environments", envs, _bytes_of_one(setup))
-        compile_ahead(_play_part, *setup.scheduler.entries, engine)
         self.setup, self.kernels = setup, setup.scheduler.kernels()
         self.envs = gather(new_environments(setup, envs), _OWN, _LAZY)
         self.addresses = np.array([[bundle.address for bundle in env] for env in self.envs])
@@ -151,15 +153,14 @@ class Batch:
         """Let each thread play its part of the environments; the caller's thread takes the first."""
         self.setup.encoder.check_arrays(self._cores, out.observation, out.mask)
         rules, kernels = self.setup.rules, self.kernels
-        given = _Asked(beginnings, actions, steps, autoreset), out, _Ends(self.final, self.final_mask, self.metrics)
+        asked, ends = _Asked(beginnings, actions, steps, autoreset), _Ends(self.final, self.final_mask, self.metrics)
+
+        def play(begin: int, end: int) -> bool:
+            return _play_part(self.addresses, rules, kernels, begin, end, asked, out, ends)
+
         parts = list(zip(self._bounds[:-1], self._bounds[1:], strict=True))
-        futures = [
-            self._pool.submit(_play_part, self.addresses, rules, kernels, *part, *given)
-            for part in parts[1:]
-            if self._pool
-        ]
-        refused = [_play_part(self.addresses, rules, kernels, *parts[0], *given)]
-        refused += [future.result() for future in futures]
+        futures = [self._pool.submit(play, *part) for part in parts[1:] if self._pool]
+        refused = [play(*parts[0])] + [future.result() for future in futures]
         if any(refused):
             raise PolicyError(f"scheduler {self.setup.scheduler.name}: the engine cannot carry out what it planned")
 
@@ -202,22 +203,31 @@ class Batch:
 class _Asked(NamedTuple):
     """What is to be done in N environments."""
 
-    beginnings: NDArray[np.int64]  # (N,) of a new episode, or GO_ON
-    actions: NDArray[np.int64]  # (N, S)
-    steps: NDArray[np.int64]  # (N,) how many of them are taken
+    beginnings: I8  # (N,) of a new episode, or GO_ON
+    actions: I8x2  # (N, S)
+    steps: I8  # (N,) how many of them are taken
     autoreset: bool  # whether another episode begins where one ends
 
 
 class _Ends(NamedTuple):
     """What is written where an episode ends: its last observation and mask, and its metrics."""
 
-    final: NDArray[np.float32]  # (N, D)
-    mask: NDArray[np.int8]  # (N, A)
-    metrics: NDArray[np.float64]  # (N, K)
+    final: F4x2  # (N, D)
+    mask: I1x2  # (N, A)
+    metrics: F8x2  # (N, K)
 
 
 @kernel
-def _play_part(addresses, rules, kernels, begin, end, asked, out, ends):
+def _play_part(
+    addresses: I8x2,
+    rules: Rules,
+    kernels: SchedulerKernels,
+    begin: int,
+    end: int,
+    asked: _Asked,
+    out: Outputs,
+    ends: _Ends,
+) -> bool:
     """In the environments begin .. end - 1: a new episode where one is asked for, then the choices.
 
     Returns whether a plan could not be carried out.

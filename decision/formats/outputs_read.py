@@ -114,7 +114,7 @@ def read_joules(place: Place) -> float:
     return _figure(path, read_schedule(path), "consumed_joules")
 
 
-def read_run(place: Place) -> RunRecord:
+def read_run_record(place: Place) -> RunRecord:
     """All that Batsim wrote about a run; `place` as in `find_run`.
 
     Tables of files that are not there are empty or None. Batsim writes the times of machine states and pstate changes

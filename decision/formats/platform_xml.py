@@ -32,7 +32,7 @@ from .simgrid import (
     topology_of_cluster,
     topology_of_zone,
 )
-from .xml_nodes import Node, read_xml
+from .xml_nodes import XmlNode, read_xml
 
 _ROLES = ("", "compute_node", "storage", "master")
 _PROFILE_FILES = ("speed_file", "availability_file", "state_file")
@@ -63,10 +63,10 @@ class _FileHost(msgspec.Struct):
     """A host as the file has it."""
 
     name: str
-    node: Node
+    node: XmlNode
     properties: dict[str, str]
     zone_properties: Mapping[str, str]
-    network: Node | None = None  # the element whose topology it is part of
+    network: XmlNode | None = None  # the element whose topology it is part of
 
 
 def load_platform(
@@ -126,7 +126,7 @@ def load_platform(
     )
 
 
-def _check_root(root: Node) -> None:
+def _check_root(root: XmlNode) -> None:
     if root.tag != "platform":
         raise root.error("the root of a SimGrid platform is <platform version='4.1'>")
     try:
@@ -214,7 +214,7 @@ def _unmodelled(attributes: Mapping[str, str]) -> str:
     return ""
 
 
-def _topology(node: Node, nb_hosts: int) -> tuple[Topology, Sequence[int]]:
+def _topology(node: XmlNode, nb_hosts: int) -> tuple[Topology, Sequence[int]]:
     """The topology of an element, and the places of its hosts in the order of the file. Raises ConfigError."""
     if node.tag == "cluster":
         return topology_of_cluster(node.attributes, nb_hosts), range(nb_hosts)
@@ -222,7 +222,7 @@ def _topology(node: Node, nb_hosts: int) -> tuple[Topology, Sequence[int]]:
 
 
 def _routes(
-    root: Node, in_order: Iterable[_FileHost], compute: Iterable[_FileHost], master: _FileHost
+    root: XmlNode, in_order: Iterable[_FileHost], compute: Iterable[_FileHost], master: _FileHost
 ) -> tuple[Route, ...]:
     """How Batsim's own messages reach the master."""
     made: dict[int, list[str]] = {}
@@ -284,7 +284,7 @@ def _property(found: _FileHost, names: tuple[str, ...]) -> str | None:
     return next((found.properties[name] for name in names if name in found.properties), None)
 
 
-def _integer(node: Node, attribute: str, least: int, most: int) -> int:
+def _integer(node: XmlNode, attribute: str, least: int, most: int) -> int:
     text = node.attributes.get(attribute, str(least))
     try:
         value = int(float(text))  # SimGrid's own default is "0.0"
@@ -305,13 +305,13 @@ def _check_speeds(host: Host, energy: bool) -> None:
             raise ConfigError(f"pstate {pstate} has a speed of 0; compute hosts need more (or the role 'storage')")
 
 
-def hosts_of(root: Node) -> Iterator[_FileHost]:
+def hosts_of(root: XmlNode) -> Iterator[_FileHost]:
     """All hosts in the order of the file, each with the properties and the network of the zones around it.
 
     Raises:
         InputError: for what SimGrid does not know.
     """
-    waiting: list[tuple[Node, Mapping[str, str], Node | None]] = [(root, {}, None)]
+    waiting: list[tuple[XmlNode, Mapping[str, str], XmlNode | None]] = [(root, {}, None)]
     while waiting:
         node, outer, network = waiting.pop()
         if node is not root:
@@ -326,7 +326,7 @@ def hosts_of(root: Node) -> Iterator[_FileHost]:
             waiting += [(child, inner, network) for child in reversed(node.children)]
 
 
-def _check(node: Node) -> None:
+def _check(node: XmlNode) -> None:
     """Refuse elements and attributes that SimGrid does not know."""
     if node.tag in _REMOVED:
         raise node.error(f"removed in SimGrid {_REMOVED[node.tag]}; put its content into this file")
@@ -343,7 +343,7 @@ def _check(node: Node) -> None:
             raise node.error(f"the attribute {name!r} is missing; add it")
 
 
-def properties_of(node: Node) -> dict[str, str]:
+def properties_of(node: XmlNode) -> dict[str, str]:
     """The <prop> children of an element; of two with one name SimGrid keeps the first."""
     properties: dict[str, str] = {}
     for child in node.children:
@@ -353,7 +353,7 @@ def properties_of(node: Node) -> dict[str, str]:
     return properties
 
 
-def _cluster(node: Node, outer: Mapping[str, str], network: Node | None) -> Iterator[_FileHost]:
+def _cluster(node: XmlNode, outer: Mapping[str, str], network: XmlNode | None) -> Iterator[_FileHost]:
     """The hosts of a cluster. Its properties are its hosts', and also the zone's where the cluster is flat."""
     properties = properties_of(node)
     flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
@@ -365,7 +365,7 @@ def _cluster(node: Node, outer: Mapping[str, str], network: Node | None) -> Iter
         yield _FileHost(name, node, dict(properties), zone, network)
 
 
-def radical(node: Node) -> Iterator[int]:
+def radical(node: XmlNode) -> Iterator[int]:
     """Host numbers from ``0-3,7``."""
     intervals = []
     for part in node.attributes["radical"].split(","):

@@ -15,7 +15,7 @@ from decision.model.platform import Route
 from decision.model.topology import Dragonfly, FatTree, Topology
 
 from .simgrid import parse_bandwidth, parse_latency, topology_of_cluster
-from .xml_nodes import Node
+from .xml_nodes import XmlNode
 
 ZONES = ("zone", "AS")
 ZONE_ROUTES = ("zoneRoute", "ASroute")
@@ -48,7 +48,7 @@ class _Part(NamedTuple):
 class _Zone:
     """A zone or a cluster, and the routes within it."""
 
-    def __init__(self, node: Node, parent: "_Zone | None") -> None:
+    def __init__(self, node: XmlNode, parent: "_Zone | None") -> None:
         self.name = node.attributes.get("id", "")
         self.chain: tuple[_Zone, ...] = (self, *(parent.chain if parent else ()))
         self.has_zones = any(child.tag in (*ZONES, "cluster") for child in node.children)
@@ -64,7 +64,7 @@ class _Zone:
 class _SearchedZone(_Zone):
     """Routes are put together of others, as few links as possible."""
 
-    def __init__(self, node: Node, parent: _Zone | None) -> None:
+    def __init__(self, node: XmlNode, parent: _Zone | None) -> None:
         super().__init__(node, parent)
         self.steps: dict[str, dict[str, str]] = {}  # by destination: where each point goes next
 
@@ -99,7 +99,7 @@ class _SearchedZone(_Zone):
 class _Star(_Zone):
     """Each point has its own way up and down; coordinates (milliseconds) add latency."""
 
-    def __init__(self, node: Node, parent: _Zone | None) -> None:
+    def __init__(self, node: XmlNode, parent: _Zone | None) -> None:
         super().__init__(node, parent)
         self.up: dict[str, _Wires] = {}
         self.down: dict[str, _Wires] = {}
@@ -120,7 +120,7 @@ class _Star(_Zone):
 class _Switched(_Zone):
     """A cluster whose hosts are connected by a fat-tree, a torus or a dragonfly."""
 
-    def __init__(self, node: Node, parent: _Zone | None, hosts: Sequence[str]) -> None:
+    def __init__(self, node: XmlNode, parent: _Zone | None, hosts: Sequence[str]) -> None:
         super().__init__(node, parent)
         self.topology = topology_of_cluster(node.attributes, len(hosts))
         self.place = {name: place for place, name in enumerate(hosts)}
@@ -159,7 +159,7 @@ def _hops(topology: Topology, a: int, b: int) -> int:
 class _Network:
     """All zones of a file."""
 
-    def __init__(self, root: Node, hosts: Mapping[int, Sequence[str]]) -> None:
+    def __init__(self, root: XmlNode, hosts: Mapping[int, Sequence[str]]) -> None:
         self.hosts = hosts  # names by the identity of the element that makes them
         self.home: dict[str, _Zone] = {}
         self.links: dict[str, _Wire] = {}
@@ -191,7 +191,7 @@ class _Network:
 
     # --- Reading --------------------------------------------------------------------------------------------------
 
-    def _read(self, node: Node, parent: _Zone | None) -> None:
+    def _read(self, node: XmlNode, parent: _Zone | None) -> None:
         if node.tag == "cluster":
             self._read_cluster(node, parent)
         elif node.tag in ZONES:
@@ -207,7 +207,7 @@ class _Network:
                 self._read_point(zone, child)
                 self._read_route(zone, child, backbone)
 
-    def _read_links(self, node: Node) -> None:
+    def _read_links(self, node: XmlNode) -> None:
         if node.tag in ("link", "backbone"):
             name, policy = node.attributes.get("id", ""), node.attributes.get("sharing_policy", "SHARED")
             bandwidth = parse_bandwidth(node.attributes.get("bandwidth", "1").split(",")[0])
@@ -215,7 +215,7 @@ class _Network:
             for way in ("_UP", "_DOWN") if policy in _DUPLEX else ("",):
                 self.links[name + way] = _Wire(name + way, bandwidth, latency, policy != "FATPIPE")
 
-    def _read_point(self, zone: _Zone, node: Node) -> None:
+    def _read_point(self, zone: _Zone, node: XmlNode) -> None:
         name = node.attributes.get("id", "")
         if node.tag in ("host", "peer", "router"):
             self.home[name] = zone
@@ -228,7 +228,7 @@ class _Network:
                 zone.up[name] = (_Wire(f"{name} up", parse_bandwidth(node.attributes["bw_out"]), 0.0),)
                 zone.down[name] = (_Wire(f"{name} down", parse_bandwidth(node.attributes["bw_in"]), 0.0),)
 
-    def _read_route(self, zone: _Zone, node: Node, backbone: _Wires) -> None:
+    def _read_route(self, zone: _Zone, node: XmlNode, backbone: _Wires) -> None:
         attributes = node.attributes
         if node.tag == "cabinet" and isinstance(zone, _Star):
             for name in self.hosts.get(id(node), ()):
@@ -257,7 +257,7 @@ class _Network:
         wire = self.links.get(name) or self.links.get(f"{name}_{way}")
         return (wire,) if wire else ()
 
-    def _read_cluster(self, node: Node, parent: _Zone | None) -> None:
+    def _read_cluster(self, node: XmlNode, parent: _Zone | None) -> None:
         hosts, attributes = self.hosts.get(id(node), ()), node.attributes
         zone: _Zone
         if attributes.get("topology", "FLAT") == "FLAT":
@@ -270,7 +270,7 @@ class _Network:
         for name in hosts:
             self.home[name] = zone
 
-    def _fill_flat(self, star: _Star, node: Node, hosts: Iterable[str]) -> None:
+    def _fill_flat(self, star: _Star, node: XmlNode, hosts: Iterable[str]) -> None:
         attributes = node.attributes
         bandwidth, latency = parse_bandwidth(attributes["bw"]), parse_latency(attributes["lat"])
         split = attributes.get("sharing_policy", "SPLITDUPLEX") in _DUPLEX
@@ -289,7 +289,7 @@ class _Network:
                 star.loopback[name] = loopback
 
 
-def _cluster_extras(node: Node) -> tuple[_Wires, _Wires]:
+def _cluster_extras(node: XmlNode) -> tuple[_Wires, _Wires]:
     """A cluster's loopback and limiter, where it has them."""
     attributes = node.attributes
     loopback: _Wires = ()
@@ -323,7 +323,9 @@ def _bypass(common: _Zone, here: Sequence[_Zone], there: Sequence[_Zone]) -> _Pa
     return None
 
 
-def routes_to(root: Node, hosts: Mapping[int, Sequence[str]], names: Sequence[str], master: str) -> tuple[Route, ...]:
+def routes_to(
+    root: XmlNode, hosts: Mapping[int, Sequence[str]], names: Sequence[str], master: str
+) -> tuple[Route, ...]:
     """The routes of messages from the hosts `names`, and from the master itself, to the master.
 
     Args:

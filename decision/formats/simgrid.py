@@ -205,8 +205,8 @@ def format_sleep_states(states: Sequence[SleepState]) -> str:
 # A topology that SimGrid's <cluster> cannot express, such as a fat-tree whose levels differ, is a zone with two
 # properties
 TOPOLOGY = "decision_topology"  # what a cluster has as "topology" and "topo_parameters"
-LINKS = "decision_links"  # of each level or of all, or of each host and the backbone
-PLACES = "decision_places"  # those that have a host, in the order of the file, where others are empty
+_LINKS = "decision_links"  # of each level or of all, or of each host and the backbone
+_PLACES = "decision_places"  # those that have a host, in the order of the file, where others are empty
 
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 _BYTES = {f"{prefix}Bps": 1000.0**k for k, prefix in enumerate(PREFIXES)}
@@ -272,22 +272,22 @@ def topology_of_zone(properties: Mapping[str, str], nb_hosts: int) -> tuple[Topo
     Errors as `topology_of_cluster`.
     """
     kind, _, parameters = properties[TOPOLOGY].partition(" ")
-    links = [_link(*text.strip().split(" ", 1)) for text in properties.get(LINKS, "").split(",")]
-    places = parse_hosts(properties[PLACES]) if PLACES in properties else range(nb_hosts)
+    links = [_link(*text.strip().split(" ", 1)) for text in properties.get(_LINKS, "").split(",")]
+    places = parse_hosts(properties[_PLACES]) if _PLACES in properties else range(nb_hosts)
     if len(places) != nb_hosts:
-        raise ConfigError(f"{PLACES} has {len(places)} places; there are {nb_hosts} hosts")
-    known = PLACES not in properties or kind == "FLAT"
+        raise ConfigError(f"{_PLACES} has {len(places)} places; there are {nb_hosts} hosts")
+    known = _PLACES not in properties or kind == "FLAT"
     topology = _topology(kind, parameters, links, nb_hosts if known else None)
     if places and places[-1] >= topology.nb_hosts:
-        raise ConfigError(f"{PLACES} has the place {places[-1]}; the {kind} {parameters!r} has {topology.nb_hosts}")
+        raise ConfigError(f"{_PLACES} has the place {places[-1]}; the {kind} {parameters!r} has {topology.nb_hosts}")
     return msgspec.structs.replace(topology, pooled=True) if isinstance(topology, FatTree) else topology, places
 
 
 def zone_properties(topology: Flat | FatTree, places: Sequence[int] = ()) -> dict[str, str]:
     """What says of a zone that it is this topology, and at which places its hosts are if not at all of them."""
     links = (f"{format_bandwidth(link.bandwidth)} {format_latency(link.latency)}" for link in links_of(topology))
-    own = {PLACES: format_hosts(places)} if len(places) not in (0, topology.nb_hosts) else {}
-    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), LINKS: ", ".join(links), **own}
+    own = {_PLACES: format_hosts(places)} if len(places) not in (0, topology.nb_hosts) else {}
+    return {TOPOLOGY: " ".join(format_topology(topology)).strip(), _LINKS: ", ".join(links), **own}
 
 
 def links_of(topology: Topology) -> tuple[Link, ...]:

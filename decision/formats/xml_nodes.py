@@ -11,7 +11,7 @@ from decision.model.errors import InputError
 from .files import read_bytes
 
 
-class Node:
+class XmlNode:
     """An element: its tag, attributes, children, and where it is."""
 
     __slots__ = ("attributes", "children", "line", "path", "tag")
@@ -21,7 +21,7 @@ class Node:
         self.attributes = attributes
         self.path = path
         self.line = line
-        self.children: list[Node] = []
+        self.children: list[XmlNode] = []
 
     @property
     def element(self) -> str:
@@ -37,7 +37,7 @@ class Node:
 class ElementError(InputError):
     """A fault of one element."""
 
-    def __init__(self, node: Node, text: str) -> None:
+    def __init__(self, node: XmlNode, text: str) -> None:
         super().__init__(f"{node.path}, line {node.line}, {node.element}: {text}")
         self.node = node
         self.text = text  # the fault alone
@@ -50,14 +50,14 @@ class _Tree:
         self.path = path
         self.parser = _Parser(target=self, forbid_dtd=True, forbid_entities=True, forbid_external=True)
         self.first_line = first_line
-        self.open: list[Node] = []
-        self.root: Node | None = None
+        self.open: list[XmlNode] = []
+        self.root: XmlNode | None = None
 
     def line(self) -> int:
         return int(self.parser.parser.CurrentLineNumber) + self.first_line
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        node = Node(tag, attributes, self.path, self.line())
+        node = XmlNode(tag, attributes, self.path, self.line())
         if self.open:
             self.open[-1].children.append(node)
         else:
@@ -79,7 +79,7 @@ class _Parser(DefusedXMLParser):
             raise DTDForbidden(name, sysid, pubid)
 
 
-def read_xml(path: str | os.PathLike[str]) -> Node:
+def read_xml(path: str | os.PathLike[str]) -> XmlNode:
     """The root of an XML file.
 
     Raises:

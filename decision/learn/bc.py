@@ -22,7 +22,7 @@ def clone_loss(logits: Tensor, batch: Transitions) -> Tensor:
     return -log_probs(logits, batch.mask).gather(1, batch.action.unsqueeze(1)).squeeze(1)
 
 
-def update(network: Network, optimizer: torch.optim.Optimizer, batch: Transitions, config: BcConfig) -> BcLosses:
+def update_bc(network: Network, optimizer: torch.optim.Optimizer, batch: Transitions, config: BcConfig) -> BcLosses:
     """Improve the network by a batch.
 
     Args:

@@ -281,7 +281,7 @@ def all_settings(config: TrainConfig) -> dict[str, str]:
     return {name: str(value) for name, value in flat.items() if name not in ("scheduler", "seed")}
 
 
-def differences(one: TrainConfig, other: TrainConfig) -> list[str]:
+def changed_settings(one: TrainConfig, other: TrainConfig) -> list[str]:
     """Keys whose values differ, as ``learn.lr: 0.0003 and 0.0001``."""
     first, second = _flat(msgspec.to_builtins(one)), _flat(msgspec.to_builtins(other))
     return [f"{key}: {value} and {second.get(key)}" for key, value in first.items() if value != second.get(key)]

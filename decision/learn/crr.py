@@ -26,7 +26,7 @@ class CrrLosses(NamedTuple):
     cloned: float  # share of the choices that passed the filter
 
 
-def update(
+def update_crr(
     network: Network,
     critics: Critics,
     optimizers: Sequence[torch.optim.Optimizer],

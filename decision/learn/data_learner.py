@@ -144,7 +144,7 @@ class BcLearner(DataLearner):
 
     def _update(self, batch: Transitions) -> tuple[float, ...]:
         assert isinstance(self.config.learn, BcConfig)
-        return bc.update(self.network, self._optimizer, batch, self.config.learn)
+        return bc.update_bc(self.network, self._optimizer, batch, self.config.learn)
 
     def _parts(self) -> dict[str, Any]:
         return {"network": self.network, "optimizer": self._optimizer}
@@ -163,7 +163,7 @@ class CrrLearner(DataLearner):
 
     def _update(self, batch: Transitions) -> tuple[float, ...]:
         assert isinstance(self.config.learn, CrrConfig)
-        return crr.update(self.network, self._critics, self._optimizers, batch, self.config.learn)
+        return crr.update_crr(self.network, self._critics, self._optimizers, batch, self.config.learn)
 
     def _parts(self) -> dict[str, Any]:
         optimizers = {f"optimizer {k}": each for k, each in enumerate(self._optimizers)}

@@ -17,7 +17,7 @@ from .collector import Collected, Collector, MaskedVectorEnv
 from .config import PpoConfig, TrainConfig
 from .devices import autocast, device_of
 from .networks import Network, untrained_network
-from .ppo import Losses, Rollout, update
+from .ppo import Losses, Rollout, update_ppo
 
 
 class PpoLearner:
@@ -119,7 +119,7 @@ class PpoLearner:
         for group in self._optimizer.param_groups:
             group["lr"] = self.lr * group.get("share", 1.0)
         there = Rollout(*(column.to(self.device) for column in rollout))
-        return update(self._learning, self._optimizer, there, ppo, self._generator, autocast(ppo, self.device))
+        return update_ppo(self._learning, self._optimizer, there, ppo, self._generator, autocast(ppo, self.device))
 
     def policy(self) -> ChooseAll:
         """The network's choices, as a deployed policy makes them."""

@@ -1,7 +1,7 @@
 """Proximal policy optimisation with masked actions.
 
 Schulman et al. 2017 (arXiv 1707.06347), with generalised advantage estimation (Schulman et al. 2016, arXiv 1506.02438)
-and invalid actions masked (Huang and Ontanon 2022, arXiv 2006.14171). Read `update` from top to bottom.
+and invalid actions masked (Huang and Ontanon 2022, arXiv 2006.14171). Read `update_ppo` from top to bottom.
 """
 
 from contextlib import AbstractContextManager
@@ -57,7 +57,7 @@ def log_probs(logits: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, logits.float(), _NEVER).log_softmax(1)
 
 
-def update(
+def update_ppo(
     network: Network,
     optimizer: torch.optim.Optimizer,
     rollout: Rollout,

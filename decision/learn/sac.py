@@ -30,7 +30,7 @@ class SacLosses(NamedTuple):
     temperature: float
 
 
-def update(
+def update_sac(
     network: Network,
     critics: Critics,
     log_temperature: Tensor,

@@ -112,7 +112,7 @@ class SacLearner(NetworkLearner):
         parts = self.network, self._critics, self._optimizers
         with autocast(config, self.device):
             losses = [
-                crr.update(*parts, draw((recorded,), config.batch, self._rng).to(self.device), settings)
+                crr.update_crr(*parts, draw((recorded,), config.batch, self._rng).to(self.device), settings)
                 for _ in range(count)
             ]
         self.updates += count
@@ -166,7 +166,7 @@ class SacLearner(NetworkLearner):
             batch = draw((*recorded, self._recent), config.batch, self._rng).to(self.device)
             parts = self._log_temperature, self._optimizers, batch, config
             with autocast(config, self.device):
-                losses.append(sac.update(self.network, self._critics, *parts))
+                losses.append(sac.update_sac(self.network, self._critics, *parts))
             self.updates += 1
         return dict(zip(_COLUMNS, np.mean(losses, axis=0).tolist(), strict=True)) if losses else {}
 

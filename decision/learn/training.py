@@ -16,7 +16,7 @@ from decision.model.errors import ConfigError
 from decision.policies.policy import Policy
 
 from .checkpoint import Manifest, decode_manifest, read_packed, write_checkpoint
-from .config import TrainConfig, differences
+from .config import TrainConfig, changed_settings
 from .logs import EVENT_FILES, CsvLog, EventLog
 from .weights import dump, load
 
@@ -197,7 +197,9 @@ def _check_same(task: Training, before: Manifest) -> None:
     if task.manifest.config.steps < steps:
         more = f"{task.folder} holds a run of {steps:,} steps, which can become more and not fewer"
         raise ConfigError(f"{more}; found {task.manifest.config.steps:,}", field="steps")
-    changed = [key for key in differences(before.config, task.manifest.config) if not key.startswith("learn.steps:")]
+    changed = [
+        key for key in changed_settings(before.config, task.manifest.config) if not key.startswith("learn.steps:")
+    ]
     if changed:
         raise ConfigError(f"{task.folder} holds a run with another {changed[0]}; go on with what it began with")
     _check_same_jobs(task, before)

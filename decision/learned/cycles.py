@@ -31,7 +31,7 @@ from decision.state.cluster import (
 from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
 
 # Cycles.number
-SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one
+_SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one
 LENGTH = 1  # of the queue as it is seen
 NEXT_SHOWN = 2  # where in the state's queue the next arrival to be shown is
 FREE_HOSTS = 3  # hosts that this decision leaves free so far
@@ -89,13 +89,13 @@ def begin_decision(state, cycles):
         cycles.call[0] = np.inf
     _follow_hosts(state, cycles)
     old = count[N_QUEUED]
-    while old > 0 and state.queue[old - 1] >= number[SHOWN]:
+    while old > 0 and state.queue[old - 1] >= number[_SHOWN]:
         old -= 1
     if count[N_JOBS] > len(cycles.queue):
         raise InternalError("the cycles have no room for all jobs that wait")
     for i in range(old):
         cycles.queue[i] = state.queue[i]
-    number[SHOWN] = count[N_JOBS]
+    number[_SHOWN] = count[N_JOBS]
     number[LENGTH] = old
     number[NEXT_SHOWN] = old
     number[FREE_HOSTS] = count[N_FREE]

@@ -68,12 +68,12 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def actions(self) -> int:
         """A: void, and the jobs that are seen."""
-        return kernels.SEEN + 1
+        return kernels.JOBS_SEEN + 1
 
     @property
     def window(self) -> int:
         """Jobs of the queue that are seen."""
-        return kernels.SEEN
+        return kernels.JOBS_SEEN
 
     def check_platform(self, platform: Platform) -> None:
         """Refuse a platform whose hosts never sleep. Raises ConfigError."""
@@ -84,18 +84,22 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
 
     def new_memory(self, state: ClusterState) -> DeepSchedulingMemory:
         """The encoder as numbers for the kernels; nothing is booked."""
-        jobs, setting, at = len(state.size), np.zeros(kernels.N_SETTINGS), np.zeros(kernels.N_TIMES)
-        setting[[kernels.LONGEST, kernels.TIMEOUT, kernels.MASKED]] = self.max_runtime, self.timeout, self.masked
+        jobs, setting, at = len(state.size), np.zeros(kernels.N_SETTINGS), np.zeros(kernels.N_MOMENTS)
+        setting[[kernels.LONGEST_WALLTIME, kernels.TIMEOUT, kernels.ONLY_FITTING]] = (
+            self.max_runtime,
+            self.timeout,
+            self.masked,
+        )
         at[[kernels.NEXT, kernels.LAST]] = -np.inf
         return DeepSchedulingMemory(
             **new_booking(nb_hosts(state)),
             setting=setting,
             counted=np.zeros(kernels.N_COUNTED, np.int64),
             at=at,
-            window=np.zeros(kernels.SEEN, np.int32),
-            agenda=np.zeros(kernels.SEEN, np.int32),
-            agenda_end=np.zeros(kernels.SEEN),
-            snapshot=np.zeros(kernels.SEEN * kernels.SNAPSHOT_NUMBERS, np.float32),
+            window=np.zeros(kernels.JOBS_SEEN, np.int32),
+            agenda=np.zeros(kernels.JOBS_SEEN, np.int32),
+            agenda_end=np.zeros(kernels.JOBS_SEEN),
+            snapshot=np.zeros(kernels.JOBS_SEEN * kernels.SNAPSHOT_NUMBERS, np.float32),
             **new_confidence(jobs),
         )
 
@@ -166,8 +170,9 @@ class DeepScheduling(ChoosingScheduler):
     calls = True
     most_calls = 64  # minutes and timeouts, of which a later one is asked for only when the earlier one is over
     opens_first = True
-    begin, open, act, observe = kernels.begin, kernels.look, kernels.choose, kernels.observe
-    reward, measure = kernels.reward, kernels.measure
+    begin, open = kernels.deepscheduling_begin, kernels.deepscheduling_look
+    act, observe = kernels.deepscheduling_choose, kernels.deepscheduling_observe
+    reward, measure = kernels.deepscheduling_reward, kernels.deepscheduling_measure
     model_summary = "learned starts of jobs on servers that sleep"
 
     def episodes(self, settings: DeepSchedulingSettings, workload: Workload) -> Episodes:
@@ -208,9 +213,9 @@ class DeepScheduling(ChoosingScheduler):
     def layout(self, encoder: Encoder) -> Sequences:
         """Jobs that wait, jobs that run, and snapshots."""
         return Sequences(
-            (kernels.SEEN, kernels.JOB_NUMBERS),
-            (kernels.SEEN, kernels.JOB_NUMBERS),
-            (kernels.SEEN, kernels.SNAPSHOT_NUMBERS),
+            (kernels.JOBS_SEEN, kernels.JOB_NUMBERS),
+            (kernels.JOBS_SEEN, kernels.JOB_NUMBERS),
+            (kernels.JOBS_SEEN, kernels.SNAPSHOT_NUMBERS),
         )
 
 

@@ -44,24 +44,24 @@ from .confidence import confidence_in, learn_from
 from .cycles import BUSY_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, note_start
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 
-SEEN = 20  # jobs of the queue, jobs that run, and snapshots
+JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots
 JOB_NUMBERS, SNAPSHOT_NUMBERS = 3, 8
-WIDTH = (2 * JOB_NUMBERS + SNAPSHOT_NUMBERS) * SEEN
+WIDTH = (2 * JOB_NUMBERS + SNAPSHOT_NUMBERS) * JOBS_SEEN
 VOID = 0  # action; action k is the k-th job
 _MINUTE = 60.0  # seconds
 _LONGEST_QUEUE = 4500.0  # jobs that count as 1
 
 # DeepSchedulingMemory.setting
-LONGEST = 0  # seconds: the longest walltime
+LONGEST_WALLTIME = 0  # seconds: the longest walltime
 TIMEOUT = 1  # seconds after which an idle server sleeps
-MASKED = 2  # 1 where only jobs that fit can be chosen
+ONLY_FITTING = 2  # 1 where only jobs that fit can be chosen
 N_SETTINGS = 3
 
 # DeepSchedulingMemory.counted
 SHOWN = 0  # jobs in the window
 AVAILABLE = 1  # cores that a job can book
 _DOZING = 2  # cores that this decision puts to sleep
-_SNAPSHOTS = 3  # so far, SEEN at most
+_SNAPSHOTS = 3  # so far, JOBS_SEEN at most
 N_COUNTED = 4
 
 # DeepSchedulingMemory.at
@@ -71,7 +71,7 @@ _RATE = 2  # sum of 1 / walltime over the jobs of the window, since then
 _URGED = 3  # what it adds up to over time
 _PAID = 4  # rewards so far
 LAST = 5  # seconds: when time last began to pass by a choice, or for want of one
-N_TIMES = 6
+N_MOMENTS = 6
 
 
 class DeepSchedulingMemory(Booking):
@@ -79,11 +79,11 @@ class DeepSchedulingMemory(Booking):
 
     setting: F8  # (N_SETTINGS,)
     counted: I8  # (N_COUNTED,)
-    at: F8  # (N_TIMES,)
-    window: I4  # (SEEN,) the first jobs of the queue that have no hosts yet
-    agenda: I4  # (SEEN,) scratch: jobs that run and end first
-    agenda_end: F8  # (SEEN,) seconds: when they do by their walltimes
-    snapshot: F4  # (SEEN * SNAPSHOT_NUMBERS,) the oldest first
+    at: F8  # (N_MOMENTS,)
+    window: I4  # (JOBS_SEEN,) the first jobs of the queue that have no hosts yet
+    agenda: I4  # (JOBS_SEEN,) scratch: jobs that run and end first
+    agenda_end: F8  # (JOBS_SEEN,) seconds: when they do by their walltimes
+    snapshot: F4  # (JOBS_SEEN * SNAPSHOT_NUMBERS,) the oldest first
     user: I4  # (K,) these four as in `decision.learned.confidence.Confidence`
     last: I4  # (K,)
     confidence: F8  # (K,)
@@ -91,7 +91,7 @@ class DeepSchedulingMemory(Booking):
 
 
 @BEGIN.entry_with(DeepSchedulingMemory)
-def begin(state, facts, memory):
+def deepscheduling_begin(state, facts, memory):
     """Nothing is booked, and nobody known."""
     memory.booked_by[:] = -1
     memory.booked_count[0] = 0
@@ -106,7 +106,7 @@ def begin(state, facts, memory):
 
 
 @OPEN.entry_with(DeepSchedulingMemory)
-def look(state, facts, cycles, plan, memory):
+def deepscheduling_look(state, facts, cycles, plan, memory):
     """Do what is due, see all that comes at one instant together; whether there is something to choose."""
     if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
         return 0
@@ -130,7 +130,7 @@ def look(state, facts, cycles, plan, memory):
 
 
 @ACT.entry_with(DeepSchedulingMemory)
-def choose(state, facts, cycles, plan, memory, action):
+def deepscheduling_choose(state, facts, cycles, plan, memory, action):
     """Bind a job of the window, if it fits; anything else lets time pass."""
     job = memory.window[action - 1] if 1 <= action <= memory.counted[SHOWN] else -1
     if job >= 0 and fits(state, memory, job):
@@ -164,7 +164,7 @@ def fits(state, memory, job):
 @kernel
 def _offers(state, memory):
     """Whether there is a choice: with masks only where a job fits."""
-    if memory.setting[MASKED] == 0.0:
+    if memory.setting[ONLY_FITTING] == 0.0:
         return True
     found = False
     for i in range(memory.counted[SHOWN]):
@@ -187,7 +187,7 @@ def _note_starts(state, cycles, plan, begin):
 def _fill_window(cycles, memory):
     """The first jobs that have no hosts yet."""
     shown = at = 0
-    while shown < SEEN and at < cycles.number[LENGTH]:
+    while shown < JOBS_SEEN and at < cycles.number[LENGTH]:
         job = cycles.queue[at]
         if not is_booked(memory, job):
             memory.window[shown] = job
@@ -244,7 +244,7 @@ def _take_snapshot(state, facts, cycles, memory):
     """Of the cluster as it is once the decision so far is carried out."""
     count, number, hosts, seen = state.count, cycles.number, len(cycles.until), memory.snapshot
     at = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
-    if memory.counted[_SNAPSHOTS] == SEEN:
+    if memory.counted[_SNAPSHOTS] == JOBS_SEEN:
         at -= SNAPSHOT_NUMBERS
         for i in range(at):
             seen[i] = seen[i + SNAPSHOT_NUMBERS]
@@ -270,10 +270,15 @@ def _take_snapshot(state, facts, cycles, memory):
 
 
 @OBSERVE.entry_with(DeepSchedulingMemory)
-def observe(state, facts, cycles, plan, memory, out, mask):
+def deepscheduling_observe(state, facts, cycles, plan, memory, out, mask):
     """Jobs that wait, jobs that run, and snapshots."""
-    hosts, now, shown, only_fitting = len(cycles.until), state.now[0], memory.counted[SHOWN], memory.setting[MASKED]
-    scale = 1.0 / math.log1p(memory.setting[LONGEST] / _MINUTE)
+    hosts, now, shown, only_fitting = (
+        len(cycles.until),
+        state.now[0],
+        memory.counted[SHOWN],
+        memory.setting[ONLY_FITTING],
+    )
+    scale = 1.0 / math.log1p(memory.setting[LONGEST_WALLTIME] / _MINUTE)
     out[:] = 0.0
     mask[:] = only_fitting == 0.0
     mask[VOID] = 1
@@ -285,13 +290,13 @@ def observe(state, facts, cycles, plan, memory, out, mask):
         if only_fitting == 1.0:
             mask[1 + i] = fits(state, memory, job)
     for i in range(_first_to_end(state, plan, memory)):
-        job, at = memory.agenda[i], JOB_NUMBERS * (SEEN + i)
+        job, at = memory.agenda[i], JOB_NUMBERS * (JOBS_SEEN + i)
         left, walltime = memory.agenda_end[i] - now, state.walltime[job]
         out[at] = state.size[job] / hosts
         out[at + 1] = _share(left, scale)
         out[at + 2] = _share(left - walltime + confidence_in(state, memory, job) * walltime, scale)
     seen = memory.counted[_SNAPSHOTS] * SNAPSHOT_NUMBERS
-    out[2 * JOB_NUMBERS * SEEN : 2 * JOB_NUMBERS * SEEN + seen] = memory.snapshot[:seen]
+    out[2 * JOB_NUMBERS * JOBS_SEEN : 2 * JOB_NUMBERS * JOBS_SEEN + seen] = memory.snapshot[:seen]
     return 0
 
 
@@ -305,7 +310,7 @@ def _share(seconds, scale):
 def _first_to_end(state, plan, memory):
     """Put the jobs into the agenda that run, or that the plan starts, and end first; returns how many."""
     jobs, ends = memory.agenda, memory.agenda_end
-    length = min(state.count[N_RUNNING], SEEN)
+    length = min(state.count[N_RUNNING], JOBS_SEEN)
     for i in range(length):
         job = state.running[i]
         jobs[i], ends[i] = job, state.start_time[job] + state.walltime[job]
@@ -313,10 +318,10 @@ def _first_to_end(state, plan, memory):
         if plan.kind[action] == START:
             job = plan.job[action]
             end = state.now[0] + state.walltime[job]
-            if length == SEEN and end >= ends[SEEN - 1]:
+            if length == JOBS_SEEN and end >= ends[JOBS_SEEN - 1]:
                 continue
-            at = min(length, SEEN - 1)
-            length = min(length + 1, SEEN)
+            at = min(length, JOBS_SEEN - 1)
+            length = min(length + 1, JOBS_SEEN)
             while at > 0 and ends[at - 1] > end:
                 jobs[at], ends[at] = jobs[at - 1], ends[at - 1]
                 at -= 1
@@ -325,7 +330,7 @@ def _first_to_end(state, plan, memory):
 
 
 @REWARD.entry_with(DeepSchedulingMemory)
-def reward(state, facts, cycles, progress, memory, moment):
+def deepscheduling_reward(state, facts, cycles, progress, memory, moment):
     """What the time since the last choice was worth, in minutes; `parameters` are the four weights of its parts."""
     if moment != STEP_ENDS:
         return 0.0
@@ -343,7 +348,7 @@ def reward(state, facts, cycles, progress, memory, moment):
 
 
 @MEASURE.entry_with(DeepSchedulingMemory)
-def measure(state, facts, cycles, progress, memory, out):
+def deepscheduling_measure(state, facts, cycles, progress, memory, out):
     """Joules that served nobody, switches of servers, and jobs whose user is unknown."""
     unknown = 0
     for job in range(state.count[N_JOBS]):

@@ -76,7 +76,7 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def actions(self) -> int:
         """A: starts, suspend, and no_op."""
-        return self.pool + kernels.EXTRA
+        return self.pool + kernels.EXTRA_ACTIONS
 
     @property
     def shape(self) -> tuple[int]:
@@ -86,7 +86,7 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def width_on(self, cores: int) -> int:
         """Numbers of the image on so many hosts, or about any cluster, and about the ready jobs."""
         if self.name == _COMPACT:
-            return kernels.CLUSTER + kernels.FEATURES * self.pool
+            return kernels.CLUSTER + kernels.COMPACT_FEATURES * self.pool
         return 2 * kernels.ROWS * cores + kernels.IMAGE_FEATURES * self.pool + 1
 
     @property
@@ -106,8 +106,8 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def new_memory(self, state: ClusterState) -> GreenMemory:
         """The encoder as numbers for the kernels; nobody was suspended."""
-        setting, number = np.zeros(kernels.N_SETTINGS), np.full(kernels.N_NUMBERS, -1, np.int64)
-        scales = [kernels.STEP, kernels.LONGEST, kernels.MOST_VALUE, kernels.MOST_DENSITY]
+        setting, number = np.zeros(kernels.N_GREEN_SETTINGS), np.full(kernels.N_GREEN_NUMBERS, -1, np.int64)
+        scales = [kernels.STEP_LENGTH, kernels.LONGEST_RUNTIME, kernels.MOST_VALUE, kernels.MOST_DENSITY]
         setting[scales] = self.step, self.max_runtime, self.max_value, self.max_density
         code = Suspend[self.suspend.upper()]
         number[[kernels.POOL, kernels.SUSPENDS, kernels.IMAGE]] = self.pool, code, self.name == _IMAGE
@@ -192,8 +192,8 @@ class Green(ChoosingScheduler):
     calls = True
     most_calls = 256  # one by itself, and those by which jobs that are too late leave an idle cluster
     needs_value = needs_qos = True
-    begin, open, act, observe = kernels.begin, kernels.look, kernels.choose, kernels.observe
-    reward, measure, follow = kernels.reward, kernels.measure, kernels.follow
+    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, kernels.green_observe
+    reward, measure, follow = kernels.green_reward, kernels.green_measure, kernels.green_follow
     model_summary = "learned starts and suspensions, pool {pool}"
 
     def episodes(self, settings: GreenSettings, workload: Workload) -> Episodes:
@@ -255,7 +255,7 @@ class Green(ChoosingScheduler):
         """The cluster, then the pool."""
         if encoder.name == _IMAGE:
             return Image((2, kernels.ROWS, encoder.hosts), kernels.IMAGE_FEATURES * encoder.pool + 1)
-        return Pool(kernels.CLUSTER, encoder.pool, kernels.FEATURES, kernels.EXTRA)
+        return Pool(kernels.CLUSTER, encoder.pool, kernels.COMPACT_FEATURES, kernels.EXTRA_ACTIONS)
 
 
 def _highest(workload: Workload) -> tuple[float, float, float]:

@@ -19,12 +19,12 @@ from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, start_a
 from .progress import EARNED, VIOLATED
 from .window import slot_begun
 
-AHEAD = (1, 2, 5, 10, 20)  # steps ahead that the compact observation tells of
-CLUSTER = 3 + 2 * len(AHEAD) + 4  # numbers about the cluster
-FEATURES = 11  # numbers of a job, of which the image has the first ones
+_AHEAD = (1, 2, 5, 10, 20)  # steps ahead that the compact observation tells of
+CLUSTER = 3 + 2 * len(_AHEAD) + 4  # numbers about the cluster
+COMPACT_FEATURES = 11  # numbers of a job, of which the image has the first ones
 IMAGE_FEATURES = 8
 ROWS = 20  # steps of the image
-EXTRA = 2  # actions beside starts: suspend, and no_op
+EXTRA_ACTIONS = 2  # actions beside starts: suspend, and no_op
 _STEPS = 20.0  # that count as 1 in waits and deadlines
 
 # GreenMemory.number
@@ -34,26 +34,26 @@ IMAGE = 2  # 1 where the image is seen
 _HEIR = 3  # job that another was suspended for and that has not started yet, -1 for none
 _CANDIDATE = 4  # ready job that does not fit and that another may be suspended for, -1 for none
 _VICTIM = 5  # that other
-N_NUMBERS = 6
+N_GREEN_NUMBERS = 6
 
 # GreenMemory.setting
-STEP = 0  # seconds
-LONGEST = 1  # seconds: the longest job
+STEP_LENGTH = 0  # seconds
+LONGEST_RUNTIME = 1  # seconds: the longest job
 MOST_VALUE = 2  # of a job
 MOST_DENSITY = 3  # value per host-second
 _PAID = 4  # rewards so far
-N_SETTINGS = 5
+N_GREEN_SETTINGS = 5
 
 
 class GreenMemory(Bundle):
     """The encoder as numbers, and what is known of this look."""
 
-    setting: F8  # (N_SETTINGS,)
-    number: I8  # (N_NUMBERS,)
+    setting: F8  # (N_GREEN_SETTINGS,)
+    number: I8  # (N_GREEN_NUMBERS,)
 
 
 @BEGIN.entry_with(GreenMemory)
-def begin(state, facts, memory):
+def green_begin(state, facts, memory):
     """Nobody was suspended, and nothing paid."""
     memory.number[_HEIR] = memory.number[_CANDIDATE] = memory.number[_VICTIM] = -1
     memory.setting[_PAID] = 0.0
@@ -64,7 +64,7 @@ def begin(state, facts, memory):
 
 
 @OPEN.entry_with(GreenMemory)
-def look(state, facts, cycles, plan, memory):
+def green_look(state, facts, cycles, plan, memory):
     """Start the heir, and see all that comes at one instant together; whether there is something to choose."""
     if cycles.number[NEXT_SHOWN] < state.count[N_QUEUED]:
         return 0
@@ -76,7 +76,7 @@ def look(state, facts, cycles, plan, memory):
 
 
 @ACT.entry_with(GreenMemory)
-def choose(state, facts, cycles, plan, memory, action):
+def green_choose(state, facts, cycles, plan, memory, action):
     """Start a ready job that fits, or suspend one for another; anything else ends the look."""
     pool = memory.number[POOL]
     if 0 <= action < min(cycles.number[LENGTH], pool) and _fits(state, cycles, cycles.queue[action]):
@@ -125,7 +125,7 @@ def _call_next_step(state, cycles, plan, memory):
     """Ask for the next step while jobs are ready, unless something earlier was asked for."""
     if cycles.number[LENGTH] == 0:
         return
-    step = memory.setting[STEP]
+    step = memory.setting[STEP_LENGTH]
     due = (np.floor((state.now[0] + TOLERANCE) / step) + 1.0) * step
     if cycles.call[0] > due + TOLERANCE:
         call_at(cycles, plan, due)
@@ -166,7 +166,7 @@ def _worth_of(state, memory, job, ran):
 
 
 @FOLLOW.entry_with(GreenMemory)
-def follow(state, cycles, memory, starts):
+def green_follow(state, cycles, memory, starts):
     """The slot of a job that began by now, or suspend for one that did but does not fit; else no_op."""
     pool, by = memory.number[POOL], state.now[0] + TOLERANCE
     slot = slot_begun(state, cycles, pool, 0, starts, by, cycles.number[FREE_HOSTS])
@@ -180,7 +180,7 @@ def follow(state, cycles, memory, starts):
 
 
 @OBSERVE.entry_with(GreenMemory)
-def observe(state, facts, cycles, plan, memory, out, mask):
+def green_observe(state, facts, cycles, plan, memory, out, mask):
     """The compact observation or the image, and the mask."""
     pool, shown = memory.number[POOL], min(cycles.number[LENGTH], memory.number[POOL])
     mask[:] = 0
@@ -202,7 +202,7 @@ def observe(state, facts, cycles, plan, memory, out, mask):
     out[CLUSTER - 4] = beyond
     density = memory.setting[MOST_DENSITY]
     for slot in range(shown):
-        job, at = cycles.queue[slot], CLUSTER + FEATURES * slot
+        job, at = cycles.queue[slot], CLUSTER + COMPACT_FEATURES * slot
         _see_job(state, cycles, memory, job, out[at:])
         out[at + 8] = min(density_of(state, job, 0.0) / density, 1.0)
         out[at + 9] = mask[slot]
@@ -215,11 +215,11 @@ def _see_job(state, cycles, memory, job, out):
     """Write the first IMAGE_FEATURES numbers of a job."""
     setting, now = memory.setting, state.now[0]
     first = state.origin[job] if state.nth_rest[job] > 0 else job
-    left, unit = _expected(state, job), 1.0 / (_STEPS * setting[STEP])
+    left, unit = _expected(state, job), 1.0 / (_STEPS * setting[STEP_LENGTH])
     out[0] = min(state.value[job] / setting[MOST_VALUE], 1.0)
     out[1] = min(state.qos[job] * 0.01, 1.0)
     out[2] = state.size[job] / len(cycles.until)
-    out[3] = min(left / setting[LONGEST], 1.0)
+    out[3] = min(left / setting[LONGEST_RUNTIME], 1.0)
     out[4] = 1.0
     if state.deadline[job] > 0.0:
         out[4] = 0.5 + 0.5 * min(max((state.deadline[job] - now) * unit, -1.0), 1.0)
@@ -237,18 +237,18 @@ def _expected(state, job):
 @kernel
 def _steps_left(state, memory, job):
     """Steps that a running job is expected to go on for."""
-    return (state.start_time[job] + _expected(state, job) - state.now[0]) / memory.setting[STEP]
+    return (state.start_time[job] + _expected(state, job) - state.now[0]) / memory.setting[STEP_LENGTH]
 
 
 @kernel
 def _see_cluster(state, cycles, plan, memory, out):
     """Hosts that are free, have power and compute, now and in some steps; and the job that may be suspended."""
-    number, share, count = cycles.number, 1.0 / len(cycles.until), len(AHEAD)
+    number, share, count = cycles.number, 1.0 / len(cycles.until), len(_AHEAD)
     out[0] = number[FREE_HOSTS] * share
     out[1] = state.supply[0] * share
     out[2] = number[BUSY_HOSTS] * share
     for k in range(count):
-        out[3 + k] = _power_in(state, AHEAD[k]) * share
+        out[3 + k] = _power_in(state, _AHEAD[k]) * share
     busy = out[3 + count : 3 + 2 * count]
     for i in range(state.count[N_RUNNING]):
         job = state.running[i]
@@ -256,21 +256,21 @@ def _see_cluster(state, cycles, plan, memory, out):
     for action in range(plan.count[0]):
         if plan.kind[action] == START:
             job = plan.job[action]
-            _add_busy(busy, _expected(state, job) / memory.setting[STEP], state.size[job] * share)
+            _add_busy(busy, _expected(state, job) / memory.setting[STEP_LENGTH], state.size[job] * share)
     for k in range(count):
         busy[k] = min(busy[k], 1.0)  # sums of shares are rounded
     victim = memory.number[_VICTIM]
     if victim >= 0:
         out[CLUSTER - 3] = min(state.value[victim] / memory.setting[MOST_VALUE], 1.0)
         out[CLUSTER - 2] = state.size[victim] * share
-        left = _steps_left(state, memory, victim) * memory.setting[STEP] / memory.setting[LONGEST]
+        left = _steps_left(state, memory, victim) * memory.setting[STEP_LENGTH] / memory.setting[LONGEST_RUNTIME]
         out[CLUSTER - 1] = min(max(left, 0.0), 1.0)
 
 
 @kernel
 def _add_busy(busy, left, share):
-    for k in range(len(AHEAD)):
-        if left <= AHEAD[k]:
+    for k in range(len(_AHEAD)):
+        if left <= _AHEAD[k]:
             break
         busy[k] += share
 
@@ -294,7 +294,7 @@ def _see_occupied(state, plan, memory, out):
             _fill(out, len(state.host_state), rows, state.interval_first[k], state.interval_last[k])
     for action in range(plan.count[0]):
         if plan.kind[action] == START:
-            rows = _rows_of(_expected(state, plan.job[action]) / memory.setting[STEP])
+            rows = _rows_of(_expected(state, plan.job[action]) / memory.setting[STEP_LENGTH])
             for k in range(plan.begin[action], plan.end[action]):
                 _fill(out, len(state.host_state), rows, plan.first[k], plan.last[k])
 
@@ -322,7 +322,7 @@ def _fill(out, hosts, rows, first, last):
 
 
 @REWARD.entry_with(GreenMemory)
-def reward(state, facts, cycles, progress, memory, moment):
+def green_reward(state, facts, cycles, progress, memory, moment):
     """The value that was completed since the last choice, minus `parameters[0]` times the value that was violated."""
     if moment != STEP_ENDS:
         return 0.0
@@ -333,7 +333,7 @@ def reward(state, facts, cycles, progress, memory, moment):
 
 
 @MEASURE.entry_with(GreenMemory)
-def measure(state, facts, cycles, progress, memory, out):
+def green_measure(state, facts, cycles, progress, memory, out):
     """Value of the jobs that ended, its share of all, the share that was violated, and suspensions."""
     submitted, suspensions = 0.0, 0
     for job in range(state.count[N_JOBS]):

@@ -42,9 +42,9 @@ Cluster = Literal["orion", "graphite", "econome"]
 def saf_packed(timeout: float = 60.0, patience: float = 300.0) -> NDArray[np.float64]:
     """(N_WEIGHTS,) smallest area first, fullest server first, with a fixed timeout and a fixed patience, in seconds."""
     weights = np.zeros(n.N_WEIGHTS)
-    weights[[n.ORDER, n.ORDER + 2]] = 1.0, 0.5
+    weights[[n.ORDER_WEIGHTS, n.ORDER_WEIGHTS + 2]] = 1.0, 0.5
     weights[n.PATIENCE], weights[n.LINGER] = math.log1p(patience / 60.0), math.log1p(timeout / 60.0)
-    weights[n.PLACE + n.FREE] = -1.0
+    weights[n.PLACE + n.FREE_CORES] = -1.0
     return weights
 
 

@@ -106,8 +106,8 @@ def _see_cluster(state, facts, memory, plan):
             wanted += state.size[state.queue[i]]
     seen[n.CALM], seen[n.CALM_8] = _long(_since(state, 1)), _long(_since(state, _LAST))
     seen[n.WANTED] = math.log1p(wanted * servers / hosts)
-    seen[n.ASLEEP], seen[n.BUSY] = state.count[N_SLEEPING] / hosts, state.count[N_COMPUTING] / hosts
-    seen[n.IDLE] = math.log1p(idle)
+    seen[n.SHARE_ASLEEP], seen[n.SHARE_BUSY] = state.count[N_SLEEPING] / hosts, state.count[N_COMPUTING] / hosts
+    seen[n.NB_IDLE] = math.log1p(idle)
 
 
 @kernel
@@ -151,10 +151,10 @@ def _expect_ends(state, facts, memory):
 def _see_job(state, memory, job):
     """The numbers that ORDER sees."""
     seen, walltime = memory.seen, state.walltime[job]
-    seen[n.WALLTIME] = _long(walltime)
-    seen[n.EXPECTED] = _long(walltime * confidence_in(state, memory, job))
-    seen[n.SIZE] = math.log1p(state.size[job] * memory.per_server[0])
-    seen[n.WAITED] = _long(state.now[0] - state.submit_time[job])
+    seen[n.WALLTIME_OF_JOB] = _long(walltime)
+    seen[n.EXPECTED_RUNTIME] = _long(walltime * confidence_in(state, memory, job))
+    seen[n.SERVERS_OF_JOB] = math.log1p(state.size[job] * memory.per_server[0])
+    seen[n.WAITED_SO_FAR] = _long(state.now[0] - state.submit_time[job])
 
 
 @kernel
@@ -165,11 +165,11 @@ def _see_waking(state, facts, memory, plan, job):
     for host in range(len(memory.rank)):
         if memory.booked_by[host] < 0 and memory.rank[host] >= WAKING:
             ready += memory.rank[host] == WAKING or memory.woken[facts.server[host]] == 1
-    seen[n.MISSING] = (size - free) / size
+    seen[n.MISSING_HOSTS] = (size - free) / size
     seen[n.WOKEN] = math.log1p(max(size - ready, 0) * memory.per_server[0])
     running = state.count[N_RUNNING]
     seen[n.SOON] = _long(enough_at(memory.ends, memory.sizes, running, free, size) - now)
-    seen[n.LATE] = _long(_when_at_latest(state, running, size - free) - now)
+    seen[n.SOON_BY_WALLTIMES] = _long(_when_at_latest(state, running, size - free) - now)
 
 
 @kernel
@@ -210,7 +210,7 @@ def _bind_jobs(state, facts, memory, plan):
         _see_job(state, memory, job)
         memory.ranked[i], memory.key[job] = (
             job,
-            _sum(memory.weights, n.ORDER, memory.seen, n.WALLTIME, n.PATIENCE - n.ORDER),
+            _sum(memory.weights, n.ORDER_WEIGHTS, memory.seen, n.WALLTIME_OF_JOB, n.PATIENCE - n.ORDER_WEIGHTS),
         )
     sort_by_key(memory.ranked, memory.spare, memory.key, 1, queued)
     for i in range(queued):
@@ -238,7 +238,7 @@ def _patient_until(state, facts, memory, plan, job):
     _see_waking(state, facts, memory, plan, job)
     weights, seen = memory.weights, memory.seen
     answer = weights[n.PATIENCE] + _sum(weights, n.PATIENCE + 1, seen, n.CALM, n.RANK)
-    answer += _sum(weights, n.PATIENCE + 1 + n.RANK, seen, n.WALLTIME, n.N_SEEN - n.WALLTIME)
+    answer += _sum(weights, n.PATIENCE + 1 + n.RANK, seen, n.WALLTIME_OF_JOB, n.N_SEEN - n.WALLTIME_OF_JOB)
     return state.submit_time[job] + _seconds(answer)
 
 
@@ -282,7 +282,7 @@ def _see_fit(state, facts, memory, job, server):
     """How a job fits a server."""
     fit, hosts = memory.fit, facts.server_begin[server + 1] - facts.server_begin[server]
     longer = state.now[0] + state.walltime[job] * confidence_in(state, memory, job) - memory.until[server]
-    fit[n.FREE] = memory.vacant[server] / hosts
+    fit[n.FREE_CORES] = memory.vacant[server] / hosts
     fit[n.EMPTY] = memory.vacant[server] == hosts
     fit[n.OUTLASTS], fit[n.OUTLASTED] = _long(longer), _long(-longer)
     fit[n.HOLDS] = memory.vacant[server] >= state.size[job]

@@ -101,9 +101,9 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def new_memory(self, state: ClusterState) -> "PackingMemory":
         """The encoder as numbers for the kernels; nothing was decided."""
-        number, seconds = np.zeros(kernels.N_NUMBERS, np.int64), np.zeros(3)
+        number, seconds = np.zeros(kernels.N_PACKING_NUMBERS, np.int64), np.zeros(3)
         number[[kernels.WINDOW, kernels.POOLS, kernels.MASKED]] = self.window, self.pools, self.masked
-        number[[kernels.GAP, kernels.LAST]] = 1, -1
+        number[[kernels.GAP, kernels.LAST_DECISION]] = 1, -1
         seconds[[kernels.LONGEST, kernels.TICK]] = self.max_runtime, self.tick
         hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
         return PackingMemory(
@@ -178,8 +178,9 @@ class Packing(ChoosingScheduler):
     choices_per_job = 40
     calls = True
     draws = "all"
-    begin, open, act, observe = kernels.begin, kernels.look, kernels.act, kernels.observe
-    reward, measure, follow = kernels.reward, kernels.measure, kernels.follow
+    begin, open = kernels.packing_begin, kernels.packing_look
+    act, observe = kernels.packing_act, kernels.packing_observe
+    reward, measure, follow = kernels.packing_reward, kernels.packing_measure, kernels.packing_follow
     model_summary = "learned packing, window {window}"
 
     def episodes(self, settings: PackingSettings, workload: Workload) -> Episodes:

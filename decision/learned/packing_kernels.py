@@ -14,21 +14,21 @@ from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED,
 from .window import JOB_FEATURES, slot_begun
 
 FAILURES = 4  # in a row, after which time passes
-PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
+_PATIENCE = 60.0  # seconds until an idle cluster is looked at again, where there are no ticks
 
 # PackingMemory.number
 WINDOW = 0
 POOLS = 1  # 0 for one number per node
 MASKED = 2  # 1 where only jobs that fit can be chosen
 DOUBLES = 3  # 1 where the gap doubles while nothing comes or ends
-FAILED = 4  # choices in a row
+_FAILED = 4  # choices in a row
 GAP = 5  # ticks until the next look, if nothing comes or ends
-LAST = 6  # tick of the last decision, -1 for none
-CHANGED = 7  # 1 once a job came or ended, or nodes came or went, since that
-KNOWN = 8  # jobs that have come
+LAST_DECISION = 6  # tick of the last decision, -1 for none
+_CHANGED = 7  # 1 once a job came or ended, or nodes came or went, since that
+_KNOWN = 8  # jobs that have come
 SWITCHES = 9  # N_CAPACITY_CHANGES so far
-N_NUMBERS = 10
-LONGEST_GAP = 1024  # ticks
+N_PACKING_NUMBERS = 10
+_LONGEST_GAP = 1024  # ticks
 
 # PackingMemory.seconds
 LONGEST, TICK, PAID = 0, 1, 2  # longest walltime; tick, 0 for none; idle node-seconds that were paid for
@@ -40,7 +40,7 @@ FINAL = 0  # 1 where the reward comes at the end only
 class PackingMemory(Bundle):
     """The encoder as numbers, and when the next decision is due. H hosts."""
 
-    number: I8  # (N_NUMBERS,)
+    number: I8  # (N_PACKING_NUMBERS,)
     seconds: F8  # (3,)
     requested: F8  # (H,) seconds: when the job there ends by its walltime; empty where that is not seen apart
 
@@ -49,27 +49,27 @@ class PackingMemory(Bundle):
 
 
 @BEGIN.entry_with(PackingMemory)
-def begin(state, facts, memory):
+def packing_begin(state, facts, memory):
     """Nothing was decided, and nothing paid for."""
     number = memory.number
-    number[FAILED] = number[CHANGED] = number[KNOWN] = number[SWITCHES] = 0
-    number[GAP], number[LAST] = 1, -1
+    number[_FAILED] = number[_CHANGED] = number[_KNOWN] = number[SWITCHES] = 0
+    number[GAP], number[LAST_DECISION] = 1, -1
     memory.seconds[PAID] = 0.0
     return 0
 
 
 @OPEN.entry_with(PackingMemory)
-def look(state, facts, cycles, plan, memory):
+def packing_look(state, facts, cycles, plan, memory):
     """See all that comes at one instant together, at a tick if there are ticks."""
     number, count = memory.number, state.count
     if cycles.number[NEXT_SHOWN] < count[N_QUEUED]:
         return 0
-    if count[N_ENDED] > 0 or number[KNOWN] != count[N_JOBS] or number[SWITCHES] != count[N_CAPACITY_CHANGES]:
-        number[CHANGED] = 1
-        number[KNOWN], number[SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
+    if count[N_ENDED] > 0 or number[_KNOWN] != count[N_JOBS] or number[SWITCHES] != count[N_CAPACITY_CHANGES]:
+        number[_CHANGED] = 1
+        number[_KNOWN], number[SWITCHES] = count[N_JOBS], count[N_CAPACITY_CHANGES]
     if cycles.number[LENGTH] == 0 or not _is_due(state, cycles, plan, memory):
         return 0
-    number[FAILED] = 0
+    number[_FAILED] = 0
     _look_at_nodes(state, cycles, memory)
     return number[MASKED] == 0 or _some_fit(state, cycles, memory)
 
@@ -90,12 +90,12 @@ def _is_due(state, cycles, plan, memory):
         return True
     since = state.now[0] - state.submit_time[0]
     index = np.int64((since + TOLERANCE) / tick)
-    if index == number[LAST] or since > index * tick + TOLERANCE:
+    if index == number[LAST_DECISION] or since > index * tick + TOLERANCE:
         _call_at_tick(state, cycles, plan, memory, index + 1)
         return False
-    number[LAST] = index
-    if number[CHANGED]:
-        number[CHANGED], number[GAP] = 0, 1
+    number[LAST_DECISION] = index
+    if number[_CHANGED]:
+        number[_CHANGED], number[GAP] = 0, 1
     return True
 
 
@@ -124,26 +124,26 @@ def _let_time_pass(state, cycles, plan, memory):
         return
     if memory.seconds[TICK] == 0.0:
         if cycles.number[RUNNING_JOBS] == 0:
-            call_at(cycles, plan, state.now[0] + PATIENCE)
+            call_at(cycles, plan, state.now[0] + _PATIENCE)
         return
     if cycles.number[FREE_HOSTS] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory)):
-        _call_at_tick(state, cycles, plan, memory, number[LAST] + number[GAP])
+        _call_at_tick(state, cycles, plan, memory, number[LAST_DECISION] + number[GAP])
         if number[DOUBLES]:
-            number[GAP] = min(2 * number[GAP], LONGEST_GAP)
+            number[GAP] = min(2 * number[GAP], _LONGEST_GAP)
 
 
 @ACT.entry_with(PackingMemory)
-def act(state, facts, cycles, plan, memory, action):
+def packing_act(state, facts, cycles, plan, memory, action):
     """Start a job of the window if it fits; X, an empty slot, and a failure too many let time pass."""
     number, goes_on = memory.number, False
     if 0 <= action < min(cycles.number[LENGTH], number[WINDOW]):
         if state.size[cycles.queue[action]] <= cycles.number[FREE_HOSTS]:
-            number[FAILED] = 0
+            number[_FAILED] = 0
             _start(state, cycles, plan, memory, action)
             goes_on = cycles.number[LENGTH] > 0 and (number[MASKED] == 0 or _some_fit(state, cycles, memory))
         else:
-            number[FAILED] += 1
-            goes_on = number[FAILED] < FAILURES
+            number[_FAILED] += 1
+            goes_on = number[_FAILED] < FAILURES
     if not goes_on:
         _let_time_pass(state, cycles, plan, memory)
     return goes_on
@@ -162,7 +162,7 @@ def _start(state, cycles, plan, memory, at):
 
 
 @FOLLOW.entry_with(PackingMemory)
-def follow(state, cycles, memory, starts):
+def packing_follow(state, cycles, memory, starts):
     """The slot of a job that began by now; X where none fits."""
     window = memory.number[WINDOW]
     slot = slot_begun(state, cycles, window, 0, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
@@ -170,7 +170,7 @@ def follow(state, cycles, memory, starts):
 
 
 @OBSERVE.entry_with(PackingMemory)
-def observe(state, facts, cycles, plan, memory, observation, mask):
+def packing_observe(state, facts, cycles, plan, memory, observation, mask):
     """The cluster, then the window."""
     number, longest, now = memory.number, memory.seconds[LONGEST], state.now[0]
     shown, until = min(cycles.number[LENGTH], number[WINDOW]), cycles.until
@@ -240,7 +240,7 @@ def _write_mask(state, cycles, memory, shown, mask):
 
 
 @REWARD.entry_with(PackingMemory)
-def reward(state, facts, cycles, progress, memory, moment):
+def packing_reward(state, facts, cycles, progress, memory, moment):
     """The sum of the three shares at the end; or else minus the idle node-time of each step, up to the last end."""
     if moment != STEP_ENDS:
         return 0.0
@@ -257,7 +257,7 @@ def reward(state, facts, cycles, progress, memory, moment):
 
 
 @MEASURE.entry_with(PackingMemory)
-def measure(state, facts, cycles, progress, memory, out):
+def packing_measure(state, facts, cycles, progress, memory, out):
     """The three parts of the reward."""
     out[0] = _share_started(progress)
     out[1] = _utilization(progress, len(cycles.until))

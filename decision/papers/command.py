@@ -27,7 +27,7 @@ PartsFolder = Annotated[
 Log = Annotated[
     Path, typer.Option("--swf", help="Log lublin_256, or another one in the Standard Workload Format.", metavar="FILE")
 ]
-PackingBudget = Annotated[
+BudgetOption = Annotated[
     Literal["smoke", "standard", "full"],
     typer.Option("--budget", help="Number and length of trainings: a minute, hours or days."),
 ]

@@ -21,7 +21,7 @@ class Kind(StrEnum):
     NO_WORSE = "no worse"  # equal or above
 
 
-COLUMNS = "verdict", "by ours"  # of tables of claims: of the paper's own method, and of ours in its place
+VERDICT_COLUMNS = "verdict", "by ours"  # of tables of claims: of the paper's own method, and of ours in its place
 
 
 class Verdict(StrEnum):
@@ -56,7 +56,7 @@ def judge(kind: Kind, found: Estimate | None, margin: float) -> Verdict:
 
 
 def verdicts(kind: Kind, found: Estimate | None, margin: float, *, as_written: bool) -> tuple[str, str]:
-    """What is known of a claim, and what ours says of it, for `COLUMNS`.
+    """What is known of a claim, and what ours says of it, for `VERDICT_COLUMNS`.
 
     Args:
         kind: what the claim says.

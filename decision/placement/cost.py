@@ -14,6 +14,8 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 
+from .tree import count_lowest
+
 
 @kernel
 def square_sum(down, hosts):
@@ -67,10 +69,8 @@ def text_costs(down, places, begin, costs):
         begin: (n + 1,) where each set begins in it.
         costs: (n,) hops.
     """
-    levels, switches = len(down), 1
-    for level in range(1, levels):
-        switches *= down[level]
-    below = np.zeros(switches, np.int64)
+    levels = len(down)
+    below = np.zeros(count_lowest(down), np.int64)
     for i in range(len(costs)):
         size = begin[i + 1] - begin[i]
         squares, width = 0, 1

@@ -17,6 +17,8 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 
+from .tree import count_lowest
+
 FEATURES = (
     "left",  # share of the switch's hosts that are left free once this one is taken
     "left_squared",
@@ -49,9 +51,7 @@ def fill_worth(down, switch, left, size, walltime, weights):
     Returns:
         (V + 1,) where each switch's row begins, and the rows, as `decision.placement.tree.place_priced` takes them.
     """
-    switches = 1
-    for level in range(1, len(down)):
-        switches *= down[level]
+    switches = count_lowest(down)
     mean = _mean_left(left)
     sums = _sum_below(switches, switch, left, walltime, mean)
     long = walltime / (walltime + mean) if 0.0 < walltime < np.inf else 0.0

@@ -24,7 +24,7 @@ from decision.compiling.jit import kernel
 SEEN = 100  # entries that a network of the paper sees (q)
 WIDEST_JOB = 40.0  # of a job in the paper's workload
 START_AT_RANDOM, START_AT_BEST, BY_NETWORK = range(3)
-INPUTS, OUTPUTS, WIDTH, STRIDE, BENT = range(5)  # columns of `Repair.layers`
+INPUTS, OUTPUTS, _WIDTH, _STRIDE, BENT = range(5)  # columns of `Repair.layers`
 
 
 class StartRule(NamedTuple):
@@ -124,7 +124,7 @@ def take_from(taken, start, entries):
 def logits(repair, state, q):
     """(q,) float32: what the network thinks of each start, in a state of q entries."""
     values, at, length = state, 0, q
-    if len(repair.layers) > 0 and repair.layers[0, WIDTH] > 0:
+    if len(repair.layers) > 0 and repair.layers[0, _WIDTH] > 0:
         values = _without_idle(state, repair.layers[0, INPUTS], q)
     for layer in range(len(repair.layers)):
         inputs, outputs, width = repair.layers[layer, 0], repair.layers[layer, 1], repair.layers[layer, 2]
@@ -134,7 +134,7 @@ def logits(repair, state, q):
         if width == 0:
             values = _dense(weights, biases, values)
         else:
-            values = _convolve(weights, biases, values, length, width, repair.layers[layer, STRIDE])
+            values = _convolve(weights, biases, values, length, width, repair.layers[layer, _STRIDE])
             length = len(values) // outputs
         if repair.layers[layer, BENT]:
             for i in range(len(values)):

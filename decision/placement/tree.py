@@ -36,6 +36,15 @@ class _Tables(NamedTuple):
 
 
 @kernel
+def count_lowest(down):
+    """Lowest switches of a tree with `down` (L,) devices below each switch of a level, from the hosts up."""
+    switches = 1
+    for level in range(1, len(down)):
+        switches *= down[level]
+    return switches
+
+
+@kernel
 def place_best(down, free, size, taken):
     """Write how many hosts each lowest switch gives, for the least cost.
 

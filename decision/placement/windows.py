@@ -11,7 +11,7 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 
-from .tree import place_best
+from .tree import count_lowest, place_best
 
 STATIC, DYNAMIC, FREE = range(3)
 
@@ -75,9 +75,7 @@ def place_in_turn(down, groups, sizes, strategy, held):
 @kernel
 def take_best(down, groups, taken, entries):
     """Give a job the entries of least cost that are not taken, and mark them as taken."""
-    switches = 1
-    for level in range(1, len(down)):
-        switches *= down[level]
+    switches = count_lowest(down)
     free, wanted = np.zeros(switches, np.int64), np.zeros(switches, np.int64)
     for entry in range(len(taken)):
         if not taken[entry]:

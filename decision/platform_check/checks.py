@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decision.formats.files import read_bytes
 from decision.formats.platform_xml import load_platform
 from decision.formats.simgrid import BATSIM_SIMGRID, DOCTYPE, OLD_DOCTYPE, PLATFORM_FORMAT, simgrid_version
-from decision.formats.xml_nodes import ElementError, Node, read_xml
+from decision.formats.xml_nodes import ElementError, XmlNode, read_xml
 from decision.model.errors import InputError
 
 from .hosts import check_energy, check_quantities
@@ -42,7 +42,7 @@ def check_platform(
     return sorted(findings, key=lambda finding: finding.line)
 
 
-def _check_head(path: str | os.PathLike[str], root: Node) -> Iterator[Finding]:
+def _check_head(path: str | os.PathLike[str], root: XmlNode) -> Iterator[Finding]:
     """The DOCTYPE, which SimGrid's parser wants word for word, and the version."""
     head = b" ".join(read_bytes(path).partition(b"<platform")[0].split()).replace(b"'", b'"')
     if not any(f'<!DOCTYPE platform SYSTEM "{url}">'.encode() in head for url in (DOCTYPE, OLD_DOCTYPE)):
@@ -53,7 +53,7 @@ def _check_head(path: str | os.PathLike[str], root: Node) -> Iterator[Finding]:
         yield finding_at(root, f"version {version} is older than SimGrid 3.16", f'write version="{PLATFORM_FORMAT}"')
 
 
-def _check_reading(path: str | os.PathLike[str], root: Node, master: str, known: set[str]) -> Iterator[Finding]:
+def _check_reading(path: str | os.PathLike[str], root: XmlNode, master: str, known: set[str]) -> Iterator[Finding]:
     """The error with which Batsim would refuse the file (energy on), unless its element has findings already."""
     try:
         load_platform(path, energy=True, master=master)

@@ -19,7 +19,7 @@ from decision.formats.simgrid import (
     parse_speeds,
     parse_wattage,
 )
-from decision.formats.xml_nodes import Node
+from decision.formats.xml_nodes import XmlNode
 from decision.model.errors import ConfigError
 
 from .structure import Finding, finding_at
@@ -44,7 +44,7 @@ _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(GBps|Gbps|Mbps)")
 _LONG = 1.0  # seconds of latency from which on something is wrong
 
 
-def check_quantities(root: Node) -> Iterator[Finding]:
+def check_quantities(root: XmlNode) -> Iterator[Finding]:
     """Quantities without a unit or with an unknown one, and values that are probably mistakes."""
     waiting = [root]
     while waiting:
@@ -59,13 +59,13 @@ def check_quantities(root: Node) -> Iterator[Finding]:
                 yield from _check_unit(node, "speed", text, parse_speed, "flop/s", "f, such as 1Gf")
 
 
-def _check_bandwidth(node: Node, name: str) -> Iterator[Finding]:
+def _check_bandwidth(node: XmlNode, name: str) -> Iterator[Finding]:
     for text in re.split("[;,]", node.attributes[name]):
         yield from _check_unit(node, name, text, parse_bandwidth, "bytes per second", "Bps, such as 125MBps")
         yield from _check_bits(node, name, text.strip())
 
 
-def _check_latency(node: Node, name: str) -> Iterator[Finding]:
+def _check_latency(node: XmlNode, name: str) -> Iterator[Finding]:
     text = node.attributes[name]
     wrong = list(_check_unit(node, name, text, parse_latency, "seconds", "s, such as 50us"))
     yield from wrong
@@ -74,7 +74,7 @@ def _check_latency(node: Node, name: str) -> Iterator[Finding]:
 
 
 def _check_unit(
-    node: Node, name: str, text: str, parse: Callable[[str], float], default: str, fix: str
+    node: XmlNode, name: str, text: str, parse: Callable[[str], float], default: str, fix: str
 ) -> Iterator[Finding]:
     """A unit that is missing (SimGrid reads its own, and warns) or unknown."""
     try:
@@ -86,7 +86,7 @@ def _check_unit(
         yield finding_at(node, f'{name}="{text.strip()}" has no unit; SimGrid reads {default}', f"add the unit {fix}")
 
 
-def _check_bits(node: Node, name: str, text: str) -> Iterator[Finding]:
+def _check_bits(node: XmlNode, name: str, text: str) -> Iterator[Finding]:
     """Common rates in bits that are written as bytes; or rates divided by 8 that are written as bits."""
     match = _RATE.fullmatch(text)
     if not match:
@@ -109,7 +109,7 @@ _SIMILAR = 0.85  # share of equal letters from which on a property is probably a
 _NOT_COMPUTING = ("storage", "master")
 
 
-def check_energy(root: Node, version: tuple[int, int], master: str) -> Iterator[Finding]:
+def check_energy(root: XmlNode, version: tuple[int, int], master: str) -> Iterator[Finding]:
     """Power and sleep states of all hosts and clusters, for the version of SimGrid that will read them."""
     hosts = [(node, _properties(node)) for node in _descendants(root) if node.tag in _HOSTS]
     computing = [
@@ -128,7 +128,7 @@ def check_energy(root: Node, version: tuple[int, int], master: str) -> Iterator[
             yield finding_at(node, "no power is given, but other hosts have it", f"add a <prop> {_present(version)!r}")
 
 
-def _descendants(root: Node) -> Iterator[Node]:
+def _descendants(root: XmlNode) -> Iterator[XmlNode]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -136,7 +136,7 @@ def _descendants(root: Node) -> Iterator[Node]:
         waiting += node.children
 
 
-def _properties(node: Node) -> dict[str, str]:
+def _properties(node: XmlNode) -> dict[str, str]:
     """The complete <prop> children; of two with the same name SimGrid keeps the first."""
     properties: dict[str, str] = {}
     for child in node.children:
@@ -149,7 +149,7 @@ def _present(version: tuple[int, int]) -> str:
     return WATTAGE[version < FIRST_WITH_NEW_NAMES]
 
 
-def _check_names(node: Node, properties: Mapping[str, str], version: tuple[int, int]) -> Iterator[Finding]:
+def _check_names(node: XmlNode, properties: Mapping[str, str], version: tuple[int, int]) -> Iterator[Finding]:
     simgrid = ".".join(map(str, version))
     for new, old in (WATTAGE, WATTAGE_OFF):
         if old in properties and new not in properties and version >= FIRST_WITHOUT_OLD_NAMES:
@@ -165,7 +165,7 @@ def _check_names(node: Node, properties: Mapping[str, str], version: tuple[int, 
             yield finding_at(node, f"neither SimGrid nor Batsim reads the property {name!r}", f"was {near[0]!r} meant?")
 
 
-def _check_form(node: Node, properties: Mapping[str, str]) -> Iterator[Finding]:
+def _check_form(node: XmlNode, properties: Mapping[str, str]) -> Iterator[Finding]:
     """Powers and sleep states that cannot be read, or not one power for each pstate."""
     nb_pstates = node.attributes.get("speed", "").count(",") + 1
     for name in WATTAGE:
@@ -189,7 +189,7 @@ def _check_form(node: Node, properties: Mapping[str, str]) -> Iterator[Finding]:
             yield finding_at(node, str(error), f"correct {SLEEP_PSTATES!r}")
 
 
-def _check_speeds(node: Node, properties: Mapping[str, str]) -> Iterator[Finding]:
+def _check_speeds(node: XmlNode, properties: Mapping[str, str]) -> Iterator[Finding]:
     """Computing and switching need a speed above 0, and hosts start in a computing pstate."""
     try:
         speeds = parse_speeds(node.attributes.get("speed", "1f"))

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from decision.formats.routes import ZONE_ROUTES, ZONES
-from decision.formats.xml_nodes import Node
+from decision.formats.xml_nodes import XmlNode
 
 from .structure import Finding, Zone, Zones, finding_at
 
@@ -14,7 +14,7 @@ _ROUTES = ("route", *ZONE_ROUTES, "bypassRoute", "bypassZoneRoute", "bypassASrou
 ROUTINGS = ("Full", "Floyd", "Dijkstra", "DijkstraCache", "None", "Vivaldi", "Cluster", "Wifi")
 
 
-def check_layout(root: Node) -> Iterator[Finding]:
+def check_layout(root: XmlNode) -> Iterator[Finding]:
     """Zones with a mix or an order of elements that SimGrid does not allow."""
     tops = [node for node in root.children if node.tag in (*_PARTS, "cabinet")]
     if len(tops) > 1:
@@ -27,7 +27,7 @@ def check_layout(root: Node) -> Iterator[Finding]:
             waiting += node.children
 
 
-def _check_zone(zone: Node) -> Iterator[Finding]:
+def _check_zone(zone: XmlNode) -> Iterator[Finding]:
     tags = [child.tag for child in zone.children]
     parts, leaves = ([child for child in zone.children if child.tag in kind] for kind in (_PARTS, _LEAVES))
     if parts and leaves:
@@ -60,16 +60,16 @@ def check_routes(zones: Zones) -> Iterator[Finding]:
                 yield from _check_links(zones, node)
 
 
-def ends(node: Node) -> tuple[str, str]:
+def ends(node: XmlNode) -> tuple[str, str]:
     """What a route connects."""
     return node.attributes.get("src", ""), node.attributes.get("dst", "")
 
 
-def _route(node: Node) -> str:
+def _route(node: XmlNode) -> str:
     return "the route from {!r} to {!r}".format(*ends(node))
 
 
-def _check_route(zone: Zone, node: Node) -> Iterator[Finding]:
+def _check_route(zone: Zone, node: XmlNode) -> Iterator[Finding]:
     for name in ends(node):
         if not zone.has(name):
             fix = f"add a <host> or <router> of this name to {zone.node.element}, or correct it"
@@ -78,7 +78,7 @@ def _check_route(zone: Zone, node: Node) -> Iterator[Finding]:
             yield finding_at(node, f"{_route(node)}: no host or router {name!r} in this zone", fix)
 
 
-def _check_host_link(zones: Zones, zone: Zone, node: Node) -> Iterator[Finding]:
+def _check_host_link(zones: Zones, zone: Zone, node: XmlNode) -> Iterator[Finding]:
     if not zone.has(node.attributes.get("id", "")):
         yield finding_at(node, "no such host in this zone", "correct the id, or put the host first")
     for way in ("up", "down"):
@@ -97,7 +97,7 @@ def _exists(zones: Zones, name: str) -> bool:
     return any(name.startswith(f"{zone.name}_") for zone in zones.all if zone.is_cluster)
 
 
-def _check_links(zones: Zones, node: Node) -> Iterator[Finding]:
+def _check_links(zones: Zones, node: XmlNode) -> Iterator[Finding]:
     for child in node.children:
         name, direction = child.attributes.get("id", ""), child.attributes.get("direction", "NONE")
         if child.tag != "link_ctn" or _exists(zones, name) or _exists(zones, f"{name}_{direction}"):
@@ -113,7 +113,7 @@ def _check_links(zones: Zones, node: Node) -> Iterator[Finding]:
 # ------------------------------------------------------------------------------------------------ gateways
 
 
-def _check_zone_route(zones: Zones, zone: Zone, node: Node) -> Iterator[Finding]:
+def _check_zone_route(zones: Zones, zone: Zone, node: XmlNode) -> Iterator[Finding]:
     unknown = [name for name in ends(node) if name not in zone.parts]
     for name in unknown:
         where = f"is not directly in {zone.node.element}" if name in zones.by_name else "does not exist"
@@ -131,7 +131,7 @@ def _check_zone_route(zones: Zones, zone: Zone, node: Node) -> Iterator[Finding]
             yield _bad_gateway(zones, part, node, name, gateway)
 
 
-def _bad_gateway(zones: Zones, part: Zone, node: Node, name: str, gateway: str) -> Finding:
+def _bad_gateway(zones: Zones, part: Zone, node: XmlNode, name: str, gateway: str) -> Finding:
     if gateway in zones.home:
         problem = f"{name} {gateway!r} is not in the zone {part.name!r} but in {zones.home[gateway].name!r}"
     else:

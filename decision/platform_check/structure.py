@@ -7,7 +7,7 @@ import msgspec
 
 from decision.formats.platform_xml import radical
 from decision.formats.routes import ZONE_ROUTES, ZONES
-from decision.formats.xml_nodes import Node, read_xml
+from decision.formats.xml_nodes import XmlNode, read_xml
 from decision.model.errors import InputError
 from decision.model.names import fold_names
 
@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str
 
 
-def finding_at(node: Node, problem: str, fix: str) -> Finding:
+def finding_at(node: XmlNode, problem: str, fix: str) -> Finding:
     """A finding about an element."""
     return Finding(node.line, node.element, problem, fix)
 
@@ -37,15 +37,15 @@ def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:
 class Zone:
     """A zone or cluster: the points (hosts and routers) and zones directly in it."""
 
-    def __init__(self, node: Node, parent: "Zone | None") -> None:
+    def __init__(self, node: XmlNode, parent: "Zone | None") -> None:
         self.node = node
         self.name = node.attributes.get("id", "")
         self.parent = parent
         self.is_cluster = node.tag == "cluster"
         self.routing = "cluster" if self.is_cluster else node.attributes.get("routing", "Full").lower()
         self.parts: dict[str, Zone] = {}
-        self.hosts: dict[str, Node] = {}
-        self.routers: dict[str, Node] = {}
+        self.hosts: dict[str, XmlNode] = {}
+        self.routers: dict[str, XmlNode] = {}
         self.members: list[str] = []  # hosts, gateways and zones that have some
 
     @property
@@ -72,7 +72,7 @@ class Zones:
         self.all: list[Zone] = []
         self.by_name: dict[str, Zone] = {}
         self.home: dict[str, Zone] = {}
-        self.links: dict[str, Node] = {}
+        self.links: dict[str, XmlNode] = {}
 
     def add(self, zone: Zone) -> None:
         """Add a zone that has all its points."""
@@ -89,10 +89,10 @@ class Zones:
         return home is not None
 
 
-def read_zones(root: Node) -> Zones:
+def read_zones(root: XmlNode) -> Zones:
     """The zones of a <platform>."""
     zones = Zones()
-    waiting: list[tuple[Node, Zone | None]] = [(child, None) for child in reversed(root.children)]
+    waiting: list[tuple[XmlNode, Zone | None]] = [(child, None) for child in reversed(root.children)]
     while waiting:
         node, parent = waiting.pop()
         if node.tag not in (*ZONES, "cluster"):
@@ -116,7 +116,7 @@ def _find_members(zones: Zones) -> None:
         zone.members = [*zone.hosts, *(name for name in zone.routers if name in gateways), *parts]
 
 
-def _fill(zone: Zone, links: dict[str, Node]) -> None:
+def _fill(zone: Zone, links: dict[str, XmlNode]) -> None:
     if zone.is_cluster:
         zone.hosts = dict.fromkeys(_numbered(zone.node), zone.node)
         if zone.topology == "FLAT":
@@ -134,7 +134,7 @@ def _fill(zone: Zone, links: dict[str, Node]) -> None:
             links[name] = child
 
 
-def _numbered(node: Node) -> Iterator[str]:
+def _numbered(node: XmlNode) -> Iterator[str]:
     """The names of a cluster's hosts; none if the element is not valid."""
     attributes: Mapping[str, str] = {"prefix": "", "suffix": "", "radical": "", **node.attributes}
     try:
@@ -193,7 +193,7 @@ def _made(zone: Zone) -> Iterator[tuple[str, int | None, LinkKind]]:
             yield f"each of {node.attributes.get('id', '')}", number, _kind(node, "bw", "lat", "SPLITDUPLEX")
 
 
-def _kind(node: Node, bandwidth: str, latency: str, sharing: str) -> LinkKind:
+def _kind(node: XmlNode, bandwidth: str, latency: str, sharing: str) -> LinkKind:
     policy = sharing if bandwidth == "bb_bw" else node.attributes.get("sharing_policy", sharing)
     return LinkKind(node.attributes.get(bandwidth, ""), node.attributes.get(latency, "0s"), policy)
 

@@ -23,7 +23,7 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.hops import choose_near
 from decision.placement.prices import fill_worth
-from decision.placement.tree import place_as_slurm, place_best, place_priced
+from decision.placement.tree import count_lowest, place_as_slurm, place_best, place_priced
 from decision.state.bitmap import count_hosts, has_host, insert_interval, next_in, next_out, remove_interval
 from decision.state.plan_arrays import START, add, add_interval
 
@@ -92,9 +92,7 @@ def take_on_tree(plan, state, facts, action, prices, exact):
     if len(facts.down) == 0:
         take_lowest(plan, action, size)
         return
-    switches = 1
-    for level in range(1, len(facts.down)):
-        switches *= facts.down[level]
+    switches = count_lowest(facts.down)
     free, taken = np.zeros(switches, np.int64), np.zeros(switches, np.int64)
     end = len(facts.switch)
     host = next_in(plan.free, 0)

@@ -19,7 +19,7 @@ from decision.state.plan_arrays import CALL_AT, add
 from decision.state.transitions import spare_power
 
 CAPACITY, CHARGE, DISCHARGE, EFFICIENCY = range(4)  # of `BatteryState.limits`
-SHORTEST = 1.0  # seconds: a battery that would be empty sooner is, because a call must reach Batsim before its time
+_SHORTEST = 1.0  # seconds: a battery that would be empty sooner is, because a call must reach Batsim before its time
 
 
 class Battery(NamedTuple):
@@ -70,7 +70,7 @@ def follow_battery(state, battery):
         battery.level[0] = level_after(limits, battery.level[0], over, now - battery.since[0])
     battery.since[0], battery.supply[0] = now, state.supply[0]
     over = min(-spare_power(state), limits[DISCHARGE])
-    return np.int64(over) if over > 0 and battery.level[0] >= over * SHORTEST else 0
+    return np.int64(over) if over > 0 and battery.level[0] >= over * _SHORTEST else 0
 
 
 @kernel

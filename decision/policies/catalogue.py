@@ -114,7 +114,7 @@ POWERS: dict[str, tuple[Power, PolicyLine]] = {
     )
 }
 
-STARTS: dict[str, tuple[StartHosts, PolicyLine]] = {
+_STARTS: dict[str, tuple[StartHosts, PolicyLine]] = {
     line.name: (start, line)
     for start, line in (
         (StartHosts.AWAKE, PolicyLine("awake", "a job gets hosts that are awake, when it starts")),
@@ -149,7 +149,7 @@ SLOTS: Mapping[str, tuple[str, Mapping[str, tuple[int, PolicyLine]]]] = {
     "backfill": ("what happens behind a job that does not fit", BACKFILLS),
     "allocation": ("which of the free hosts a job gets", ALLOCATIONS),
     "power": ("when idle hosts sleep", POWERS),
-    "start": ("which hosts a job may be given", STARTS),
+    "start": ("which hosts a job may be given", _STARTS),
     "suspend": ("which running jobs give way to a waiting one", SUSPENSIONS),
 }
 PRICES_LINE = OptionLine(
@@ -257,6 +257,6 @@ PARTS = [
     PolicyLine("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"),
     *(line._replace(name=f"...,allocation={name}") for name, (_, line) in ALLOCATIONS.items()),
     *(line._replace(name=f"...,power={name}") for name, (_, line) in POWERS.items()),
-    *(line._replace(name=f"...,start={name}") for name, (_, line) in STARTS.items()),
+    *(line._replace(name=f"...,start={name}") for name, (_, line) in _STARTS.items()),
     *(line._replace(name=f"...,suspend={name}") for name, (_, line) in SUSPENSIONS.items()),
 ]

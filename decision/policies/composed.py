@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from decision.compiling.entry import Entry
 from decision.compiling.jit import kernel
 from decision.compiling.whole_program import without_vectors
 from decision.model.errors import ConfigError
@@ -146,17 +147,25 @@ def _decide_composed(state, facts, memory, plan):
     return DECIDED
 
 
+def _used_slots(config: PolicyConfig) -> dict[int, Entry]:
+    """What a policy does and few others do, by its place in `Memory.slots`."""
+    used = {}
+    if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
+        used[NETWORK] = _take_on_tree
+    if config.allocation == Allocation.HOPS:
+        used[NETWORK] = _take_near
+    if config.start == StartHosts.BOOKED:
+        used[BOOKED] = _decide_booked
+    if config.suspend != Suspend.NEVER:
+        used[SUSPENSION] = _suspend_for_others
+    return used
+
+
 def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
     """`Memory.slots` of a policy: the addresses of what it does and few others do; `decide` calls no others."""
     slots = np.zeros(N_SLOTS, np.int64)
-    if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
-        slots[NETWORK] = _take_on_tree.address
-    if config.allocation == Allocation.HOPS:
-        slots[NETWORK] = _take_near.address
-    if config.start == StartHosts.BOOKED:
-        slots[BOOKED] = _decide_booked.address
-    if config.suspend != Suspend.NEVER:
-        slots[SUSPENSION] = _suspend_for_others.address
+    for slot, entry in _used_slots(config).items():
+        slots[slot] = entry.address
     return slots
 
 
@@ -224,6 +233,11 @@ class ComposedPolicy(CompiledPolicy):
                 raise ConfigError(f"policy {self.name}: option {PRICES} does nothing without allocation=tree")
             self._prices = read_learned("prices", prices)
         self._priced_by = prices if isinstance(prices, str) else "given"
+
+    @property
+    def called(self) -> tuple[Entry, ...]:
+        """What few other policies do."""
+        return tuple(_used_slots(self._given).values())
 
     @property
     def needs_value(self) -> bool:

@@ -45,7 +45,7 @@ from decision.state.rules import (
 from .traits import Traits
 
 # Why an action is impossible, in addition to the reasons of `decision.state.rules`
-NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)
+NO_JOB, NOT_WAITING, NOT_RUNNING, TWICE, _TAKEN, WRONG_NUMBER, PAST, PART_OF_SERVER = range(8, 16)
 
 
 def check_plan(state: ClusterState, facts: PlatformFacts, plan: PlanArrays, names: Sequence[str]) -> None:
@@ -221,7 +221,7 @@ def _named_before(plan, at):
 def _start_fault(state, plan, at, free, taken):
     reason, host = start_fault(state, free, plan.first, plan.last, plan.begin[at], plan.end[at])
     if reason == NOT_FREE and has_host(state.free, host):
-        return TAKEN, host
+        return _TAKEN, host
     if reason != FINE:
         return reason, host
     for i in range(plan.begin[at], plan.end[at]):
@@ -241,7 +241,7 @@ def _switch_fault(state, facts, plan, at, free, taken):
             reason = switch_fault(state, facts, host, pstate)
             if reason != NO_PSTATE and not changes_speed_only(state, facts, host, pstate):
                 if has_host(taken, host):
-                    return TAKEN, host
+                    return _TAKEN, host
                 remove_interval(free, host, host)
                 insert_interval(taken, host, host)
             if reason != FINE:
@@ -281,7 +281,7 @@ def _explain_switch(
     pstate = int(plan.value[at])
     if reason == WRONG_NUMBER:
         return f"pstate {pstate} is set for no hosts"
-    starts = _job_given(plan, host) if reason in (TAKEN, PART_OF_SERVER) else -1
+    starts = _job_given(plan, host) if reason in (_TAKEN, PART_OF_SERVER) else -1
     if starts >= 0 and _server_of(facts, host):
         why = f"{_host_text(facts, host)} is given to {names[starts]} by the plan"
     else:
@@ -297,7 +297,7 @@ def _explain_host(state: ClusterState, facts: PlatformFacts, names: Sequence[str
         return f"{who} has no such pstate, or it only models a switch"
     if reason == SAME_HOST:
         return f"{who} is given twice"
-    if reason == TAKEN:
+    if reason == _TAKEN:
         return f"{who} is taken by an earlier action of the plan"
     job, what = int(state.host_job[host]), int(state.host_state[host])
     if job >= 0:

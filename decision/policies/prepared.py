@@ -68,6 +68,11 @@ class CompiledPolicy:
     raised: BaseException | None = None  # by what a compiled decision called in Python; its outcome is NO_PLAN
     _asked: "tuple[PreparedPolicy, Bundle | None] | None" = None  # where it is asked by `decide`: with its memory
 
+    @property
+    def called(self) -> tuple[Entry, ...]:
+        """What `entry` calls by address here, and most policies do not use."""
+        return ()
+
     def reset(self, platform: Platform, seed: int) -> None:
         """A run begins on this platform; whatever was remembered of an earlier one is forgotten."""
         self._asked, self.raised = None, None

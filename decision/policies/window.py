@@ -20,7 +20,7 @@ import numpy as np
 
 from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, I8x2, bundle_at
 from decision.compiling.draws import first_word
-from decision.compiling.entry import Interface
+from decision.compiling.entry import Entry, Interface
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.interrupts import raise_interruption
@@ -31,10 +31,11 @@ from decision.placement.bound import gap, search_with_bound
 from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
 from decision.placement.repair import AT_BEST, AT_RANDOM, StartRule
+from decision.placement.tree import count_lowest
 from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
 from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
-from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
-from decision.state.plan_arrays import CALL_AT, START, add, add_interval, clear
+from decision.state.cluster import N_QUEUED, ClusterState, PlatformFacts, nb_hosts
+from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, add_interval, clear
 
 from .above import read_learned
 from .allocation import check_prices, check_tree, take_lowest, take_on_tree
@@ -45,8 +46,8 @@ from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
-SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
-BEST = "best"  # in place of a network
+_SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
+_BEST = "best"  # in place of a network
 
 # WindowMemory.counts
 _JOBS = 0  # on more than one host, at most in a window; 0 for all
@@ -60,8 +61,9 @@ _DUE = 7  # number of the window that was called for, -1 for none
 _REPAIR = 8  # `decision.placement.repair.StartRule.kind`
 _LARGE = 9  # address of what solves windows exactly that have too many subsets
 _CELLS = 10  # of the dynamic program's table; windows that need more are solved in the same way
-_SEARCHES = 11  # address of what searches for windows, 0 for solvers that do not
-_N_COUNTS = 12
+_PLACER = 11  # address of the solver
+_PRICER = 12  # address of what starts jobs where hosts have a price, 0 where they have none
+_N_COUNTS = 13
 
 _HOP = 1000.0  # cost of a hop, Table I of the paper
 _RATE = 50e6  # cells that are filled in a second at least, jobs that wrap around included
@@ -85,8 +87,12 @@ class WindowMemory(Bundle):
 _memory_at = bundle_at(WindowMemory)
 _SOLVE_LARGE = Interface(int, int, int, int)  # from entries and jobs of such a window, and its number; 0: it failed
 _solve_large = _SOLVE_LARGE.caller()
-_SEARCH = Interface(int, I8, I8x2, I8, WindowMemory, int, I8x2)  # arguments are those of `_solve`
-_search = _SEARCH.caller()
+# What a policy does not use is not compiled: solvers, and starts where hosts have a price, are called by address. A
+# solver writes the entries of each job into its last argument, and returns whether there are some.
+_PLACE = Interface(int, I8, I8x2, I8, WindowMemory, int, I8x2)
+_place = _PLACE.caller()
+_PRICED = Interface(int, ClusterState, PlatformFacts, WindowMemory, PlanArrays, I8)
+_start_by_price = _PRICED.caller()
 
 
 @kernel
@@ -192,8 +198,8 @@ def _decide_window(state, facts, memory, plan, order, index):
             if state.size[job] > 1:
                 jobs[i] = job
                 i += 1
-        if memory.prices.size > 0:
-            _start_priced(state, facts, memory, plan, jobs)
+        if memory.counts[_PRICER] != 0:
+            _start_by_price(memory.counts[_PRICER], (state, facts, memory, plan, jobs))
         elif not _start_together(state, facts, memory, plan, jobs, index):
             return -1
     for job in order[:taken]:
@@ -202,7 +208,7 @@ def _decide_window(state, facts, memory, plan, order, index):
     return taken
 
 
-@kernel
+@_PRICED.entry
 def _start_priced(state, facts, memory, plan, jobs):
     """The job on most hosts first, each gets the free hosts whose cost and prices are least."""
     sizes = np.empty(len(jobs), np.int64)
@@ -210,6 +216,7 @@ def _start_priced(state, facts, memory, plan, jobs):
         sizes[i] = state.size[jobs[i]]
     for i in np.argsort(-sizes, kind="mergesort"):
         take_on_tree(plan, state, facts, add(plan, START, jobs[i]), memory.prices, True)
+    return len(jobs)
 
 
 @kernel
@@ -221,7 +228,7 @@ def _start_together(state, facts, memory, plan, jobs, index):
     for i in range(len(jobs)):
         sizes[i] = state.size[jobs[i]]
     held = np.zeros((len(jobs), sizes.max()), np.int64)
-    if not _solve(facts.down, groups, sizes, memory, index, held):
+    if _place(memory.counts[_PLACER], (facts.down, groups, sizes, memory, index, held)) == 0:
         return False
     for i in range(len(jobs)):
         take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
@@ -261,44 +268,18 @@ def write_sequence(facts, free, hosts):
 
 
 @kernel
-def _solve(down, groups, sizes, memory, index, held):
-    """Write the entries of each job; whether there are some."""
-    counts = memory.counts
-    if counts[_SOLVER] == _SEQUENTIAL:
-        place_in_turn(down, groups, sizes, counts[_STRATEGY], held)
-        return True
-    if counts[_SEARCHES] != 0:  # by its address: who solves exactly does not compile it
-        return _search(counts[_SEARCHES], (down, groups, sizes, memory, index, held)) != 0
-    memory.gaps[1] += 1.0
-    subsets = nb_subsets(sizes)
-    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > counts[_CELLS]:
-        return _solve_outside(groups, sizes, memory, index, held)
-    place_exactly(groups, _nb_switches(down), sizes, held)
-    return True
-
-
-@kernel
 def _solve_outside(groups, sizes, memory, index, held):
-    """As `_solve`, by `Window._solve_large`."""
+    """As a solver, by `Window._solve_large`."""
     length, jobs = groups.shape[1], len(sizes)
     memory.sizes[:jobs] = sizes
     for entry in range(length):
         memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
     if _solve_large(memory.counts[_LARGE], (length, jobs, index)) == 0:
-        return False
+        return 0
     for job in range(jobs):
         for i in range(sizes[job]):
             held[job, i] = (memory.starts[job] + i) % length
-    return True
-
-
-@kernel
-def _nb_switches(down):
-    """Lowest switches of a tree with `down` (L,) devices below each switch of a level."""
-    switches = 1
-    for level in range(1, len(down)):
-        switches *= down[level]
-    return switches
+    return 1
 
 
 @kernel
@@ -315,21 +296,37 @@ def _how(memory):
 @kernel
 def _anneal(down, groups, sizes, memory, index, held):
     word = first_word(memory.counts[_SEED], index)
-    anneal(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    anneal(down, groups, count_lowest(down), sizes, _how(memory), word, held)
 
 
-@_SEARCH.entry
+@_PLACE.entry
+def _in_turn(down, groups, sizes, memory, index, held):
+    place_in_turn(down, groups, sizes, memory.counts[_STRATEGY], held)
+    return 1
+
+
+@_PLACE.entry
 def _search_alone(down, groups, sizes, memory, index, held):
     _anneal(down, groups, sizes, memory, index, held)
     return 1
 
 
-@_SEARCH.entry
+@_PLACE.entry
 def _search_with_bound(down, groups, sizes, memory, index, held):
     word = first_word(memory.counts[_SEED], index)
-    found, bound = search_with_bound(down, groups, _nb_switches(down), sizes, _how(memory), word, held)
+    found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
     memory.gaps[0] += gap(len(down), sizes, found, bound)
     memory.gaps[1] += 1.0
+    return 1
+
+
+@_PLACE.entry
+def _exactly(down, groups, sizes, memory, index, held):
+    memory.gaps[1] += 1.0
+    subsets = nb_subsets(sizes)
+    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.counts[_CELLS]:
+        return _solve_outside(groups, sizes, memory, index, held)
+    place_exactly(groups, count_lowest(down), sizes, held)
     return 1
 
 
@@ -384,7 +381,7 @@ class Window(CompiledPolicy):
         for name, value, least in (("jobs", jobs, 0), ("steps", steps, 0)):
             if value < least:
                 raise ConfigError(f"policy window: option {name}={value} must be at least {least}")
-        solving = _code("solver", solver, SOLVERS)
+        solving = _code("solver", solver, _SOLVERS)
         placing = _code("strategy", strategy or ("scas" if solver == "exact" else "dcas"), STRATEGIES)
         if solving == _EXACT and placing == DYNAMIC:
             raise ConfigError(f"policy window: solver=exact is for strategy=scas or free; found strategy={strategy}")
@@ -400,11 +397,11 @@ class Window(CompiledPolicy):
         self._prices, self._priced_by = read_learned("prices", prices) if prices else np.zeros((0, 0)), prices
         self._repair, self._levels = AT_RANDOM, 0
         if solving == _NSA:
-            self._repair, self._levels = (AT_BEST, 0) if repair in ("", BEST) else read_learned("network", repair)
+            self._repair, self._levels = (AT_BEST, 0) if repair in ("", _BEST) else read_learned("network", repair)
         self._name = repair
         self._period, self._limit = float(period), limit
         cells = 2**62 if need_of_highs() else int(min(limit * _RATE, 2.0**62))
-        counts = (jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0, cells, 0)
+        counts = (jobs, placing, solving, steps, undo, 0, -1, -1, self._repair.kind, 0, cells, 0, 0)
         self._counts = np.array(counts, np.int64)
 
     def reset(self, platform: Platform, seed: int) -> None:
@@ -422,6 +419,15 @@ class Window(CompiledPolicy):
         self._counts[_SEED] = seed % 2**63
         self._down = np.array(platform.down)
 
+    @property
+    def called(self) -> tuple[Entry, ...]:
+        """What it does in its own way."""
+        if self._prices.size:
+            return (_start_priced,)
+        if self._counts[_SOLVER] == _EXACT:
+            return (_search_with_bound if self._counts[_STRATEGY] == FREE else _exactly,)
+        return (_in_turn if self._counts[_SOLVER] == _SEQUENTIAL else _search_alone,)
+
     def memory_for(self, state: ClusterState, memory: WindowMemory | None = None) -> WindowMemory:
         """`memory`, which has room for any state; a new one where there is none yet."""
         if memory is not None:
@@ -429,11 +435,7 @@ class Window(CompiledPolicy):
         hosts = nb_hosts(state)
         self._callback = _SOLVE_LARGE.callback(self._solve_large)
         self._counts[_LARGE] = self._callback.address
-        solver, strategy = self._counts[[_SOLVER, _STRATEGY]].tolist()
-        if solver in (_SA, _NSA):
-            self._counts[_SEARCHES] = _search_alone.address
-        elif solver == _EXACT and strategy == FREE:
-            self._counts[_SEARCHES] = _search_with_bound.address
+        self._counts[_PRICER if self._prices.size else _PLACER] = self.called[0].address
         self._used = WindowMemory(
             period=np.array([self._period]),
             prices=self._prices,
@@ -463,8 +465,7 @@ class Window(CompiledPolicy):
             held = np.zeros((jobs, sizes.max()), np.int64)
             _anneal(self._down, groups, sizes, used, index, held)
             used.starts[:jobs] = held[:, 0]
-            switches = int(np.prod(self._down[1:]))
-            placed = place_by_highs(groups, switches, sizes, used.starts[:jobs], self._limit)
+            placed = place_by_highs(groups, count_lowest(self._down), sizes, used.starts[:jobs], self._limit)
             used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)
         except BaseException as error:  # nothing can be raised through the kernel
             self.raised = error

@@ -1,6 +1,6 @@
 """What the two ends have sent each other about jobs, calls and queries: enough to detect an impossible event.
 
-There is one rule per event type and sender, in `RULES`. A rule checks its event against the ledger, enters it,
+There is one rule per event type and sender, in `_RULES`. A rule checks its event against the ledger, enters it,
 and raises `RefusalError` if the event is impossible: Batsim stops on most of these without a useful message.
 """
 
@@ -405,7 +405,7 @@ def _answers(topic: str, ledger: Ledger, event: Answer) -> None:
 
 Rule = Callable[[Ledger, Any], None]
 
-RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
+_RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
     Role.BATSIM: {
         SimulationBegins: _begins,
         SimulationEnds: _ends,
@@ -450,7 +450,7 @@ def _rules_of(version: Version) -> Mapping[Role, Mapping[type[Event], Rule]]:
     """The rules of a version's events."""
     return {
         role: {kind: rule for kind, rule in rules.items() if kind.__struct_config__.tag not in version.lacks}
-        for role, rules in RULES.items()
+        for role, rules in _RULES.items()
     }
 
 

@@ -96,7 +96,7 @@ def expanded(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(each for name in names for each in several.get(name, [name])))
 
 
-def advise(
+def find_advice(
     log: Log, wish: Wish, folder: Path, *, progress: Callable[[str], Progress] | None = None, **how: Unpack[How]
 ) -> Advice:
     """Find the policy. Finished runs are kept in ``folder/runs``.

@@ -70,7 +70,7 @@ def numerics() -> str:
 CHUNK = 2.0  # seconds that a worker does tasks before it hands over what it has found
 
 
-class Sources(NamedTuple):
+class WorkerSources(NamedTuple):
     """What a worker must have in common with the command."""
 
     python: tuple[int, ...]
@@ -80,10 +80,10 @@ class Sources(NamedTuple):
 
 def own_sources(files: tuple[tuple[str, str], ...] = ()) -> tuple[Any, ...]:
     """Those of this process, with files that the work reads; plain, so that another version can read them."""
-    return tuple(Sources(sys.version_info[:2], numerics(), files))
+    return tuple(WorkerSources(sys.version_info[:2], numerics(), files))
 
 
-class Outcome(NamedTuple):
+class _Outcome(NamedTuple):
     """What became of a task."""
 
     result: Result | None
@@ -94,7 +94,7 @@ class Outcome(NamedTuple):
 class Done(NamedTuple):
     """What became of the first tasks of a chunk."""
 
-    outcomes: list[Outcome]
+    outcomes: list[_Outcome]
     host: str
     worker: int | str
     seconds: float
@@ -110,9 +110,9 @@ def do_chunk(sources: tuple[Any, ...], content: bytes) -> Done:
     Raises:
         ConfigError: if this worker has other sources or files.
     """
-    check_same(Sources(*sources))
+    check_same(WorkerSources(*sources))
     work, tasks = pickle.loads(content)
-    return do_tasks(work, tasks, Sources(*sources).files)
+    return do_tasks(work, tasks, WorkerSources(*sources).files)
 
 
 def do_tasks(work: Callable[[Any], Result], tasks: Sequence[Any], files: Sequence[tuple[str, str]]) -> Done:
@@ -129,17 +129,17 @@ def do_tasks(work: Callable[[Any], Result], tasks: Sequence[Any], files: Sequenc
     return Done(outcomes, host_name(), this_worker(), seconds)
 
 
-def _outcome(work: Callable[[Any], Result], task: Any) -> Outcome:
+def _outcome(work: Callable[[Any], Result], task: Any) -> _Outcome:
     try:
-        return Outcome(work(task))
+        return _Outcome(work(task))
     except DecisionError as error:
         trace = "" if error.__cause__ is None else "".join(traceback.format_exception(error))
-        return Outcome(None, str(error), trace)
+        return _Outcome(None, str(error), trace)
     except Exception as error:
-        return Outcome(None, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return _Outcome(None, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def check_same(sources: Sources) -> None:
+def check_same(sources: WorkerSources) -> None:
     """Refuse to work for a command with other sources, before anything of it is read."""
     python, own_numerics = sys.version_info[:2], numerics()
     if sources.python != python:

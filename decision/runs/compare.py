@@ -17,14 +17,14 @@ from decision import __version__
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.analysis.metric_list import measure_run
 from decision.analysis.recorded import RECORDED, agreement, recorded_jobs, standing
-from decision.analysis.whole import Part, judge, part_of
+from decision.analysis.whole import LogPart, judge_run, part_of
 from decision.batsim.process import find_batsim
 from decision.compiling.jit import is_warm
 from decision.computer.room import check_memory
 from decision.estimates.history import with_estimates
 from decision.formats import write_workload
 from decision.formats.input_facts import file_facts
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.formats.selection import Selection
 from decision.formats.workload import is_log
 from decision.model.columns import JobColumns, columns_of
@@ -53,7 +53,7 @@ from .inputs import (
     policy_file,
     writable_folder,
 )
-from .run import RealBatsim, run_to_folder, simulate_inputs
+from .run import RealBatsim, run_inputs, run_to_folder
 from .store import Result
 from .tasks import How, Progress, run_tasks
 
@@ -97,7 +97,7 @@ class Contender(NamedTuple):
     perfect: bool = False  # whether its jobs say their own run times
 
 
-PERFECT = " (perfect)"  # what the name of a policy with perfect predictions ends with
+_PERFECT = " (perfect)"  # what the name of a policy with perfect predictions ends with
 
 
 def contenders(plan: ComparisonPlan) -> list[Contender]:
@@ -120,7 +120,7 @@ def twins(plan: ComparisonPlan, policy: str) -> tuple[Contender, Contender]:
     own = Contender(plain, plain, settings)
     if ESTIMATE in plan.settings:
         own = own._replace(name=f"{plain},estimate=walltime", policy=f"{plain},estimate=walltime")
-    return own, Contender(plain + PERFECT, f"{plain},estimate=given", settings, perfect=True)
+    return own, Contender(plain + _PERFECT, f"{plain},estimate=given", settings, perfect=True)
 
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -450,7 +450,7 @@ def perform_run(run: ComparedRun) -> Result:
     try:
         case = inputs_of(run)
         in_batsim = bool(run.batsim) and run.choice.policy != RECORDED
-        record = _run_batsim(case, run) if in_batsim else simulate_inputs(case, run.choice, engine=run.engine)
+        record = _run_batsim(case, run) if in_batsim else run_inputs(case, run.choice, engine=run.engine)
     except DecisionError as error:
         error.args = (f"{run.title}: {error}",)
         raise
@@ -462,7 +462,7 @@ def perform_run(run: ComparedRun) -> Result:
     if not run.copy:
         return _known(metrics)
     part = _counted_part(run.inputs, digests)
-    judged = judge(record.jobs, part, len(case.platform.hosts))
+    judged = judge_run(record.jobs, part, len(case.platform.hosts))
     return {**_known(metrics | judged.metrics), _WITHOUT: judged.without, _SCHEDULE: judged.schedule}
 
 
@@ -475,16 +475,16 @@ _WITHOUT, _SCHEDULE = "without", "schedule"  # in the result of a whole log's ru
 
 
 @functools.lru_cache(maxsize=8)
-def _counted_part(inputs: Inputs, digests: tuple[str, ...]) -> Part:
+def _counted_part(inputs: Inputs, digests: tuple[str, ...]) -> LogPart:
     return _part_of_case(_whole_case(inputs, digests))
 
 
-def counted_part(plan: ComparisonPlan, workload: Path) -> Part:
+def counted_part(plan: ComparisonPlan, workload: Path) -> LogPart:
     """The part of a workload that counts where it is judged whole."""
     return _part_of_case(_read(plan, workload))
 
 
-def _part_of_case(case: LoadedInputs) -> Part:
+def _part_of_case(case: LoadedInputs) -> LogPart:
     """The part of a case's first workload that counts; all of it where only Batsim knows how long its jobs run."""
     workload = case.workloads[0]
     try:
@@ -535,7 +535,7 @@ def _run_batsim(case: LoadedInputs, run: ComparedRun) -> RunRecord:
         written = replace(case, inputs=replace(case.inputs, workloads=(path,), selection=Selection()))
         batsim = RealBatsim(command=run.batsim, timeout=run.timeout)
         run_to_folder(written, run.choice, Path(folder), engine=run.engine, batsim=batsim)
-        return read_run(folder)
+        return read_run_record(folder)
 
 
 def outcome_of(plan: ComparisonPlan, run: ComparedRun, result: Result) -> MeasuredRun:

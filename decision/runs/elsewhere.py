@@ -10,7 +10,7 @@ from typing import Any
 
 from decision.model.errors import ConfigError
 
-from .chunks import Sources, check_same, own_sources
+from .chunks import WorkerSources, check_same, own_sources
 from .workers import AHEAD, STRIKES, WorkerLostError, working_at_once
 
 Work = Callable[[Sequence[Any]], list[Any]]
@@ -53,7 +53,7 @@ def _found(crew: Executor, work: Work, part: Sequence[Any], future: "Future[list
 
 def _do(sources: tuple[Any, ...], content: bytes) -> list[Any]:
     """What a worker does."""
-    check_same(Sources(*sources))
+    check_same(WorkerSources(*sources))
     work, part = pickle.loads(content)
     found: list[Any] = work(part)
     return found

@@ -19,7 +19,7 @@ from decision.policies import find_agent, find_policy
 from decision.policies.around import entries_of
 from decision.policies.prepared import ask_and_check
 from decision.protocol import Connection, Role
-from decision.simulation.simulate import run_episode
+from decision.simulation.simulate import simulate_episode
 
 from . import Engine
 
@@ -86,7 +86,7 @@ def compiled_kernels(engine: Engine, policy: str, settings: dict[str, str]) -> l
         return []
     if find_agent(policy, settings) is not None:
         return [server.engine]
-    loop = [run_episode, server.engine] if engine is Engine.EMBEDDED else [ask_and_check]
+    loop = [simulate_episode, server.engine] if engine is Engine.EMBEDDED else [ask_and_check]
     return [*loop, *entries_of(find_policy(policy, settings))]
 
 

@@ -55,7 +55,7 @@ GATE_COPIES = 10  # of a log, with shaken submissions
 LONGEST_WAIT = 1.5  # times that of FCFS with EASY, or of first-fit where servers sleep
 LONGEST_OF_ALL = 2.0  # times, on any copy
 WAIT_ON_SERVERS = 1.1  # times that of first-fit
-FIRST_FIT = "first-fit,start=bound,power=idle-timeout,idle_timeout=300"
+_FIRST_FIT = "first-fit,start=bound,power=idle-timeout,idle_timeout=300"
 BY_DENSITY = "density+first-fit,suspend=density"
 BY_QOS = "qos+first-fit"
 _IDLE = 0.01  # offered load of a nearly idle machine
@@ -243,7 +243,7 @@ def _gates_on_servers(policy: str, platform: Platform, workload: Workload) -> tu
     days = [of_day(workload, day) for day in chosen_days(workload, slice(None))]
     own, other = (
         [_measure_days(name, platform, [shaken(day, copy) for day in days]) for copy in range(1, GATE_COPIES + 1)]
-        for name in (policy, FIRST_FIT)
+        for name in (policy, _FIRST_FIT)
     )
     return (
         _gate("mean wait", _mean_of("wait", own), WAIT_ON_SERVERS * _mean_of("wait", other)),

@@ -21,7 +21,7 @@ from decision.batsim.process import FILE_PREFIX, FRESH, Ahead, command_of_4, dis
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
-from decision.formats.outputs_read import read_jobs, read_joules, read_run
+from decision.formats.outputs_read import read_jobs, read_joules, read_run_record
 from decision.formats.outputs_write import remove_older, write_predictions
 from decision.model.demand import context
 from decision.model.errors import ConfigError, InputError
@@ -121,12 +121,12 @@ def run_to_folder(
             written.append(_draw(case, choice, output, jobs))
     joules, waste, rated = joules if case.inputs.energy else math.nan, (math.nan, math.nan), (math.nan, math.nan)
     if case.inputs.energy and (any(host.sleep for host in case.platform.hosts) or known.carbon or known.price):
-        record = read_run(output)
+        record = read_run_record(output)
         waste, rated = waste_of(record, case.platform), (emitted(record), paid(record))
     return summarise(jobs, len(case.platform.hosts), joules, gap, known, waste=waste, rated=rated, lost_work=lost)
 
 
-def simulate_inputs(
+def run_inputs(
     case: LoadedInputs, choice: PolicyChoice, *, engine: Engine = Engine.EMBEDDED, progress: Progress | None = None
 ) -> RunRecord:
     """Run a policy on one of our engines and write nothing; errors as `run_to_folder`."""
@@ -221,7 +221,7 @@ def _simulate_to_files(
 ) -> tuple[list[Path], JobTable, float, float]:
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
     with _watched(folder, case, choice, show) as progress:
-        record = simulate_inputs(case, choice, engine=engine, progress=progress)
+        record = run_inputs(case, choice, engine=engine, progress=progress)
     files = write_run(folder / FILE_PREFIX, record) + _write_predictions(folder, record.jobs, record.predictions)
     return files, record.jobs, record.joules, record.window_gap
 

@@ -23,7 +23,7 @@ from decision.model.record import HostState
 from decision.simulation.simulate import Progress
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState, PlatformFacts, platform_facts
 
-INTERVAL = 0.5  # seconds between two writes
+_INTERVAL = 0.5  # seconds between two writes
 HOST_LETTERS = "SNFICU"  # by HostState: sleeping, switching on, switching off, idle, computing, unavailable
 
 
@@ -34,7 +34,7 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
     A file that cannot be written does not stop the run.
     """
     facts = platform_facts(platform, energy=True)[0] if platform.has_power else None
-    path, last = folder / STATUS, -INTERVAL
+    path, last = folder / STATUS, -_INTERVAL
     status = Status(
         policy=policy,
         written=time.time(),
@@ -49,7 +49,7 @@ def live_status(folder: Path, policy: str, jobs: int, platform: Platform) -> Ite
 
     def report(now: float, state: ClusterState | None) -> None:
         nonlocal last, status
-        if state is None or time.monotonic() - last < INTERVAL:
+        if state is None or time.monotonic() - last < _INTERVAL:
             return
         last = time.monotonic()
         status = _status_at(status, now, state, facts)

@@ -58,7 +58,7 @@ class _Open(NamedTuple, Generic[_T]):
     task: _T
 
 
-class Results(Sequence[Result]):
+class TaskResults(Sequence[Result]):
     """The results of tasks, in their order, each read when it is asked for.
 
     Args:
@@ -74,7 +74,7 @@ class Results(Sequence[Result]):
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return Results(self._store, self._keys[at])
+            return TaskResults(self._store, self._keys[at])
         result = self._store.get(self._keys[at])
         assert result is not None
         return result
@@ -95,7 +95,7 @@ def run_tasks(
     audit: float = 0.0,
     first: Sequence[_T] = (),
     progress: Progress = lambda done, of: None,
-) -> Results:
+) -> TaskResults:
     """Do all tasks that have no result in `folder` yet; each result is stored as soon as there is one.
 
     A task that fails is listed in ``failures.csv`` beside the folder, and the others are done; the next call tries it
@@ -152,7 +152,7 @@ def run_tasks(
         raise failed(failures, of, table) from (TraceError(campaign.trace) if campaign.trace else None)
     if share is not None and any(key not in store for key in keys):
         raise ShareDone(f"share {share.number}/{share.of}: {of:,} of {len(set(keys)):,} runs are done, in {folder}")
-    return Results(store, keys)
+    return TaskResults(store, keys)
 
 
 def _without_result(

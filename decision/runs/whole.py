@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from decision.analysis import metrics as m
-from decision.analysis.whole import Part, judge, part_of
+from decision.analysis.whole import LogPart, judge_run, part_of
 from decision.estimates.missing import fill_missing
 from decision.formats import load_platform
 from decision.formats.selection import Selection
@@ -37,7 +37,7 @@ class LogRead(NamedTuple):
 
     platform: Platform
     workload: Workload  # the jobs that fit the machine, the first at 0 s
-    part: Part  # that counts
+    part: LogPart  # that counts
     runtimes: Floats  # (J,) seconds
     missing: float  # share of the jobs without a requested time
     user_of: dict[str, int]  # the number of each job's user, by the job's id
@@ -103,7 +103,7 @@ class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def perform_whole_run(run: WholeRun) -> Result:
-    """What a run comes to: `judge`'s metrics, ``without`` each block, ``schedule``; and who waits.
+    """What a run comes to: `judge_run`'s metrics, ``without`` each block, ``schedule``; and who waits.
 
     Raises:
         DecisionError: of the kind that the run failed with; the message names the run.
@@ -115,7 +115,7 @@ def perform_whole_run(run: WholeRun) -> Result:
         error.args = (f"{run.policy} on {run.log.workload}, copy {run.copy}: {error}",)
         raise
     ran, hosts = m.only_ran(table), len(log.platform.hosts)
-    judged = judge(ran, log.part, hosts)
+    judged = judge_run(ran, log.part, hosts)
     return {
         **judged.metrics,
         "without": judged.without,

@@ -15,7 +15,7 @@ from decision.formats.files import write_files
 from .compare import ComparisonPlan, contender, simulated, twins
 
 
-class Worth(msgspec.Struct, frozen=True, kw_only=True):
+class PredictionsWorth(msgspec.Struct, frozen=True, kw_only=True):
     """What predictions do to a metric of a policy, as means over its runs on a workload."""
 
     workload: str
@@ -27,7 +27,7 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
     recovered: float  # share of the way from walltimes to perfect predictions; nan where there is none
 
 
-def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> list[Worth]:
+def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> list[PredictionsWorth]:
     """What each policy's predictions are worth, by workload, policy on an engine, and metric."""
     found: dict[tuple[str, str], list[MeasuredRun]] = {}
     for run in comparison.outcomes:
@@ -45,9 +45,11 @@ def worth_of_predictions(plan: ComparisonPlan, comparison: PolicyComparison) -> 
     return rows
 
 
-def _worth(workload: str, policy: str, metric: str, walltimes: float, predictions: float, perfect: float) -> Worth:
+def _worth(
+    workload: str, policy: str, metric: str, walltimes: float, predictions: float, perfect: float
+) -> PredictionsWorth:
     gap = walltimes - perfect
-    return Worth(
+    return PredictionsWorth(
         workload=workload,
         policy=policy,
         metric=metric,
@@ -58,9 +60,9 @@ def _worth(workload: str, policy: str, metric: str, walltimes: float, prediction
     )
 
 
-def write_worth(path: Path, rows: Sequence[Worth]) -> None:
+def write_worth(path: Path, rows: Sequence[PredictionsWorth]) -> None:
     """Write the rows as CSV. Raises ConfigError if the file cannot be written."""
-    columns = Worth.__struct_fields__
+    columns = PredictionsWorth.__struct_fields__
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -39,7 +39,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     energy: bool = False
 
 
-def check_policy(make: Callable[[], Policy], decide_limit: float = _DECIDE_LIMIT) -> list[str]:
+def try_policy(make: Callable[[], Policy], decide_limit: float = _DECIDE_LIMIT) -> list[str]:
     """Try a policy on small workloads.
 
     Args:

@@ -107,7 +107,7 @@ def simulate_workloads(
     events = with_cap(chosen, platform, workloads, events)
     if are_forwarded(events):
         engine_options = replace(engine_options, forward_unknown_events=True)
-    compile_ahead(compiled_engine, *entries_of(chosen), run_episode)
+    compile_ahead(compiled_engine, *entries_of(chosen), simulate_episode)
     engine = EmbeddedEngine(platform, without_records(workloads), events, engine_options)
     misfits = check_jobs(platform, workloads, chosen)
     if has_supply(events) or any(map(has_deadlines, workloads)):
@@ -153,7 +153,7 @@ def simulate_on(
     while True:
         memory = prepared.memory_for(engine.state, engine.plan, memory)
         began = time.perf_counter()
-        code = run_episode(
+        code = simulate_episode(
             engine.world,
             prepared.address,
             memory.address,
@@ -195,7 +195,7 @@ class _Watch:
 
 
 @kernel
-def run_episode(world: World, policy: int, memory: int, decisions: int, misfits: bool):
+def simulate_episode(world: World, policy: int, memory: int, decisions: int, misfits: bool):
     """Ask the policy at address `policy` for at most so many decisions, and carry them out.
 
     To be called when a question is open; after PAUSED again, after GROW `advance` must be called first. `misfits` is

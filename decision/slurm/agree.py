@@ -12,15 +12,15 @@ from decision.compiling.bundle import F8
 from decision.computer.cores import available_cores
 from decision.simulation.simulate import simulate_workloads
 
-from .case import Case, engine_hosts, engine_size, platform_of, workload_of
+from .case import Case, case_platform, case_workload, engine_hosts, engine_size
 from .jobs import SlurmJob
 from .kernels.world import BY_BACKFILL, BY_MAIN
 from .parameters import Settings
 from .phases import Phase, drawn_phases, tried_phases
-from .simulate import Simulated, simulate
+from .simulate import Simulated, simulate_case
 from .text import write_date
 
-CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
+_CLOSE = (("30 s", 30.0), ("5 min", 300.0), ("1 h", 3600.0))
 SHORTEST = 10.0  # seconds: a shorter job counts as so long in its slowdown
 REPEAT = 0.025  # relative standard deviation of the mean wait of a real Slurm that repeats the same jobs (measured)
 _TWO_SIDED = 1.96  # standard deviations
@@ -34,7 +34,7 @@ _AGREES, _IN_THE_MEAN = 0.85, 0.15  # share of starts within 5 min; relative dif
 Progress = Callable[[int, int], None]
 
 
-class Figures(NamedTuple):
+class WaitFigures(NamedTuple):
     """Of a group of jobs, seconds."""
 
     jobs: int
@@ -87,7 +87,7 @@ def agree(case: Case, settings: Settings, runs: int, seed: int = 0, show: Progre
     best, phase = scored[0]
     simulated = np.stack([waits_of(run, numbers) for run, _ in scored])
     apart = np.abs(best.start[numbers] - recorded_start)
-    close = {name: float(np.mean(np.where(np.isnan(apart), False, apart <= seconds))) for name, seconds in CLOSE}
+    close = {name: float(np.mean(np.where(np.isnan(apart), False, apart <= seconds))) for name, seconds in _CLOSE}
     low, high = mean_interval(case, numbers, recorded, simulated, seed)
     return Agreement(
         started=numbers,
@@ -129,7 +129,7 @@ def calibrated(
 
 def run_phase(case: Case, settings: Settings, phase: Phase, priorities: F8 | None = None) -> Simulated:
     """One run."""
-    return simulate(case, settings.changing(phase.changes), phase.cycles, priorities)
+    return simulate_case(case, settings.changing(phase.changes), phase.cycles, priorities)
 
 
 def run_phases(
@@ -154,7 +154,7 @@ def score(case: Case, run: Simulated) -> float:
     starts = np.array([job.start if job.started else np.nan for job in case.jobs], float)
     known = ~np.isnan(starts)
     apart = np.nan_to_num(np.abs(run.start - starts)[known], nan=1e6)
-    return float(np.mean(apart <= CLOSE[0][1]) - 1e-8 * apart.mean())
+    return float(np.mean(apart <= _CLOSE[0][1]) - 1e-8 * apart.mean())
 
 
 def waits_of(run: Simulated, numbers: Iterable[int]) -> F8:
@@ -199,7 +199,7 @@ def mean_interval(
 
 def policy_waits(case: Case, numbers: Sequence[int], policy: str) -> F8:
     """Seconds that the jobs wait under one of decision's own policies; nan for those that it cannot run."""
-    record = simulate_workloads(platform_of(case), [workload_of(case)], policy)
+    record = simulate_workloads(case_platform(case), [case_workload(case)], policy)
     jobs = record.jobs
     waits = dict(zip(jobs.id, jobs.start_time - jobs.submit_time, strict=True))
     return np.array([waits.get(f"slurm!{case.jobs[n].id}", np.nan) for n in numbers])
@@ -230,10 +230,10 @@ def _verdict(close: Mapping[str, float], recorded: float, simulated: float, inte
     return "does not agree: do not use the sweep"
 
 
-def figures(wait: F8, runtime: F8) -> Figures:
+def wait_figures(wait: F8, runtime: F8) -> WaitFigures:
     """Mean, median and p90 of waits, and the mean bounded slowdown."""
     slowdown = np.maximum(1.0, (wait + runtime) / np.maximum(runtime, SHORTEST))
-    return Figures(
+    return WaitFigures(
         len(wait),
         float(wait.mean()),
         float(np.median(wait)),
@@ -242,7 +242,7 @@ def figures(wait: F8, runtime: F8) -> Figures:
     )
 
 
-def groups_of(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+def job_groups(case: Case, numbers: Sequence[int]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
     """Places of the compared jobs by group: all, and by partition, QOS, account and size where there are several."""
     labels = {
         "partition": [case.jobs[n].partition for n in numbers],
@@ -263,7 +263,7 @@ def _size_class(case: Case, job: SlurmJob) -> str:
     return "small" if share <= 1 / 16 else "middle" if share <= 1 / 4 else "large"
 
 
-class Difference(msgspec.Struct, frozen=True):
+class StartDifference(msgspec.Struct, frozen=True):
     """A job whose start differs."""
 
     job: str
@@ -273,14 +273,14 @@ class Difference(msgspec.Struct, frozen=True):
     reason: str
 
 
-def differences(case: Case, found: Agreement, count: int = 10) -> list[Difference]:
+def start_differences(case: Case, found: Agreement, count: int = 10) -> list[StartDifference]:
     """The jobs that differ most, by more than 30 s, and in front of them the first one that does."""
     starts = np.array([case.jobs[n].start for n in found.started], float)
     apart = found.best.start[found.started] - starts
     missing = np.isnan(apart)
     order = np.argsort(-np.where(missing, np.inf, np.abs(apart)), kind="stable")
-    rows = [int(k) for k in islice(order, count) if missing[k] or abs(apart[k]) > CLOSE[0][1]]
-    late = [k for k in np.argsort(starts, kind="stable") if missing[k] or abs(apart[k]) > CLOSE[0][1]]
+    rows = [int(k) for k in islice(order, count) if missing[k] or abs(apart[k]) > _CLOSE[0][1]]
+    late = [k for k in np.argsort(starts, kind="stable") if missing[k] or abs(apart[k]) > _CLOSE[0][1]]
     if late:
         rows = [int(late[0]), *(k for k in rows if k != late[0])]
     return [_difference(case, found, k, float(apart[k])) for k in rows]
@@ -289,13 +289,13 @@ def differences(case: Case, found: Agreement, count: int = 10) -> list[Differenc
 _WHO = {BY_MAIN: "by the main loop", BY_BACKFILL: "by backfill"}
 
 
-def _difference(case: Case, found: Agreement, place: int, apart: float) -> Difference:
+def _difference(case: Case, found: Agreement, place: int, apart: float) -> StartDifference:
     number = int(found.started[place])
     job = case.jobs[number]
     recorded = "by backfill" if job.by_backfill else "by the main loop"
     waited = "" if job.reason in ("", "None") else f", waited for {job.reason}"
     simulated = found.best.start[number]
-    return Difference(
+    return StartDifference(
         job=job.id,
         recorded=write_date(job.start),
         simulated="never" if np.isnan(simulated) else write_date(simulated),
@@ -310,13 +310,13 @@ def starts_lines(case: Case, run: Simulated) -> list[str]:
     return ["job,start", *(f"{job.id},{write_date(start)}" for job, start in started)]
 
 
-def as_document(case: Case, found: Agreement) -> dict[str, Any]:
+def agreement_document(case: Case, found: Agreement) -> dict[str, Any]:
     """What ``--json`` writes; seconds."""
     runtime = np.array([case.jobs[n].runtime for n in found.started])
     groups = {}
-    for name, places in groups_of(case, found.started).items():
-        shown = figures(found.recorded[places], runtime[places])
-        model = figures(found.simulated.mean(0)[places], runtime[places])
+    for name, places in job_groups(case, found.started).items():
+        shown = wait_figures(found.recorded[places], runtime[places])
+        model = wait_figures(found.simulated.mean(0)[places], runtime[places])
         groups[name] = {"recorded": shown._asdict(), "simulated": model._asdict()}
     means = found.means
     return {
@@ -327,7 +327,7 @@ def as_document(case: Case, found: Agreement) -> dict[str, Any]:
         "starts_within": dict(found.close),
         "utilization": dict(zip(("recorded", "simulated"), found.utilization, strict=True)),
         "groups": groups,
-        "differences": [msgspec.structs.asdict(each) for each in differences(case, found)],
+        "differences": [msgspec.structs.asdict(each) for each in start_differences(case, found)],
         "verdict": found.verdict,
         "not_simulated": list(case.keys.may_matter),
         "notes": list(case.notes),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from decision.compiling.bundle import I8
+from decision.model.dates import DAY
 
 from .accounts import Quality
 from .case import Case
@@ -14,13 +15,13 @@ from .factors import YEAR, Factors
 from .forest import switch_arrays, topology_of
 from .jobs import Need, SlurmJob
 from .kernels import world as at
-from .kernels.world import FAR, World
+from .kernels.world import FAR, SlurmWorld
 from .limits import Buckets, asked_licenses, licenses_of
 from .masks import Masks, bitmap, nb_words
 from .nodes import Partition
 from .parameters import Settings
 from .shares import ShareTree, make_tree
-from .text import DAY, read_hosts
+from .text import read_hosts
 
 _KINDS = {"after": at.AFTER, "afterany": at.AFTER_ANY, "afterok": at.AFTER_OK, "afternotok": at.AFTER_NOT_OK}
 _MICRO = 1e-6  # seconds
@@ -44,7 +45,7 @@ class _Index:
         return len(self.numbers)
 
 
-def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> World:
+def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> SlurmWorld:
     """A world in which nothing has happened yet.
 
     Args:
@@ -71,7 +72,7 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> W
     }
     parts["entry_kind"] = _kinds(parts)
     parts["cycles"] = np.array([time - begin for time in cycles], np.int64)
-    return World(**parts, **_state(case, settings, parts))
+    return SlurmWorld(**parts, **_state(case, settings, parts))
 
 
 def zero_of(case: Case) -> int:
@@ -80,7 +81,7 @@ def zero_of(case: Case) -> int:
 
 
 def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any]:
-    p, w = np.zeros(at.NB_PARAMETERS, np.int64), np.zeros(at.NB_WEIGHTS)
+    p, w = np.zeros(at.NB_PARAMETERS, np.int64), np.zeros(at.NB_WORLD_WEIGHTS)
     whole, flags = settings.whole, settings.priority_flags
     tiers = {partition.tier for partition in case.partitions}
     select = settings.text("SelectTypeParameters").upper()
@@ -92,15 +93,15 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.SCHED_DELAY], p[at.DEPTH] = max(0, whole("batch_sched_delay")), whole("default_queue_depth")
     p[at.PART_DEPTH], p[at.SCHED_START] = whole("partition_job_depth"), whole("sched_max_job_start")
     p[at.DEFER], p[at.LIMIT_STOP] = settings.flag("defer"), settings.flag("assoc_limit_stop")
-    p[at.INTERVAL], p[at.WINDOW] = max(1, whole("bf_interval")), whole("bf_window") * 60
-    p[at.RESOLUTION], p[at.MAX_TEST] = max(1, whole("bf_resolution")), whole("bf_max_job_test")
+    p[at.BF_INTERVAL], p[at.BF_WINDOW] = max(1, whole("bf_interval")), whole("bf_window") * 60
+    p[at.BF_RESOLUTION], p[at.MAX_TEST] = max(1, whole("bf_resolution")), whole("bf_max_job_test")
     p[at.MAX_USER], p[at.MAX_PART] = whole("bf_max_job_user"), whole("bf_max_job_part")
     p[at.MAX_ASSOC], p[at.MAX_USER_PART] = whole("bf_max_job_assoc"), whole("bf_max_job_user_part")
     p[at.MAX_START], p[at.MAX_ARRAY] = whole("bf_max_job_start"), whole("bf_max_job_array_resv")
     p[at.MIN_AGE], p[at.MIN_PRIO] = whole("bf_min_age_reserve"), whole("bf_min_prio_reserve")
     p[at.PART_RESERVE] = whole("bf_job_part_count_reserve")
     p[at.ONE_RESERVATION], p[at.CONTINUE] = settings.flag("bf_one_resv_per_job"), settings.flag("bf_continue")
-    p[at.TOPOLOGY] = topology_of(case, settings)
+    p[at.BY_SWITCHES] = topology_of(case, settings)
     p[at.COMPLETE_WAIT] = whole("CompleteWait")
     p[at.WINDOW_SCALE], p[at.COMPLETING] = whole("bf_window_linear"), max(1, whole("completing"))
     p[at.CALC_PERIOD], p[at.FAIR_TREE] = settings.calc_period, "NO_FAIR_TREE" not in flags
@@ -109,7 +110,7 @@ def _parameters(case: Case, settings: Settings, recorded: bool) -> dict[str, Any
     p[at.BUSY_NODES] = settings.flag("bf_busy_nodes")
     planned = settings.flag("bf_licenses")
     p[at.TABLE_SIZE], p[at.RUNNING_RESERVE] = settings.table_size, planned or settings.flag("bf_running_job_reserve")
-    p[at.YOUNGEST], p[at.RECORDED] = settings.flag("preempt_youngest_first"), recorded
+    p[at.YOUNGEST], p[at.CYCLES_GIVEN] = settings.flag("preempt_youngest_first"), recorded
     p[at.INCREASE_ONLY], p[at.ACCRUE_ALWAYS] = "INCR_ONLY" in flags, "ACCRUE_ALWAYS" in flags
     w[at.AGE_WEIGHT], w[at.SHARE_WEIGHT] = (
         settings.number("PriorityWeightAge"),

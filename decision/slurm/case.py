@@ -14,6 +14,7 @@ import msgspec
 from decision.formats.files import read_bytes, write_files
 from decision.formats.platform_write import write_platform
 from decision.formats.workload_write import workload_lines
+from decision.model.dates import DAY
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.workload import Delay, Job, Workload
@@ -22,13 +23,13 @@ from .accounts import Association, Limits, Quality, merge_shares, read_associati
 from .conf import Conf, read_conf
 from .cycles import read_cycles
 from .jobs import SlurmJob, cluster_hosts, make_log, most_together
-from .nodes import Node, Partition, Window, make_nodes, make_partitions
+from .nodes import Absence, Node, Partition, make_nodes, make_partitions
 from .parameters import KeyCount, Settings, count_keys
 from .records import read_rows
 from .switches import Switch, read_forest
-from .text import DAY, is_nothing, read_hosts
+from .text import is_nothing, read_hosts
 from .unsimulated import Facts, with_touched
-from .windows import read_events, read_reservations
+from .windows import read_node_events, read_reservations
 
 VERSION = 1
 CASE_FILE = "case.json"
@@ -63,7 +64,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     associations: tuple[Association, ...] = ()
     qualities: tuple[Quality, ...] = ()
     cycles: tuple[int, ...] = ()  # seconds since 1970: when backfill began
-    windows: tuple[Window, ...] = ()
+    windows: tuple[Absence, ...] = ()
     switches: tuple[Switch, ...] = ()  # of topology.conf
     notes: tuple[str, ...] = ()
     keys: KeyCount
@@ -104,7 +105,7 @@ def read_case(sources: Sources) -> tuple[Case, Conf]:
         associations = merge_shares(associations, read_shares(sources.shares))
     jobs, more = _fitting(log.jobs, partitions)
     qualities, guessed = _with_guesses(qualities, jobs)
-    windows = [*(read_events(sources.events, zone) if sources.events else ())]
+    windows = [*(read_node_events(sources.events, zone) if sources.events else ())]
     windows += read_reservations(sources.reservations, zone) if sources.reservations else []
     switches, strange = read_topology(conf, sources.topology, nodes)
     case = Case(
@@ -193,10 +194,10 @@ def write_case(case: Case, conf: Conf, folder: Path) -> None:
         ConfigError: if the folder cannot be written.
     """
     contents = {folder / CASE_FILE: [msgspec.json.format(msgspec.json.encode(case), indent=1)]}
-    contents[folder / "workload.json"] = list(workload_lines(workload_of(case)))
+    contents[folder / "workload.json"] = list(workload_lines(case_workload(case)))
     contents |= _conf_copies(conf, folder)
     write_files(contents)
-    write_platform(folder / "platform.xml", platform_of(case))
+    write_platform(folder / "platform.xml", case_platform(case))
 
 
 def _conf_copies(conf: Conf, folder: Path) -> dict[Path, list[bytes]]:
@@ -234,7 +235,7 @@ def engine_hosts(case: Case) -> list[str]:
     return [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
 
 
-def platform_of(case: Case) -> Platform:
+def case_platform(case: Case) -> Platform:
     """The platform: a host for each node, or for each core of it where jobs share nodes.
 
     Names sort as their numbers, because Batsim numbers hosts by name.
@@ -261,7 +262,7 @@ def engine_size(case: Case, job: SlurmJob) -> int:
     return max(1, -(-max(job.cpus, job.cpus_had) // threads))
 
 
-def workload_of(case: Case) -> Workload:
+def case_workload(case: Case) -> Workload:
     """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has.
 
     Jobs that were cancelled while they waited are left out.

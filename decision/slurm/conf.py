@@ -20,7 +20,7 @@ _TABLES = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", 
 _DEEPEST = 10  # Includes in Includes
 
 
-class Line(msgspec.Struct, frozen=True):
+class ConfLine(msgspec.Struct, frozen=True):
     """A logical line: comments are gone, continued lines are joined."""
 
     text: str
@@ -33,12 +33,12 @@ class Line(msgspec.Struct, frozen=True):
         return f"{self.path}, line {self.number}"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ConfEntry(msgspec.Struct, frozen=True):
     """A line of several pairs: ``NodeName=n[1-4] CPUs=8``, with what DEFAULT lines said before."""
 
     name: str  # of the node or partition, or the list of them
     pairs: Mapping[str, str]  # keys in lower case
-    line: Line
+    line: ConfLine
 
 
 class Conf(msgspec.Struct, frozen=True):
@@ -46,9 +46,9 @@ class Conf(msgspec.Struct, frozen=True):
 
     path: str
     keys: Mapping[str, str]  # of single keys, in lower case; the last one counts
-    places: Mapping[str, Line]  # the line of each of them
-    nodes: tuple[Entry, ...]
-    partitions: tuple[Entry, ...]
+    places: Mapping[str, ConfLine]  # the line of each of them
+    nodes: tuple[ConfEntry, ...]
+    partitions: tuple[ConfEntry, ...]
     files: tuple[str, ...]  # all that were read
 
     def get(self, key: str, default: str = "") -> str:
@@ -69,8 +69,8 @@ def read_conf(path: Path) -> Conf:
         InputError: naming file and line.
     """
     keys: dict[str, str] = {}
-    places: dict[str, Line] = {}
-    tables: dict[str, list[Entry]] = {"nodename": [], "partitionname": []}
+    places: dict[str, ConfLine] = {}
+    tables: dict[str, list[ConfEntry]] = {"nodename": [], "partitionname": []}
     defaults: dict[str, dict[str, str]] = {}
     files: list[str] = []
     for line in _lines(path, files, 0):
@@ -97,8 +97,8 @@ def _add_entry(
     key: str,
     name: str,
     pairs: dict[str, str],
-    line: Line,
-    tables: dict[str, list[Entry]],
+    line: ConfLine,
+    tables: dict[str, list[ConfEntry]],
     defaults: dict[str, dict[str, str]],
 ) -> None:
     if name.upper() == "DEFAULT":
@@ -110,10 +110,10 @@ def _add_entry(
         read_hosts(name)
     except ValueError:
         raise InputError(f"{line.place}: {name!r} is not a list of names; write it as n[1-16] or n1,n2") from None
-    tables[key].append(Entry(name, {**defaults.get(key, {}), **pairs}, line))
+    tables[key].append(ConfEntry(name, {**defaults.get(key, {}), **pairs}, line))
 
 
-def _lines(path: Path, files: list[str], depth: int) -> Iterator[Line]:
+def _lines(path: Path, files: list[str], depth: int) -> Iterator[ConfLine]:
     if depth > _DEEPEST:
         raise InputError(f"{path}: included by itself, or more than {_DEEPEST} files deep; remove an Include")
     files.append(str(path))
@@ -131,7 +131,7 @@ def _lines(path: Path, files: list[str], depth: int) -> Iterator[Line]:
         yield from _lines(found, files, depth + 1)
 
 
-def logical_lines(path: Path) -> Iterator[Line]:
+def logical_lines(path: Path) -> Iterator[ConfLine]:
     """The lines that say something, with continued ones joined. Raises InputError."""
     begun, text = 0, ""
     for number, raw in enumerate(read_text(path).splitlines(), 1):
@@ -142,7 +142,7 @@ def logical_lines(path: Path) -> Iterator[Line]:
             continue
         text = re.sub(r",\s+", ",", text + part).strip()
         if text:
-            yield Line(text, str(path), begun)
+            yield ConfLine(text, str(path), begun)
         begun, text = 0, ""
     if text.strip():
         raise InputError(f"{path}, line {begun}: continued with \\ at the end of the file; is it complete?")
@@ -158,7 +158,7 @@ def read_text(path: Path) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
-def pairs_of(line: Line) -> list[tuple[str, str]]:
+def pairs_of(line: ConfLine) -> list[tuple[str, str]]:
     """The pairs of a line, keys in lower case. Raises InputError if there are none, or something is between them."""
     pairs = [(key.lower(), value.strip('"')) for key, value in _PAIR.findall(line.text)]
     rest = _PAIR.sub("", line.text).strip()

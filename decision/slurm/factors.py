@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 
+from decision.model.dates import DAY
+
 from .case import Case
 from .jobs import SlurmJob
 from .nodes import Partition
 from .parameters import Settings
-from .text import DAY, read_tres
+from .text import read_tres
 
 YEAR = 365 * DAY  # seconds that a job without limit counts as
 

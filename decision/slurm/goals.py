@@ -11,7 +11,7 @@ from decision.compiling.bundle import F8
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
-from .agree import SHORTEST, groups_of
+from .agree import SHORTEST, job_groups
 from .case import Case, engine_size
 
 GOALS = ("mean-wait", "p95-wait", "slowdown", "utilization")
@@ -69,7 +69,7 @@ def _members(group: str, case: Case, numbers: Sequence[int], field: str) -> NDAr
     kind, _, name = group.partition("=")
     if kind not in _KINDS:
         raise ConfigError(f"{group!r} is not a group of jobs; write it as {_KINDS[0]}=NAME", field=field)
-    groups: Mapping[str, Any] = groups_of(case, numbers)
+    groups: Mapping[str, Any] = job_groups(case, numbers)
     if kind != "size":
         found = np.flatnonzero([getattr(case.jobs[n], kind) == name for n in numbers])
     else:
@@ -86,7 +86,7 @@ class Guard(NamedTuple):
     share: float
 
 
-def read_guard(text: str, case: Case, numbers: Sequence[int]) -> Guard:
+def read_goal_guard(text: str, case: Case, numbers: Sequence[int]) -> Guard:
     """A guard from ``partition=debug:mean-wait:5%``. Raises ConfigError."""
     goal, _, share = text.rpartition(":")
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from decision.model.errors import InputError
 
-from .records import Row
+from .records import RecordRow
 from .submit_line import read_options, unknown_options
 from .text import MINUTE, NEVER, is_nothing, read_duration, read_hosts, read_memory, read_minutes, read_tres
 
@@ -98,14 +98,14 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return float(self.start - self.submit)
 
 
-class Log(msgspec.Struct, frozen=True):
+class JobLog(msgspec.Struct, frozen=True):
     """The jobs of a log, by submission."""
 
     jobs: tuple[SlurmJob, ...]
     notes: tuple[str, ...] = ()  # what was skipped or assumed
 
 
-def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
+def make_log(rows: Sequence[RecordRow], zone: ZoneInfo | None = None) -> JobLog:
     """The jobs of sacct's lines.
 
     Raises:
@@ -137,7 +137,7 @@ def make_log(rows: Sequence[Row], zone: ZoneInfo | None = None) -> Log:
     jobs, begun = _mark_running(jobs)
     if begun:
         notes.append(f"{begun:,} jobs ran already when the log began: they keep their recorded start")
-    return Log(tuple(jobs), tuple(notes))
+    return JobLog(tuple(jobs), tuple(notes))
 
 
 def _place(job: SlurmJob) -> tuple[int, int, int, str]:
@@ -149,7 +149,7 @@ def _number(job_id: str) -> int:
     return int(re.match(r"\d*", job_id)[0] or 0)  # type: ignore[index]
 
 
-def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
+def _read_job(row: RecordRow, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     options = read_options(row.text("SubmitLine"))
     submit, start, end = (row.date(name, zone) for name in ("Submit", "Start", "End"))
     hosts = row.text("NodeList")
@@ -203,7 +203,7 @@ def _read_job(row: Row, job_id: str, zone: ZoneInfo | None) -> SlurmJob:
     )
 
 
-def _check_hosts(row: Row, *lists: str) -> None:
+def _check_hosts(row: RecordRow, *lists: str) -> None:
     """Refuse what is no list of hosts."""
     for text in lists:
         try:
@@ -212,7 +212,7 @@ def _check_hosts(row: Row, *lists: str) -> None:
             raise InputError(f"{row.place}: {text!r} is not a list of hosts; write it as n[1-16] or n1,n2") from None
 
 
-def _switches(row: Row, text: str) -> tuple[int, float]:
+def _switches(row: RecordRow, text: str) -> tuple[int, float]:
     """The leaf switches of ``--switches=COUNT[@TIME]``, and the seconds for which the job waits for so few."""
     count, _, time = text.partition("@")
     try:
@@ -224,7 +224,7 @@ def _switches(row: Row, text: str) -> tuple[int, float]:
         raise InputError(f"{row.place}: switches is {text!r}, not a number like 1 or 1@30:00") from None
 
 
-def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
+def _sizes(row: RecordRow, options: Mapping[str, str]) -> dict[str, Any]:
     """Nodes, cpus, memory and generic resources that a job asks for."""
     asked, had = read_tres(row.text("ReqTRES")), read_tres(row.text("AllocTRES"))
     cpus = _whole(row.text("ReqCPUS") or asked.get("cpu") or row.text("NCPUS", "AllocCPUS"), row, "ReqCPUS")
@@ -250,7 +250,7 @@ def _sizes(row: Row, options: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _nodes(row: Row, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[int, int]:
+def _nodes(row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str]) -> tuple[int, int]:
     """The fewest and the most nodes that a job takes; 0 where there is no most."""
     had = _whole(row.text("NNodes", "AllocNodes", "ReqNodes") or "1", row, "NNodes")
     if "nodes" in options:
@@ -265,7 +265,7 @@ def _nodes(row: Row, options: Mapping[str, str], asked: Mapping[str, str]) -> tu
 
 
 def _memory(
-    row: Row, options: Mapping[str, str], asked: Mapping[str, str], cpus: int, nodes: int
+    row: RecordRow, options: Mapping[str, str], asked: Mapping[str, str], cpus: int, nodes: int
 ) -> tuple[float, bool]:
     """Megabytes, and whether they are per cpu."""
     try:
@@ -287,7 +287,7 @@ def _old_memory(text: str) -> tuple[float, bool]:
     return 0.0, False
 
 
-def _runtime(row: Row, start: int, end: int) -> float:
+def _runtime(row: RecordRow, start: int, end: int) -> float:
     if "elapsedraw" in row.fields or "elapsed" in row.fields:
         text = row.text("ElapsedRaw", "Elapsed")
         try:
@@ -298,7 +298,7 @@ def _runtime(row: Row, start: int, end: int) -> float:
     return float(max(0, end - start)) if NEVER not in (start, end) else 0.0
 
 
-def _limit(row: Row) -> float:
+def _limit(row: RecordRow) -> float:
     name = "TimelimitRaw" if "timelimitraw" in row.fields else "Timelimit"
     text = row.text(name)
     if is_nothing(text):
@@ -309,7 +309,7 @@ def _limit(row: Row) -> float:
         raise InputError(f"{row.place}: {name} is {text!r}, not minutes or 1-02:03:04") from None
 
 
-def _whole(text: str, row: Row, name: str) -> int:
+def _whole(text: str, row: RecordRow, name: str) -> int:
     try:
         number = read_memory(text) if text[-1:] in "KMG" and text else float(text or 0)
         if abs(number) > _LARGEST:
@@ -319,7 +319,7 @@ def _whole(text: str, row: Row, name: str) -> int:
         raise InputError(f"{row.place}: {name} is {text!r}, not a whole number") from None
 
 
-def _priority(row: Row) -> float:
+def _priority(row: RecordRow) -> float:
     text = row.text("Priority")
     return float(text) if text.replace(".", "", 1).isdigit() else math.nan
 

@@ -11,10 +11,10 @@ from .parameters import Settings
 from .text import split_list
 
 _FIELDS = len(Limits.__struct_fields__)
-ALL = (1 << _FIELDS) - 1
-JOBS = 1
+_ALL = (1 << _FIELDS) - 1
+_JOBS = 1
 _MOST = 10**9  # licences of a name
-LICENCE = 1 << _FIELDS  # marks a limit that bf_licenses plans
+_LICENCE = 1 << _FIELDS  # marks a limit that bf_licenses plans
 
 
 class Member(NamedTuple):
@@ -51,7 +51,7 @@ class Buckets:
         for name, count in asked_licenses(job):
             if name in self._licenses:
                 limits = Limits(jobs=self._licenses[name])
-                found += self._members(("license", name), limits, JOBS | LICENCE, count)
+                found += self._members(("license", name), limits, _JOBS | _LICENCE, count)
         return found + self._of_accounts(job) if self._enforced else found
 
     def refuses(self, job: SlurmJob) -> bool:
@@ -72,7 +72,7 @@ class Buckets:
 
     def _of_accounts(self, job: SlurmJob) -> list[Member]:
         found: list[Member] = []
-        group = user = account = ALL
+        group = user = account = _ALL
         for quality in self._qualities_of(job):
             found += self._members(("qos", quality.name), quality.group, group)
             found += self._members(("qos", quality.name, "user", job.user), quality.user, user)
@@ -82,7 +82,7 @@ class Buckets:
         own = self._associations.get((job.account, job.user))
         if own is not None:
             found += self._members(("assoc", job.account, job.user), own.group, group)
-            found += self._members(("each", job.account, job.user), own.each, user & account & JOBS)
+            found += self._members(("each", job.account, job.user), own.each, user & account & _JOBS)
         for above in self._accounts_above(job.account):
             found += self._members(("assoc", above.account), above.group, group)
         return found
@@ -97,7 +97,7 @@ class Buckets:
             yield above
             account = above.parent
 
-    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = ALL, amount: int = 1) -> list[Member]:
+    def _members(self, key: tuple[str, ...], limits: Limits, checks: int = _ALL, amount: int = 1) -> list[Member]:
         """The one membership in a bucket; none where there is no limit."""
         row = (limits.jobs, limits.nodes, limits.cpus, int(limits.memory), limits.gpus)
         if max(row) < 0:

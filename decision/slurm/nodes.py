@@ -60,7 +60,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.up and fits and nodes >= self.min_nodes and (not self.max_nodes or nodes <= self.max_nodes)
 
 
-class Window(msgspec.Struct, frozen=True):
+class Absence(msgspec.Struct, frozen=True):
     """A time in which nodes are not there for jobs, but for those of a reservation."""
 
     nodes: tuple[str, ...]

@@ -18,7 +18,7 @@ from .text import read_hosts
 
 _OVERHEAD = 0.25  # seconds that a cycle takes on average beyond bf_interval, where nobody knows
 _FEWEST = 5  # starts by backfill that show when its cycles were
-COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
+_COMPLETING = (1, 2, 3)  # seconds from a job's end until its nodes are back, where the log shows no more
 _TRIED = 240  # guesses, where the times of cycles were recorded
 _SHOWS_MORE = 5  # seconds between jobs on a node from which they show how long it completes
 
@@ -76,7 +76,7 @@ def tried_phases(case: Case, settings: Settings, seed: int = 0) -> Iterator[Phas
 
 
 def completing_times(case: Case) -> Sequence[int]:
-    """Seconds from a job's end until its nodes are back: `COMPLETING`, or about the shortest pause between jobs."""
+    """Seconds from a job's end until its nodes are back: `_COMPLETING`, or about the shortest pause between jobs."""
     ends: dict[str, float] = {}
     pauses = []
     for job in sorted((job for job in case.jobs if job.started), key=lambda job: job.start):
@@ -85,9 +85,9 @@ def completing_times(case: Case) -> Sequence[int]:
                 pauses.append(job.start - ends[host])
             ends[host] = max(ends.get(host, 0.0), job.start + job.runtime)
     if not pauses:
-        return COMPLETING
+        return _COMPLETING
     least = round(float(np.quantile(pauses, 0.02)))
-    return COMPLETING if least < _SHOWS_MORE else (least - 1, least, least + 1)
+    return _COMPLETING if least < _SHOWS_MORE else (least - 1, least, least + 1)
 
 
 def shown_cycles(case: Case, settings: Settings, overhead: float = _OVERHEAD) -> list[int]:

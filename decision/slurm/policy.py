@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from decision.model.dates import DAY
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.notices import warn_once
 from decision.model.platform import Platform
@@ -26,10 +27,9 @@ from .conf import read_conf
 from .jobs import SlurmJob
 from .kernels import clock
 from .kernels.holding import end_job
-from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, World
+from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
 from .parameters import MODEL, PARAMETERS, Settings, count_keys
-from .text import DAY
 
 _ROOM = 1024  # jobs that no case knows, at first
 _SOURCE = "slurm.conf(5) of 22.05"
@@ -52,7 +52,7 @@ class SlurmPolicy:
         self._settings = Settings(read_conf(conf)).changing(changes)
         self._known = {job.id: number for number, job in enumerate(self._case.jobs)}
         self._strangers = 0
-        self._world: World
+        self._world: SlurmWorld
         self._hosts: dict[int, list[int]] = {}  # engine's hosts of each node
         self._numbers: dict[int, int] = {}  # engine's number of each of the world's jobs
         self._seen = 0
@@ -76,14 +76,14 @@ class SlurmPolicy:
         place = msgspec.structs.replace(place, nodes=most if self._case.linear else 1)
         return msgspec.structs.replace(self._case, jobs=(*self._case.jobs, *[place] * self._strangers))
 
-    def _new_world(self) -> World:
+    def _new_world(self) -> SlurmWorld:
         world = build_world(self._with_strangers(), self._settings)
         world.runtime[:] = world.cancel[:] = FAR
         world.recorded[:] = -1
         if world.parameters[PREEMPTS]:
             warn_once("policy slurm: no job is preempted in a run, because a job cannot be requeued there")
             world.parameters[PREEMPTS] = 0
-        clock.begin(world)
+        clock.begin_log(world)
         return world
 
     def decide(self, cluster: ClusterView, plan: Plan) -> None:
@@ -94,7 +94,7 @@ class SlurmPolicy:
             self._submit(cluster.job(number), now)
         self._seen = int(cluster.arrays.count[N_JOBS])
         world = self._world
-        clock.step(world, now)
+        clock.step_scheduler(world, now)
         for job in world.started[: world.timers[NB_STARTED]].tolist():
             self._start(job, cluster, plan)
         due = int(clock.due(world))
@@ -115,7 +115,7 @@ class SlurmPolicy:
             number = self._place_for(job)
         self._numbers[number] = job.number
         self._world.submit[number] = now
-        clock.submit(self._world, number, now)
+        clock.submit_job(self._world, number, now)
 
     def _place_for(self, job: JobView) -> int:
         """A place in the world for a job that the case does not know."""
@@ -136,7 +136,7 @@ class SlurmPolicy:
         old = self._world
         self._strangers *= 2
         self._world = new = self._new_world()
-        for name in World._fields:
+        for name in SlurmWorld._fields:
             before, after = getattr(old, name), getattr(new, name)
             after[tuple(slice(length) for length in before.shape)] = before
 
@@ -202,7 +202,7 @@ def _in_order(nodes: tuple[Node, ...], linear: bool) -> Iterator[str]:
         yield from [node.name] * (1 if linear else node.cores)
 
 
-def load_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:
+def load_slurm_policy(name: str, options: Mapping[str, Any]) -> SlurmPolicy:
     """The policy of ``slurm,conf=FILE,...``.
 
     Raises:
@@ -225,7 +225,7 @@ def _options(_name: str) -> list[OptionLine]:
 
 SLURM = PolicySource(
     names=("slurm",),
-    load=load_policy,
+    load=load_slurm_policy,
     lines=lambda: [PolicyLine("slurm", "Slurm's main loop and backfill: slurm,conf=CASE/slurm.conf", "Slurm 22.05")],
     options=_options,
 )

@@ -13,12 +13,12 @@ from decision.model.errors import InputError
 from .conf import read_text
 from .text import read_date
 
-COLUMNS = (
+_COLUMNS = (
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End", "ElapsedRaw"),
     *("TimelimitRaw", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "NodeList", "Priority"),
     *("Reason", "Flags", "Constraints", "Reservation", "Suspended", "SubmitLine"),
 )
-SACCT = f"sacct -a -P -X -D -S 2026-03-02 -E now -o {','.join(COLUMNS)}"
+SACCT = f"sacct -a -P -X -D -S 2026-03-02 -E now -o {','.join(_COLUMNS)}"
 _SACCT_JSON = "sacct -a -X -D --json"
 _NEEDED = (
     ("JobIDRaw", "JobID"),
@@ -34,7 +34,7 @@ _NEEDED = (
 Fields = Mapping[str, str]  # by sacct's names in lower case
 
 
-class Row(msgspec.Struct, frozen=True):
+class RecordRow(msgspec.Struct, frozen=True):
     """A line, and where it stands."""
 
     fields: Fields
@@ -53,7 +53,7 @@ class Row(msgspec.Struct, frozen=True):
             raise InputError(f"{self.place}: {name} is {text!r}, not a date like 2026-03-02T08:05:47") from None
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[RecordRow]:
     """All lines of ``sacct -P`` or ``sacct --json``.
 
     Raises:
@@ -66,7 +66,7 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _text_rows(text: str, path: Path) -> Iterator[Row]:
+def _text_rows(text: str, path: Path) -> Iterator[RecordRow]:
     header, *lines = text.splitlines()
     columns = [name.strip().lower() for name in header.split("|")]
     if columns[-1] == "":  # sacct -p ends lines with |
@@ -83,7 +83,7 @@ def _text_rows(text: str, path: Path) -> Iterator[Row]:
         if len(values) != len(columns):
             found = f"{len(values)} values for {len(columns)} columns"
             raise InputError(f"{path}, line {number}: {found}; is the file complete, and SubmitLine the last column?")
-        yield Row(dict(zip(columns, values, strict=True)), f"{path}, line {number}")
+        yield RecordRow(dict(zip(columns, values, strict=True)), f"{path}, line {number}")
 
 
 def _check(columns: list[str], path: Path) -> None:
@@ -93,7 +93,7 @@ def _check(columns: list[str], path: Path) -> None:
         raise InputError(f"{path}, line 1: {what}; make it with: {SACCT}")
 
 
-def _json_rows(text: str, path: Path) -> Iterator[Row]:
+def _json_rows(text: str, path: Path) -> Iterator[RecordRow]:
     try:
         document = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -104,7 +104,7 @@ def _json_rows(text: str, path: Path) -> Iterator[Row]:
     for number, job in enumerate(jobs, 1):
         if not isinstance(job, dict) or "job_id" not in job:
             raise InputError(f"{path}: job number {number} has no job_id; make it with: {_SACCT_JSON}")
-        yield Row(_from_json(job), f"{path}: job number {number}")
+        yield RecordRow(_from_json(job), f"{path}: job number {number}")
 
 
 def _from_json(job: Mapping[str, Any]) -> Fields:

@@ -33,7 +33,9 @@ class Simulated(NamedTuple):
         return self.start - self.submit
 
 
-def simulate(case: Case, settings: Settings, cycles: Sequence[int] = (), priorities: F8 | None = None) -> Simulated:
+def simulate_case(
+    case: Case, settings: Settings, cycles: Sequence[int] = (), priorities: F8 | None = None
+) -> Simulated:
     """Run the log with its recorded run times.
 
     Args:
@@ -48,7 +50,7 @@ def simulate(case: Case, settings: Settings, cycles: Sequence[int] = (), priorit
         world.parameters[AGES] = 0
     begin = zero_of(case)
     last = max(job.submitted for job in case.jobs) - begin
-    clock.simulate(world, last + _AFTER)
+    clock.run_log(world, last + _AFTER)
     if world.timers.min() < 0:
         raise InternalError("a counter of the model of Slurm is negative")
     return Simulated(

@@ -27,7 +27,7 @@ Change = dict[str, str]  # parameters by name, as they were written
 _CONFIDENCE = 0.95
 _HELD_OUT = 1 / 3  # share of the log, its end, that decides
 _MODEL_ERROR = 0.15  # standard error of a predicted change, as a share of it: of changes recorded in pairs
-POLICIES = ("easy", "conservative", "sjf+easy", "saf+easy", "f1+easy")
+_POLICIES = ("easy", "conservative", "sjf+easy", "saf+easy", "f1+easy")
 _DEFAULT_STEPS: Mapping[str, tuple[float, ...]] = {
     "bf_interval": (0.5, 2, 4),
     "bf_window": (0.5, 2),
@@ -152,7 +152,7 @@ def sweep(
         if show is not None:
             show(done, len(changes))
     runtime, area = _runtimes(case, numbers), areas(case, numbers)
-    reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in POLICIES}
+    reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in _POLICIES}
     return Sweep(
         goal=goal,
         base=float(np.mean([goal.of(row, runtime, area) for row in base])),
@@ -313,7 +313,7 @@ def _breaks(guard: Guard, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
     return worse > guard.share * abs(float(before))
 
 
-def as_document(found: Sweep, command: str) -> dict[str, Any]:
+def sweep_document(found: Sweep, command: str) -> dict[str, Any]:
     """What ``--json`` writes; changes of the goal in its own unit, less is better."""
     return {
         "goal": found.goal.text,

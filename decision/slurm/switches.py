@@ -22,7 +22,7 @@ import msgspec
 from decision.model.errors import InputError
 from decision.model.platform import MAX_HOSTS
 
-from .conf import Line, logical_lines, pairs_of
+from .conf import ConfLine, logical_lines, pairs_of
 from .text import read_hosts
 
 _FORM = "write it as SwitchName=s0 Nodes=n[1-18], or SwitchName=top Switches=s[0-3]"
@@ -36,7 +36,7 @@ class _Switch(msgspec.Struct):
     name: str
     nodes: list[str]
     below: list[str]  # names of switches
-    line: Line
+    line: ConfLine
     level: int = -1  # not known yet
 
 
@@ -133,7 +133,7 @@ def _linked(path: Path) -> tuple[dict[str, _Switch], dict[str, str]]:
     return switches, above
 
 
-def _read_line(line: Line) -> _Switch:
+def _read_line(line: ConfLine) -> _Switch:
     pairs = dict(pairs_of(line))
     name = pairs.get("switchname", "")
     unknown = sorted(pairs.keys() - _KEYS)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
-from decision.model.dates import LAST_DATE
+from decision.model.dates import DAY, LAST_DATE
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
+MINUTE, _HOUR = 60, 3600  # seconds
 NEVER = -1  # a time that has not come
 _NOTHING = {"", "unknown", "none", "n/a", "(null)", "invalid", "none assigned"}
 _ENDLESS = {"unlimited", "infinite", "partition_limit", "-1"}
@@ -57,10 +57,10 @@ def _duration(text: str, unit: int) -> float:
         raise ValueError(text)
     if dash:
         parts += [0.0] * (3 - len(parts))
-        return int(days) * DAY + parts[0] * HOUR + parts[1] * MINUTE + parts[2]
+        return int(days) * DAY + parts[0] * _HOUR + parts[1] * MINUTE + parts[2]
     if len(parts) == 1:
         return parts[0] * unit
-    return sum(part * scale for part, scale in zip(reversed(parts), (1, MINUTE, HOUR), strict=False))
+    return sum(part * scale for part, scale in zip(reversed(parts), (1, MINUTE, _HOUR), strict=False))
 
 
 def read_date(text: str, zone: ZoneInfo | None = None) -> int:

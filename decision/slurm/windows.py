@@ -6,14 +6,14 @@ from zoneinfo import ZoneInfo
 from decision.model.errors import InputError
 
 from .accounts import read_table
-from .nodes import Window, read_records
+from .nodes import Absence, read_records
 from .text import NEVER, read_date, read_hosts, said
 
 _FAR = 1 << 40  # seconds since 1970: a node that is not back yet
 _AWAY = ("DOWN", "DRAIN", "FAIL", "MAINT", "REBOOT", "NOT_RESPONDING")
 
 
-def read_events(path: Path, zone: ZoneInfo | None = None) -> list[Window]:
+def read_node_events(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
     """What ``sacctmgr -P show event`` prints of nodes that could run no job. Raises InputError."""
     found = []
     for number, row in enumerate(read_table(path, "NodeName"), 2):
@@ -28,11 +28,11 @@ def read_events(path: Path, zone: ZoneInfo | None = None) -> list[Window]:
             raise InputError(
                 f"{path}, line {number}: {said(error)}; is it what sacctmgr -P show event prints?"
             ) from None
-        found.append(Window(nodes, begin, _FAR if end == NEVER else end))
+        found.append(Absence(nodes, begin, _FAR if end == NEVER else end))
     return found
 
 
-def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Window]:
+def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Absence]:
     """What ``scontrol show res`` prints. Raises InputError."""
     found = []
     for fields in read_records(path, "ReservationName"):
@@ -42,5 +42,5 @@ def read_reservations(path: Path, zone: ZoneInfo | None = None) -> list[Window]:
             nodes = tuple(read_hosts(fields.get("nodes", "")))
         except ValueError as error:
             raise InputError(f"{path}: reservation {name}: {said(error)} is no date and no list of nodes") from None
-        found.append(Window(nodes, begin, _FAR if end == NEVER else end, name))
+        found.append(Absence(nodes, begin, _FAR if end == NEVER else end, name))
     return found

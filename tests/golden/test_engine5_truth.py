@@ -10,7 +10,7 @@ from helpers.batsim5 import build_engine5, replay5
 from helpers.golden import SCENARIOS_5, SESSIONS_5
 
 from decision.formats.outputs5 import write_run_of_5
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.model.errors import PolicyError
 from decision.protocol import Message
 from decision.protocol import messages as m
@@ -38,7 +38,7 @@ def test_the_engine_repeats_a_recorded_session(name, tmp_path):
         assert len(wanted) == len(found), file
         differences = [(a, b) for a, b in zip(wanted, found, strict=True) if not all(map(_same, a, b))]
         assert not differences, (file, differences[0])
-    assert len(read_run(tmp_path / "out").jobs.id) > 0
+    assert len(read_run_record(tmp_path / "out").jobs.id) > 0
 
 
 def _cells(path):

@@ -7,7 +7,7 @@ import msgspec
 
 from decision.slurm.case import Case, Sources, load_case, read_case, write_case
 from decision.slurm.parameters import Settings
-from decision.slurm.simulate import simulate
+from decision.slurm.simulate import simulate_case
 from decision.slurm.text import write_date
 
 DATA = Path(__file__).parent.parent / "data" / "slurm"
@@ -85,5 +85,5 @@ def toy(folder: Path, lines: Sequence[str], conf: str = CONF, **files: str) -> C
 
 def starts(case: Case, changes: Mapping[str, str] | None = None) -> dict[str, float]:
     """When each job starts in the model, seconds after `BEGIN`."""
-    run = simulate(case, Settings(case.conf).changing({"completing": "1", **(changes or {})}))
+    run = simulate_case(case, Settings(case.conf).changing({"completing": "1", **(changes or {})}))
     return {job.id: start - BEGIN for job, start in zip(case.jobs, run.start, strict=True)}

@@ -31,7 +31,7 @@ def typed(*words: str):
     return result.output
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("suffix", ["png", "svg", pytest.param("pdf", marks=pytest.mark.nightly)])
 def test_it_writes_pictures_and_one_page_that_holds_them(runs, root, tmp_path, suffix):
     platform = str(root / "platforms" / "taurus.xml")
     said = typed("report", "analyse", str(runs), "-p", platform, "-o", str(tmp_path / "report"), "--format", suffix)

@@ -12,7 +12,7 @@ from helpers.real_batsim import find_batsim
 
 from decision.analysis.rates import peak_power
 from decision.formats import write_platform, write_workload
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.generate.failures import FailureModel, failure_lines, failures
 from decision.model.draw import draw_of
 from decision.model.record import RunRecord
@@ -37,7 +37,7 @@ def both(inputs: Inputs, policy: str, batsim: str, folder: Path) -> tuple[RunRec
             engine=engine,
             batsim=RealBatsim(command=batsim, timeout=60),
         )
-    return read_run(folder / "batsim"), read_run(folder / "own")
+    return read_run_record(folder / "batsim"), read_run_record(folder / "own")
 
 
 def assert_alike(theirs: RunRecord, ours: RunRecord) -> None:

@@ -77,8 +77,8 @@ def test_crr_without_its_filter_is_behaviour_cloning():
     critics = Critics([network(4, 1)], 0.0)
     values = adam(critics.networks, 1e-2)
     for _ in range(20):
-        bc.update(cloned, one, steps, BcConfig(lr=1e-2))
-        crr.update(regressed, critics, [many, values], steps, CrrConfig(lr=1e-2, filter="none"))
+        bc.update_bc(cloned, one, steps, BcConfig(lr=1e-2))
+        crr.update_crr(regressed, critics, [many, values], steps, CrrConfig(lr=1e-2, filter="none"))
     for a, b in zip(cloned.parameters(), regressed.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -105,8 +105,8 @@ def test_crr_joins_two_bad_halves_into_the_good_path_and_cloning_does_not():
     critics = Critics([network(5, 1), network(5, 2)], 1e-2)
     values, config = adam(critics.networks, 1e-2), CrrConfig(discount=0.9, target_rate=0.05)
     for _ in range(600):
-        bc.update(cloned, one, steps, BcConfig())
-        crr.update(regressed, critics, [many, values], steps, config)
+        bc.update_bc(cloned, one, steps, BcConfig())
+        crr.update_crr(regressed, critics, [many, values], steps, config)
     assert (probabilities(regressed) > 0.9).all()
     assert (probabilities(cloned)[:3] < 0.7).all()
 
@@ -124,7 +124,7 @@ def test_sac_finds_the_soft_optimal_policy_of_two_states():
     config = SacConfig(discount=discount, temperature=temperature, target_rate=0.05)
     optimizers = [adam(policy, 3e-3), adam(critics.networks, 3e-3), None]
     for _ in range(1500):
-        sac.update(policy, critics, torch.zeros(()), optimizers, steps, config)
+        sac.update_sac(policy, critics, torch.zeros(()), optimizers, steps, config)
     found = log_probs(policy.actor(torch.eye(2)), torch.ones(2, 2, dtype=torch.bool)).exp()
     np.testing.assert_allclose(found.detach().numpy(), known, atol=1e-2)
 
@@ -136,7 +136,7 @@ def test_the_temperature_is_tuned_to_a_share_of_what_valid_actions_allow():
     optimizers = [adam(policy, 1e-2), adam(critics.networks, 1e-2), torch.optim.Adam([log_temperature], lr=1e-2)]
     config = SacConfig(entropy=0.5)
     for _ in range(800):
-        losses = sac.update(policy, critics, log_temperature, optimizers, steps, config)
+        losses = sac.update_sac(policy, critics, log_temperature, optimizers, steps, config)
     assert losses.entropy == pytest.approx(0.5 * 0.98 * np.log(2), abs=0.02)
 
 
@@ -147,7 +147,7 @@ def test_masked_actions_are_neither_cloned_nor_valued():
     policy, critics = network(2), Critics([network(2, 1)], 0.0)
     optimizers = [adam(policy, 1e-2), adam(critics.networks, 1e-2)]
     before = copy.deepcopy(policy.state_dict())
-    losses = crr.update(policy, critics, optimizers, steps, CrrConfig())
+    losses = crr.update_crr(policy, critics, optimizers, steps, CrrConfig())
     assert losses.policy_loss == 0.0  # there is nothing to choose
     assert losses.cloned == 0.0
     assert all(torch.equal(a, b) for a, b in zip(before.values(), policy.state_dict().values(), strict=True))

@@ -11,7 +11,7 @@ from decision.cli.app import app
 from decision.envs import EPISODE_METRICS, PlacedJobs
 from decision.formats.run_facts import read_facts
 from decision.papers.dbf.results import read_types, types_csv
-from decision.papers.dbf.runs import BUDGETS
+from decision.papers.dbf.runs import DBF_BUDGETS
 
 pytest.importorskip("matplotlib")
 
@@ -33,7 +33,7 @@ def reproduce(tmp_path_factory):
 
     call.folder = folder / "smoke"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(BUDGETS, "smoke", BUDGETS["smoke"]._replace(steps=2048))
+        patch.setitem(DBF_BUDGETS, "smoke", DBF_BUDGETS["smoke"]._replace(steps=2048))
         yield call
 
 
@@ -63,7 +63,7 @@ def test_the_smoke_budget_leaves_table_results_and_pictures(reproduced):
 
 
 def test_budgets_that_share_runs_do_them_alike():
-    standard, splits = (BUDGETS[name] for name in ("standard", "splits"))
+    standard, splits = (DBF_BUDGETS[name] for name in ("standard", "splits"))
     assert (standard.runs, standard.steps, standard.episodes) == (splits.runs, splits.steps, splits.episodes)
     assert {sum(each.window) for each in splits.learned} == {8, 10, 16, 20, 32, 64}
 

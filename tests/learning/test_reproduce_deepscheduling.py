@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.papers.deepscheduling.runs import BUDGETS, DEEPSCHEDULING, Task
+from decision.papers.deepscheduling.runs import DEEPSCHEDULING, DeepSchedulingPart
 from decision.papers.findings import Parts
 
 
@@ -25,7 +25,9 @@ def test_the_smoke_budget_gives_each_claim_a_number_and_a_second_run_repeats_not
     ]
     again = DEEPSCHEDULING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 9)
-    missing = Task(budget=BUDGETS["smoke"], cluster="orion", who="rules", seed=0, folder=tmp_path / "smoke").file
+    missing = DeepSchedulingPart(
+        budget=DEEPSCHEDULING.budgets["smoke"], cluster="orion", who="rules", seed=0, folder=tmp_path / "smoke"
+    ).file
     missing.unlink()
     shown = DEEPSCHEDULING.reproduce(Parts(tmp_path), only_finished=True)
     assert (shown.tables, missing.exists()) == ((), False)

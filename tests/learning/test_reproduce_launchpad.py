@@ -20,11 +20,11 @@ from decision.papers.launchpad.learned import (
     learner_config,
     rollouts_of,
 )
-from decision.papers.launchpad.runs import BUDGETS, LAUNCHPAD, Task, parts_of
+from decision.papers.launchpad.runs import LAUNCHPAD, LaunchpadPart
 from decision.papers.launchpad.worlds import HEURISTICS, heuristic_shares, world
 from decision.papers.verdicts import Verdict
 
-SMOKE, JOBS = BUDGETS["smoke"], 40
+SMOKE, JOBS = LAUNCHPAD.budgets["smoke"], 40
 
 
 def setup_of(tested):
@@ -66,7 +66,7 @@ def test_a_second_run_repeats_nothing(done):
     folder, found, told = done
     again = LAUNCHPAD.reproduce(Parts(folder, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 7)
-    missing = Task(budget=SMOKE, hosts=10, who=Learner(ONLINE, ""), seed=0, folder=folder / "smoke").file
+    missing = LaunchpadPart(budget=SMOKE, hosts=10, who=Learner(ONLINE, ""), seed=0, folder=folder / "smoke").file
     kept = missing.read_bytes()
     missing.unlink()
     shown = LAUNCHPAD.reproduce(Parts(folder), only_finished=True)
@@ -77,7 +77,7 @@ def test_a_second_run_repeats_nothing(done):
 
 def test_before_anything_is_learned_the_heuristics_are_shown(done, tmp_path):
     folder, found, _ = done
-    rules = Task(budget=SMOKE, hosts=10, who="rules", seed=0, folder=folder / "smoke").file
+    rules = LaunchpadPart(budget=SMOKE, hosts=10, who="rules", seed=0, folder=folder / "smoke").file
     (tmp_path / "smoke").mkdir()
     (tmp_path / "smoke" / rules.name).write_bytes(rules.read_bytes())
     shown = LAUNCHPAD.reproduce(Parts(tmp_path), only_finished=True)
@@ -107,15 +107,15 @@ def test_what_a_heuristic_does_is_read_from_an_observation(name):
 
 
 def test_updates_have_the_paper_s_ratio_and_standard_has_about_110_trainings(tmp_path):
-    effort = BUDGETS["standard"].effort
+    effort = LAUNCHPAD.budgets["standard"].effort
     steps = {method: learner_config(Learner(method, "qos"), effort, 0).learn.steps for method in (BC, OFFLINE, ONLINE)}
     assert steps[ONLINE] == 2 * steps[BC] == 2 * steps[OFFLINE]
     both = learner_config(Learner(BOTH, "qos"), effort, 0).learn
     assert both.steps == steps[ONLINE] == 20 * both.offline
     assert both.updates == 1
-    tasks = parts_of(BUDGETS["standard"], tmp_path)
+    tasks = LAUNCHPAD.parts(LAUNCHPAD.budgets["standard"], tmp_path)
     learned = [task.seed for task in tasks if isinstance(task.who, Learner)]
     assert 100 <= len(learned) <= 120
     assert all(one <= other for one, other in pairwise(learned)), "whole seeds first"
-    paper = learner_config(Learner(BC, "qos"), BUDGETS["full"].effort, 0)
+    paper = learner_config(Learner(BC, "qos"), LAUNCHPAD.budgets["full"].effort, 0)
     assert (paper.learn.steps, paper.network.kind) == (500_000, "image")

@@ -3,7 +3,7 @@
 import pytest
 
 from decision.papers.findings import Parts
-from decision.papers.packing.runs import BUDGETS, PACKING, Task
+from decision.papers.packing.runs import PACKING, PACKING_BUDGETS, PackingPart
 
 
 @pytest.mark.nightly
@@ -38,7 +38,9 @@ def test_the_smoke_budget_makes_all_tables_and_a_second_run_repeats_nothing(tmp_
     assert (tmp_path / "smoke" / "table.md").read_text().count("## ") == 11
     again = PACKING.reproduce(Parts(tmp_path, progress=lambda done, of: told.append((done, of))))
     assert (again, len(told)) == (found, 24)
-    missing = Task(budget=BUDGETS["smoke"], seed=0, learned="WL2_RND", method="NN2", folder=tmp_path / "smoke").file
+    missing = PackingPart(
+        budget=PACKING_BUDGETS["smoke"], seed=0, learned="WL2_RND", method="NN2", folder=tmp_path / "smoke"
+    ).file
     missing.unlink()
     shown = PACKING.reproduce(Parts(tmp_path), only_finished=True)
     assert "23 of 24 parts" in shown.notes

@@ -10,7 +10,7 @@ from decision.papers.findings import Parts
 from decision.papers.topology import runs as topology
 from decision.papers.topology.models import _by_rows
 from decision.papers.topology.parts import list_of_jobs
-from decision.papers.topology.runs import BUDGETS, LOOKS, reproduce_topology
+from decision.papers.topology.runs import LOOKS, TOPOLOGY_BUDGETS, reproduce_topology
 from decision.papers.topology.windows import EXACT, IN_TURN, PROGRAM, TEXT, annealing, solve_epoch
 from decision.papers.verdicts import Verdict
 from decision.placement.exact import place_exactly
@@ -19,9 +19,9 @@ from decision.placement.exact import place_exactly
 @pytest.fixture(scope="module", autouse=True)
 def few_windows():
     """One for each model, by a solver that soon gives up. With a Batsim on the path there were more claims."""
-    few = BUDGETS["smoke"]._replace(models=1, limit=0.5)
+    few = TOPOLOGY_BUDGETS["smoke"]._replace(models=1, limit=0.5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(BUDGETS, "smoke", few)
+        patch.setitem(TOPOLOGY_BUDGETS, "smoke", few)
         patch.setattr(topology.shutil, "which", lambda *_, **__: None)
         yield
 

@@ -100,8 +100,8 @@ def test_all_optimisers_start_again_at_the_switch(make):
 
 
 def test_only_choices_better_than_the_policy_are_cloned_offline(make, monkeypatch):
-    seen, update = [], crr.update
-    monkeypatch.setattr(crr, "update", lambda *parts: seen.append(update(*parts)) or seen[-1])
+    seen, update = [], crr.update_crr
+    monkeypatch.setattr(crr, "update_crr", lambda *parts: seen.append(update(*parts)) or seen[-1])
     make().iterate()
     assert len(seen) == 100
     assert 0 < np.mean([losses.cloned for losses in seen]) < 0.9

@@ -12,7 +12,7 @@ from decision.learned import ChoosingPolicy
 from decision.model.record import FinalState, RunRecord
 from decision.policies.around.supplied import SuppliedPolicy
 from decision.runs.engines import simulate_by_messages
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 WORLDS = 3
 
@@ -91,5 +91,5 @@ def test_the_schedule_is_the_same_everywhere(options, monkeypatch):
 
 def test_the_policy_keeps_the_rules_of_all_policies():
     encoder = make_setup(workload(0), slow_platform(0.0), encoder="green", events=supply(0)).encoder
-    assert check_policy(lambda: ChoosingPolicy(encoder, lambda _, mask: int(mask.argmax()))) == []
+    assert try_policy(lambda: ChoosingPolicy(encoder, lambda _, mask: int(mask.argmax()))) == []
     assert encoder.shape == (17 + 11 * 10,) and HOSTS == 8

@@ -237,6 +237,11 @@ class CallsForever:
         plan.call_at(cluster.now + 1)
 
 
+class HasNoIdea(ShortestFirst):
+    def decide(self, cluster, plan):
+        raise ValueError("no idea")
+
+
 class WaitsForNight(ShortestFirst):
     """Nothing before the day is over, by looking at the clock each minute."""
 
@@ -256,7 +261,7 @@ def test_calls_without_end_end_in_a_line():
 def test_policies_are_checked_by_name_by_class_and_as_objects():
     assert d.check_policy("easy") == []
     assert d.check_policy(ShortestFirst) == d.check_policy(ShortestFirst()) == []
-    assert any("asked 2000 times, and jobs still wait" in line for line in d.check_policy(CallsForever))
+    assert any("decide failed: ValueError: no idea" in line for line in d.check_policy(HasNoIdea))
 
 
 def test_evaluations_have_a_row_per_policy_and_episode():

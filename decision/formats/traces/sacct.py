@@ -37,7 +37,7 @@ READ = dict.fromkeys(
         *("user", "account", "group", "partition", "qos", "nodelist", "dependency"),
     )
 )
-ASKED = (  # what `decision workload sacct` asks for
+_ASKED = (  # what `decision workload sacct` asks for
     *("JobID", "JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "Suspended", "State", "NNodes"),
     *("NCPUS", "AllocTRES", "ReqTRES", "ReqMem", "User", "Account", "Group", "Partition", "QOS", "NodeList"),
 )
@@ -67,11 +67,11 @@ def sacct_script(hashed: bool, since: str, until: str) -> str:
     """
     command = (
         f"TZ=UTC SLURM_TIME_FORMAT=%Y-%m-%dT%H:%M:%S sacct --allusers --duplicates --allocations --noconvert "
-        f"--parsable2 --delimiter=$'{_PRINTED}' --starttime={since} --endtime={until} \\\n  --format={','.join(ASKED)}"
+        f"--parsable2 --delimiter=$'{_PRINTED}' --starttime={since} --endtime={until} \\\n  --format={','.join(_ASKED)}"
     )
     if not hashed:
         return f"{command} > sacct.txt"
-    at = [ASKED.index(name) + 1 for name in ("User", "Account", "Group")]
+    at = [_ASKED.index(name) + 1 for name in ("User", "Account", "Group")]
     fields = " ".join(f"${number} = hash(${number});" for number in at)
     return (
         f"salt=$(head -c 16 /dev/urandom | base64)\n{command} \\\n"

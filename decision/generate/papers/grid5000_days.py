@@ -294,7 +294,7 @@ _NIGHT_SPREAD = 0.4  # of the logarithm of walltimes of reservations for the nig
 _SHORTEST_NIGHT, _LONGEST_NIGHT = 3600.0, 62 * 3600.0  # seconds; the longest is a weekend
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class TraceFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What can be compared with the published table."""
 
     jobs: int
@@ -339,7 +339,7 @@ def grid5000_days(rng: np.random.Generator, trace: PublishedTrace, days: slice |
     return msgspec.structs.replace(workload, unix_start=midnight)
 
 
-def trace_figures(workload: Workload, cores: int) -> Figures:
+def trace_figures(workload: Workload, cores: int) -> TraceFigures:
     """The table's figures of a workload whose 0 s is a midnight and whose jobs are in order of submission."""
     submit = submit_times(workload)
     areas = sizes(workload) * np.minimum(runtimes(workload), walltimes(workload))
@@ -350,7 +350,7 @@ def trace_figures(workload: Workload, cores: int) -> Figures:
     share = np.bincount(which, sequential)[used] / counts[used]
     groups = np.bincount(np.minimum((share * GROUPS).astype(np.int64), GROUPS - 1), minlength=GROUPS)
     kept = used[which]
-    return Figures(
+    return TraceFigures(
         jobs=int(kept.sum()),
         days=int(used.sum()),
         sequential=float(sequential[kept].mean()),

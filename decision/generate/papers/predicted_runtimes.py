@@ -25,7 +25,7 @@ from ..lublin import WHOLE, cycle, draw_below, draw_sizes, through_the_day
 _NB_JOBS, _NB_HOSTS = 2000, 256
 SINGLE = {"WL1": 0.8, "WL2": 0.2}  # share of single-node jobs
 _LONGEST, _MEAN = 6 * 3600.0, 1800.0  # requested times, seconds
-LONGEST_GAP, MEAN_GAP = 1800.0, 100.0  # seconds
+_LONGEST_GAP, MEAN_GAP = 1800.0, 100.0  # seconds
 
 _PARALLEL = msgspec.structs.replace(WHOLE, serial=0.0, power_of_two=WHOLE.power_of_two / (1 - WHOLE.serial))
 
@@ -91,8 +91,8 @@ def _arrivals(rng: np.random.Generator) -> Floats:
     even, weights = rng.gamma(WHOLE.gap_shape * WHOLE.gap_all_day, 1.0, _NB_JOBS), cycle(WHOLE)
 
     def gaps(scale: float) -> Floats:
-        times = through_the_day(np.cumsum(np.minimum(np.exp(np.minimum(scale * even, 20.0)), LONGEST_GAP)), weights)
-        return np.minimum(np.diff(times), LONGEST_GAP)
+        times = through_the_day(np.cumsum(np.minimum(np.exp(np.minimum(scale * even, 20.0)), _LONGEST_GAP)), weights)
+        return np.minimum(np.diff(times), _LONGEST_GAP)
 
     low, high = 0.0, 1.0
     for _ in range(60):

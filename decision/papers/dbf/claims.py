@@ -12,7 +12,7 @@ import numpy as np
 from decision.analysis.statistics import Estimate, middle_mean
 
 from ..findings import ResultTable
-from ..verdicts import COLUMNS, Kind, verdicts
+from ..verdicts import VERDICT_COLUMNS, Kind, verdicts
 from .results import Result, Results
 
 MARGINS = {"waiting_time": 0.02, "queue_length": 0.02, "utilization": 0.01}  # as shares
@@ -31,7 +31,7 @@ class _Claim(NamedTuple):
     beside: float = 0.0  # what it is compared with
 
 
-def judged(results: Results, as_written: bool) -> ResultTable:
+def judged_claims(results: Results, as_written: bool) -> ResultTable:
     """Each claim that there are runs for, with its change and what that says.
 
     Args:
@@ -45,10 +45,10 @@ def judged(results: Results, as_written: bool) -> ResultTable:
         known = verdicts(claim.kind, beside, MARGINS[claim.metric], as_written=as_written)
         rows.append((claim.what, f"{value:+.0f} % ({low:+.0f} to {high:+.0f})", *known))
     margins = ", ".join(f"{_NAMES[name]} {margin:.0%}" for name, margin in MARGINS.items())
-    return ResultTable(f"Claims (95 %); equal within: {margins}", ("claim", "change", *COLUMNS), rows)
+    return ResultTable(f"Claims (95 %); equal within: {margins}", ("claim", "change", *VERDICT_COLUMNS), rows)
 
 
-def change(own: Sequence[Result], other: Sequence[Result], metric: str) -> Estimate:
+def mean_change(own: Sequence[Result], other: Sequence[Result], metric: str) -> Estimate:
     """By which share the interquartile mean over runs is larger than that of others."""
     rng = np.random.default_rng(0)
     sides = [np.array([run.means[metric] for run in runs]) for runs in (own, other)]
@@ -66,7 +66,7 @@ def _tails(results: Results) -> Iterator[_Claim]:
     for (head, tail), policy in known.items():
         if tail == 1 and (whole := known.get((head + 1, 0))):
             for metric in ("waiting_time", "queue_length"):
-                found = change(results[policy], results[whole], metric)
+                found = mean_change(results[policy], results[whole], metric)
                 yield _Claim(f"{policy} has less {_NAMES[metric]} than {whole}", Kind.BELOW, metric, found)
 
 
@@ -77,7 +77,7 @@ def _best_split(results: Results) -> Iterator[_Claim]:
     if whole := known.get((_SPLIT, 0)):
         for policy in splits[:1]:  # results are sorted by waiting time
             for metric in ("waiting_time", "queue_length"):
-                found = change(results[policy], results[whole], metric)
+                found = mean_change(results[policy], results[whole], metric)
                 what = f"{policy} has half the {_NAMES[metric]} of {whole}"
                 yield _Claim(what, Kind.EQUAL, metric, found, beside=-0.5)
 
@@ -95,7 +95,7 @@ def _wide(results: Results) -> Iterator[_Claim]:
         ):
             sign = -1 if kind == Kind.NO_WORSE else 1
             rival = min(others, key=lambda name: sign * middle_mean(_values(results[name], metric)))
-            found = change(results[policy], results[rival], metric)
+            found = mean_change(results[policy], results[rival], metric)
             said = "no less" if kind == Kind.NO_WORSE else "less"
             what = f"{policy} has {said} {_NAMES[metric]} than the best other ({rival})"
             yield _Claim(what, kind, metric, found)

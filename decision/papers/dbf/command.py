@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
+from decision.cli.grouped import with_groups
 from decision.cli.options import PAPER, DpiOption, FormatOption, JsonOption, PictureFormat, TypeSizeOption, WidthOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 
 from ..command import Finished, Log, PartsFolder, parts_in, reproduce
 
@@ -16,18 +17,18 @@ Budget = Annotated[
 ]
 
 
-@spreads
+@with_groups
 def dbf_command(
     swf: Log,
     budget: Budget = "smoke",
     output: PartsFolder = None,
     *,
-    spread: Spread,
     finished: Finished = False,
     suffix: FormatOption = PictureFormat.PNG,
     width: WidthOption = PAPER.width,
     type_size: TypeSizeOption = PAPER.type_size,
     dpi: DpiOption = PAPER.dpi,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """DBF's paper: windows, splits and seeds, against heuristics and two other learned schedulers.

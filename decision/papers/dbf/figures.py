@@ -28,7 +28,7 @@ from decision.analysis.plots.figures import (
 from decision.analysis.plots.results import learning_curves
 from decision.model.record import Floats
 
-from .results import COLUMNS, Result, Results, Types, estimate
+from .results import METRIC_COLUMNS, Result, Results, Types, metric_estimate
 
 _LEAST = 20  # ems: the width of a panel
 _INTERVAL = "interquartile mean over the seeds, 95 % interval where there are several"
@@ -41,8 +41,8 @@ _PARTS = 10  # of a training, which a learning curve has a value for
 def comparison(results: Results) -> Figure:
     """All policies, the one whose jobs wait least at the top (the paper's figure 4)."""
     figure = new_figure(10 + 2 * len(results))
-    panels = figure.subplots(1, len(COLUMNS), sharey=True)
-    for axes, column in zip(panels, COLUMNS, strict=True):
+    panels = figure.subplots(1, len(METRIC_COLUMNS), sharey=True)
+    for axes, column in zip(panels, METRIC_COLUMNS, strict=True):
         _draw_rows(axes, results, *column)
     headline(figure, f"sorted by waiting time; {_INTERVAL}")
     kinds = dict.fromkeys(_kind(runs[0]) for runs in results.values())
@@ -78,7 +78,7 @@ def _mean(values: Floats) -> float:
 def _draw_rows(axes: Axes, rows: Results, metric: str, title: str, scale: float) -> None:
     """A metric of each policy, from above, as a dot in its interval."""
     for at, runs in enumerate(rows.values()):
-        found, kind = estimate(runs, metric, scale), _kind(runs[0])
+        found, kind = metric_estimate(runs, metric, scale), _kind(runs[0])
         axes.plot([found.low, found.high], [at, at], color=kind.color, linewidth=4, alpha=0.35, solid_capstyle="butt")
         axes.plot([found.value], [at], kind.marker, color=kind.color, markersize=5, clip_on=False)
     axes.set_yticks(range(len(rows)), list(rows))
@@ -141,7 +141,7 @@ def _by_window(results: Results) -> dict[int, dict[int, Sequence[Result]]]:
 
 
 def _draw_tails(axes: Axes, by_tail: Mapping[int, Sequence[Result]], metric: str, color: str, marker: str) -> None:
-    found = np.array([estimate(runs, metric) for runs in by_tail.values()])
+    found = np.array([metric_estimate(runs, metric) for runs in by_tail.values()])
     aside = (-0.02 if marker == "o" else 0.02) * len(by_tail)  # so that none hides another
     spread = np.abs(found[:, 1:] - found[:, :1]).T
     axes.errorbar(np.arange(len(found)) + aside, found[:, 0], spread, fmt=marker, color=color, capsize=3)

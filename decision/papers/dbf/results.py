@@ -12,7 +12,7 @@ from decision.envs import EPISODE_METRICS, PlacedJobs
 
 from ..findings import ResultTable, markdown_table
 
-COLUMNS = (  # metric, what it is called, scale
+METRIC_COLUMNS = (  # metric, what it is called, scale
     ("waiting_time", "wait, s", 1.0),
     ("queue_length", "queue, jobs", 1.0),
     ("utilization", "utilization, %", 100.0),
@@ -49,22 +49,26 @@ def by_policy(results: Sequence[Result]) -> dict[str, list[Result]]:
     found: dict[str, list[Result]] = {}
     for result in results:
         found.setdefault(result.policy, []).append(result)
-    return dict(sorted(found.items(), key=lambda item: estimate(item[1], "waiting_time").value))
+    return dict(sorted(found.items(), key=lambda item: metric_estimate(item[1], "waiting_time").value))
 
 
-def estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Estimate:
+def metric_estimate(results: Sequence[Result], metric: str, scale: float = 1.0) -> Estimate:
     """The interquartile mean over the runs of one policy."""
     values = np.array([[scale * result.means[metric]] for result in results])
     return interquartile_mean(values, np.random.default_rng(0))
 
 
 def summary(results: Results) -> ResultTable:
-    """Policy, runs, and each of `COLUMNS`."""
+    """Policy, runs, and each of `METRIC_COLUMNS`."""
     rows = [
-        [policy, str(len(runs)), *(_interval(estimate(runs, name, scale), len(runs)) for name, _, scale in COLUMNS)]
+        [
+            policy,
+            str(len(runs)),
+            *(_interval(metric_estimate(runs, name, scale), len(runs)) for name, _, scale in METRIC_COLUMNS),
+        ]
         for policy, runs in results.items()
     ]
-    columns = ("policy", "runs", *(title for _, title, _ in COLUMNS))
+    columns = ("policy", "runs", *(title for _, title, _ in METRIC_COLUMNS))
     return ResultTable("IQM over the runs, with 95 % confidence intervals", columns, rows)
 
 
@@ -156,7 +160,7 @@ def _gains(results: Results) -> list[list[str]]:
 
 
 def _change(split: Sequence[Result], whole: Sequence[Result], metric: str) -> str:
-    return f"{100 * (estimate(split, metric).value / estimate(whole, metric).value - 1):+.1f} %"
+    return f"{100 * (metric_estimate(split, metric).value / metric_estimate(whole, metric).value - 1):+.1f} %"
 
 
 def types_csv(placed: Sequence[PlacedJobs]) -> str:

@@ -27,7 +27,7 @@ from decision.simulation import simulate_workloads
 
 from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts
-from .claims import judged
+from .claims import judged_claims
 from .results import (
     BY_HORIZON,
     Result,
@@ -44,10 +44,10 @@ from .results import (
     types_csv,
 )
 
-HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
+_HEURISTICS = ("easy", "sqf+easy", "lcfs+easy")  # the paper's FCFS, SJF (fewest cores first) and LCFS, backfilling
 EPISODE_JOBS = 1000  # jobs, by an episode of an evaluation
 HORIZONS = (1000, 2000, 4000)  # jobs that an episode places, where figures are shown by it
-WHOLE = 0  # in place of a horizon: one run of the whole half
+_WHOLE = 0  # in place of a horizon: one run of the whole half
 TYPED = 10  # slots of the windows whose waiting times are drawn by type of job, as in the paper
 
 
@@ -77,7 +77,7 @@ BASELINES = (
 )
 
 
-class Budget(NamedTuple):
+class _Budget(NamedTuple):
     """What that means."""
 
     steps: int  # of each run
@@ -95,11 +95,11 @@ _STANDARD = tuple(_window(*split) for split in ((10, 0), (9, 1), (0, 10), (20, 0
 _COMPACT = tuple(_window(*split) for split in _SPLITS)
 _PAPERS_AGENT = "dbf-paper"
 _FULL = tuple(_window(*split, preset=_PAPERS_AGENT) for split in _SPLITS)
-BUDGETS = {
-    "smoke": Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke"),
-    "standard": Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard"),
-    "splits": Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard"),
-    "full": Budget(100_000_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
+DBF_BUDGETS = {
+    "smoke": _Budget(16_384, 2, 4, (100, 200), 1, _SMOKE, "smoke"),
+    "standard": _Budget(2_000_000, 5, 100, HORIZONS, 16, _STANDARD + BASELINES, "standard"),
+    "splits": _Budget(2_000_000, 1, 100, HORIZONS, 16, _COMPACT, "standard"),
+    "full": _Budget(100_000_000, 5, 100, HORIZONS, 16, _FULL + BASELINES, "full"),
 }
 
 
@@ -108,7 +108,7 @@ class TrainingRun(NamedTuple):
 
     swf: Path
     digest: str  # of the log
-    budget: Budget
+    budget: _Budget
     learned: Candidate
     seed: int
     parent: Path  # of its folder
@@ -168,26 +168,28 @@ def reproduce_dbf(swf: Path, how: Parts, budget: str = "smoke", *, only_finished
     """
     digest = file_digest(swf)
 
-    def parts_of(budget: Budget, folder: Path) -> list[TrainingRun]:
+    def parts_of(budget: _Budget, folder: Path) -> list[TrainingRun]:
         keys = product(range(budget.seeds), budget.learned)
         return [TrainingRun(swf, digest, budget, learned, seed, folder) for seed, learned in keys]
 
-    campaign = Campaign(BUDGETS, parts_of, learn_and_compare, partial(_show, swf), kept=lambda name: BUDGETS[name].runs)
+    campaign = Campaign(
+        DBF_BUDGETS, parts_of, learn_and_compare, partial(_show, swf), kept=lambda name: DBF_BUDGETS[name].runs
+    )
     return campaign.reproduce(how, budget, only_finished=only_finished)
 
 
-def _show(swf: Path, asked: Asked[Budget, TrainingRun]) -> Shown:
+def _show(swf: Path, asked: Asked[_Budget, TrainingRun]) -> Shown:
     """The learned policies beside the heuristics, which are run where they are not there yet."""
     folder, runs = asked.folder, asked.done
-    heuristics = [Result(name, None, None, _heuristic(swf, asked.budget, name, folder)) for name in HEURISTICS]
+    heuristics = [Result(name, None, None, _heuristic(swf, asked.budget, name, folder)) for name in _HEURISTICS]
     learned = [Result(run.learned.policy, run.learned.window, run.seed, read_means(run.metrics)) for run in runs]
     results = by_policy([*heuristics, *learned])
-    kept = {name: [folder / f"{name}-horizons.csv"] for name in HEURISTICS}
+    kept = {name: [folder / f"{name}-horizons.csv"] for name in _HEURISTICS}
     for run in runs:
         kept.setdefault(run.learned.policy, []).append(run.horizons)
     by_horizon = horizon_table({policy: [read_horizons(path) for path in kept[policy]] for policy in results})
     missing = Counter(run.learned.policy for run in asked.wanted if run not in runs)
-    claims = judged(results, all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window))
+    claims = judged_claims(results, all(c.preset == _PAPERS_AGENT for c in asked.budget.learned if c.window))
     files = {
         "table.md": table_markdown(results, (claims, by_horizon), _facts(swf, asked.name), missing).encode(),
         "results.csv": results_csv(results).encode(),
@@ -210,7 +212,7 @@ def learn_and_compare(run: TrainingRun) -> None:
     _keep_horizons(run.swf, run.budget, str(checkpoint), run.horizons)
 
 
-def _keep_horizons(swf: Path, budget: Budget, policy: str, path: Path) -> None:
+def _keep_horizons(swf: Path, budget: _Budget, policy: str, path: Path) -> None:
     """Figures of a policy by how many jobs an episode places, and in one run of the whole half."""
     jobs = _held_out(swf)
     hosts, found = equal_hosts(jobs.nb_res), {}
@@ -218,7 +220,7 @@ def _keep_horizons(swf: Path, budget: Budget, policy: str, path: Path) -> None:
         metrics = EpisodeComparison(hosts, jobs, placed, budget.long_episodes, seed=1).metrics(policy)
         found[placed] = [float(metrics[name].mean()) for name in BY_HORIZON]
     whole = summarise(simulate_workloads(hosts, [jobs], policy).jobs, jobs.nb_res)
-    found[WHOLE] = [whole.mean_waiting_time, whole.mean_bounded_slowdown]
+    found[_WHOLE] = [whole.mean_waiting_time, whole.mean_bounded_slowdown]
     write_files({path: [horizons_csv(found).encode()]})
 
 
@@ -232,7 +234,7 @@ def _learn(run: TrainingRun) -> Path:
     return train_to_folder(log, config, run.folder / task_key(run)[:8], resume=True)
 
 
-def _comparison(swf: Path, budget: Budget) -> EpisodeComparison:
+def _comparison(swf: Path, budget: _Budget) -> EpisodeComparison:
     """Over episodes of the half of the log that nothing is learned from."""
     jobs = _held_out(swf)
     return EpisodeComparison(equal_hosts(jobs.nb_res), jobs, EPISODE_JOBS, budget.episodes, seed=1)
@@ -243,7 +245,7 @@ def _held_out(swf: Path) -> Workload:
     return load_swf(swf, jobs=slice(half, None), name="w0", missing_walltime="runtime")
 
 
-def _heuristic(swf: Path, budget: Budget, name: str, folder: Path) -> dict[str, float]:
+def _heuristic(swf: Path, budget: _Budget, name: str, folder: Path) -> dict[str, float]:
     """Means over the episodes, from the file if it is there."""
     kept, by_horizon = folder / f"{name}.csv", folder / f"{name}-horizons.csv"
     if not kept.exists():
@@ -255,7 +257,7 @@ def _heuristic(swf: Path, budget: Budget, name: str, folder: Path) -> dict[str, 
 
 def _facts(swf: Path, name: str) -> dict[str, str]:
     """All that the results depend on, but for the machine's rounding."""
-    log, budget = file_facts(swf), BUDGETS[name]
+    log, budget = file_facts(swf), DBF_BUDGETS[name]
     return {
         "log": f"{log.name}, sha256 {log.sha256[:16]}; learned from its first half, evaluated on the other",
         "budget": f"{name}: {len(budget.learned)} learned policies (DBF head-tail); seeds: {budget.seeds}",

@@ -38,7 +38,7 @@ class Change(Estimate):
 Statistic = Callable[[Days, Jobs, Floats], float]  # of days with weights (D,)
 
 
-def compare(
+def compare_days(
     statistic: Statistic, own: Sequence[Days], other: Sequence[Days], jobs: Jobs, samples: int = SAMPLES
 ) -> Change:
     """How much larger the statistic is of `own` than of `other`: means over the seeds of each."""
@@ -63,7 +63,7 @@ def waste(days: Days, jobs: Jobs, weight: Floats) -> float:
     return float(days.waste @ weight)
 
 
-def switches(days: Days, jobs: Jobs, weight: Floats) -> float:
+def server_switches(days: Days, jobs: Jobs, weight: Floats) -> float:
     """Of servers."""
     return float(days.switches @ weight)
 
@@ -97,25 +97,25 @@ def _between(ascending: Floats, weight: Floats, cut: float) -> float:
     return float(inside @ ascending / inside.sum())
 
 
-def slowdowns(days: Days, jobs: Jobs) -> Floats:
+def job_slowdowns(days: Days, jobs: Jobs) -> Floats:
     """(N,) (wait + run time) / run time."""
     return (days.wait + jobs.run) / jobs.run
 
 
 def per_processor(days: Days, jobs: Jobs, weight: Floats) -> float:
     """Mean slowdown per processor, from the 10th to the 90th percentile."""
-    return _trimmed(np.maximum(slowdowns(days, jobs) / jobs.size, 1.0), weight[jobs.day])
+    return _trimmed(np.maximum(job_slowdowns(days, jobs) / jobs.size, 1.0), weight[jobs.day])
 
 
 def share_slowed(days: Days, jobs: Jobs, weight: Floats) -> float:
     """Share of jobs with a slowdown above 1 and at most 5."""
-    found, each = slowdowns(days, jobs), weight[jobs.day]
+    found, each = job_slowdowns(days, jobs), weight[jobs.day]
     return float(((found > _BUCKETS[0]) & (found <= _BUCKETS[1])) @ each / each.sum())
 
 
 def sequential_slowdown(days: Days, jobs: Jobs, weight: Floats) -> float:
     """Mean slowdown of sequential jobs without outliers: those within 1.5 times the interquartile range."""
-    found = slowdowns(days, jobs)
+    found = job_slowdowns(days, jobs)
     each = weight[jobs.day] * jobs.sequential
     kept = within_range(found, jobs.sequential > 0)
     return float(found[kept] @ each[kept] / each[kept].sum()) if each[kept].sum() else float("nan")

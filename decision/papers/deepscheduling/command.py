@@ -1,18 +1,19 @@
 """``decision reproduce deepscheduling``."""
 
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 
-from ..command import Finished, PackingBudget, PartsFolder, reproduce_budget
+from ..command import BudgetOption, Finished, PartsFolder, reproduce_budget
 
 
-@spreads
+@with_groups
 def deepscheduling_command(
-    budget: PackingBudget = "smoke",
+    budget: BudgetOption = "smoke",
     output: PartsFolder = None,
     *,
-    spread: Spread,
     finished: Finished = False,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """DeepScheduling on servers that sleep, against rules, claim by claim.

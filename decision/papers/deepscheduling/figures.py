@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from decision.analysis.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
-from .claims import Jobs, slowdowns, within_range
+from .claims import Jobs, job_slowdowns, within_range
 from .rules import Days
 
 _COLORS = (BLUE, RED, GREEN, CYAN)
@@ -26,7 +26,7 @@ def cumulative(cluster: str, found: ByPolicy, jobs: Jobs, learned_days: int) -> 
     titles = ("waste (W min a day)", "waiting time (min)", "slowdown per processor")
     for color, (_, days) in zip(_COLORS, found.items(), strict=False):
         upto = np.arange(1, len(days.jobs) + 1)
-        ratio = np.maximum(slowdowns(days, jobs) / jobs.size, 1.0)
+        ratio = np.maximum(job_slowdowns(days, jobs) / jobs.size, 1.0)
         means = [np.bincount(jobs.day, values, len(days.jobs)) / days.jobs for values in (days.wait / 60, ratio)]
         for axes, values in zip(panels, (days.waste / 60, *means), strict=True):
             axes.plot(upto, np.cumsum(values) / upto, color=color)
@@ -44,7 +44,7 @@ def slowdown_shares(cluster: str, found: ByPolicy, jobs: Jobs) -> Figure:
     figure, width = new_figure(18), 0.8 / len(found)
     axes = figure.subplots()
     for k, (color, days) in enumerate(zip(_COLORS, found.values(), strict=False)):
-        counts, _ = np.histogram(slowdowns(days, jobs), _EDGES)
+        counts, _ = np.histogram(job_slowdowns(days, jobs), _EDGES)
         axes.bar(np.arange(len(_NAMES)) + k * width, counts / counts.sum(), width, color=color)
     axes.set_xticks(np.arange(len(_NAMES)) + 0.4 - width / 2, _NAMES)
     axes.set_xlabel("slowdown")
@@ -59,7 +59,7 @@ def sequential_slowdowns(cluster: str, found: ByPolicy, jobs: Jobs) -> Figure:
     axes = figure.subplots()
     values = []
     for days in found.values():
-        each = slowdowns(days, jobs)
+        each = job_slowdowns(days, jobs)
         values.append(each[within_range(each, jobs.sequential > 0)])
     axes.boxplot(values, showfliers=False)
     axes.set_xticks(np.arange(len(found)) + 1, list(found))

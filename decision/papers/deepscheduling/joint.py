@@ -18,7 +18,7 @@ from decision.model.workload import Workload
 from decision.simulation import simulate_workloads
 
 from . import claims
-from .claims import Jobs, Statistic, compare
+from .claims import Jobs, Statistic, compare_days
 from .rules import Days
 
 JOINT, FIRST_FIT = "joint", "first-fit,start=bound,power=idle-timeout"
@@ -27,7 +27,7 @@ _ENERGY = EngineOptions(energy=True)
 _TERMS: tuple[tuple[str, Statistic], ...] = (
     ("waste", claims.waste),
     ("wait", claims.pooled_wait),
-    ("switches", claims.switches),
+    ("switches", claims.server_switches),
 )
 
 
@@ -44,13 +44,17 @@ def bounds(policy: str, platform: Platform, workload: Workload, first: int) -> F
 def joint_rows(test: dict[str, list[Days]], rule: str, jobs: Jobs, samples: int) -> list[tuple[str, str, str]]:
     """Part of a table: the joint policy beside first-fit, a rule of the grid, and the least waste of any shutdown."""
     rows = [
-        (f"{what}, joint against first-fit", "", str(compare(statistic, test[JOINT], test[FIRST_FIT], jobs, samples)))
+        (
+            f"{what}, joint against first-fit",
+            "",
+            str(compare_days(statistic, test[JOINT], test[FIRST_FIT], jobs, samples)),
+        )
         for what, statistic in _TERMS
     ]
     rows.append(("best rule with hindsight and at most 10 % more wait", "", rule or "none"))
     if rule:
         against: Sequence[Days] = test[rule]
-        change = compare(claims.waste, test[JOINT], against, jobs, samples)
+        change = compare_days(claims.waste, test[JOINT], against, jobs, samples)
         rows.append(("waste, joint against this rule", "", str(change)))
     for name, label in ((FIRST_FIT, "first-fit"), (JOINT, "joint")):
         (days,) = test[name]

@@ -24,8 +24,8 @@ from decision.state.bitmap import count_hosts
 from decision.state.cluster import N_RUNNING
 from decision.state.plan_arrays import START
 
-RULES = {"First-Fit": 0, "EASY": 1, "SAF": 2}
-_FIRST_FIT, _EASY, _SAF = RULES.values()
+SIMPLE_RULES = {"First-Fit": 0, "EASY": 1, "SAF": 2}
+_FIRST_FIT, _EASY, _SAF = SIMPLE_RULES.values()
 _TOGETHER = 64  # days that are played side by side
 
 ChooseIn = Callable[[Batch, Outputs], NDArray[np.int64]]
@@ -76,7 +76,7 @@ def rule(name: str) -> ChooseIn:
 
     def choose(batch: Batch, out: Outputs) -> NDArray[np.int64]:
         actions = np.zeros(len(batch.envs), np.int64)
-        _choose_all(batch.addresses, RULES[name], actions)
+        _choose_all(batch.addresses, SIMPLE_RULES[name], actions)
         return actions
 
     return choose

@@ -33,9 +33,9 @@ from ..campaign import Asked, Campaign, Part, Shown, training_folder
 from ..findings import ResultTable
 from ..verdicts import Kind, Verdict, judge
 from . import claims
-from .claims import Change, Jobs, Statistic, compare
+from .claims import Change, Jobs, Statistic, compare_days
 from .joint import FIRST_FIT, JOINT, WAIT, bounds, joint_rows
-from .rules import RULES, Days, play_days, rule
+from .rules import SIMPLE_RULES, Days, play_days, rule
 
 _STEPS = 100_000  # choices of a day at most
 _LEARNED = 0.8  # share of the days
@@ -44,7 +44,7 @@ _HELD_OUT, _FIRST_FIT = "learned", "First-Fit"
 _PAPERS_AGENT = "deepscheduling-paper"  # without a mask, discount 0.97, three GRUs, 25 million steps
 
 
-class Budget(NamedTuple):
+class _Budget(NamedTuple):
     """What that means."""
 
     clusters: tuple[str, ...]
@@ -60,20 +60,20 @@ class Budget(NamedTuple):
 
 _ALL = ("orion", "graphite", "econome")
 _SHORT = ("learn.envs=4", "learn.rollout=64", "learn.minibatch=128", "learn.epochs=1")
-BUDGETS = {
-    "smoke": Budget(("orion",), 20, 1, 512, changes=_SHORT, timeouts=(300,), patience=(0, 300), samples=10),
-    "standard": Budget(_ALL, None, 5, 2_000_000),
-    "full": Budget(_ALL, None, 10, 25_000_000, preset=_PAPERS_AGENT),
+_BUDGETS = {
+    "smoke": _Budget(("orion",), 20, 1, 512, changes=_SHORT, timeouts=(300,), patience=(0, 300), samples=10),
+    "standard": _Budget(_ALL, None, 5, 2_000_000),
+    "full": _Budget(_ALL, None, 10, 25_000_000, preset=_PAPERS_AGENT),
 }
 _ORDERS, _ALLOCATIONS = ("fcfs", "sjf", "saf"), ("first-fit", "pack")
 
 
-class Task(Part, frozen=True, kw_only=True):
+class DeepSchedulingPart(Part, frozen=True, kw_only=True):
     """All days of a cluster, as somebody schedules them."""
 
     experiment = "deepscheduling"
 
-    budget: Budget
+    budget: _Budget
     cluster: str
     who: str  # "rules"; "grid ORDER ALLOCATION"; "learned"; "joint"
 
@@ -83,16 +83,18 @@ class Task(Part, frozen=True, kw_only=True):
         return self.folder / f"{self.cluster}-{self.who.replace(' ', '-')}-{self.seed}.npz"
 
 
-def parts_of(budget: Budget, folder: Path) -> list[Task]:
+def _parts_of(budget: _Budget, folder: Path) -> list[DeepSchedulingPart]:
     """Those that take longest are begun first."""
     grid = [f"grid {order} {allocation}" for order, allocation in product(_ORDERS, _ALLOCATIONS)]
     learned = [(cluster, _HELD_OUT, seed) for seed in range(budget.seeds) for cluster in budget.clusters]
     others = [(cluster, who, 0) for cluster in budget.clusters for who in ("rules", JOINT, *grid)]
     all_of_them = (*learned, *others)
-    return [Task(budget=budget, cluster=c, who=who, seed=seed, folder=folder) for c, who, seed in all_of_them]
+    return [
+        DeepSchedulingPart(budget=budget, cluster=c, who=who, seed=seed, folder=folder) for c, who, seed in all_of_them
+    ]
 
 
-def do_task(task: Task) -> None:
+def _do_part(task: DeepSchedulingPart) -> None:
     """Learn, if there is something to learn, and play all days."""
     kind, _, which = task.who.partition(" ")
     if kind == _HELD_OUT:
@@ -104,14 +106,14 @@ def do_task(task: Task) -> None:
         found = {name: _play_with_bound(task, name) for name in (FIRST_FIT, JOINT)}
     else:
         setup = _setup(task.cluster, task.budget.days)
-        found = {name: play_days(setup, setup.beginnings.row.tolist(), rule(name)) for name in RULES}
+        found = {name: play_days(setup, setup.beginnings.row.tolist(), rule(name)) for name in SIMPLE_RULES}
     arrays = {f"{name}/{field}": value for name, days in found.items() for field, value in days._asdict().items()}
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_files({task.file: [content.getvalue()]})
 
 
-def grid_of(budget: Budget, order: str, allocation: str) -> list[str]:
+def grid_of(budget: _Budget, order: str, allocation: str) -> list[str]:
     """Rules of an order and an allocation, as ``--policy`` takes them."""
     bound = f"{order}+first-fit,start=bound,allocation={allocation},power=idle-timeout"
     pairs = product(budget.timeouts, budget.patience)
@@ -138,7 +140,7 @@ def _learned_days(workload: Workload) -> int:
     return int(_LEARNED * len(busy_days(workload)))
 
 
-def _learn_and_play(task: Task) -> Days:
+def _learn_and_play(task: DeepSchedulingPart) -> Days:
     platform, workload = case(task.cluster, task.budget.days)
     days = f"env.days=[0, {_learned_days(workload)}]"
     changes = (days, f"learn.steps={task.budget.steps}", "learn.threads=1", *task.budget.changes)
@@ -160,7 +162,7 @@ def _play_policy(setup: Setup, name: str) -> Days:
     return Days(jobs, found["energy_waste"], found["switches"], none, none, none, waits)
 
 
-def _play_with_bound(task: Task, name: str) -> Days:
+def _play_with_bound(task: DeepSchedulingPart, name: str) -> Days:
     """The bound is that of the held-out days."""
     platform, workload = case(task.cluster, task.budget.days)
     bound = bounds(name, platform, workload, _learned_days(workload))
@@ -183,7 +185,7 @@ def _jobs(workload: Workload) -> Jobs:
 ByName = Mapping[str, list[Days]]  # by seed
 
 
-def _by_cluster(done: Sequence[Task]) -> dict[str, dict[str, list[Days]]]:
+def _by_cluster(done: Sequence[DeepSchedulingPart]) -> dict[str, dict[str, list[Days]]]:
     """Days of each policy; those clusters of which all kinds of parts are there."""
     found: dict[str, dict[str, list[Days]]] = {}
     for task in done:
@@ -191,7 +193,7 @@ def _by_cluster(done: Sequence[Task]) -> dict[str, dict[str, list[Days]]]:
         for name in dict.fromkeys(key.rpartition("/")[0] for key in arrays.files):
             days = Days(*(arrays[f"{name}/{field}"] for field in Days._fields))
             found.setdefault(task.cluster, {}).setdefault(name, []).append(days)
-    return {cluster: names for cluster, names in found.items() if {_HELD_OUT, JOINT, *RULES} <= names.keys()}
+    return {cluster: names for cluster, names in found.items() if {_HELD_OUT, JOINT, *SIMPLE_RULES} <= names.keys()}
 
 
 _PER_CORE, _SEQUENTIAL = claims.per_processor, claims.sequential_slowdown
@@ -209,7 +211,7 @@ _CLAIMS: tuple[tuple[str, str, Kind | None, Statistic, str, str], ...] = (
     ("waste, learned against First-Fit", "", None, claims.waste, _HELD_OUT, _FIRST_FIT),
     ("waste, EASY against First-Fit", "about the same", _SAME, claims.waste, "EASY", _FIRST_FIT),
     ("waste, SAF against First-Fit", "about the same", _SAME, claims.waste, "SAF", _FIRST_FIT),
-    ("switches, learned against First-Fit", "", None, claims.switches, _HELD_OUT, _FIRST_FIT),
+    ("switches, learned against First-Fit", "", None, claims.server_switches, _HELD_OUT, _FIRST_FIT),
     ("wait 10-90 %, learned against First-Fit", "-5.8 %", _LESS, claims.trimmed_wait, _HELD_OUT, _FIRST_FIT),
     ("wait 10-90 %, learned against EASY", "-27 %", _LESS, claims.trimmed_wait, _HELD_OUT, "EASY"),
     ("wait 10-90 %, learned against SAF", "-27 %", _LESS, claims.trimmed_wait, _HELD_OUT, "SAF"),
@@ -251,7 +253,7 @@ _ON = {  # what the paper says of one cluster alone
 _MARGIN = 0.02  # of waste, waits, slowdowns and counts: what counts as equal
 
 
-def _verdict(budget: Budget, kind: Kind | None, own: str, change: Change) -> str:
+def _verdict(budget: _Budget, kind: Kind | None, own: str, change: Change) -> str:
     """What is known of a claim; of the learned agent only where it is the paper's own that was trained."""
     if kind is None:
         return ""
@@ -260,23 +262,26 @@ def _verdict(budget: Budget, kind: Kind | None, own: str, change: Change) -> str
     return judge(kind, change, _MARGIN).value
 
 
-def _table(cluster: str, budget: Budget, found: ByName) -> ResultTable:
+def _table(cluster: str, budget: _Budget, found: ByName) -> ResultTable:
     """Each claim with its number, on the held-out days."""
     _, workload = case(cluster, budget.days)
     jobs, learned = _jobs(workload), _learned_days(workload)
     days = len(found[_FIRST_FIT][0].jobs)
-    test = {name: [part(each, jobs, learned, days)[0] for each in seeds] for name, seeds in found.items()}
-    train = {name: [part(each, jobs, 0, learned)[0] for each in seeds] for name, seeds in found.items()}
-    rest, before = part(found[_FIRST_FIT][0], jobs, learned, days)[1], part(found[_FIRST_FIT][0], jobs, 0, learned)[1]
+    test = {name: [some_days(each, jobs, learned, days)[0] for each in seeds] for name, seeds in found.items()}
+    train = {name: [some_days(each, jobs, 0, learned)[0] for each in seeds] for name, seeds in found.items()}
+    rest, before = (
+        some_days(found[_FIRST_FIT][0], jobs, learned, days)[1],
+        some_days(found[_FIRST_FIT][0], jobs, 0, learned)[1],
+    )
     judged = []
     for label, published, kind, statistic, own, other in _CLAIMS:
-        change = compare(statistic, test[own], test[other], rest, budget.samples)
+        change = compare_days(statistic, test[own], test[other], rest, budget.samples)
         said = _ON.get((label, cluster), kind)
         judged.append((label, published, str(change), _verdict(budget, said, own, change)))
     rows: list[tuple[str, str, str]] = []
     first_fit = test[_FIRST_FIT][0]
     rows.append(("waste of all energy, First-Fit", "", f"{first_fit.waste.sum() / first_fit.joules.sum():.1%}"))
-    used = [float(each.used.sum()) for name in (*RULES, _HELD_OUT) for each in test[name]]
+    used = [float(each.used.sum()) for name in (*SIMPLE_RULES, _HELD_OUT) for each in test[name]]
     rows.append(("sum that tau pays, most over least - 1", "", f"{max(used) / min(used) - 1:.1e}"))
     rows += _grid_rows("chosen on the days learned from", best_rule(train, before), test, rest, budget.samples)
     rows += _grid_rows("with hindsight", best_rule(test, rest), test, rest, budget.samples)
@@ -285,7 +290,7 @@ def _table(cluster: str, budget: Budget, found: ByName) -> ResultTable:
     return ResultTable(title, ("claim", "paper", "here", "verdict"), [*judged, *((*row, "") for row in rows)])
 
 
-def part(days: Days, jobs: Jobs, first: int, last: int) -> tuple[Days, Jobs]:
+def some_days(days: Days, jobs: Jobs, first: int, last: int) -> tuple[Days, Jobs]:
     """Some of the days, and their jobs."""
     chosen = (jobs.day >= first) & (jobs.day < last)
     by_day = {name: column[first:last] for name, column in days._asdict().items() if name != "wait"}
@@ -303,7 +308,7 @@ def best_rule(found: ByName, jobs: Jobs, beside: str = _FIRST_FIT, wait: float =
         return statistic(days, jobs, np.ones(len(days.jobs)))
 
     limits = [(claims.pooled_wait, wait * value(beside, claims.pooled_wait))]
-    limits.append((claims.switches, value(beside, claims.switches)))
+    limits.append((claims.server_switches, value(beside, claims.server_switches)))
     rules = [name for name in found if "patience" in name and all(value(name, s) <= most for s, most in limits)]
     return min(rules, key=lambda name: value(name, claims.waste), default="")
 
@@ -313,13 +318,17 @@ def _grid_rows(how: str, name: str, test: ByName, jobs: Jobs, samples: int) -> l
     if not name:
         return [(label, "", "none waits and switches no more than First-Fit")]
     rows = [(label, "", name)]
-    for what, statistic in (("waste", claims.waste), ("wait", claims.pooled_wait), ("switches", claims.switches)):
-        change: Change = compare(statistic, test[name], test[_FIRST_FIT], jobs, samples)
+    for what, statistic in (
+        ("waste", claims.waste),
+        ("wait", claims.pooled_wait),
+        ("switches", claims.server_switches),
+    ):
+        change: Change = compare_days(statistic, test[name], test[_FIRST_FIT], jobs, samples)
         rows.append((f"its {what} against First-Fit", "", str(change)))
     return rows
 
 
-def _show(asked: Asked[Budget, Task]) -> Shown:
+def _show(asked: Asked[_Budget, DeepSchedulingPart]) -> Shown:
     """Each claim with its number; figures 2 to 4 of the clusters that there are parts for."""
     from decision.analysis.plots.figures import drawn
 
@@ -330,7 +339,7 @@ def _show(asked: Asked[Budget, Task]) -> Shown:
     for cluster, found in _by_cluster(asked.done).items():
         tables.append(_table(cluster, budget, found))
         _, workload = case(cluster, budget.days)
-        jobs, some = _jobs(workload), {name: found[name][0] for name in (*RULES, _HELD_OUT)}
+        jobs, some = _jobs(workload), {name: found[name][0] for name in (*SIMPLE_RULES, _HELD_OUT)}
         figures = {
             "figure-2": cumulative(cluster, some, jobs, _learned_days(workload)),
             "figure-3": slowdown_shares(cluster, some, jobs),
@@ -341,5 +350,5 @@ def _show(asked: Asked[Budget, Task]) -> Shown:
 
 
 DEEPSCHEDULING = Campaign(
-    BUDGETS, parts_of, do_task, _show, few=lambda budget: f"few days ({budget.days}) and steps ({budget.steps})"
+    _BUDGETS, _parts_of, _do_part, _show, few=lambda budget: f"few days ({budget.days}) and steps ({budget.steps})"
 )

@@ -34,7 +34,7 @@ class Delays(NamedTuple):
     launch: float = 0.0  # by which a job takes longer than its profile
 
 
-def read_case(data: Path, seed: int) -> RecordedCase:
+def read_recorded_case(data: Path, seed: int) -> RecordedCase:
     """One seed's record and workload. Raises InputError."""
     real = read_record(data / f"oar_gantt_seed{seed}.csv")
     workload = load_workload(data / f"delay_seed{seed}.json")

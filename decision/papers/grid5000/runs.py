@@ -47,7 +47,7 @@ from decision.model.workload import Delay, Workload
 from decision.simulation import simulate_workloads
 
 from ..findings import Findings, ResultTable
-from .records import NB_HOSTS, Delays, RecordedCase, measure_delays, read_case
+from .records import NB_HOSTS, Delays, RecordedCase, measure_delays, read_recorded_case
 
 SEEDS = (0, 1, 2, 3, 4)  # that are looked for in a folder without records
 MEASURED_ON = (1, 2)  # seeds that the delays are measured on; the others validate
@@ -93,7 +93,7 @@ def reproduce_grid5000(data: Path) -> Findings:
     Raises:
         InputError: if a file is missing or not of its kind.
     """
-    cases = [read_case(data, seed) for seed in seeds_in(data)]
+    cases = [read_recorded_case(data, seed) for seed in seeds_in(data)]
     delays = measure_delays(case for case in cases if case.seed in MEASURED_ON)
     rows = [row for case in cases for row in _rows(case, delays)]
     table = ResultTable("800 jobs on 32 hosts: what OAR did, and how far off simulations are", _COLUMNS, rows)
@@ -109,7 +109,7 @@ def seeds_in(data: Path) -> list[int]:
 
 def deviation(case: RecordedCase, model: Model, delays: Delays) -> Deviation:
     """Simulate a case and measure it against the record; starts are compared on one clock of submissions."""
-    jobs = simulated(case, model, delays)
+    jobs = simulated_jobs(case, model, delays)
     ahead = float(np.median(case.real.submit_time - jobs.submit_time))  # the record's clock, whole seconds
     off = np.abs(jobs.start_time - (case.real.start_time - ahead))
     return Deviation(
@@ -117,7 +117,7 @@ def deviation(case: RecordedCase, model: Model, delays: Delays) -> Deviation:
     )
 
 
-def simulated(case: RecordedCase, model: Model, delays: Delays) -> JobTable:
+def simulated_jobs(case: RecordedCase, model: Model, delays: Delays) -> JobTable:
     """The simulated jobs, in order of submission; a model without delays takes none of them."""
     taken = delays if model.delayed else Delays()
     workload = case.workload if case.rebuilt else _launched(case.workload, taken.launch)

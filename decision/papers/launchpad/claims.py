@@ -18,11 +18,11 @@ from decision.model.record import Floats
 
 from ..verdicts import Kind
 
-MARGIN = 0.023
+WITHIN = 0.023
 _LEVELS = (0.025, 0.975)
 
 
-class Claim(NamedTuple):
+class _Claim(NamedTuple):
     """That one mean is above, below, equal to or no worse than another."""
 
     name: str  # C1 to C7
@@ -38,7 +38,7 @@ class Claim(NamedTuple):
 _WORDS = {Kind.ABOVE: "above", Kind.BELOW: "below", Kind.EQUAL: "equal to", Kind.NO_WORSE: "no worse than"}
 
 
-class Difference(Estimate):
+class MeanDifference(Estimate):
     """Of two means, and its interval."""
 
     def __str__(self) -> str:
@@ -47,25 +47,25 @@ class Difference(Estimate):
 
 _ALL, _SMALL = (10, 30, 50, 100), (10, 30)
 CLAIMS = (
-    *(Claim("C1", "QoS", Kind.ABOVE, other, _ALL) for other in ("SJF", "FCFS", "HVF")),
-    *(Claim("C1", "SJF", Kind.ABOVE, other, _ALL) for other in ("FCFS", "HVF")),
-    Claim("C2", "BC_qos", Kind.EQUAL, "QoS", _ALL),
-    Claim("C2", "BC_combo", Kind.BELOW, "QoS", _ALL),
-    Claim("C2", "BC_qos_sjf", Kind.BELOW, "QoS", _ALL),
-    Claim("C3", "Offline_combo", Kind.ABOVE, "BC_combo", _SMALL),
-    Claim("C3", "BC_qos", Kind.ABOVE, "BC_qos_sjf", _SMALL),
-    Claim("C3", "BC_qos", Kind.ABOVE, "BC_combo", _SMALL),
-    Claim("C3", "Offline_combo", Kind.EQUAL, "Offline_qos_sjf", _SMALL),
-    Claim("C3", "Offline_combo", Kind.EQUAL, "Offline_qos", _SMALL),
-    Claim("C4", "Offline_combo", Kind.ABOVE, "BC_combo", (50,)),
-    Claim("C4", "Offline_combo", Kind.ABOVE, "QoS", (50,)),
-    Claim("C5", "Offline_combo", Kind.NO_WORSE, "BC_qos", _ALL),
-    Claim("C6", "Online", Kind.EQUAL, "BC_qos", _SMALL),
-    Claim("C6", "Online", Kind.EQUAL, "Offline_combo", _SMALL),
-    Claim("C6", "Online", Kind.BELOW, "BC_qos", (50,)),
-    Claim("C6", "Online", Kind.BELOW, "Offline_combo", (50,)),
-    Claim("C7", "Offline+Online_qos", Kind.NO_WORSE, "BC_qos", (100,)),
-    Claim("C7", "Offline+Online_qos", Kind.NO_WORSE, "Offline_combo", (100,)),
+    *(_Claim("C1", "QoS", Kind.ABOVE, other, _ALL) for other in ("SJF", "FCFS", "HVF")),
+    *(_Claim("C1", "SJF", Kind.ABOVE, other, _ALL) for other in ("FCFS", "HVF")),
+    _Claim("C2", "BC_qos", Kind.EQUAL, "QoS", _ALL),
+    _Claim("C2", "BC_combo", Kind.BELOW, "QoS", _ALL),
+    _Claim("C2", "BC_qos_sjf", Kind.BELOW, "QoS", _ALL),
+    _Claim("C3", "Offline_combo", Kind.ABOVE, "BC_combo", _SMALL),
+    _Claim("C3", "BC_qos", Kind.ABOVE, "BC_qos_sjf", _SMALL),
+    _Claim("C3", "BC_qos", Kind.ABOVE, "BC_combo", _SMALL),
+    _Claim("C3", "Offline_combo", Kind.EQUAL, "Offline_qos_sjf", _SMALL),
+    _Claim("C3", "Offline_combo", Kind.EQUAL, "Offline_qos", _SMALL),
+    _Claim("C4", "Offline_combo", Kind.ABOVE, "BC_combo", (50,)),
+    _Claim("C4", "Offline_combo", Kind.ABOVE, "QoS", (50,)),
+    _Claim("C5", "Offline_combo", Kind.NO_WORSE, "BC_qos", _ALL),
+    _Claim("C6", "Online", Kind.EQUAL, "BC_qos", _SMALL),
+    _Claim("C6", "Online", Kind.EQUAL, "Offline_combo", _SMALL),
+    _Claim("C6", "Online", Kind.BELOW, "BC_qos", (50,)),
+    _Claim("C6", "Online", Kind.BELOW, "Offline_combo", (50,)),
+    _Claim("C7", "Offline+Online_qos", Kind.NO_WORSE, "BC_qos", (100,)),
+    _Claim("C7", "Offline+Online_qos", Kind.NO_WORSE, "Offline_combo", (100,)),
 )
 PUBLISHED_AGREEMENT = {  # table 1
     "BC": {"qos": 0.95, "qos_sjf": 0.99, "combo": 0.98},
@@ -82,17 +82,17 @@ PUBLISHED_FIT = {  # table 2: which method suits which data; the text has the cr
 QUALITIES = {"high": ("qos",), "medium": ("qos_sjf", "combo"), "low": ("random",), "none": ("",)}
 
 
-def spread(values: Floats, samples: int) -> Difference:
+def spread(values: Floats, samples: int) -> MeanDifference:
     """The IQM of (S, R) values, and its interval."""
-    return difference(values, np.zeros_like(values), samples)
+    return mean_difference(values, np.zeros_like(values), samples)
 
 
-def difference(own: Floats, other: Floats, samples: int) -> Difference:
+def mean_difference(own: Floats, other: Floats, samples: int) -> MeanDifference:
     """The IQM of (S, R) values minus that of others on the same rollouts."""
     return paired(own, other, lambda one, two: middle_mean(one) - middle_mean(two), samples)
 
 
-def paired(own: Floats, other: Floats, statistic: Callable[[Floats, Floats], float], samples: int) -> Difference:
+def paired(own: Floats, other: Floats, statistic: Callable[[Floats, Floats], float], samples: int) -> MeanDifference:
     """A statistic of two arrays (S, R), and its interval."""
     rng, (seeds, rollouts) = np.random.default_rng(0), own.shape
     drawn = []
@@ -100,7 +100,7 @@ def paired(own: Floats, other: Floats, statistic: Callable[[Floats, Floats], flo
         at = rng.integers(seeds, size=(seeds, 1)), rng.integers(rollouts, size=(seeds, rollouts))
         drawn.append(statistic(own[at], other[at]))
     low, high = np.quantile(drawn, _LEVELS).tolist()
-    return Difference(statistic(own, other), low, high)
+    return MeanDifference(statistic(own, other), low, high)
 
 
 def common(own: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[Floats, Floats]:

@@ -4,13 +4,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 
 from ..command import Finished, PartsFolder, reproduce_budget
 
 
-@spreads
+@with_groups
 def launchpad_command(
     budget: Annotated[
         Literal["smoke", "standard", "steady", "full"],
@@ -21,8 +22,8 @@ def launchpad_command(
     ] = "smoke",
     output: PartsFolder = None,
     *,
-    spread: Spread,
     finished: Finished = False,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Launchpad's green datacenter: heuristics, cloning, offline and online learning, claim by claim.

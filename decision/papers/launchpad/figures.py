@@ -8,14 +8,14 @@ from matplotlib.lines import Line2D
 
 from decision.analysis.plots.figures import BLUE, CYAN, GREEN, GREY, RED, headline, new_figure, outer_legend, styled
 
-from .claims import Difference
+from .claims import MeanDifference
 
 _COLORS = (GREY, BLUE, RED, GREEN, CYAN, "black")
 _WIDTH = 0.8  # of the bars of a size
 
 
 @styled
-def value_bars(title: str, values: Mapping[str, Mapping[int, Difference]]) -> Figure:
+def value_bars(title: str, values: Mapping[str, Mapping[int, MeanDifference]]) -> Figure:
     """Bars with intervals, by hosts and contender."""
     shown = {name: by_size for name, by_size in values.items() if by_size}
     sizes = sorted({size for by_size in shown.values() for size in by_size})

@@ -23,7 +23,7 @@ from decision.model.record import Floats
 from decision.runs.inputs import LogOnHosts
 from decision.runs.training import train_to_folder
 
-from .worlds import HEURISTICS, STEP, World
+from .worlds import HEURISTICS, WORLD_STEP, GreenWorld
 
 BC, OFFLINE, ONLINE, BOTH = "BC", "Offline", "Online", "Offline+Online"
 MIXES = {  # heuristics by equal shares of the transitions
@@ -64,7 +64,7 @@ class Effort(NamedTuple):
     acting: tuple[str, ...] = ()  # and to those that step environments
 
 
-class Outcome(NamedTuple):
+class _Outcome(NamedTuple):
     """What a learner came to."""
 
     share: Floats  # (R,) value that ended over value that was submitted, of each rollout
@@ -85,7 +85,7 @@ def learner_config(learner: Learner, effort: Effort, seed: int) -> TrainConfig:
     return load_config(effort.presets[learner.method], changes, seed=seed)
 
 
-def record_data(world: World, mix: str, effort: Effort, path: Path) -> None:
+def record_data(world: GreenWorld, mix: str, effort: Effort, path: Path) -> None:
     """Write what the mix's heuristics choose."""
     config = learner_config(Learner(BC, mix), effort, 0)
     setup = choosing_setup(config, world.workload, world.platform, events=world.events)
@@ -95,8 +95,15 @@ def record_data(world: World, mix: str, effort: Effort, path: Path) -> None:
 
 
 def learn_and_play(
-    learner: Learner, effort: Effort, seed: int, learned: World, tested: World, rollouts: int, data: Path, folder: Path
-) -> Outcome:
+    learner: Learner,
+    effort: Effort,
+    seed: int,
+    learned: GreenWorld,
+    tested: GreenWorld,
+    rollouts: int,
+    data: Path,
+    folder: Path,
+) -> _Outcome:
     """Learn in one world, and roll out in another.
 
     Args:
@@ -122,16 +129,16 @@ def learn_and_play(
         moments.append((sum(seconds) if fresh else np.nan, middle_mean(shares[-1])))
     agreement = agreement_with(checkpoint, tested, learner.data, effort.jobs) if learner.data else np.full(2, np.nan)
     early = shares[_THIRD] if learner.method in (ONLINE, BOTH) else np.empty(0)
-    return Outcome(shares[-1], early, np.array(moments), agreement)
+    return _Outcome(shares[-1], early, np.array(moments), agreement)
 
 
-def play(checkpoint: Path, world: World, rollouts: int, jobs: int) -> Floats:
+def play(checkpoint: Path, world: GreenWorld, rollouts: int, jobs: int) -> Floats:
     """(R,) share of the value of each rollout of a learned policy."""
     policy, setup = _deployed(checkpoint, world, jobs)
     return evaluate(policy.actor.together, setup, first=np.arange(rollouts) * jobs)["value_share"]
 
 
-def agreement_with(checkpoint: Path, world: World, mix: str, jobs: int) -> Floats:
+def agreement_with(checkpoint: Path, world: GreenWorld, mix: str, jobs: int) -> Floats:
     """(2,) how often a learned policy chooses as a mix of heuristics, where these choose: of all steps, of choices."""
     policy, setup = _deployed(checkpoint, world, jobs)
     found = []
@@ -143,7 +150,7 @@ def agreement_with(checkpoint: Path, world: World, mix: str, jobs: int) -> Float
     return np.mean(found, axis=0)
 
 
-def most_agreement(world: World, mix: str, effort: Effort) -> Floats:
+def most_agreement(world: GreenWorld, mix: str, effort: Effort) -> Floats:
     """(2,) the most that a function of the observation can agree with a mix, where it does not know who chooses."""
     config = learner_config(Learner(BC, mix), effort, 0)
     setup, found = choosing_setup(config, world.workload, world.platform, events=world.events), []
@@ -163,7 +170,7 @@ def heuristic_choices(seen: NDArray[np.float32], name: str, hosts: int) -> NDArr
 
     As in recorded choices, which do not say in which order jobs of one instant were started.
     """
-    jobs = seen[:, kernels.CLUSTER :].reshape(len(seen), -1, kernels.FEATURES)
+    jobs = seen[:, kernels.CLUSTER :].reshape(len(seen), -1, kernels.COMPACT_FEATURES)
     pool, rows = jobs.shape[1], np.arange(len(seen))
     feature, sign = _KEYS[name]
     key = np.where(jobs[:, :, _PRESENT] > 0, sign * jobs[:, :, feature], np.inf)
@@ -190,7 +197,7 @@ def rollouts_of(name: str, setup: Setup) -> tuple[Demonstrations, int]:
 
 def _steps_of(schedule: Schedule, submit: Floats) -> int:
     end = np.max(schedule.start, initial=submit[schedule.first], where=np.isfinite(schedule.start))
-    return int((end - submit[schedule.first]) / STEP) + 1
+    return int((end - submit[schedule.first]) / WORLD_STEP) + 1
 
 
 def _shares(agreed: NDArray[np.generic], forced: int) -> Floats:
@@ -203,13 +210,13 @@ _FACTS = (InputFacts(name="green", sha256=""), InputFacts(name="green", sha256="
 
 
 def _train(
-    world: World, config: TrainConfig, data: Path | None, folder: Path, report: Callable[[Report], None]
+    world: GreenWorld, config: TrainConfig, data: Path | None, folder: Path, report: Callable[[Report], None]
 ) -> Path:
     log = LogOnHosts(world.platform, world.workload, _FACTS, events=world.events)
     return train_to_folder(log, config, folder, data=data, resume=True, report=report)
 
 
-def _deployed(checkpoint: Path, world: World, jobs: int) -> tuple[LearnedPolicy, Setup]:
+def _deployed(checkpoint: Path, world: GreenWorld, jobs: int) -> tuple[LearnedPolicy, Setup]:
     policy = learned_policy(checkpoint)
     assert isinstance(policy, LearnedPolicy)
     policy.actor.reset(0)

@@ -20,10 +20,10 @@ from ..campaign import Asked, Campaign, Part, Shown, training_folder
 from . import tables
 from .claims import PUBLISHED_AGREEMENT
 from .learned import BC, BOTH, MIXES, OFFLINE, ONLINE, Effort, Learner, learn_and_play, most_agreement, record_data
-from .worlds import BOUND, LEARNED, RULES, World, bound_shares, heuristic_shares, world
+from .worlds import BOUND, LEARNED_WORLD, RULES, GreenWorld, bound_shares, heuristic_shares, world
 
 
-class Budget(NamedTuple):
+class _Budget(NamedTuple):
     """What that means."""
 
     learners: Mapping[int, tuple[Learner, ...]]  # by hosts
@@ -55,21 +55,21 @@ _FEW = tuple(Learner(method, data) for method, data in _PAIRS)
 _SIZES = (10, 20, 30, 40, 50, 100)
 _PAPERS_AGENT = "green-paper"  # with the image, the convolutions, one encoder
 _PAPER = Effort(1000, 200_000, 1000, dict.fromkeys(_PRESETS, _PAPERS_AGENT))
-BUDGETS = {
-    "smoke": Budget({10: _FEW}, 1, 2, _SMOKE, learned_jobs=400, samples=20),
-    "standard": Budget(_STANDARD, 5, 10, _EFFORT),
-    "steady": Budget(_STANDARD, 5, 10, _EFFORT, intermittent=False),
-    "full": Budget(dict.fromkeys(_SIZES, _ALL), 5, 10, _PAPER),
+_BUDGETS = {
+    "smoke": _Budget({10: _FEW}, 1, 2, _SMOKE, learned_jobs=400, samples=20),
+    "standard": _Budget(_STANDARD, 5, 10, _EFFORT),
+    "steady": _Budget(_STANDARD, 5, 10, _EFFORT, intermittent=False),
+    "full": _Budget(dict.fromkeys(_SIZES, _ALL), 5, 10, _PAPER),
 }
 _RULES, _POSSIBLE = "rules", "possible"
 
 
-class Task(Part, frozen=True, kw_only=True):
+class LaunchpadPart(Part, frozen=True, kw_only=True):
     """What somebody gets, or what is learned, with so many hosts."""
 
     experiment = "launchpad"
 
-    budget: Budget
+    budget: _Budget
     hosts: int
     who: Learner | str  # or RULES, or POSSIBLE
 
@@ -84,12 +84,12 @@ class Task(Part, frozen=True, kw_only=True):
         return self.folder / f"{self.hosts}-{self.who}-{self.seed}.npz"
 
 
-def parts_of(budget: Budget, folder: Path) -> list[Task]:
+def _parts_of(budget: _Budget, folder: Path) -> list[LaunchpadPart]:
     """Whole seeds first, so that an interrupted run compares all with all."""
     smallest = min(budget.learners)
 
-    def task(hosts: int, who: Learner | str, seed: int) -> Task:
-        return Task(budget=budget, hosts=hosts, who=who, seed=seed, folder=folder)
+    def task(hosts: int, who: Learner | str, seed: int) -> LaunchpadPart:
+        return LaunchpadPart(budget=budget, hosts=hosts, who=who, seed=seed, folder=folder)
 
     tasks = [task(hosts, _RULES, seed) for seed in range(budget.seeds) for hosts in budget.learners]
     tasks.append(task(smallest, _POSSIBLE, 0))
@@ -98,7 +98,7 @@ def parts_of(budget: Budget, folder: Path) -> list[Task]:
     return tasks
 
 
-def do_task(task: Task) -> None:
+def _do_part(task: LaunchpadPart) -> None:
     """Play heuristics, or learn and play."""
     budget, effort = task.budget, task.budget.effort
     if isinstance(task.who, Learner):
@@ -115,15 +115,15 @@ def do_task(task: Task) -> None:
     write_files({task.file: [content.getvalue()]})
 
 
-def _tested(task: Task) -> World:
+def _tested(task: LaunchpadPart) -> GreenWorld:
     """The world of the rollouts of a seed."""
     jobs = task.budget.rollouts * task.budget.effort.jobs
-    return world(task.hosts, task.budget.intermittent, LEARNED + 1 + task.seed, jobs)
+    return world(task.hosts, task.budget.intermittent, LEARNED_WORLD + 1 + task.seed, jobs)
 
 
-def _learn(task: Task, who: Learner) -> dict[str, NDArray[np.float64]]:
+def _learn(task: LaunchpadPart, who: Learner) -> dict[str, NDArray[np.float64]]:
     budget, folder = task.budget, training_folder(task)
-    learned = world(task.hosts, budget.intermittent, LEARNED, budget.learned_jobs)
+    learned = world(task.hosts, budget.intermittent, LEARNED_WORLD, budget.learned_jobs)
     data = task.folder / f"{task.hosts}-{who.data}.choices"
     if who.data and not data.exists():
         record_data(learned, who.data, budget.effort, data)
@@ -131,7 +131,7 @@ def _learn(task: Task, who: Learner) -> dict[str, NDArray[np.float64]]:
     return {name: np.asarray(value) for name, value in outcome._asdict().items()}
 
 
-def results_of(done: Sequence[Task], budget: Budget) -> tables.Results:
+def results_of(done: Sequence[LaunchpadPart], budget: _Budget) -> tables.Results:
     """The numbers of finished parts."""
     smallest = min(budget.learners)
     own = set(budget.effort.presets.values()) == {_PAPERS_AGENT}
@@ -158,7 +158,7 @@ def _put(values: tables.Values, hosts: int, name: str, seed: int, shares: NDArra
     values.setdefault(hosts, {}).setdefault(name, {})[seed] = shares
 
 
-def _show(asked: Asked[Budget, Task]) -> Shown:
+def _show(asked: Asked[_Budget, LaunchpadPart]) -> Shown:
     """Nothing until there are heuristics to compare with."""
     if not any(task.who == _RULES for task in asked.done):
         return Shown(())
@@ -185,9 +185,9 @@ def _figures(found: tables.Results) -> dict[str, bytes]:
 
 
 LAUNCHPAD = Campaign(
-    BUDGETS,
-    parts_of,
-    do_task,
+    _BUDGETS,
+    _parts_of,
+    _do_part,
     _show,
     few=lambda budget: f"short trainings and rollouts ({budget.effort.jobs} jobs)",
 )

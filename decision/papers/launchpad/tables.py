@@ -11,17 +11,17 @@ from decision.analysis.statistics import middle_mean
 from decision.model.record import Floats
 
 from ..findings import ResultTable
-from ..verdicts import COLUMNS, Kind, Verdict, judge, verdicts
+from ..verdicts import VERDICT_COLUMNS, Kind, Verdict, judge, verdicts
 from .claims import (
     CLAIMS,
-    MARGIN,
     PUBLISHED_AGREEMENT,
     PUBLISHED_FIT,
     PUBLISHED_ORDER,
     QUALITIES,
-    Difference,
+    WITHIN,
+    MeanDifference,
     common,
-    difference,
+    mean_difference,
     paired,
     spread,
 )
@@ -72,7 +72,7 @@ def _value(found: Results, size: int, name: str) -> str:
     return plain(spread(np.array([by_seed[seed] for seed in sorted(by_seed)]), found.samples))
 
 
-def plain(found: Difference) -> str:
+def plain(found: MeanDifference) -> str:
     """A value and its interval, without a sign."""
     return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
@@ -86,20 +86,20 @@ def claim_table(found: Results) -> ResultTable:
             shown = "" if change is None else str(change)
             own = found.own or {claim.own, claim.other} <= RULES.keys()
             rows.append(
-                (claim.name, str(claim), str(size), shown, *verdicts(claim.kind, change, MARGIN, as_written=own))
+                (claim.name, str(claim), str(size), shown, *verdicts(claim.kind, change, WITHIN, as_written=own))
             )
     rows += [*_agreement_rows(found), *_time_rows(found), *_early_rows(found)]
-    equal = f"no more than {MARGIN}, of times no more than a factor of {TIME_MARGIN},"
+    equal = f"no more than {WITHIN}, of times no more than a factor of {TIME_MARGIN},"
     title = f"Claims: differences (95 %); what differs by {equal} counts as equal"
-    return ResultTable(title, ("claim", "what", "hosts", "here", *COLUMNS), rows)
+    return ResultTable(title, ("claim", "what", "hosts", "here", *VERDICT_COLUMNS), rows)
 
 
-def change_of(values: Values, own: str, other: str, size: int, samples: int) -> Difference | None:
+def change_of(values: Values, own: str, other: str, size: int, samples: int) -> MeanDifference | None:
     """Of two contenders on the rollouts of the seeds that both have; None where they have none in common."""
     names = values.get(size, {})
     if not names.get(own, {}).keys() & names.get(other, {}).keys():
         return None
-    return difference(*common(names[own], names[other]), samples)
+    return mean_difference(*common(names[own], names[other]), samples)
 
 
 def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
@@ -111,7 +111,7 @@ def _agreement_rows(found: Results) -> list[tuple[str, ...]]:
                 ours = np.array([[by_seed[seed][0]] for seed in sorted(by_seed)])
                 change = paired(ours, np.full_like(ours, share), _mean_change, found.samples)
                 what = f"{method}_{mix} agrees with its data in {share:.0%} of all steps"
-                known = verdicts(Kind.EQUAL, change, MARGIN, as_written=found.own)
+                known = verdicts(Kind.EQUAL, change, WITHIN, as_written=found.own)
                 rows.append(("C8", what, str(min(found.values)), str(change), *known))
     return rows
 
@@ -127,7 +127,7 @@ def _time_rows(found: Results) -> list[tuple[str, ...]]:
     for shorter, longer in pairwise(PUBLISHED_ORDER):
         one, other = (times.get(f"{method}_{_DATA}", times.get(method, {})) for method in (shorter, longer))
         ratio = time_ratio(one, other, found.samples)
-        what = f"{longer} takes longer than {shorter} to reach QoS less {MARGIN}"
+        what = f"{longer} takes longer than {shorter} to reach QoS less {WITHIN}"
         shown = "" if ratio is None else f"{_factor(ratio.value)} ({_factor(ratio.low)} to {_factor(ratio.high)})"
         known = verdicts(Kind.ABOVE, ratio, math.log(TIME_MARGIN), as_written=found.own)
         rows.append(("C9", what, str(min(found.values)), shown, *known))
@@ -144,13 +144,13 @@ def times_to_value(found: Results) -> dict[str, dict[int, float]]:
     for name, by_seed in found.moments.items():
         for seed in by_seed.keys() & qos.keys():
             seconds, shares = by_seed[seed].T
-            there = seconds[shares >= middle_mean(qos[seed]) - MARGIN]
+            there = seconds[shares >= middle_mean(qos[seed]) - WITHIN]
             if not np.isnan(seconds).any():
                 times.setdefault(name, {})[seed] = float(there[0]) if len(there) else math.inf
     return times
 
 
-def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], samples: int) -> Difference | None:
+def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], samples: int) -> MeanDifference | None:
     """The logarithm of how many times as long the second takes: the median over seeds that either comes there with."""
     seeds = [s for s in sorted(shorter.keys() & longer.keys()) if not shorter[s] == longer[s] == math.inf]
     if not seeds:
@@ -158,7 +158,7 @@ def time_ratio(shorter: Mapping[int, float], longer: Mapping[int, float], sample
     ratio = np.log([longer[s] for s in seeds]) - np.log([shorter[s] for s in seeds])
     drawn = np.random.default_rng(0).integers(len(seeds), size=(samples, len(seeds)))
     low, high = np.quantile(np.median(ratio[drawn], axis=1), (0.025, 0.975), method="nearest")
-    return Difference(float(np.median(ratio)), float(low), float(high))
+    return MeanDifference(float(np.median(ratio)), float(low), float(high))
 
 
 def _factor(logarithm: float) -> str:
@@ -171,10 +171,16 @@ def _early_rows(found: Results) -> list[tuple[str, ...]]:
     for size, names in sorted(found.early.items()):
         own, other = names.get(_EARLY, {}), found.values.get(size, {}).get("Online", {})
         if own.keys() & other.keys():
-            change = difference(*common(own, other), found.samples)
+            change = mean_difference(*common(own, other), found.samples)
             what = f"{_EARLY} in a third of its steps no worse than Online"
             rows.append(
-                ("C10", what, str(size), str(change), *verdicts(Kind.NO_WORSE, change, MARGIN, as_written=found.own))
+                (
+                    "C10",
+                    what,
+                    str(size),
+                    str(change),
+                    *verdicts(Kind.NO_WORSE, change, WITHIN, as_written=found.own),
+                )
             )
     return rows
 
@@ -207,7 +213,7 @@ def fit_table(found: Results) -> ResultTable:
         for method in methods:
             names = [f"{method}_{mix}" if mix else method for mix in mixes]
             changes = [change_of(found.values, name, "QoS", size, found.samples) for name in names]
-            known = [judge(Kind.NO_WORSE, change, MARGIN) for change in changes if change is not None]
+            known = [judge(Kind.NO_WORSE, change, WITHIN) for change in changes if change is not None]
             here = ", ".join(_SUITS[verdict] for verdict in known)
             published = PUBLISHED_FIT[quality].get(method)
             cells.append(f"{here or '-'} ({'-' if published is None else _TICK[published]})")
@@ -224,10 +230,10 @@ def time_table(found: Results) -> ResultTable:
         reached = np.median(list(times[name].values())) if name in times else math.nan
         shown = "never" if reached == math.inf else f"{reached:,.1f}"
         rows.append((name, shown, f"{np.mean(seconds):,.1f}"))
-    return ResultTable("Seconds of a processor to learn", ("who", f"to QoS less {MARGIN}", "all updates"), rows)
+    return ResultTable("Seconds of a processor to learn", ("who", f"to QoS less {WITHIN}", "all updates"), rows)
 
 
-def figure_values(found: Results, number: int) -> dict[str, dict[int, Difference]]:
+def figure_values(found: Results, number: int) -> dict[str, dict[int, MeanDifference]]:
     """What a figure of the paper shows: contender, hosts, value."""
     names, sizes = FIGURES[number]
     return {
@@ -240,7 +246,7 @@ def figure_values(found: Results, number: int) -> dict[str, dict[int, Difference
     }
 
 
-def figure_csv(values: Mapping[str, Mapping[int, Difference]]) -> bytes:
+def figure_csv(values: Mapping[str, Mapping[int, MeanDifference]]) -> bytes:
     """A figure's numbers as a table."""
     lines = ["who,hosts,value,low,high"]
     lines += [

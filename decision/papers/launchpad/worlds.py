@@ -24,8 +24,8 @@ from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
 from decision.simulation import simulate_workloads
 
 RATE = 1.2  # host-seconds that arrive per host-second
-STEP = 60.0  # seconds
-LEARNED = 0  # seed of the world that is learned from; those of rollouts are above
+WORLD_STEP = 60.0  # seconds
+LEARNED_WORLD = 0  # seed of the world that is learned from; those of rollouts are above
 _MOST_STEPS_MORE = 60  # of the supply, after the last deadline
 HEURISTICS = {  # by the paper's names, and more
     "QoS": "qos+first-fit",
@@ -40,7 +40,7 @@ RULES = {**HEURISTICS, **SUSPENDING}
 BOUND = "bound"
 
 
-class World(NamedTuple):
+class GreenWorld(NamedTuple):
     """A datacenter, its jobs, and its power."""
 
     platform: Platform
@@ -49,19 +49,19 @@ class World(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def world(hosts: int, intermittent: bool, seed: int, jobs: int) -> World:
+def world(hosts: int, intermittent: bool, seed: int, jobs: int) -> GreenWorld:
     """Jobs and power that depend on the seed."""
-    model = GreenModel(hosts=hosts, rate=RATE, most_hosts=max(1, hosts // 2), step=STEP, price_by_qos=True)
+    model = GreenModel(hosts=hosts, rate=RATE, most_hosts=max(1, hosts // 2), step=WORLD_STEP, price_by_qos=True)
     workload = green_workload(np.random.default_rng([seed, hosts]), jobs, model)
     platform = networked(Flat(hosts, Link(1.25e9, 0.0)), (PowerState(1e9),))
-    return World(platform, workload, _supply(workload, hosts, seed) if intermittent else ())
+    return GreenWorld(platform, workload, _supply(workload, hosts, seed) if intermittent else ())
 
 
 def _supply(workload: Workload, hosts: int, seed: int) -> tuple[MachineEvent, ...]:
     rows = worths(workload)
     assert rows is not None
-    steps = int(rows[:, DEADLINE].max() / STEP) + _MOST_STEPS_MORE
-    model, rng = SupplyModel(hosts=hosts, steps=steps, step=STEP), np.random.default_rng([seed, hosts, 1])
+    steps = int(rows[:, DEADLINE].max() / WORLD_STEP) + _MOST_STEPS_MORE
+    model, rng = SupplyModel(hosts=hosts, steps=steps, step=WORLD_STEP), np.random.default_rng([seed, hosts, 1])
     return power_events(rng, green_power(rng, model), model)
 
 
@@ -75,17 +75,17 @@ def power_events(rng: np.random.Generator, power: Floats, model: SupplyModel) ->
     )
 
 
-def rollout(whole: World, number: int, jobs: int) -> World:
+def rollout(whole: GreenWorld, number: int, jobs: int) -> GreenWorld:
     """One of the stretches of a world."""
     workload = replace(whole.workload, jobs=whole.workload.jobs[number * jobs : (number + 1) * jobs])
     rows = worths(workload)
     assert rows is not None
-    first, last = float(submit_times(workload).min()), float(rows[:, DEADLINE].max()) + STEP
-    kept = [event for event in whole.events if first - STEP < event.timestamp <= last]
-    return World(whole.platform, workload, tuple(kept))
+    first, last = float(submit_times(workload).min()), float(rows[:, DEADLINE].max()) + WORLD_STEP
+    kept = [event for event in whole.events if first - WORLD_STEP < event.timestamp <= last]
+    return GreenWorld(whole.platform, workload, tuple(kept))
 
 
-def heuristic_shares(whole: World, policy: str, rollouts: int, jobs: int) -> Floats:
+def heuristic_shares(whole: GreenWorld, policy: str, rollouts: int, jobs: int) -> Floats:
     """(R,) value that ended over value that was submitted, of each rollout."""
     found = []
     for number in range(rollouts):
@@ -98,7 +98,7 @@ def heuristic_shares(whole: World, policy: str, rollouts: int, jobs: int) -> Flo
     return np.array(found)
 
 
-def bound_shares(whole: World, rollouts: int, jobs: int) -> Floats:
+def bound_shares(whole: GreenWorld, rollouts: int, jobs: int) -> Floats:
     """(R,) likewise, that no schedule can exceed."""
     parts = [rollout(whole, number, jobs) for number in range(rollouts)]
-    return np.array([value_bound(p.workload, len(p.platform.hosts), p.events, STEP).share for p in parts])
+    return np.array([value_bound(p.workload, len(p.platform.hosts), p.events, WORLD_STEP).share for p in parts])

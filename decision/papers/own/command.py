@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption, MissingWalltimeOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 from decision.computer.shipped import find_workload
 
 from ..command import Data, Log, PartsFolder, parts_in, reproduce
@@ -22,7 +23,7 @@ PlacedJobs = Annotated[
 EvolutionSeed = Annotated[int, typer.Option("--seed", help="Seed of the evolution.", min=0)]
 
 
-@spreads
+@with_groups
 def coverage_command(
     swf: RealLog = None, output: PartsFolder = None, *, spread: Spread, as_json: JsonOption = False
 ) -> None:
@@ -69,7 +70,7 @@ def timetable_command(output: PartsFolder = None, as_json: JsonOption = False) -
     reproduce("parts", lambda progress: reproduce_timetable(parts_in(output, "timetable", {}, progress)), as_json)
 
 
-@spreads
+@with_groups
 def held_out_command(
     data: Data = Path(),
     output: PartsFolder = None,
@@ -101,16 +102,16 @@ def held_out_command(
     )
 
 
-@spreads
+@with_groups
 def learned_command(
     data: Data = Path(),
     output: PartsFolder = None,
     *,
-    spread: Spread,
     seed: EvolutionSeed = 0,
     generations: Annotated[
         int | None, typer.Option("--generations", help="Number of generations of twelve candidates.", min=1)
     ] = None,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Evolve the policy learned, on first halves of public logs and made jobs.
@@ -126,29 +127,29 @@ def learned_command(
     from decision.learn import require_learning
 
     require_learning()
-    from .learned import GENERATIONS, reproduce_learned
+    from .learned import LEARNED_GENERATIONS, reproduce_learned
 
     reproduce(
         "candidates",
         lambda how, progress: reproduce_learned(
-            data, parts_in(output, "learned", how, progress), seed=seed, generations=generations or GENERATIONS
+            data, parts_in(output, "learned", how, progress), seed=seed, generations=generations or LEARNED_GENERATIONS
         ),
         as_json,
         spread,
     )
 
 
-@spreads
+@with_groups
 def left_out_command(
     data: Data = Path(),
     output: PartsFolder = None,
     *,
-    spread: Spread,
     seed: EvolutionSeed = 0,
     generations: Annotated[
         int | None,
         typer.Option("--generations", help="Number of generations of twelve candidates in each fold.", min=1),
     ] = None,
+    spread: Spread,
     as_json: JsonOption = False,
 ) -> None:
     """Evolve the policy learned with logs left out, and judge it on these.
@@ -199,12 +200,12 @@ def packer_command(
     from decision.learn import require_learning
 
     require_learning()
-    from .packer import GENERATIONS, reproduce_packer
+    from .packer import PACKER_GENERATIONS, reproduce_packer
 
     reproduce(
         "generations",
         lambda progress: reproduce_packer(
-            parts_in(output, "packer", {}, progress), generations=generations or GENERATIONS
+            parts_in(output, "packer", {}, progress), generations=generations or PACKER_GENERATIONS
         ),
         as_json,
     )

@@ -40,10 +40,10 @@ from decision.runs.tasks import file_digest, run_tasks
 
 from ..findings import Findings, Parts, ResultTable, markdown_table
 
-POLICIES = ("easy", "conservative", "wfp3+easy", "sjf+easy", "saf+easy")
-METRICS = {"waiting_time": "wait", "bounded_slowdown": "slowdown"}
+_POLICIES = ("easy", "conservative", "wfp3+easy", "sjf+easy", "saf+easy")
+_METRICS = {"waiting_time": "wait", "bounded_slowdown": "slowdown"}
 HOSTS = 256  # of made logs
-MODEL, MEMORY, WEEKS = "model", "memory", "weeks"
+_MODEL, MEMORY, WEEKS = "model", "memory", "weeks"
 _MEMORY, _SWING = 500.0, 0.5  # jobs after which a load is forgotten to 1 / e, and its standard deviation, in logarithms
 _TOGETHER = 20  # logs in a task
 
@@ -65,13 +65,13 @@ class LogBatch(NamedTuple):
     logs: int
     design: Design
     random: bool  # whether windows begin at random jobs; else one after the other
-    made: str  # how: `MODEL`, `MEMORY` or `WEEKS`
+    made: str  # how: `_MODEL`, `MEMORY` or `WEEKS`
     log: Path | None  # whose weeks are drawn
 
     def definition(self) -> dict[str, Any]:
         """All that the result depends on."""
         digest = None if self.log is None else file_digest(self.log)
-        return {**self._asdict(), "log": digest, "design": self.design._asdict(), "policies": POLICIES}
+        return {**self._asdict(), "log": digest, "design": self.design._asdict(), "policies": _POLICIES}
 
 
 class Scores(NamedTuple):
@@ -92,7 +92,7 @@ def reproduce_coverage(parts: Parts, design: Design = Design(), log: Path | None
     Raises:
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
-    ways = (MODEL, MEMORY) if log is None else (MODEL, MEMORY, WEEKS)
+    ways = (_MODEL, MEMORY) if log is None else (_MODEL, MEMORY, WEEKS)
     tasks = [
         LogBatch(first, min(_TOGETHER, end - first), design, random, made, log if made == WEEKS else None)
         for made in ways
@@ -113,7 +113,7 @@ def reproduce_coverage(parts: Parts, design: Design = Design(), log: Path | None
     return Findings(tuple(tables), _notes(design))
 
 
-_TITLES = {MODEL: "the model", MEMORY: f"load with a memory of {_MEMORY:g} jobs", WEEKS: "weeks of a log, drawn again"}
+_TITLES = {_MODEL: "the model", MEMORY: f"load with a memory of {_MEMORY:g} jobs", WEEKS: "weeks of a log, drawn again"}
 
 
 def schedule_logs(batch: LogBatch) -> Result:
@@ -130,13 +130,13 @@ def _schedule(number: int, batch: LogBatch) -> tuple[Ints, Floats]:
     last = design.jobs - design.length
     first = rng.integers(0, last + 1, design.windows) if batch.random else np.arange(0, last + 1, design.length)
     setup = make_setup(log, equal_hosts(log.nb_res), jobs=design.length, online=False)
-    found = [evaluate(policy, setup, first=first) for policy in POLICIES]
-    return first, np.array([[scores[metric] for metric in METRICS] for scores in found])
+    found = [evaluate(policy, setup, first=first) for policy in _POLICIES]
+    return first, np.array([[scores[metric] for metric in _METRICS] for scores in found])
 
 
 def _made(how: str, jobs: int, rng: np.random.Generator) -> Workload:
     log = apply_estimates(lublin_workload(rng, jobs, HOSTS), "exact", rng)
-    if how == MODEL:
+    if how == _MODEL:
         return log
     submit, stay = submit_times(log), math.exp(-1 / _MEMORY)
     swing = np.array([*accumulate(rng.normal(size=jobs), lambda x, new: stay * x + math.sqrt(1 - stay**2) * new)])
@@ -173,25 +173,25 @@ def _read(result: Result, design: Design) -> Iterator[Scores]:
 
 
 def _columns() -> tuple[str, ...]:
-    return ("", *(f"{name}: {text}" for name in METRICS.values() for text in ("mean", "IQM", "P(better)")))
+    return ("", *(f"{name}: {text}" for name in _METRICS.values() for text in ("mean", "IQM", "P(better)")))
 
 
 def _rows(judged: Sequence[Scores], truth: Floats) -> Iterator[list[str]]:
     """A row for each policy, one for each pair, and one for all."""
     cells: dict[str, list[float]] = {}
-    for policy, name in enumerate(POLICIES):
+    for policy, name in enumerate(_POLICIES):
         cells[name] = []
-        for metric in range(len(METRICS)):
+        for metric in range(len(_METRICS)):
             own = truth[policy, metric]
             cells[name] += [
                 _coverage(judged, _of(bootstrap_mean, policy, metric), float(own.mean())),
                 _coverage(judged, _of(interquartile_mean, policy, metric), middle_mean(own)),
                 math.nan,
             ]
-    for one, other in combinations(range(len(POLICIES)), 2):
-        name = f"{POLICIES[one]}, {POLICIES[other]}"
+    for one, other in combinations(range(len(_POLICIES)), 2):
+        name = f"{_POLICIES[one]}, {_POLICIES[other]}"
         cells[name] = []
-        for metric in range(len(METRICS)):
+        for metric in range(len(_METRICS)):
             known = _chance(truth[one, metric], truth[other, metric])
             cells[name] += [math.nan, math.nan, _coverage(judged, _better(one, other, metric), known)]
     cells["all"] = [float(column) for column in np.nanmean(list(cells.values()), axis=0)]

@@ -41,7 +41,7 @@ _METRICS = ("wait", "slowdown")
 _UNCHANGED = Estimate(1.0, 1.0, 1.0)
 
 
-class Half(NamedTuple):
+class _Half(NamedTuple):
     """The policy and the log on the second half of which it is compared."""
 
     data: Path
@@ -70,7 +70,7 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
     """
     find_policy(policy)
     folder = writable_folder(parts.folder)
-    halves = [Half(data, log, policy) for log in LOGS]
+    halves = [_Half(data, log, policy) for log in LOGS]
     results = run_tasks(
         compare_on_half, halves, folder / "runs", first=halves[:1], progress=parts.progress, **parts.how
     )
@@ -87,7 +87,7 @@ def reproduce_held_out(data: Path, parts: Parts, policy: str = "learned") -> Fin
 # --- One log --------------------------------------------------------------------------------------------------------
 
 
-def compare_on_half(half: Half) -> Result:
+def compare_on_half(half: _Half) -> Result:
     """Measures of all policies on a log, changes against those that pass the gates, and the lower bound."""
     field = LOGS[half.log][1]
     workload = load_workload(

@@ -16,7 +16,7 @@ import numpy as np
 
 from decision.analysis.shakes import Runs, change
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import Part
+from decision.analysis.whole import LogPart
 from decision.learn.checkpoint import Gate
 from decision.model.dates import DAY
 from decision.model.record import Floats
@@ -116,7 +116,7 @@ def _short(policy: str, learned: str) -> str:
 # --- One log --------------------------------------------------------------------------------------------------------
 
 
-class Judged(NamedTuple):
+class JudgedLog(NamedTuple):
     """What a log says."""
 
     easy: list[float]  # mean wait in seconds, mean bounded slowdown
@@ -128,13 +128,13 @@ class Judged(NamedTuple):
     choice: list[Estimate | None]  # of each week, against FCFS with EASY
 
 
-def _judge(found: ByPolicy, learned: str, part: Part, idle: Gate) -> Judged:
+def _judge(found: ByPolicy, learned: str, part: LogPart, idle: Gate) -> JudgedLog:
     runs = {metric: {name: _runs(each, metric) for name, each in found.items()} for metric in MEAN_METRICS}
     kept = [name for name in found if name != learned and _keeps_bound(found, name)]
     best = [min(kept, key=lambda name: float(runs[metric][name].values.mean())) for metric in MEAN_METRICS]
     gates = (*gates_over(*([_measures(each) for each in found[name]] for name in (learned, "easy"))), idle)
     chosen = weekly_choice([found[name] for name in found if name == "easy" or "guard" in name], part)
-    return Judged(
+    return JudgedLog(
         easy=[float(runs[metric]["easy"].values.mean()) for metric in MEAN_METRICS],
         against_easy=[change(runs[metric][learned], runs[metric]["easy"]) for metric in MEAN_METRICS],
         times=_times(found, learned),
@@ -160,7 +160,7 @@ def _measures(result: Result) -> Measures:
     return Measures(result["wait"], result["bounded_slowdown"], result["max_wait"])
 
 
-def weekly_choice(found: Sequence[Sequence[Result]], part: Part) -> dict[str, Runs]:
+def weekly_choice(found: Sequence[Sequence[Result]], part: LogPart) -> dict[str, Runs]:
     """Each metric of a choice that is made anew for each block of time, by the blocks of the last four weeks.
 
     What is least is the product of mean wait and mean bounded slowdown; the first block has the first policy.
@@ -203,7 +203,7 @@ def _of_blocks(sums: Floats, jobs: Floats) -> Runs:
 # --- Tables ---------------------------------------------------------------------------------------------------------
 
 
-def _judged_table(judged: Sequence[tuple[str, Judged]]) -> ResultTable:
+def _judged_table(judged: Sequence[tuple[str, JudgedLog]]) -> ResultTable:
     columns = (
         *("log", "EASY: wait, slowdown", "learned against EASY: wait", "slowdown", "longest wait, times EASY's"),
         *("gates that fail", "best in the bound: wait, slowdown", "learned against the best: wait", "slowdown"),

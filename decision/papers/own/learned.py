@@ -45,8 +45,8 @@ LOGS: dict[str, tuple[slice, int]] = {  # file: its first half, and the field of
     "theta_argonne.swf": (slice(11693), 6),
     "curie_25days.swf": (slice(5000), 9),
 }
-GENERATIONS = 10
-BACKFILLS = ("easy", "first-fit")  # of the heuristics that are the measure, each with every order
+LEARNED_GENERATIONS = 10
+_BACKFILLS = ("easy", "first-fit")  # of the heuristics that are the measure, each with every order
 MADE_JOBS = 6000  # of each log of the model
 _POPULATION, _SPREAD = 12, 0.3
 _LONGEST = 1.4  # times FCFS with EASY's longest wait, from where on it costs
@@ -55,14 +55,14 @@ _TOO_LONG = 10.0  # and a longest wait near the limit
 _LEAST_WAIT = 60.0  # seconds: added to both waits, so that logs where nobody waits do not count
 
 
-class Log(NamedTuple):
+class _Log(NamedTuple):
     """What candidates schedule."""
 
     name: str
     workload: Workload
 
 
-class Trial(NamedTuple):
+class _Trial(NamedTuple):
     """A policy that schedules all logs."""
 
     data: Path
@@ -76,7 +76,7 @@ class Trial(NamedTuple):
 ByLog = dict[str, Measures]
 
 
-def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: int = GENERATIONS) -> Findings:
+def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: int = LEARNED_GENERATIONS) -> Findings:
     """Learn what is missing, write ``learned.ckpt`` and ``table.md``.
 
     Args:
@@ -90,14 +90,14 @@ def reproduce_learned(data: Path, parts: Parts, *, seed: int = 0, generations: i
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
     folder = writable_folder(parts.folder)
-    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ORDERS for backfill in BACKFILLS)]
+    names = ["easy", *(f"{order}+{backfill},guard=auto" for order in ORDERS for backfill in _BACKFILLS)]
     done, of = 0, len(names) + generations * _POPULATION
 
     def run(policies: Sequence[str | tuple[float, ...]]) -> list[ByLog]:
         nonlocal done
-        tasks = [Trial(data, policy) for policy in policies]
+        tasks = [_Trial(data, policy) for policy in policies]
         results = run_tasks(
-            schedule, tasks, folder / "runs", progress=lambda part, _: parts.progress(done + part, of), **parts.how
+            measure_logs, tasks, folder / "runs", progress=lambda part, _: parts.progress(done + part, of), **parts.how
         )
         done += len(tasks)
         return [{log: Measures(*values) for log, values in result.items()} for result in results]
@@ -158,7 +158,7 @@ def _rows(found: ByLog, best: ByLog) -> Iterator[tuple[str, ...]]:
 
 
 @functools.cache
-def training_logs(data: Path) -> tuple[Log, ...]:
+def training_logs(data: Path) -> tuple[_Log, ...]:
     """All that are learned from. Raises InputError if one cannot be read."""
     halves = {
         name: load_workload(data / name, "w0", jobs=jobs, time_field=field, missing_walltime="runtime")
@@ -168,22 +168,22 @@ def training_logs(data: Path) -> tuple[Log, ...]:
     middle = len(theta.jobs) // 2
     taurus = load_workload(find_workload("taurus_week"), "w0")
     return (
-        Log("lublin_256", first),
-        Log("lublin_256_2", second),
-        Log("nasa, load 0.9", at_load(nasa, 0.9)),
-        Log("theta, first part", _part(theta, slice(middle))),
-        Log("theta, second part", _part(theta, slice(middle, None))),
-        Log("curie, a sixteenth, load 0.7", at_load(_narrow(curie, 5832), 0.7)),
-        Log("theta, load 0.8", at_load(theta, 0.8)),
-        Log("curie, a fourth, load 0.8", at_load(_narrow(curie, 23328), 0.8)),
-        Log("lublin_256, load 0.7", at_load(first, 0.7)),
-        Log("taurus_week", taurus),
-        Log("model, 100 hosts", _made(100, 1, 0.8, "tsafrir")),
-        Log("model, 128 hosts", _made(128, 2, 0.65, "tsafrir")),
-        Log("model, 256 hosts", _made(256, 3, 0.9, "exact")),
-        Log("model, 1024 hosts", _made(1024, 4, 0.75, "tsafrir")),
-        Log("model, 512 hosts", _made(512, 5, 0.85, "tsafrir")),
-        Log("model, 4096 hosts", _made(4096, 6, 0.8, "exact")),
+        _Log("lublin_256", first),
+        _Log("lublin_256_2", second),
+        _Log("nasa, load 0.9", at_load(nasa, 0.9)),
+        _Log("theta, first part", _part(theta, slice(middle))),
+        _Log("theta, second part", _part(theta, slice(middle, None))),
+        _Log("curie, a sixteenth, load 0.7", at_load(_narrow(curie, 5832), 0.7)),
+        _Log("theta, load 0.8", at_load(theta, 0.8)),
+        _Log("curie, a fourth, load 0.8", at_load(_narrow(curie, 23328), 0.8)),
+        _Log("lublin_256, load 0.7", at_load(first, 0.7)),
+        _Log("taurus_week", taurus),
+        _Log("model, 100 hosts", _made(100, 1, 0.8, "tsafrir")),
+        _Log("model, 128 hosts", _made(128, 2, 0.65, "tsafrir")),
+        _Log("model, 256 hosts", _made(256, 3, 0.9, "exact")),
+        _Log("model, 1024 hosts", _made(1024, 4, 0.75, "tsafrir")),
+        _Log("model, 512 hosts", _made(512, 5, 0.85, "tsafrir")),
+        _Log("model, 4096 hosts", _made(4096, 6, 0.8, "exact")),
     )
 
 
@@ -205,7 +205,7 @@ def _made(hosts: int, seed: int, load: float, estimates: str) -> Workload:
 # --- Schedules ------------------------------------------------------------------------------------------------------
 
 
-def schedule(trial: Trial) -> Result:
+def measure_logs(trial: _Trial) -> Result:
     """The `Measures` of the policy on each log."""
     policy = trial.policy if isinstance(trial.policy, str) else Learned().policy(np.array(trial.policy))
     return {

@@ -35,7 +35,7 @@ from .evolved import write_evolved
 from .judged import judge_left_out
 from .logs import FILES, FOLDS, path_of, training_parts
 
-GENERATIONS, POOL = 1, 48
+GENERATIONS, _POOL = 1, 48
 _POPULATION, _POOL_SPREAD, _SPREAD = 12, 0.5, 0.25
 _LONGEST = 1.3  # times FCFS with EASY's longest wait, from where on it costs
 _TOO_LONG = 10.0  # times as much as wait and slowdown together
@@ -43,7 +43,7 @@ _LEAST_WAIT = 10.0  # seconds: added to mean waits, so that logs where nobody wa
 _LEAST_LONGEST = 60.0  # seconds: added to longest waits
 
 
-class Trial(NamedTuple):
+class _Trial(NamedTuple):
     """A policy that schedules the parts of some logs."""
 
     data: Path
@@ -63,7 +63,7 @@ def reproduce_left_out(
     *,
     seed: int = 0,
     generations: int = GENERATIONS,
-    pool: int = POOL,
+    pool: int = _POOL,
     copies: int = GATE_COPIES,
 ) -> Findings:
     """Learn what is missing, judge it on the logs that were left out, write ``learned.ckpt`` and ``table.md``.
@@ -115,19 +115,19 @@ class _Evolution:
         """(n,) of candidates (n, P), over the logs that count of those that they schedule, on a copy."""
         parts = training_parts(self._data)
         if copy not in self._easy:
-            self._easy[copy] = self._run([Trial(self._data, "easy", self._every, copy)])[0]
+            self._easy[copy] = self._run([_Trial(self._data, "easy", self._every, copy)])[0]
         easy = [each for part, each in zip(parts, self._easy[copy], strict=True) if part.log in counted]
         ran = [part.log for part in parts if part.log in logs]
-        found = self._run([Trial(self._data, tuple(weights_of(row).tolist()), logs, copy) for row in genes])
+        found = self._run([_Trial(self._data, tuple(weights_of(row).tolist()), logs, copy) for row in genes])
         own = [[each for log, each in zip(ran, one, strict=True) if log in counted] for one in found]
         names = [log for log in ran if log in counted]
         return np.array([_cost(names, one, easy) for one in own])
 
-    def _run(self, trials: Sequence[Trial]) -> list[list[Measures]]:
+    def _run(self, trials: Sequence[_Trial]) -> list[list[Measures]]:
         """Of each trial, what each part came to."""
         before = self._done
         results = run_tasks(
-            schedule,
+            _schedule,
             trials,
             self._parts.folder / "runs",
             progress=lambda done, _: self._parts.progress(before + done, self._of),
@@ -142,7 +142,7 @@ def weights_of(genes: Floats) -> NDArray[np.float64]:
     return Learned().first_weights(np.random.default_rng(0)) + SCALE * genes
 
 
-def schedule(trial: Trial) -> Result:
+def _schedule(trial: _Trial) -> Result:
     """The `Measures` of the policy on each part of the logs, in order."""
     policy = trial.policy if isinstance(trial.policy, str) else Learned().policy(np.array(trial.policy))
     found = []

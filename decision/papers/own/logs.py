@@ -36,12 +36,12 @@ FILES: dict[str, tuple[str, int]] = {  # of each log: its file, and the field of
     "lublin_256_2": ("lublin_256_2.swf", REQUESTED_TIME),
     LUBLIN: (LUBLIN, REQUESTED_TIME),
 }
-MODEL = "model"  # what is made here
+_MODEL = "model"  # what is made here
 FOLDS: tuple[tuple[str, ...], ...] = (
     ("CTC", "NASA", "COARE"),
     ("Theta", "Atlas", "taurus"),
     ("Curie", "Gaia", "grid5000"),
-    ("lublin_256", "lublin_256_2", LUBLIN, MODEL),
+    ("lublin_256", "lublin_256_2", LUBLIN, _MODEL),
 )
 _MADE_JOBS = 4000
 
@@ -88,8 +88,8 @@ def training_parts(data: Path) -> tuple[TrainingPart, ...]:
         TrainingPart("lublin_256", at_load(first, 0.7)),
         TrainingPart("lublin_256_2", _part(read["lublin_256_2"], 0, 5000)),
         TrainingPart(LUBLIN, _part(read[LUBLIN], 0, 5000)),
-        TrainingPart(MODEL, _made(100, 1, 0.8)),
-        TrainingPart(MODEL, _made(1024, 4, 0.75)),
+        TrainingPart(_MODEL, _made(100, 1, 0.8)),
+        TrainingPart(_MODEL, _made(1024, 4, 0.75)),
     )
 
 

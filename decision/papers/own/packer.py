@@ -29,7 +29,7 @@ from ..findings import Findings, Parts, ResultTable
 from ..packing.parts import UTILIZATION, setup_of
 from .evolved import kept, write_evolved
 
-GENERATIONS = 135
+PACKER_GENERATIONS = 135
 SHARES = (0.9, 0.85, 0.7, 0.5, 0.3, 0.15)  # of single-node jobs; WL1 has 0.8, WL2 0.2
 ACCURACIES = ("100", "050", "RND")
 _HALVES = 4  # of each kind
@@ -44,7 +44,7 @@ _ROWS, _COLUMNS, _SCALE = (
 )
 
 
-class Half:
+class _Half:
     """A made half, and room to schedule it again and again. `number` is of `nb_halves`."""
 
     def __init__(self, number: int, jobs: int) -> None:
@@ -75,7 +75,7 @@ def made_kind(number: int, jobs: int) -> Workload:
     return msgspec.structs.replace(whole, jobs=known)
 
 
-def reproduce_packer(parts: Parts, *, generations: int = GENERATIONS, jobs: int = 1000) -> Findings:
+def reproduce_packer(parts: Parts, *, generations: int = PACKER_GENERATIONS, jobs: int = 1000) -> Findings:
     """Evolve, and write ``packing.ckpt``; finished generations are not repeated.
 
     Args:
@@ -84,7 +84,7 @@ def reproduce_packer(parts: Parts, *, generations: int = GENERATIONS, jobs: int 
         jobs: of a half that are used.
     """
     folder = writable_folder(parts.folder)
-    rng, half = np.random.default_rng(_SEED), functools.cache(lambda number: Half(number, jobs))
+    rng, half = np.random.default_rng(_SEED), functools.cache(lambda number: _Half(number, jobs))
     evolution = CmaEs(np.zeros(len(_ROWS)), _SPREAD, _POPULATION)
     average, rows = evolution.mean, []
     with ThreadPoolExecutor(available_cores()) as pool:
@@ -124,7 +124,7 @@ def _draw_halves(rng: np.random.Generator) -> list[int]:
 
 def _compete(
     pool: ThreadPoolExecutor,
-    half: Callable[[int], Half],
+    half: Callable[[int], _Half],
     chosen: Sequence[int],
     candidates: NDArray[np.float64],
     _jobs: int,
@@ -133,7 +133,7 @@ def _compete(
     return np.transpose(list(pool.map(functools.partial(_play, candidates), map(half, chosen))))
 
 
-def _play(candidates: NDArray[np.float64], half: Half) -> list[float]:
+def _play(candidates: NDArray[np.float64], half: _Half) -> list[float]:
     return [half.utilization(_weights(genes)) for genes in candidates]
 
 

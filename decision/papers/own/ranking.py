@@ -40,7 +40,7 @@ COMPARED = ("waiting_time", "bounded_slowdown")
 BEST_SHOWN = 3  # policies that are best at a metric
 
 TRAINING_JOBS, MODEL_SEED, TRAINING_LOAD = 60_000, 7, 1.1  # that are learned from
-SEQUENCE_JOBS, STRIDE = 1000, 20  # of sequences: their jobs, and how many jobs after one the next begins
+SEQUENCE_JOBS, _STRIDE = 1000, 20  # of sequences: their jobs, and how many jobs after one the next begins
 MADE_SEQUENCES, MADE_SEED = 150, 123  # sequences of other jobs, one after the other
 RESAMPLES = 10_000  # of the bootstrap
 
@@ -121,7 +121,7 @@ def _jobs(hosts: int, jobs: int, seed: int) -> Workload:
 
 def _sequences(workload: Workload) -> tuple[Setup, Sequence[int]]:
     """What they are, and the jobs that they begin with."""
-    return _offline(workload, SEQUENCE_JOBS), range(0, len(workload.jobs), STRIDE)
+    return _offline(workload, SEQUENCE_JOBS), range(0, len(workload.jobs), _STRIDE)
 
 
 def _offline(workload: Workload, jobs: int | None) -> Setup:
@@ -189,7 +189,7 @@ def _gains(results: RankingResults, policy: str) -> list[tuple[str, ...]]:
         best = _by(scores, metric, backfill)[0]
         own, other = scores[policy][metric], scores[best][metric][0]
         changes = (
-            _change(own, other, SEQUENCE_JOBS // STRIDE if where == "sequences" else 1),
+            _change(own, other, SEQUENCE_JOBS // _STRIDE if where == "sequences" else 1),
             _typical_change(own, other),
         )
         rows.append((policy, metric.replace("_", " "), where, best, *map(_percent, changes)))

@@ -33,10 +33,10 @@ from decision.runs.inputs import writable_folder
 from decision.simulation import simulate_workloads
 
 from ..findings import Findings, Parts, ResultTable
-from ..launchpad.worlds import STEP, power_events
+from ..launchpad.worlds import WORLD_STEP, power_events
 from .evolved import kept, write_evolved
 
-SEQUENCES = {10: 16, 50: 8, 100: 4}  # of a candidate in a generation, by hosts
+_SEQUENCES = {10: 16, 50: 8, 100: 4}  # of a candidate in a generation, by hosts
 _POPULATION, _SPREAD, _SEED = 16, 0.25, 1
 _LEARNED, _UNSEEN, _BOUNDED = 100, 7000, 9000  # seeds of the jobs, to which the hosts are added
 _SUPPLY_SEED = 1000  # is added to these
@@ -51,7 +51,7 @@ _SUSPENDING = tuple(
     for backfill in ("+first-fit", "")
     for suspend in ("never", "value", "density")
 )
-HEURISTICS = (*_SUSPENDING, *(f"{order}+easy" for order in _ORDERS))
+_HEURISTICS = (*_SUSPENDING, *(f"{order}+easy" for order in _ORDERS))
 
 
 class Size(NamedTuple):
@@ -77,18 +77,18 @@ def reproduce_timetable(parts: Parts, size: Size = Size()) -> Findings:  # noqa:
         parts: where what is finished is kept; progress counts generations, comparisons and bounds.
         size: how much is done.
     """
-    folder, of = writable_folder(parts.folder), size.generations + 2 * len(SEQUENCES)
+    folder, of = writable_folder(parts.folder), size.generations + 2 * len(_SEQUENCES)
     weights, evolved = _evolve(parts, size, of)
     _write(folder / "timetable.ckpt", weights, size)
     compared, bounded = [], []
-    for number, hosts in enumerate(SEQUENCES):
+    for number, hosts in enumerate(_SEQUENCES):
         compared.append(kept(folder / f"unseen-{hosts}.json", _compare, weights, hosts, size))
         bounded.append(kept(folder / f"bound-{hosts}.json", _bound, weights, hosts, size))
         parts.progress(size.generations + 2 * number + 2, of)
     table = ResultTable(
         f"Value on {size.unseen} sequences of {size.sequence} unseen jobs, and shares of the bound on {size.bounded:,}",
         ("hosts", "best heuristic", "times its value (95 %)", "share of the bound", f"of it, {BY_DENSITY}"),
-        [_row(hosts, *found) for hosts, *found in zip(SEQUENCES, compared, bounded, strict=True)],
+        [_row(hosts, *found) for hosts, *found in zip(_SEQUENCES, compared, bounded, strict=True)],
     )
     return Findings((table, evolved), f"{folder}: timetable.ckpt")
 
@@ -100,7 +100,7 @@ def made_case(hosts: int, jobs: int, seed: int) -> tuple[Workload, tuple[Machine
     """Jobs for so many hosts, and their power."""
     model = GreenModel(hosts=hosts, most_hosts=hosts // 2, price_by_qos=True)
     workload = green_workload(np.random.default_rng(seed), jobs, model)
-    steps = int(workload.jobs[-1].submit_time / STEP) + _MOST_STEPS_MORE
+    steps = int(workload.jobs[-1].submit_time / WORLD_STEP) + _MOST_STEPS_MORE
     supply, rng = SupplyModel(hosts=hosts, steps=steps), np.random.default_rng(seed + _SUPPLY_SEED)
     return workload, power_events(rng, green_power(rng, supply), supply)
 
@@ -115,7 +115,7 @@ def _setup(hosts: int, seed: int, size: Size) -> Setup:
 
 def _evolve(parts: Parts, size: Size, of: int) -> tuple[Floats, ResultTable]:
     """The weights that were best where they were compared, and how they came to be."""
-    rng, worlds = np.random.default_rng(_SEED), [_World(_setup(h, _LEARNED, size), n) for h, n in SEQUENCES.items()]
+    rng, worlds = np.random.default_rng(_SEED), [_World(_setup(h, _LEARNED, size), n) for h, n in _SEQUENCES.items()]
     average = Timetable().first_weights(rng)
     evolution = CmaEs(average, _SPREAD, _POPULATION)
     best, learned, rows = -np.inf, average, []
@@ -169,7 +169,7 @@ def _compare(weights: Floats, hosts: int, size: Size) -> Floats:
     """(1 + heuristics, sequences) values, the policy's first."""
     setup = _setup(hosts, _UNSEEN, size)
     rows = np.linspace(0, size.jobs - size.sequence, size.unseen).astype(np.int64)
-    policies = [Timetable().policy(weights), *HEURISTICS]
+    policies = [Timetable().policy(weights), *_HEURISTICS]
     with ThreadPoolExecutor(available_cores()) as pool:
         return np.stack(list(pool.map(lambda policy: evaluate(policy, setup, first=rows)["value"], policies)))
 
@@ -190,19 +190,19 @@ def _row(hosts: int, values: Floats, shares: Floats) -> tuple[str, ...]:
     drawn = np.random.default_rng(0).integers(len(own), size=(_SAMPLES, len(own)))
     low, high = np.quantile(own[drawn].sum(axis=1) / other[drawn].sum(axis=1), (0.025, 0.975))
     ratio = f"{own.sum() / other.sum():.3f} ({low:.3f} to {high:.3f})"
-    return (str(hosts), HEURISTICS[best], ratio, *(f"{share:.3f}" for share in shares))
+    return (str(hosts), _HEURISTICS[best], ratio, *(f"{share:.3f}" for share in shares))
 
 
 def _write(path: Path, weights: Floats, size: Size) -> None:
-    sequences = sum(SEQUENCES.values())
+    sequences = sum(_SEQUENCES.values())
     steps = size.generations * _POPULATION * sequences * size.sequence
     write_evolved(
         path,
         Timetable(),
         weights,
         {"steps": steps, "population": _POPULATION, "spread": _SPREAD, "sequences": sequences},
-        hosts=min(SEQUENCES),
-        platform=f"{', '.join(map(str, SEQUENCES))} equal hosts",
+        hosts=min(_SEQUENCES),
+        platform=f"{', '.join(map(str, _SEQUENCES))} equal hosts",
         workloads=[InputFacts(name="decision reproduce timetable", sha256="")],
         changes=[f"env.jobs={size.sequence}"],
         seed=_SEED,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 WORKLOADS = ("WL1_100", "WL1_050", "WL1_RND", "WL2_100", "WL2_050", "WL2_RND")
 METHODS = ("baseline", "NN1", "NN2")  # without predictions; with, in two widths
-HEURISTICS = {"SJF": "sjf", "SJF w/ BF": "sjf+easy", "FCFS": "fcfs", "FCFS w/ BF": "easy"}
+PUBLISHED_HEURISTICS = {"SJF": "sjf", "SJF w/ BF": "sjf+easy", "FCFS": "fcfs", "FCFS w/ BF": "easy"}
 
 ByHeuristic = Mapping[str, Mapping[str, float]]  # half (WL1_100a), heuristic: utilization
 OnOwn = Mapping[str, tuple[float, ...]]  # workload: utilization on its half a, by method
@@ -45,7 +45,7 @@ _TABLE_6 = _rows("""
 .73/.72/.73 .46/.45/.46 .51/.52/.54 .87/.86/.86 .83/.81/.82 .84/.82/.83
 """)
 PUBLISHED_4: ByHeuristic = {
-    f"{name}{half}": dict(zip(HEURISTICS, row[4 * at : 4 * at + 4], strict=True))
+    f"{name}{half}": dict(zip(PUBLISHED_HEURISTICS, row[4 * at : 4 * at + 4], strict=True))
     for name, row in zip(WORKLOADS, _TABLE_4, strict=True)
     for at, half in enumerate("ab")
 }

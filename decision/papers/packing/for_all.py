@@ -10,7 +10,7 @@ import numpy as np
 
 from ..findings import ResultTable
 from .claims import METHODS, WORKLOADS
-from .parts import Task, interval, made_half, setup_of, utilization
+from .parts import PackingPart, interval, made_half, packed_utilization, setup_of
 
 FOR_ALL = "packing"  # a part
 _OWN = "packing,estimate=given"
@@ -21,16 +21,16 @@ _POLICIES = {"packing, predictions": _OWN, "packing": "packing", **_RIVALS, **_P
 Values = Mapping[str, Mapping[str, float]]
 
 
-def evaluate_for_all(task: Task) -> dict[str, dict[str, float]]:
+def evaluate_for_all(task: PackingPart) -> dict[str, dict[str, float]]:
     """Utilization of each half b, by policy."""
     setups = {f"{name}b": setup_of(made_half(task.seed, name, "b", task.budget.jobs)) for name in WORKLOADS}
     return {
-        half: {label: utilization(policy, setup) for label, policy in _POLICIES.items()}
+        half: {label: packed_utilization(policy, setup) for label, policy in _POLICIES.items()}
         for half, setup in setups.items()
     }
 
 
-def for_all_tables(found: Mapping[Task, Values]) -> list[ResultTable]:
+def for_all_tables(found: Mapping[PackingPart, Values]) -> list[ResultTable]:
     """Means over the six halves, and by half; none where no pair is finished."""
     pairs = {task.seed: rows for task, rows in found.items() if task.method == FOR_ALL}
     if not pairs:
@@ -59,7 +59,7 @@ def _mean(rows: Values, label: str) -> float:
     return float(np.mean([rows[f"{name}b"][label] for name in WORKLOADS]))
 
 
-def _specialists(found: Mapping[Task, Values]) -> dict[str, dict[int, float]]:
+def _specialists(found: Mapping[PackingPart, Values]) -> dict[str, dict[int, float]]:
     """By method and seed: the mean over the workloads, where each has its own."""
     specialists: dict[str, dict[int, float]] = {}
     for method in METHODS:

@@ -1,7 +1,7 @@
 """What is known of the packing paper's claims: mean differences of utilization by pair of workloads, by one rule.
 
 The paper counts cells of its tables; a count has no interval, and chance has nearly the same counts. So each claim is a
-mean over the same cells here, pairs are drawn with replacement, and differences within `MARGIN` count as equal.
+mean over the same cells here, pairs are drawn with replacement, and differences within `_MARGIN` count as equal.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,10 +12,10 @@ import numpy as np
 from decision.analysis.statistics import bootstrap_mean
 
 from ..findings import ResultTable
-from ..verdicts import COLUMNS, Kind, verdicts
+from ..verdicts import VERDICT_COLUMNS, Kind, verdicts
 from .claims import METHODS, WORKLOADS
 
-MARGIN = 0.005  # of utilization: the paper prints two decimals
+_MARGIN = 0.005  # of utilization: the paper prints two decimals
 
 
 class Pair(NamedTuple):
@@ -49,9 +49,9 @@ def judged(pairs: list[Pair], as_written: bool) -> ResultTable:
         means = np.array([[np.mean(list(cells(pair)))] for pair in pairs])
         found = bootstrap_mean(means, np.random.default_rng(0))
         shown = f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
-        rows.append((what, shown, *verdicts(kind, found, MARGIN, as_written=as_written)))
-    title = f"Claims: differences of utilization (95 %, by {len(pairs)} pairs); within {MARGIN} they are equal"
-    return ResultTable(title, ("claim", "found", *COLUMNS), rows)
+        rows.append((what, shown, *verdicts(kind, found, _MARGIN, as_written=as_written)))
+    title = f"Claims: differences of utilization (95 %, by {len(pairs)} pairs); within {_MARGIN} they are equal"
+    return ResultTable(title, ("claim", "found", *VERDICT_COLUMNS), rows)
 
 
 def _against(own: Callable[[Pair, str, str], float], other: Callable[[Pair, str], float]) -> "_Cells":

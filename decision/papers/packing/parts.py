@@ -26,7 +26,7 @@ _STEPS = 200_000  # choices of an evaluation at most: chance takes 14,000
 UTILIZATION = "packed_utilization"
 
 
-class Budget(NamedTuple):
+class PackingBudget(NamedTuple):
     """What that means."""
 
     seeds: int
@@ -39,19 +39,21 @@ class Budget(NamedTuple):
 
 
 _SMALL = ("learn.minibatch=512", "learn.lr=1e-3", "learn.epochs=4")  # 4 is in the paper's grid, too
-BUDGETS = {
-    "smoke": Budget(1, 60, 512, ((16,), (32,)), 512, 1, ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")),
-    "standard": Budget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), 100_000, 20, _SMALL),
-    "full": Budget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256)), 2_000_000, 20),
+PACKING_BUDGETS = {
+    "smoke": PackingBudget(
+        1, 60, 512, ((16,), (32,)), 512, 1, ("learn.rollout=64", "learn.minibatch=256", "env.steps=500")
+    ),
+    "standard": PackingBudget(5, 1000, 400_000, ((128, 64, 32), (256, 64, 32)), 100_000, 20, _SMALL),
+    "full": PackingBudget(5, 1000, 4_000_000, ((1024, 512, 256), (2048, 512, 256)), 2_000_000, 20),
 }
 
 
-class Task(Part, frozen=True, kw_only=True):
+class PackingPart(Part, frozen=True, kw_only=True):
     """What is learned or played with the workloads of a seed."""
 
     experiment = "packing"
 
-    budget: Budget
+    budget: PackingBudget
     learned: str  # the workload that is learned from; "" for what learns nothing
     method: str  # "" for heuristics
 
@@ -76,7 +78,7 @@ def made_half(seed: int, name: str, half: str, jobs: int, noise: float = 0.0) ->
     return msgspec.structs.replace(whole, jobs=[msgspec.structs.replace(job, estimate=run) for job, run in said])
 
 
-def learned(task: Task, preset: str, changes: Sequence[str]) -> LearnedPolicy:
+def learned(task: PackingPart, preset: str, changes: Sequence[str]) -> LearnedPolicy:
     """What is learned from the task's half a; a training that was interrupted goes on."""
     jobs = made_half(task.seed, task.learned, "a", task.budget.jobs)
     changed = [f"env.jobs={task.budget.jobs}", "learn.threads=1", *changes]
@@ -92,7 +94,7 @@ def setup_of(jobs: Workload, **options: object) -> Setup:
     return make_setup(jobs, equal_hosts(jobs.nb_res), **{"encoder": "packing", "steps": _STEPS, **options})  # type: ignore[arg-type]
 
 
-def utilization(policy: str | ChooseAll, setup: Setup) -> float:
+def packed_utilization(policy: str | ChooseAll, setup: Setup) -> float:
     return float(evaluate(policy, setup, first=[0])[UTILIZATION][0])
 
 

@@ -26,11 +26,11 @@ from decision.model.workload import Workload
 from ..campaign import Asked, Campaign, Shown
 from ..findings import ResultTable
 from .claims import (
-    HEURISTICS,
     METHODS,
     PUBLISHED_4,
     PUBLISHED_5,
     PUBLISHED_6,
+    PUBLISHED_HEURISTICS,
     WORKLOADS,
     Claims,
     OnOthers,
@@ -39,18 +39,27 @@ from .claims import (
 )
 from .for_all import FOR_ALL, evaluate_for_all, for_all_tables
 from .judged import Pair, judged
-from .parts import BUDGETS, Budget, Task, interval, learned, made_half, setup_of, utilization
+from .parts import (
+    PACKING_BUDGETS,
+    PackingBudget,
+    PackingPart,
+    interval,
+    learned,
+    made_half,
+    packed_utilization,
+    setup_of,
+)
 from .worth import ON, WITH, WITHOUT, learn_compact, worth_tables
 
-ORDERS = {**HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
-BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"
+_ORDERS = {**PUBLISHED_HEURISTICS, "laf+easy": "laf+easy", "lqf+easy": "lqf+easy"}
+_BOUND, ANY, FITTING, UNTRAINED = "bound", "chance: any action", "chance: any that fits", "untrained network"
 
 
-def parts_of(budget: Budget, folder: Path) -> list[Task]:
+def _parts_of(budget: PackingBudget, folder: Path) -> list[PackingPart]:
     """A pair after the other, so that claims have intervals before all is done."""
 
-    def task(seed: int, learned: str, method: str) -> Task:
-        return Task(budget=budget, seed=seed, learned=learned, method=method, folder=folder)
+    def task(seed: int, learned: str, method: str) -> PackingPart:
+        return PackingPart(budget=budget, seed=seed, learned=learned, method=method, folder=folder)
 
     tasks = [task(seed, "", "") for seed in range(budget.seeds)]
     tasks += [task(seed, "", FOR_ALL) for seed in range(budget.pairs)]
@@ -60,7 +69,7 @@ def parts_of(budget: Budget, folder: Path) -> list[Task]:
     return tasks
 
 
-def do_task(task: Task) -> None:
+def _do_part(task: PackingPart) -> None:
     """Learn, if there is something to learn, and evaluate."""
     if task.plain:
         found = _without_learning(task)
@@ -83,19 +92,21 @@ def upper_bound(workload: Workload, nodes: int) -> float:
     return float(work.sum()) / (nodes * end)
 
 
-def _without_learning(task: Task) -> dict[str, dict[str, float]]:
+def _without_learning(task: PackingPart) -> dict[str, dict[str, float]]:
     """Of all halves: heuristics, the bound, and chance."""
     found: dict[str, dict[str, float]] = {}
     for name in WORKLOADS:
         for half in "ab":
             jobs = made_half(task.seed, name, half, task.budget.jobs)
             plain, masked = setup_of(jobs), setup_of(jobs, masked=True)
-            who: dict[str, tuple[str | ChooseAll, Setup]] = {label: (policy, plain) for label, policy in ORDERS.items()}
+            who: dict[str, tuple[str | ChooseAll, Setup]] = {
+                label: (policy, plain) for label, policy in _ORDERS.items()
+            }
             who[ANY] = (_Chance(task.seed), plain)
             who[FITTING] = (_Chance(task.seed), masked)
             who[UNTRAINED] = (_untrained(plain, task.budget.widths[0], task.seed), plain)
-            row = {label: utilization(policy, setup) for label, (policy, setup) in who.items()}
-            found[f"{name}{half}"] = {**row, BOUND: upper_bound(jobs, jobs.nb_res)}
+            row = {label: packed_utilization(policy, setup) for label, (policy, setup) in who.items()}
+            found[f"{name}{half}"] = {**row, _BOUND: upper_bound(jobs, jobs.nb_res)}
     return found
 
 
@@ -120,7 +131,7 @@ def _untrained(setup: Setup, hidden: tuple[int, ...], seed: int) -> ChooseAll:
     return actor.together
 
 
-def _learn_and_test(task: Task) -> dict[str, dict[str, float]]:
+def _learn_and_test(task: PackingPart) -> dict[str, dict[str, float]]:
     """Of the own half a, and of all halves b."""
     hidden = task.budget.widths[METHODS.index(task.method) == 2]
     estimate = "none" if task.method == "baseline" else "given"
@@ -130,15 +141,15 @@ def _learn_and_test(task: Task) -> dict[str, dict[str, float]]:
     return {f"{name}{half}": {task.method: _tested(policy, task, name, half)} for name, half in halves}
 
 
-def _tested(policy: LearnedPolicy, task: Task, name: str, half: str) -> float:
+def _tested(policy: LearnedPolicy, task: PackingPart, name: str, half: str) -> float:
     policy.actor.reset(task.seed)
     setup = setup_of(made_half(task.seed, name, half, task.budget.jobs), encoder=policy.encoder)
-    return utilization(policy.actor.together, setup)
+    return packed_utilization(policy.actor.together, setup)
 
 
 # --- Tables --------------------------------------------------------------------------------------------------------
 
-Found = dict[Task, dict[str, dict[str, float]]]
+Found = dict[PackingPart, dict[str, dict[str, float]]]
 
 
 def _tables(found: Found) -> tuple[ResultTable, ...]:
@@ -158,7 +169,7 @@ def _tables(found: Found) -> tuple[ResultTable, ...]:
     if pairs:
         tables.append(_claims_table(pairs, [rows for task, rows in pairs.items() if task.plain]))
         budget = next(iter(pairs)).budget
-        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], budget == BUDGETS["full"]))
+        tables.append(judged([_pair(pairs, seed) for seed in sorted(_seeds(pairs))], budget == PACKING_BUDGETS["full"]))
     return (*tables, *worth_tables(found), *for_all_tables(found))
 
 
@@ -194,7 +205,7 @@ def _of(found: Found, learned: str, method: str, half: str) -> list[float]:
 
 def _table_4(plain: Sequence[dict[str, dict[str, float]]]) -> ResultTable:
     """Means over the pairs, with intervals, and the paper's."""
-    labels = [*ORDERS, BOUND, ANY, FITTING, UNTRAINED]
+    labels = [*_ORDERS, _BOUND, ANY, FITTING, UNTRAINED]
     rows, apart = [], []
     for half in plain[0]:
         cells = []
@@ -227,7 +238,7 @@ def _claims_table(found: Found, plain: Sequence[dict[str, dict[str, float]]]) ->
     def mean(half: str, label: str) -> float:
         return float(np.mean([pair[half][label] for pair in plain]))
 
-    simple = {half: {label: mean(half, label) for label in HEURISTICS} for half in plain[0]}
+    simple = {half: {label: mean(half, label) for label in PUBLISHED_HEURISTICS} for half in plain[0]}
     own: OnOwn = {x: tuple(float(np.mean(_of(found, x, m, f"{x}a"))) for m in METHODS) for x in WORKLOADS}
     others: OnOthers = {
         (x, t): tuple(float(np.mean(_of(found, x, m, f"{t}b"))) for m in METHODS) for x in WORKLOADS for t in WORKLOADS
@@ -250,10 +261,14 @@ def _shown(value: object) -> str:
     return f"{value:+.3f}" if isinstance(value, float) else str(value)
 
 
-def _show(asked: Asked[Budget, Task]) -> Shown:
+def _show(asked: Asked[PackingBudget, PackingPart]) -> Shown:
     return Shown(_tables({task: json.loads(task.file.read_text()) for task in asked.done}))
 
 
 PACKING = Campaign(
-    BUDGETS, parts_of, do_task, _show, few=lambda budget: f"few jobs ({budget.jobs}) and steps ({budget.steps})"
+    PACKING_BUDGETS,
+    _parts_of,
+    _do_part,
+    _show,
+    few=lambda budget: f"few jobs ({budget.jobs}) and steps ({budget.steps})",
 )

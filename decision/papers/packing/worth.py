@@ -15,7 +15,7 @@ from decision.learn.deploy import LearnedPolicy
 from decision.learned.window import JOB_FEATURES
 
 from ..findings import ResultTable
-from .parts import Task, interval, learned, made_half, setup_of, utilization
+from .parts import PackingPart, interval, learned, made_half, packed_utilization, setup_of
 
 ON = ("WL1_RND", "WL2_RND")
 WITHOUT, WITH = "compact", "compact, predictions"
@@ -26,7 +26,7 @@ _STATES = 4000  # of which choices are compared, at most
 Values = Mapping[str, Mapping[str, float]]
 
 
-def learn_compact(task: Task) -> dict[str, dict[str, float]]:
+def learn_compact(task: PackingPart) -> dict[str, dict[str, float]]:
     """Utilization on half b; with predictions by their noise, and the share of choices that each input moves."""
     predicts = task.method == WITH
     changes = (f"env.estimate={'given' if predicts else 'none'}", f"learn.steps={task.budget.compact_steps}")
@@ -36,7 +36,7 @@ def learn_compact(task: Task) -> dict[str, dict[str, float]]:
     return {**found, "moved": _moved(policy, task)} if predicts else found
 
 
-def worth_tables(found: Mapping[Task, Values]) -> list[ResultTable]:
+def worth_tables(found: Mapping[PackingPart, Values]) -> list[ResultTable]:
     """The gain over the network without predictions, by noise, and which inputs move choices; those there are."""
     gains, moved = [], []
     for name in ON:
@@ -67,13 +67,13 @@ def _noise(sigma: float) -> str:
     return f"noise:{sigma:g}"
 
 
-def _tested(policy: LearnedPolicy, task: Task, noise: float) -> float:
+def _tested(policy: LearnedPolicy, task: PackingPart, noise: float) -> float:
     policy.actor.reset(task.seed)
     setup = setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs, noise), encoder=policy.encoder)
-    return utilization(policy.actor.together, setup)
+    return packed_utilization(policy.actor.together, setup)
 
 
-def _moved(policy: LearnedPolicy, task: Task) -> dict[str, float]:
+def _moved(policy: LearnedPolicy, task: PackingPart) -> dict[str, float]:
     """Share of the most likely choices that become others, by what is permuted."""
     seen, masks = _states(policy, task)
     best, rng = NetworkActor(policy.actor.network, "nothing").together, np.random.default_rng(task.seed)
@@ -92,7 +92,7 @@ def _columns(width: int, window: int) -> list[NDArray[np.int64]]:
     return [np.arange(pools), *(np.arange(pools + k, width, JOB_FEATURES) for k in range(JOB_FEATURES - 1))]
 
 
-def _states(policy: LearnedPolicy, task: Task) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+def _states(policy: LearnedPolicy, task: PackingPart) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
     """Observations and masks of its own schedule of half b, those with something to choose."""
     seen: list[NDArray[np.float32]] = []
     masks: list[NDArray[np.int8]] = []
@@ -104,6 +104,8 @@ def _states(policy: LearnedPolicy, task: Task) -> tuple[NDArray[np.float32], NDA
         return policy.actor.together(observations, mask)
 
     policy.actor.reset(task.seed)
-    utilization(choose, setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs), encoder=policy.encoder))
+    packed_utilization(
+        choose, setup_of(made_half(task.seed, task.learned, "b", task.budget.jobs), encoder=policy.encoder)
+    )
     rows = np.linspace(0, len(seen) - 1, min(len(seen), _STATES)).astype(int)
     return np.array(seen)[rows], np.array(masks)[rows]

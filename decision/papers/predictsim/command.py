@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption, TimeFieldOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 
 from ..command import PartsFolder, parts_in, reproduce
 
 
-@spreads
+@with_groups
 def predictsim_command(
     swf: Annotated[
         Path, typer.Option("--swf", help="Log in the Standard Workload Format, with walltimes.", metavar="FILE")

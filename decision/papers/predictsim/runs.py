@@ -33,16 +33,16 @@ from decision.simulation import simulate_workloads
 from ..findings import Findings, Parts, ResultTable
 from ..verdicts import Kind, judge
 
-PERFECT = "perfect"  # estimate: each job's own run time
+_PERFECT = "perfect"  # estimate: each job's own run time
 _BY_SJF = "easy,backfill_order=sjf"
 POLICIES = (  # with an estimate, or none
     ("easy", ""),
-    ("easy", PERFECT),
+    ("easy", _PERFECT),
     ("easy", "last2"),
     (_BY_SJF, ""),
     (_BY_SJF, "last2"),
     ("easy++", ""),
-    (_BY_SJF, PERFECT),
+    (_BY_SJF, _PERFECT),
     (_BY_SJF, "regression"),
     (_BY_SJF, "quantiles,shadow=0.5,fill=0.8"),
     (_BY_SJF, "quantiles,shadow=0.95,fill=0.35,guard=auto"),
@@ -64,20 +64,20 @@ PUBLISHED = {  # by what the names of the archive's files begin with
     "SDSC-SP2": Published((87.87, 70.48, 79.21, 84.89, 65.06, 79.40, 56.84), 65.02, 85.0),
     "SDSC-BLUE": Published((36.52, None, None, 19.83, None, None, 13.18), 10.62, 17.4),
 }
-MARGIN = 0.01  # of a mean bounded slowdown: what differs by a smaller share counts as equal
+_MARGIN = 0.01  # of a mean bounded slowdown: what differs by a smaller share counts as equal
 _REGRESSION = f"{_BY_SJF},estimate=regression"
-CLAIMS = (  # the first has a lower slowdown than the second
+_CLAIMS = (  # the first has a lower slowdown than the second
     ("easy,estimate=last2", "easy"),
     ("easy++", "easy"),
     (_REGRESSION, "easy++"),
-    (f"{_BY_SJF},estimate={PERFECT}", _REGRESSION),
+    (f"{_BY_SJF},estimate={_PERFECT}", _REGRESSION),
 )
-NOTES = """\
+_NOTES = """\
 Mean bounded slowdowns (run times under 10 s count as 10 s). Recovered: the share of the way from walltimes \
 to perfect predictions with candidates in the same order. Longest: the longest wait. {theirs}"""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class _Run(msgspec.Struct, frozen=True, kw_only=True):
     """A policy on a log."""
 
     log: Path
@@ -115,13 +115,13 @@ def reproduce_predictsim(log: Path, parts: Parts, name: str = "", time_field: in
     theirs = find_published(log, name)
     digest = file_digest(log)
     runs = [
-        Run(log=log, digest=digest, time_field=time_field, policy=policy, estimate=estimate)
+        _Run(log=log, digest=digest, time_field=time_field, policy=policy, estimate=estimate)
         for policy, estimate in POLICIES
     ]
     kept = writable_folder(parts.folder)
     found = run_tasks(do_run, runs, kept / "runs", first=runs[:1], progress=parts.progress, **parts.how)
     return Findings(
-        (_table(runs, found, theirs), _claims(runs, found)), NOTES.format(theirs=_say_published(found, theirs))
+        (_table(runs, found, theirs), _claims(runs, found)), _NOTES.format(theirs=_say_published(found, theirs))
     )
 
 
@@ -135,10 +135,10 @@ def find_published(log: Path, name: str) -> Published | None:
     return PUBLISHED[names[0]] if names else None
 
 
-def do_run(run: Run) -> Result:
+def do_run(run: _Run) -> Result:
     """Mean wait and longest wait in seconds, and the mean bounded slowdown."""
     workload, policy = _read(run.log, run.time_field), run.name
-    if run.estimate == PERFECT:
+    if run.estimate == _PERFECT:
         workload, policy = with_estimates(workload, runtimes(workload)), f"{run.policy},estimate=given"
     table = simulate_workloads(equal_hosts(workload.nb_res), [workload], policy).jobs
     found = measure(table, workload.nb_res)
@@ -150,7 +150,7 @@ def _read(log: Path, time_field: int) -> Workload:
     return load_workload(log, "w0", time_field=time_field, missing_walltime="runtime")
 
 
-def _table(runs: Sequence[Run], found: Sequence[Result], theirs: Published | None) -> ResultTable:
+def _table(runs: Sequence[_Run], found: Sequence[Result], theirs: Published | None) -> ResultTable:
     published = (*(theirs.policies if theirs else ()), *(None for _ in runs))
     slowdowns, longest = [own["slowdown"] for own in found], found[0]["longest"]
     rows = []
@@ -172,14 +172,16 @@ def _table(runs: Sequence[Run], found: Sequence[Result], theirs: Published | Non
     return ResultTable("mean bounded slowdown", columns, rows)
 
 
-def _claims(runs: Sequence[Run], found: Sequence[Result]) -> ResultTable:
+def _claims(runs: Sequence[_Run], found: Sequence[Result]) -> ResultTable:
     """What predictions are worth on this log; one run of a whole log has no interval."""
     slowdowns, rows = {run.name: own["slowdown"] for run, own in zip(runs, found, strict=True)}, []
-    for own, other in CLAIMS:
+    for own, other in _CLAIMS:
         off = slowdowns[own] / slowdowns[other] - 1
-        known = judge(Kind.BELOW, Estimate(off, off, off), MARGIN).value
+        known = judge(Kind.BELOW, Estimate(off, off, off), _MARGIN).value
         rows.append((f"{own} has less slowdown than {other}", f"{off:+.1%}", known))
-    return ResultTable(f"Claims, on this log; within {MARGIN:.0%} they are equal", ("claim", "change", "verdict"), rows)
+    return ResultTable(
+        f"Claims, on this log; within {_MARGIN:.0%} they are equal", ("claim", "change", "verdict"), rows
+    )
 
 
 def _say_published(found: Sequence[Result], theirs: Published | None) -> str:

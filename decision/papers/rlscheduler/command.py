@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 
 from ..command import Data, PartsFolder, parts_in, reproduce
 
 
-@spreads
+@with_groups
 def rlscheduler_table_command(
     data: Data = Path(),
     output: PartsFolder = None,

@@ -29,7 +29,7 @@ _AT_ONCE = 50  # sequences in one part
 Rules = Literal["rlscheduler", "true waits", "standard"]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class HeuristicPart(msgspec.Struct, frozen=True, kw_only=True):
     """One heuristic on some sequences of a trace."""
 
     trace: Path
@@ -46,7 +46,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return {"experiment": "rlscheduler-table", "length": SEQUENCE_LENGTH, **fields}
 
 
-def parts_of(path: Path, sequences: int) -> Iterator[Part]:
+def parts_of(path: Path, sequences: int) -> Iterator[HeuristicPart]:
     """All parts of a log: the ten sequences by all rules, and so many random ones by standard rules.
 
     Raises:
@@ -63,23 +63,25 @@ def parts_of(path: Path, sequences: int) -> Iterator[Part]:
             work: list[tuple[Rules, tuple[int, ...]]] = [("rlscheduler", STARTS), ("standard", STARTS)]
             work += [("true waits", STARTS)] if order in ORDERS_BY_WAIT else []
             for rules, starts in work + [("standard", chunk) for chunk in chunks]:
-                yield Part(trace=path, digest=name, rules=rules, order=order, backfilling=backfilling, starts=starts)
+                yield HeuristicPart(
+                    trace=path, digest=name, rules=rules, order=order, backfilling=backfilling, starts=starts
+                )
 
 
-def simulate_part(part: Part) -> Result:
+def simulate_part(part: HeuristicPart) -> Result:
     """Each sequence's mean bounded slowdown."""
     slowdown = _by_standard_rules if part.rules == "standard" else _by_their_rules
     return {"bounded_slowdowns": [slowdown(part, start) for start in part.starts]}
 
 
-def _by_their_rules(part: Part, first: int) -> float:
+def _by_their_rules(part: HeuristicPart, first: int) -> float:
     jobs = simulator.part(_read_sequence(part.trace), first, SEQUENCE_LENGTH)
     true_waits = part.rules == "true waits"
-    start = simulator.start_times(jobs, part.order, part.backfilling, _load(part.trace).nb_res, true_waits)
+    start = simulator.rule_starts(jobs, part.order, part.backfilling, _load(part.trace).nb_res, true_waits)
     return simulator.mean_bounded_slowdown(jobs, start)
 
 
-def _by_standard_rules(part: Part, first: int) -> float:
+def _by_standard_rules(part: HeuristicPart, first: int) -> float:
     log = _load(part.trace)
     policy = f"{part.order}+easy" if part.backfilling else part.order
     record = simulate_workloads(simple_cluster(log.nb_res), [cut(log, first, SEQUENCE_LENGTH)], policy)

@@ -103,7 +103,7 @@ def mean_bounded_slowdown(jobs: Sequence, start: Floats) -> float:
     return float(np.maximum(1.0, (wait + jobs.runtime) / np.maximum(jobs.runtime, SHORTEST_RUNTIME)).mean())
 
 
-def start_times(jobs: Sequence, order: str, backfilling: bool, nb_hosts: int, true_waits: bool = False) -> Floats:
+def rule_starts(jobs: Sequence, order: str, backfilling: bool, nb_hosts: int, true_waits: bool = False) -> Floats:
     """When each job starts, seconds.
 
     Args:

@@ -6,7 +6,7 @@ backfilling. Learned policies are compared with these figures to this day. The l
 ``lublin_256_2.swf`` (there: ``lublin_256_new2``) of the program that the authors published.
 
 By `rules` all twenty figures come out to 0.005 %. FCFS without backfilling is the one heuristic whose rules
-are the usual ones, and there both simulators agree to the last digit. All others change: `NOTES` says why.
+are the usual ones, and there both simulators agree to the last digit. All others change: `_NOTES` says why.
 """
 
 import math
@@ -21,22 +21,22 @@ from decision.analysis.statistics import Estimate, bootstrap_mean
 from decision.compiling.jit import is_warm
 from decision.runs.inputs import writable_folder
 from decision.runs.tasks import run_tasks
-from decision.simulation.simulate import run_episode
+from decision.simulation.simulate import simulate_episode
 
 from ..findings import Findings, Parts, ResultTable
 from ..verdicts import Kind, judge
 from .parts import ORDERS_BY_WAIT, STARTS, TABLE_ORDERS, Rules, parts_of, simulate_part
 
-MARGIN = 1e-4  # of a mean bounded slowdown: figures are published with two decimals
-SEQUENCES = 1000  # random ones, for the intervals
-LOGS = {"Lublin-1": "lublin_256.swf", "Lublin-2": "lublin_256_2.swf"}
-PUBLISHED = {  # by trace and whether there is backfilling, in the order of TABLE_ORDERS
+_MARGIN = 1e-4  # of a mean bounded slowdown: figures are published with two decimals
+_SEQUENCES = 1000  # random ones, for the intervals
+_LOGS = {"Lublin-1": "lublin_256.swf", "Lublin-2": "lublin_256_2.swf"}
+_PUBLISHED = {  # by trace and whether there is backfilling, in the order of TABLE_ORDERS
     ("Lublin-1", False): (7273.77, 19753.53, 22274.74, 277.35, 258.37),
     ("Lublin-1", True): (235.82, 133.87, 307.23, 73.31, 75.07),
     ("Lublin-2", False): (7842.47, 9523.18, 11265.31, 787.89, 698.34),
     ("Lublin-2", True): (247.61, 318.35, 379.59, 91.99, 148.25),
 }
-NOTES = """\
+_NOTES = """\
 Mean bounded slowdowns (runtimes under 10 s count as 10 s), averaged over sequences of 1,024 jobs. Left: as published, \
 and by the rules of RLScheduler's simulator on its ten sequences; no figure is off by more than {deviation:.4%}. \
 A figure "holds" where it comes out to 0.01 %, and is else refuted; that learned policies are better was not tried. \
@@ -54,7 +54,7 @@ For FCFS neither rule is better on both logs. On Lublin-1, SJF, F1 and UNICEP do
 standard rules than any published figure with it: who beats the published heuristics need not beat these."""
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """A heuristic on a trace: bounded slowdowns, averaged over jobs and then over sequences."""
 
     trace: str
@@ -74,7 +74,7 @@ class Line(NamedTuple):
     def verdict(self, found: float) -> str:
         """Whether that is the published figure; one of ten given sequences has no interval."""
         off = found / self.published - 1
-        return judge(Kind.EQUAL, Estimate(off, off, off), MARGIN).value
+        return judge(Kind.EQUAL, Estimate(off, off, off), _MARGIN).value
 
 
 def reproduce_rlscheduler(data: Path, parts: Parts) -> Findings:
@@ -91,15 +91,15 @@ def reproduce_rlscheduler(data: Path, parts: Parts) -> Findings:
         for line in lines
         if line.order in ORDERS_BY_WAIT and not line.backfilling
     )
-    notes = NOTES.format(deviation=deviation, sequences=SEQUENCES, waits=waits)
+    notes = _NOTES.format(deviation=deviation, sequences=_SEQUENCES, waits=waits)
     return Findings((_theirs(lines), _ours(lines)), notes, side_by_side=True)
 
 
-def simulate_lines(data: Path, parts: Parts, sequences: int = SEQUENCES) -> list[Line]:
+def simulate_lines(data: Path, parts: Parts, sequences: int = _SEQUENCES) -> list[_Line]:
     """Simulate all sequences; arguments and errors as `reproduce_rlscheduler`."""
-    paths = {name: data / file for name, file in LOGS.items()}
+    paths = {name: data / file for name, file in _LOGS.items()}
     tasks = [part for path in paths.values() for part in parts_of(path, sequences)]
-    first = [] if is_warm(run_episode) else [next(part for part in tasks if part.rules == "standard")]
+    first = [] if is_warm(simulate_episode) else [next(part for part in tasks if part.rules == "standard")]
     kept = writable_folder(parts.folder)
     results = run_tasks(simulate_part, tasks, kept / "runs", first=first, progress=parts.progress, **parts.how)
     slowdowns: dict[Any, list[float]] = {}
@@ -114,16 +114,16 @@ def simulate_lines(data: Path, parts: Parts, sequences: int = SEQUENCES) -> list
     ]
 
 
-def _line(name: str, path: Path, backfilling: bool, order: str, slowdowns: dict[Any, list[float]]) -> Line:
+def _line(name: str, path: Path, backfilling: bool, order: str, slowdowns: dict[Any, list[float]]) -> _Line:
     def ten(rules: Rules) -> float:
         return math.fsum(slowdowns[path, backfilling, order, rules, True]) / len(STARTS)
 
     drawn = np.array(slowdowns[path, backfilling, order, "standard", False])[:, None]
-    return Line(
+    return _Line(
         trace=name,
         backfilling=backfilling,
         order=order,
-        published=PUBLISHED[name, backfilling][TABLE_ORDERS.index(order)],
+        published=_PUBLISHED[name, backfilling][TABLE_ORDERS.index(order)],
         reproduced=ten("rlscheduler"),
         true_waits=ten("true waits") if order in ORDERS_BY_WAIT else math.nan,
         standard=ten("standard"),
@@ -134,15 +134,15 @@ def _line(name: str, path: Path, backfilling: bool, order: str, slowdowns: dict[
 # --- The tables -------------------------------------------------------------------------------------------------------
 
 
-def _theirs(lines: Sequence[Line]) -> ResultTable:
-    def cells(line: Line) -> tuple[str, ...]:
+def _theirs(lines: Sequence[_Line]) -> ResultTable:
+    def cells(line: _Line) -> tuple[str, ...]:
         return f"  {line.order}", f"{line.published:,.2f}", f"{line.reproduced:,.2f}", line.verdict(line.reproduced)
 
     return ResultTable("RLScheduler's rules", ("", "published", "here", "verdict"), _grouped(lines, cells, _group))
 
 
-def _ours(lines: Sequence[Line]) -> ResultTable:
-    def cells(line: Line) -> tuple[str, ...]:
+def _ours(lines: Sequence[_Line]) -> ResultTable:
+    def cells(line: _Line) -> tuple[str, ...]:
         value, low, high = map(figure, line.mean)
         return f"{line.standard:,.2f}", line.verdict(line.standard), value, f"{low} - {high}"
 
@@ -150,12 +150,12 @@ def _ours(lines: Sequence[Line]) -> ResultTable:
     return ResultTable("standard rules", columns, _grouped(lines, cells, lambda line: ""))
 
 
-def _group(line: Line) -> str:
+def _group(line: _Line) -> str:
     return f"{line.trace} backfill" if line.backfilling else line.trace
 
 
 def _grouped(
-    lines: Sequence[Line], cells: Callable[[Line], tuple[str, ...]], name: Callable[[Line], str]
+    lines: Sequence[_Line], cells: Callable[[_Line], tuple[str, ...]], name: Callable[[_Line], str]
 ) -> list[tuple[str, ...]]:
     """A row for each heuristic, and one before each group of them."""
     rows = []

@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from decision.cli.grouped import with_groups
 from decision.cli.options import JsonOption
-from decision.cli.spread import Spread, spreads
+from decision.cli.spread import Spread
 
 from ..command import Data, PartsFolder, parts_in, reproduce
 
 
-@spreads
+@with_groups
 def topology_command(
     data: Annotated[
         Path | None,

@@ -24,7 +24,7 @@ Schedules = Mapping[str, Mapping[str, Mapping[float, tuple[Estimate, Estimate]]]
 
 
 @styled
-def learning_curves(found: ByTree, paid: str) -> Figure:
+def reward_curves(found: ByTree, paid: str) -> Figure:
     """Rewards while networks learn (figure 4): means over parts of a training and seeds, and the range of seeds."""
     figure, panels = _panels(found, sharey=False)
     for axes, networks in zip(panels, found.values(), strict=True):

@@ -17,21 +17,21 @@ from decision.placement.exact import kinds_of, place_exactly
 from decision.placement.highs import need_of_highs, place_by_highs
 from decision.runs.tasks import Result
 
-from .windows import Window
+from .windows import WindowJobs
 
-DYNAMIC_PROGRAM, PACKING, ROWS = "dynamic program", "set packing, HiGHS", "the paper's rows, HiGHS"
+DYNAMIC_PROGRAM, _PACKING, _ROWS = "dynamic program", "set packing, HiGHS", "the paper's rows, HiGHS"
 
 
-def solve_models(windows: Sequence[Window], limit: float) -> Result:
+def solve_models(windows: Sequence[WindowJobs], limit: float) -> Result:
     """Seconds and worth of each window by each model; no worth where the time was over.
 
     Args:
         windows: to be placed.
         limit: seconds for a window by the paper's rows.
     """
-    models: dict[str, Callable[[Window], float | None]] = {DYNAMIC_PROGRAM: _by_program}
+    models: dict[str, Callable[[WindowJobs], float | None]] = {DYNAMIC_PROGRAM: _by_program}
     if not need_of_highs():
-        models |= {PACKING: _by_packing, ROWS: lambda window: _by_rows(window, limit)}
+        models |= {_PACKING: _by_packing, _ROWS: lambda window: _by_rows(window, limit)}
     found: Result = {}
     for name, solve in models.items():
         solve(windows[0])  # what is compiled or loaded first does not count
@@ -44,17 +44,17 @@ def solve_models(windows: Sequence[Window], limit: float) -> Result:
     return found
 
 
-def _by_program(window: Window) -> float:
+def _by_program(window: WindowJobs) -> float:
     held = np.zeros((len(window.sizes), int(window.sizes.max())), np.int64)
     return float(place_exactly(window.groups, window.tree.switches, window.sizes, held))
 
 
-def _by_packing(window: Window) -> float:
+def _by_packing(window: WindowJobs) -> float:
     starts = np.cumsum(window.sizes) - window.sizes
     return place_by_highs(window.groups, window.tree.switches, window.sizes, starts).found
 
 
-def _by_rows(window: Window, limit: float) -> float | None:
+def _by_rows(window: WindowJobs, limit: float) -> float | None:
     import highspy
 
     kinds = kinds_of(window.groups, window.tree.switches, window.sizes)

@@ -45,7 +45,7 @@ from ..rlscheduler.rules import Sequence as Jobs
 from ..rlscheduler.rules import part
 from .models import solve_models
 from .rules import EPOCH_JOBS, EPOCHS, read_job_list
-from .windows import EXACT, IN_TURN, LARGEST_FIRST, PROGRAM, TEXT, Solver, Tree, Window, annealing, solve_epoch
+from .windows import EXACT, IN_TURN, LARGEST_FIRST, PROGRAM, TEXT, Solver, Tree, WindowJobs, annealing, solve_epoch
 
 TREES = {tree.name: tree for tree in (PROGRAM, TEXT)}
 NETWORKS = {  # Table II
@@ -60,7 +60,7 @@ LOOKS = (500, 600, 700, 800, 900, 1000)  # steps of NSA in Fig. 5; SA is given t
 SA_LOOKS = (500, *(2 * steps for steps in LOOKS))
 UNDOES = (500, 1000)
 LINKS = {"full": (1, 1, 1), "tapered": (1, 4, 8)}  # by what share of the hosts' bandwidth each level is slower
-SPEED = 141.24e9  # flop/s, as all of the shipped fat_tree1000
+HOST_SPEED = 141.24e9  # flop/s, as all of the shipped fat_tree1000
 _BANDWIDTH, _LATENCY = 12.5e9, 1e-6  # bytes/s, seconds
 _TRAINING_JOBS, _TRAINING_SEED = 20_000, 1000  # of the jobs that networks learn from, which no other part uses
 
@@ -68,12 +68,12 @@ _TRAINING_JOBS, _TRAINING_SEED = 20_000, 1000  # of the jobs that networks learn
 def platform_of(tree: Tree, links: str = "full") -> Platform:
     """The tree with its network."""
     levels = [Link(_BANDWIDTH / share, _LATENCY) for share in LINKS[links]]
-    return networked(full_tree(tuple(tree.down.tolist()), levels), (PowerState(SPEED),))
+    return networked(full_tree(tuple(tree.down.tolist()), levels), (PowerState(HOST_SPEED),))
 
 
 def all_to_all(jobs: Workload, ratio: float) -> Workload:
     """The jobs as tasks whose hosts all communicate, alone for `ratio` of the time that they compute."""
-    return as_tasks(jobs, Tasks(kind="parallel", speed=SPEED, comm_ratio=ratio, bandwidth=_BANDWIDTH))
+    return as_tasks(jobs, Tasks(kind="parallel", speed=HOST_SPEED, comm_ratio=ratio, bandwidth=_BANDWIDTH))
 
 
 def schedule_files(platform: Platform, jobs: Workload, policy: str, seed: int, batsim: bool) -> JobTable:
@@ -104,14 +104,14 @@ def list_of_jobs(path: Path | None) -> Jobs:
     if path is not None:
         return read_job_list(path)
     made = topology_workload(np.random.default_rng(0), EPOCHS * EPOCH_JOBS)
-    seconds = runtimes(made, SPEED)
+    seconds = runtimes(made, HOST_SPEED)
     return Jobs(np.array([job.submit_time for job in made.jobs]), seconds, seconds, sizes(made).astype(np.int64))
 
 
 # --- Networks -------------------------------------------------------------------------------------------------------
 
 
-class Training(NamedTuple):
+class RepairTraining(NamedTuple):
     """A network to be trained on one tree."""
 
     parent: Path  # of its folder
@@ -141,7 +141,7 @@ class Training(NamedTuple):
         return self.parent / f"{self.tree}-{self.network}-{self.seed}" / "repair.ckpt"
 
 
-def train(training: Training) -> None:
+def train_networks(training: RepairTraining) -> None:
     """Learn what is missing; the jobs are made by the authors' generator, and differ with the seed."""
     kind, hidden = NETWORKS[training.network]
     changes = [f"network.kind={kind}", f"network.hidden={list(hidden)}", "learn.threads=1", *training.changes]
@@ -220,7 +220,7 @@ class Models(NamedTuple):
 
     def work(self) -> Result:
         """By solver, the seconds and the worth of each window; no worth where the time was over."""
-        windows: list[Window] = []
+        windows: list[WindowJobs] = []
         epoch = 0
         while len(windows) < self.windows:
             windows += solve_epoch(list_of_jobs(self.jobs), epoch, [EXACT], TREES[self.tree]).windows
@@ -231,7 +231,7 @@ class Models(NamedTuple):
 # --- Schedules ------------------------------------------------------------------------------------------------------
 
 
-class Schedule(NamedTuple):
+class ScheduledEpoch(NamedTuple):
     """An epoch of Fig. 6."""
 
     jobs: Path | None
@@ -277,7 +277,7 @@ class Contention(NamedTuple):
         """Means over jobs: hops of the text, stretch and wait (seconds); and makespan (seconds)."""
         tree = TREES[self.tree]
         made = topology_workload(np.random.default_rng(self.seed), self.jobs)
-        recorded = dict(zip((job.id for job in made.jobs), runtimes(made, SPEED).tolist(), strict=True))
+        recorded = dict(zip((job.id for job in made.jobs), runtimes(made, HOST_SPEED).tolist(), strict=True))
         platform, tasks = platform_of(tree, self.links), all_to_all(made, self.ratio)
         done = only_ran(schedule_files(platform, tasks, self.policy, self.seed, self.batsim))
         return {

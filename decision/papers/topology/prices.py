@@ -23,7 +23,7 @@ from decision.model.record import Floats
 from decision.runs.tasks import Result
 
 from ..findings import ResultTable
-from .parts import SPEED, TREES, all_to_all, platform_of, schedule_files
+from .parts import HOST_SPEED, TREES, all_to_all, platform_of, schedule_files
 
 _TREE = "fcfs,allocation=tree"
 _EXACT, _ONE_BY_ONE = "window,solver=exact", "window,solver=sequential,strategy=free"
@@ -84,7 +84,7 @@ class Priced(NamedTuple):
         given = all_to_all(jobs, _RATIO) if communicate else jobs
         done = only_ran(schedule_files(platform, given, self.policy, self.seed, self.batsim))
         if communicate:
-            recorded = dict(zip((job.id for job in jobs.jobs), runtimes(jobs, SPEED).tolist(), strict=True))
+            recorded = dict(zip((job.id for job in jobs.jobs), runtimes(jobs, HOST_SPEED).tolist(), strict=True))
             values = stretches(done, recorded)
         else:
             values = tree_hops(done, platform.down, np.arange(tree.hosts))

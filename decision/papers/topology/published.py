@@ -16,8 +16,8 @@ from ..findings import Findings, ResultTable
 from .rules import EPOCHS, Epoch, Place, best_of_tree, contiguous, lowest, read_job_list, simulate_epoch
 from .windows import NSA, SOLVERS, solve_epoch
 
-JOBS = "hpcschedule_jobs.txt"
-PUBLISHED = {  # cost in thousandths of a hop and wait in seconds, by epoch
+HPCSCHEDULE_JOBS = "hpcschedule_jobs.txt"
+PUBLISHED_EPOCHS = {  # cost in thousandths of a hop and wait in seconds, by epoch
     "FCFS": (
         (35077, 35382, 35509, 35123, 32324, 35506, 36387, 33129, 34388, 36199),
         (93, 207, 195, 36, 100, 399, 71, 4, 251, 298),
@@ -29,7 +29,7 @@ PUBLISHED = {  # cost in thousandths of a hop and wait in seconds, by epoch
 }
 WINDOWS = {"windows of 10 s": (31352, 186), "windows of 60 s": (30599, 259)}  # means of the published files
 PLACES: dict[str, Place] = {"first-fit": lowest, "contiguous": contiguous, "tree": best_of_tree}
-NOTES = """\
+_NOTES = """\
 Cost in thousandths of a hop and wait in seconds, means of {epochs} epochs of 300 jobs. {same} of the 40 published \
 figures come out to the digit, by the rules of the published program: 25 pods of 4 switches of 10 hosts, 1, 3 or 5 \
 hops, each pair once. The second table changes nothing but which free hosts a job gets under FCFS (95 % bootstrap \
@@ -56,8 +56,8 @@ def reproduce_hpcschedule(
     Raises:
         InputError: if the list is not there or is another one.
     """
-    jobs = read_job_list(data / JOBS)
-    epochs = {name: [simulate_epoch(jobs, epoch, name == "BF") for epoch in range(EPOCHS)] for name in PUBLISHED}
+    jobs = read_job_list(data / HPCSCHEDULE_JOBS)
+    epochs = {name: [simulate_epoch(jobs, epoch, name == "BF") for epoch in range(EPOCHS)] for name in PUBLISHED_EPOCHS}
     placed = {
         name: epochs["FCFS"] if place is lowest else [simulate_epoch(jobs, e, False, place) for e in range(EPOCHS)]
         for name, place in PLACES.items()
@@ -67,9 +67,9 @@ def reproduce_hpcschedule(
         costs[epoch] = solve_epoch(jobs, epoch, SOLVERS).costs
         progress(epoch + 1, window_epochs)
     tree = float(np.mean([epoch.cost for epoch in placed["tree"]]))
-    notes = NOTES.format(
+    notes = _NOTES.format(
         epochs=EPOCHS,
-        same=sum(_as_published(name, epochs[name]) for name in PUBLISHED),
+        same=sum(_as_published(name, epochs[name]) for name in PUBLISHED_EPOCHS),
         tree=tree,
         windows=window_epochs,
         sa=_about_annealing(costs),
@@ -80,7 +80,7 @@ def reproduce_hpcschedule(
 
 def _as_published(name: str, epochs: Sequence[Epoch]) -> int:
     """How many figures are those that were published."""
-    costs, waits = PUBLISHED[name]
+    costs, waits = PUBLISHED_EPOCHS[name]
     found = zip(epochs, costs, waits, strict=True)
     return sum((int(epoch.cost) == cost) + (int(epoch.wait) == wait) for epoch, cost, wait in found)
 
@@ -91,7 +91,7 @@ def _by_epoch(epochs: dict[str, list[Epoch]]) -> ResultTable:
     for number in range(EPOCHS):
         row = [str(number + 1)]
         for name, found in epochs.items():
-            costs, waits = PUBLISHED[name]
+            costs, waits = PUBLISHED_EPOCHS[name]
             figures = int(found[number].cost), costs[number], int(found[number].wait), waits[number]
             row += [f"{figure:,}" for figure in figures]
         rows.append(row)

@@ -22,7 +22,7 @@ import numpy as np
 from decision.model.errors import InputError
 from decision.model.record import Ints
 from decision.placement.cost import program_cost, square_sum
-from decision.placement.tree import place_best
+from decision.placement.tree import count_lowest, place_best
 
 from ..rlscheduler.rules import Run, Sequence, part
 
@@ -71,7 +71,7 @@ def contiguous(free: Ints, size: int) -> Ints:
 def best_of_tree(free: Ints, size: int) -> Ints:
     """The hosts of least cost."""
     switch = free // DOWN[0]
-    taken = np.zeros(int(np.prod(DOWN[1:])), np.int64)
+    taken = np.zeros(count_lowest(DOWN), np.int64)
     place_best(DOWN, np.bincount(switch, minlength=len(taken)), size, taken)
     rank = np.arange(len(free)) - np.searchsorted(switch, switch)  # among the free hosts of its switch
     return free[rank < taken[switch]]
@@ -106,7 +106,7 @@ class _PlacedRun(Run):
         hosts = self.place(np.flatnonzero(self.idle), self.size[job])
         self.idle[hosts] = False
         self.hosts[job] = hosts
-        on_switch = np.bincount(hosts // DOWN[0], minlength=int(np.prod(DOWN[1:])))
+        on_switch = np.bincount(hosts // DOWN[0], minlength=count_lowest(DOWN))
         self.cost[job] = program_cost(len(DOWN), self.size[job], square_sum(DOWN, on_switch))
 
     def give_back(self, job: int) -> None:

@@ -26,18 +26,29 @@ from decision.runs.tasks import run_tasks
 
 from ..campaign import Asked, Campaign, Shown
 from ..findings import Findings, Parts, ResultTable, tables_markdown
-from ..verdicts import COLUMNS, Kind, verdicts
+from ..verdicts import VERDICT_COLUMNS, Kind, verdicts
 from .models import DYNAMIC_PROGRAM
-from .parts import LINKS, LOOKS, NETWORKS, TREES, Contention, Models, Schedule, Training, WindowEpoch, train
+from .parts import (
+    LINKS,
+    LOOKS,
+    NETWORKS,
+    TREES,
+    Contention,
+    Models,
+    RepairTraining,
+    ScheduledEpoch,
+    WindowEpoch,
+    train_networks,
+)
 from .prices import Compared, Lengths, Priced, compared, price_table, priced_tasks
-from .published import JOBS
+from .published import HPCSCHEDULE_JOBS
 from .rules import EPOCHS
 from .windows import PERIODS
 
-PLACES = ("first-fit", "contiguous", "best-fit", "random", "slurm-tree", "tree")
-WINDOW = "window,solver=exact"
+_PLACES = ("first-fit", "contiguous", "best-fit", "random", "slurm-tree", "tree")
+_WINDOW = "window,solver=exact"
 _DRAWN = ("fcfs,allocation=first-fit", "fcfs,allocation=tree")  # without windows, in figure 6
-COST, WAIT, CORRELATION = 0.25, 1.0, 0.1  # per cent of hops, or of run times; seconds: what counts as equal
+COST, _WAIT, CORRELATION = 0.25, 1.0, 0.1  # per cent of hops, or of run times; seconds: what counts as equal
 LENGTHS = (10, 20, 30, 40, 50, 60)  # seconds from one window to the next, in Fig. 6
 FIG_5 = {  # NSA-t under SA-2t, %, for t of LOOKS
     "FCN-1": (-0.27, 0.39, 0.33, 0.18, 0.24, -0.01),
@@ -47,10 +58,10 @@ FIG_5 = {  # NSA-t under SA-2t, %, for t of LOOKS
     "CNN-2": (0.41, 0.08, 0.18, 0.41, 0.29, 0.28),
     "CNN-3": (1.17, 1.03, 1.06, 1.05, 0.88, 0.91),
 }
-BEST = "CNN-3"  # of the paper
+_BEST = "CNN-3"  # of the paper
 
 
-class Budget(NamedTuple):
+class _Budget(NamedTuple):
     """What that means."""
 
     training: tuple[str, ...]  # changes to the preset
@@ -73,24 +84,24 @@ class Budget(NamedTuple):
 _FEW = ("learn.steps=256", "learn.envs=4", "learn.rollout=32", "learn.minibatch=64")
 _HELD_OUT = Lengths(24, 300), Lengths(8, 2000)
 _PAPERS = "repair-paper"  # networks as the paper's
-BUDGETS = {
-    "smoke": Budget(
+TOPOLOGY_BUDGETS = {
+    "smoke": _Budget(
         *(_FEW, ("FCN-1", "CNN-3"), 2, 1, 2, 2, 5.0, 2, 20, (60,), ("first-fit", "random", "tree"), (1.0,), 10),
         held_out=(Lengths(2, 20),),
     ),
-    "standard": Budget(
+    "standard": _Budget(
         ("learn.steps=200000",),
-        *(tuple(NETWORKS), 5, 2, PERIODS, 50, 30.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 250, _HELD_OUT),
+        *(tuple(NETWORKS), 5, 2, PERIODS, 50, 30.0, EPOCHS, 300, LENGTHS, _PLACES, (0.25, 0.5, 1.0), 250, _HELD_OUT),
     ),
-    "full": Budget(
+    "full": _Budget(
         (),
-        *(tuple(NETWORKS), 5, 10, PERIODS, 50, 600.0, EPOCHS, 300, LENGTHS, PLACES, (0.25, 0.5, 1.0), 1000, _HELD_OUT),
+        *(tuple(NETWORKS), 5, 10, PERIODS, 50, 600.0, EPOCHS, 300, LENGTHS, _PLACES, (0.25, 0.5, 1.0), 1000, _HELD_OUT),
         preset=_PAPERS,
     ),
 }
 
 
-class Claim(NamedTuple):
+class _Claim(NamedTuple):
     """What was said, what was found, and what that says."""
 
     claim: str
@@ -117,10 +128,10 @@ class _Judge(NamedTuple):
         kind: Kind = Kind.ABOVE,
         *,
         network: bool = False,
-    ) -> Claim:
+    ) -> _Claim:
         """A claim that something is above 0, unless it is of another kind, of networks or without any."""
         known = verdicts(kind, value, margin or COST, as_written=self.as_written or not network)
-        return Claim(what, tree, found, self.paid if network else "", *known)
+        return _Claim(what, tree, found, self.paid if network else "", *known)
 
 
 def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = None) -> Findings:
@@ -135,17 +146,19 @@ def reproduce_topology(how: Parts, budget: str = "smoke", data: Path | None = No
         InputError: if the list cannot be read.
         Interrupted: if a signal asked for the end; what is finished is kept.
     """
-    return Campaign(BUDGETS, _trainings, train, partial(_show, data / JOBS if data else None)).reproduce(how, budget)
+    return Campaign(
+        TOPOLOGY_BUDGETS, _trainings, train_networks, partial(_show, data / HPCSCHEDULE_JOBS if data else None)
+    ).reproduce(how, budget)
 
 
-def _show(jobs: Path | None, asked: Asked[Budget, Training]) -> Shown:
+def _show(jobs: Path | None, asked: Asked[_Budget, RepairTraining]) -> Shown:
     """What is done with the networks, once all have learned."""
     tasks = _tasks(asked.budget, jobs, asked.done, bool(shutil.which("batsim")))
     results = run_tasks(work, tasks, asked.folder / "runs", progress=asked.how.progress, **asked.how.how)
     found = list(zip(tasks, results, strict=True))
     tables = tuple(_tables(asked.budget, found))
     pictures = _figures(asked.budget, asked.done, found)
-    source = JOBS if jobs else "jobs of the authors' generator"
+    source = HPCSCHEDULE_JOBS if jobs else "jobs of the authors' generator"
     facts = f"decision {__version__}; budget {asked.name}; {source}"
     files = {
         "table.md": f"{facts}\n\n{tables_markdown(tables)}".encode(),
@@ -155,13 +168,13 @@ def _show(jobs: Path | None, asked: Asked[Budget, Training]) -> Shown:
     return Shown(tables, files, f"{facts}\n{asked.folder}: {', '.join(files)}")
 
 
-def _trainings(budget: Budget, folder: Path) -> list[Training]:
+def _trainings(budget: _Budget, folder: Path) -> list[RepairTraining]:
     """By tree, network and seed; all of a seed before the next."""
     keys = product(range(budget.seeds), TREES, budget.networks)
-    return [Training(folder, tree, name, seed, budget.training, budget.preset) for seed, tree, name in keys]
+    return [RepairTraining(folder, tree, name, seed, budget.training, budget.preset) for seed, tree, name in keys]
 
 
-Task = WindowEpoch | Models | Schedule | Contention | Priced
+Task = WindowEpoch | Models | ScheduledEpoch | Contention | Priced
 Found = Sequence[tuple[Task, Result]]
 
 
@@ -170,7 +183,7 @@ def work(task: Task) -> Result:
     return task.work()
 
 
-def _tasks(budget: Budget, jobs: Path | None, trainings: Sequence[Training], batsim: bool) -> list[Task]:
+def _tasks(budget: _Budget, jobs: Path | None, trainings: Sequence[RepairTraining], batsim: bool) -> list[Task]:
     """All but the trainings, what is short first."""
     tasks: list[Task] = []
     learned = {(each.tree, each.network, each.seed): each.checkpoint for each in trainings}
@@ -178,19 +191,19 @@ def _tasks(budget: Budget, jobs: Path | None, trainings: Sequence[Training], bat
         TREES,
         LINKS,
         budget.ratios,
-        [f"fcfs,allocation={place}" for place in budget.places] + [WINDOW],
+        [f"fcfs,allocation={place}" for place in budget.places] + [_WINDOW],
         range(budget.seeds),
     ):
         tasks.append(Contention(tree, links, ratio, policy, seed, budget.jobs))
     for tree, epoch in product(TREES, range(budget.schedules)):
-        nsa = learned[tree, BEST, epoch % budget.seeds]
+        nsa = learned[tree, _BEST, epoch % budget.seeds]
         for place in budget.places:
-            tasks.append(Schedule(jobs, tree, f"fcfs,allocation={place}", epoch, budget.length))
+            tasks.append(ScheduledEpoch(jobs, tree, f"fcfs,allocation={place}", epoch, budget.length))
         for length in budget.lengths:
-            for policy in (f"window,solver=sa,undo=false,period={length}", f"{WINDOW},period={length}"):
-                tasks.append(Schedule(jobs, tree, policy, epoch, budget.length))
+            for policy in (f"window,solver=sa,undo=false,period={length}", f"{_WINDOW},period={length}"):
+                tasks.append(ScheduledEpoch(jobs, tree, policy, epoch, budget.length))
             policy = f"window,solver=nsa,undo=false,period={length}"
-            tasks.append(Schedule(jobs, tree, policy, epoch, budget.length, nsa))
+            tasks.append(ScheduledEpoch(jobs, tree, policy, epoch, budget.length, nsa))
     tasks += priced_tasks(budget.held_out, batsim)
     tasks += [Models(jobs, tree, budget.models, budget.limit) for tree in TREES]
     for tree, epoch in product(TREES, range(budget.seeds * budget.epochs)):
@@ -205,14 +218,14 @@ def _tasks(budget: Budget, jobs: Path | None, trainings: Sequence[Training], bat
 # --- What was found -------------------------------------------------------------------------------------------------
 
 
-def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
+def _tables(budget: _Budget, found: Found) -> Iterator[ResultTable]:
     costs = {tree: _window_costs(budget, found, tree) for tree in TREES}
     pairs = list(compared({task: result for task, result in found if isinstance(task, Priced)}))
     judged = _Judge(_paid(budget), budget.preset == _PAPERS)
     claims = [claim for tree in TREES for claim in _claims(budget, found, tree, costs[tree], judged)]
     claims += [claim for pair in pairs for claim in _price_claims(pair, judged)]
     title = f"Claims; networks of {budget.preset}"
-    yield ResultTable(title, ("claim", "tree", "found (95 %)", "reward", *COLUMNS), claims)
+    yield ResultTable(title, ("claim", "tree", "found (95 %)", "reward", *VERDICT_COLUMNS), claims)
     for tree in TREES:
         yield _solver_table(found, tree, costs[tree])
         yield _figure_5(budget, tree, costs[tree])
@@ -222,14 +235,14 @@ def _tables(budget: Budget, found: Found) -> Iterator[ResultTable]:
     yield price_table(pairs)
 
 
-def _paid(budget: Budget) -> str:
+def _paid(budget: _Budget) -> str:
     """For what networks are rewarded."""
     config = load_config(budget.preset)
     pays = "each job" if config.settings["pay"] == "job" else "the window, at its last job"
     return f"{pays}; discount {config.learn.discount:g}"  # type: ignore[union-attr]
 
 
-def _window_costs(budget: Budget, found: Found, tree: str) -> dict[str, Floats]:
+def _window_costs(budget: _Budget, found: Found, tree: str) -> dict[str, Floats]:
     """Mean costs of a window by solver, (seeds, 1)."""
     epochs = [result["costs"] for task, result in found if isinstance(task, WindowEpoch) and task.tree == tree]
     return {
@@ -252,13 +265,13 @@ def _shown(value: Estimate, digits: int = 2, unit: str = " %") -> str:
     return f"{value.value:+.{digits}f}{unit} ({value.low:+.{digits}f} to {value.high:+.{digits}f})"
 
 
-def _claims(budget: Budget, found: Found, tree: str, costs: Mapping[str, Floats], judged: _Judge) -> Iterator[Claim]:
-    nsa, walk, undo = f"{BEST}, walk 500", "SA, walk 1000", "SA, undo 500"
+def _claims(budget: _Budget, found: Found, tree: str, costs: Mapping[str, Floats], judged: _Judge) -> Iterator[_Claim]:
+    nsa, walk, undo = f"{_BEST}, walk 500", "SA, walk 1000", "SA, undo 500"
     for what, own, other, network in (
         ("NSA-500 costs less than SA-1000 (1.34 %)", nsa, walk, True),
         ("SA-500 that undoes costs less than SA-1000", undo, walk, False),
         ("SA-500 that undoes costs less than NSA-500", undo, nsa, True),
-        ("NSA-500 costs less than SA-500, both undo", f"{BEST}, undo 500", undo, True),
+        ("NSA-500 costs less than SA-500, both undo", f"{_BEST}, undo 500", undo, True),
         ("the best start, without a network, costs less than SA-500, both undo", "best start, undo 500", undo, False),
     ):
         value = _less(costs, own, other)
@@ -273,7 +286,7 @@ def _claims(budget: Budget, found: Found, tree: str, costs: Mapping[str, Floats]
     yield from _contention_claims(found, tree, judged)
 
 
-def _kind(budget: Budget, costs: Mapping[str, Floats], kind: str) -> Floats:
+def _kind(budget: _Budget, costs: Mapping[str, Floats], kind: str) -> Floats:
     """Per cent of the costs of SA-2t, over networks of a kind and steps, by seed."""
     shares = [
         100 * costs[f"{name}, walk {steps}"] / costs[f"SA, walk {2 * steps}"]
@@ -286,17 +299,19 @@ def _kind(budget: Budget, costs: Mapping[str, Floats], kind: str) -> Floats:
 
 def _schedules(found: Found, tree: str, policy: str) -> tuple[Floats, Floats]:
     """Cost and wait of the epochs of Fig. 6."""
-    results = [r for task, r in found if isinstance(task, Schedule) and (task.tree, task.policy) == (tree, policy)]
+    results = [
+        r for task, r in found if isinstance(task, ScheduledEpoch) and (task.tree, task.policy) == (tree, policy)
+    ]
     return np.array([r["cost"] for r in results]), np.array([r["wait"] for r in results])
 
 
-def _schedule_claims(found: Found, tree: str, judged: _Judge) -> Iterator[Claim]:
+def _schedule_claims(found: Found, tree: str, judged: _Judge) -> Iterator[_Claim]:
     first, wait = _schedules(found, tree, "fcfs,allocation=first-fit")
     window, waits = _schedules(found, tree, "window,solver=nsa,undo=false,period=60")
     value, more = _interval(100 * (1 - window / first)), _interval(waits - wait)
     longer = f"{_shown(value)}, wait {_shown(more, 0, ' s')}"
     yield judged("windows of 60 s with NSA cut cost (12.3 %)", tree, longer, value, network=True)
-    yield judged("and for that jobs wait longer", tree, longer, more, WAIT, network=True)
+    yield judged("and for that jobs wait longer", tree, longer, more, _WAIT, network=True)
     best, waited = _schedules(found, tree, "fcfs,allocation=tree")
     value, more = _interval(100 * (1 - best / window)), _interval(waited - wait)
     text = f"{_shown(value)}, wait {_shown(more, 0, ' s')}"
@@ -313,7 +328,7 @@ def _cells(found: Found, tree: str, batsim: bool = False) -> dict[tuple[str, flo
     return cells
 
 
-def _contention_claims(found: Found, tree: str, judged: _Judge) -> Iterator[Claim]:
+def _contention_claims(found: Found, tree: str, judged: _Judge) -> Iterator[_Claim]:
     cells = _cells(found, tree)
     for links in LINKS:
         by_seed: dict[int, list[float]] = {}
@@ -325,7 +340,7 @@ def _contention_claims(found: Found, tree: str, judged: _Judge) -> Iterator[Clai
         yield judged(what, tree, _shown(value, 2, ""), value, CORRELATION)
 
 
-def _price_claims(pair: Compared, judged: _Judge) -> Iterator[Claim]:
+def _price_claims(pair: Compared, judged: _Judge) -> Iterator[_Claim]:
     _, tree, _, _, claim = pair.comparison
     if claim:
         where = ", Batsim" if pair.batsim else ""
@@ -357,7 +372,7 @@ def _solver_table(found: Found, tree: str, costs: Mapping[str, Floats]) -> Resul
     return ResultTable(title, ("solver, steps", "cost", "less (95 %)", "ms"), rows)
 
 
-def _beside_annealing(budget: Budget, costs: Mapping[str, Floats]) -> dict[str, list[Estimate]]:
+def _beside_annealing(budget: _Budget, costs: Mapping[str, Floats]) -> dict[str, list[Estimate]]:
     """By how many per cent each network costs less than SA with twice the steps, for each of `LOOKS`."""
     return {
         name: [_less(costs, f"{name}, walk {steps}", f"SA, walk {2 * steps}") for steps in LOOKS]
@@ -365,7 +380,7 @@ def _beside_annealing(budget: Budget, costs: Mapping[str, Floats]) -> dict[str, 
     }
 
 
-def _figure_5(budget: Budget, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
+def _figure_5(budget: _Budget, tree: str, costs: Mapping[str, Floats]) -> ResultTable:
     rows = []
     for name, values in _beside_annealing(budget, costs).items():
         published = FIG_5[name]
@@ -394,7 +409,7 @@ def _model_table(found: Found) -> ResultTable:
 
 def _schedule_table(found: Found) -> ResultTable:
     rows = []
-    policies = dict.fromkeys((task.tree, task.policy) for task, _ in found if isinstance(task, Schedule))
+    policies = dict.fromkeys((task.tree, task.policy) for task, _ in found if isinstance(task, ScheduledEpoch))
     for tree, policy in policies:
         cost, wait = map(_interval, _schedules(found, tree, policy))
         figures = [f"{each.value:,.0f} ({each.low:,.0f} to {each.high:,.0f})" for each in (cost, wait)]
@@ -427,25 +442,27 @@ def _half(value: Estimate, digits: int) -> str:
 _CONTENTION = {"hops": 1, "stretch": 3, "wait": 0, "makespan": 0}  # decimals
 
 
-def _figures(budget: Budget, trained: Sequence[Training], found: Found) -> dict[str, bytes]:
+def _figures(budget: _Budget, trained: Sequence[RepairTraining], found: Found) -> dict[str, bytes]:
     """Figures 4 to 6."""
     from decision.analysis.plots.figures import drawn
 
-    from .figures import beside_annealing, costs_and_waits, learning_curves
+    from .figures import beside_annealing, costs_and_waits, reward_curves
 
     curves: dict[str, dict[str, list[Path]]] = {}
     for each in trained:
         curves.setdefault(each.tree, {}).setdefault(each.network, []).append(each.curves)
     looks = {tree: _beside_annealing(budget, _window_costs(budget, found, tree)) for tree in TREES}
     schedules: dict[str, dict[str, dict[float, tuple[Estimate, Estimate]]]] = {}
-    for tree, policy in dict.fromkeys((task.tree, task.policy) for task, _ in found if isinstance(task, Schedule)):
+    for tree, policy in dict.fromkeys(
+        (task.tree, task.policy) for task, _ in found if isinstance(task, ScheduledEpoch)
+    ):
         name, _, period = policy.partition(",period=")
         if not period and name not in _DRAWN:
             continue
         cost, wait = map(_interval, _schedules(found, tree, policy))
         schedules.setdefault(tree, {}).setdefault(name, {})[float(period or 0)] = cost, wait
     figures = {
-        "figure-4": learning_curves(curves, _paid(budget)),
+        "figure-4": reward_curves(curves, _paid(budget)),
         "figure-5": beside_annealing(looks, LOOKS, FIG_5),
         "figure-6": costs_and_waits(schedules),
     }
@@ -462,7 +479,7 @@ def _csv(found: Found) -> str:
         match task:
             case WindowEpoch():
                 own, values = (task.tree, "", "", "", task.epoch), result["costs"]
-            case Schedule():
+            case ScheduledEpoch():
                 own, values = (task.tree, task.policy, "", "", task.epoch), result
             case Priced():
                 where = f"{task.jobs} jobs, {task.metric}" + ", batsim" * task.batsim

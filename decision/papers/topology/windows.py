@@ -17,6 +17,7 @@ from decision.model.record import Floats, Ints
 from decision.placement.anneal import PROGRAM_FIRST, Search, anneal_along
 from decision.placement.exact import place_exactly
 from decision.placement.repair import AT_RANDOM, StartRule
+from decision.placement.tree import count_lowest
 from decision.placement.windows import DYNAMIC, FREE, groups_of, place_in_turn, worth
 
 from ..rlscheduler.rules import Sequence as Jobs
@@ -44,7 +45,7 @@ class Tree(NamedTuple):
     @property
     def switches(self) -> int:
         """On the lowest level."""
-        return int(np.prod(self.down[1:]))
+        return count_lowest(self.down)
 
     def cost(self, sizes: Ints, worth: float) -> float:
         """Of jobs of these sizes that are worth so much together (the sum of Q / n)."""
@@ -55,7 +56,7 @@ PROGRAM = Tree("program", DOWN, 2500.0, 500.0, 1000.0)
 TEXT = Tree("text", np.array([10, 10, 10]), 6000.0, 2000.0, 2000.0)
 
 
-class Window(NamedTuple):
+class WindowJobs(NamedTuple):
     """Jobs to be placed on a sequence of free hosts."""
 
     tree: Tree
@@ -68,7 +69,7 @@ class Solver(NamedTuple):
     """A way to place the jobs of a window: it writes the entries of each job and says what the window is worth."""
 
     name: str
-    solve: Callable[[Window, Ints], Floats]  # what it is worth after each of `steps`
+    solve: Callable[[WindowJobs, Ints], Floats]  # what it is worth after each of `steps`
     published: float | None = None  # mean cost in thousandths of a hop
     steps: tuple[int, ...] = (0,)  # after which it is looked at; one figure each
 
@@ -83,7 +84,7 @@ def annealing(
 ) -> Solver:
     """A search that is looked at after so many steps; with `undo` only its end is what a search of so many finds."""
 
-    def solve(window: Window, held: Ints) -> Floats:
+    def solve(window: WindowJobs, held: Ints) -> Floats:
         search = Search(DYNAMIC, steps[-1], undo, first, window.tree.scale, _HOT, _COLD, repair)
         best = np.empty(steps[-1])
         down, switches = window.tree.down, window.tree.switches
@@ -93,8 +94,8 @@ def annealing(
     return Solver(name, solve, published, steps)
 
 
-def _in_turn(strategy: int) -> Callable[[Window, Ints], Floats]:
-    def solve(window: Window, held: Ints) -> Floats:
+def _in_turn(strategy: int) -> Callable[[WindowJobs, Ints], Floats]:
+    def solve(window: WindowJobs, held: Ints) -> Floats:
         place_in_turn(window.tree.down, window.groups, window.sizes, strategy, held)
         on = np.zeros(window.tree.switches, np.int64)
         return np.array([sum(worth(window.groups, on, held[j, :n]) for j, n in enumerate(window.sizes))])
@@ -102,7 +103,7 @@ def _in_turn(strategy: int) -> Callable[[Window, Ints], Floats]:
     return solve
 
 
-def _exactly(window: Window, held: Ints) -> Floats:
+def _exactly(window: WindowJobs, held: Ints) -> Floats:
     return np.array([place_exactly(window.groups, window.tree.switches, window.sizes, held)])
 
 
@@ -126,7 +127,7 @@ class Solved(NamedTuple):
 
     costs: Floats  # mean of a window in thousandths of a hop, by solver and its steps
     seconds: Floats  # mean of a window with jobs on more than one host, by solver
-    windows: list[Window]  # those
+    windows: list[WindowJobs]  # those
 
 
 def solve_epoch(
@@ -151,7 +152,7 @@ def solve_epoch(
         wide = np.array([job for _, hosts, job in taken if hosts > 1], np.int64)
         if len(wide):
             groups = groups_of(tree.down, free // tree.down[0])
-            window = Window(tree, groups, size[wide], np.uint64(first_word(epoch, number)))
+            window = WindowJobs(tree, groups, size[wide], np.uint64(first_word(epoch, number)))
             held, found, took = _solve(window, solvers)
             costs += found
             seconds += took
@@ -165,7 +166,7 @@ def solve_epoch(
     return Solved(costs / periods, seconds / max(len(windows), 1), windows)
 
 
-def _solve(window: Window, solvers: Sequence[Solver]) -> tuple[Ints, Floats, Floats]:
+def _solve(window: WindowJobs, solvers: Sequence[Solver]) -> tuple[Ints, Floats, Floats]:
     """The entries by the last solver, what each says that the window costs, and how many seconds it took."""
     held = np.zeros((len(window.sizes), int(window.sizes.max())), np.int64)
     costs, seconds = [], []

@@ -125,4 +125,5 @@ def innermost(policy: Policy) -> Policy:
 
 def entries_of(policy: Policy) -> list[Entry]:
     """The compiled functions that decide for a policy, to be compiled ahead."""
-    return [layer.entry for layer in layers(policy) if isinstance(layer, CompiledPolicy)]
+    compiled = [layer for layer in layers(policy) if isinstance(layer, CompiledPolicy)]
+    return [entry for layer in compiled for entry in (layer.entry, *layer.called)]

@@ -9,13 +9,15 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
-from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest, find_room, sort_running
-from .holding import begin_job, is_eligible, let_arrays_age, within_amounts, within_counts
-from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_queue
+from .earliest import BY_PREEMPTION, LATER, NOW_FREE, earliest_start, find_room, sort_running
+from .holding import begin_on_nodes, is_eligible, let_arrays_age, within_amounts, within_counts
+from .main_loop import clear_rejected, is_rejected, leave_out_taken, set_free, sort_pending
 from .preemption import make_room, way_of
-from .table import begin_table, is_planned, reserve, usable_from
+from .table import begin_table, is_planned, reserve_slots, usable_from
 from .taking import has_named
 from .world import (
+    BF_RESOLUTION,
+    BF_WINDOW,
     BY_BACKFILL,
     CONTINUE,
     CYCLE_LIMIT,
@@ -33,17 +35,15 @@ from .world import (
     NB_RUNNING,
     ONE_RESERVATION,
     PART_RESERVE,
-    PENDING,
-    RESOLUTION,
+    PENDING_JOB,
     RUNNING_RESERVE,
     TABLE_SIZE,
     TEST_COST,
-    WINDOW,
     YIELD_AFTER,
 )
 
 # what became of a job
-NOTHING = 0
+_NOTHING = 0
 STARTED = 1
 PLANNED = 2
 NOT_TESTED = 3
@@ -53,7 +53,7 @@ TABLE_FULL = 4
 @kernel
 def backfill(w, now):
     """One cycle; returns how many jobs were tested."""
-    length = sort_queue(w)
+    length = sort_pending(w)
     if length == 0:
         return 0
     let_arrays_age(w, now)
@@ -70,7 +70,7 @@ def backfill(w, now):
             break
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != PENDING or not is_eligible(w, job, now) or w.reservation[job] >= 0:
+        if w.status[job] != PENDING_JOB or not is_eligible(w, job, now) or w.reservation[job] >= 0:
             continue
         if not within_counts(w, job, len(w.licence_total) == 0) or is_rejected(w, job, part) or not _array_lets(w, job):
             continue
@@ -149,7 +149,7 @@ def _place(w, entry, now):
                 continue
             break
         is_tested = True
-        found, count, how = earliest(w, entry, now, later, fewest)
+        found, count, how = earliest_start(w, entry, now, later, fewest)
         if found < 0:
             if later > 0 and may_wait:
                 continue
@@ -171,7 +171,7 @@ def _place(w, entry, now):
         outcome, later = _plan(w, entry, found, count, now)
         if outcome != NOT_TESTED:
             return outcome
-    return NOTHING if is_tested else NOT_TESTED
+    return _NOTHING if is_tested else NOT_TESTED
 
 
 @kernel
@@ -187,8 +187,8 @@ def _has_completing(w, count):
 def _start_now(w, entry, count, now):
     job, part = w.entry_job[entry], w.entry_part[entry]
     if not within_amounts(w, job) or not within_counts(w, job):
-        return NOTHING
-    begin_job(w, job, part, count, now, BY_BACKFILL)
+        return _NOTHING
+    begin_on_nodes(w, job, part, count, now, BY_BACKFILL)
     leave_out_taken(w, count)
     _keep_running(w, job)
     sort_running(w)
@@ -206,18 +206,18 @@ def _keep_running(w, job):
     for i in range(w.alloc_begin[job], w.alloc_begin[job] + whole * w.alloc_count[job]):
         node = w.alloc_node[i]
         mask[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    reserve(w, 0, w.expected_end[job] // p[RESOLUTION] * p[RESOLUTION], mask, job)
+    reserve_slots(w, 0, w.expected_end[job] // p[BF_RESOLUTION] * p[BF_RESOLUTION], mask, job)
 
 
 @kernel
 def _plan(w, entry, found, count, now):
     """Reserve the chosen nodes from `found` on; (NOT_TESTED, when to try again) where they are planned already."""
     job, part, p = w.entry_job[entry], w.entry_part[entry], w.parameters
-    step = p[RESOLUTION]
+    step = p[BF_RESOLUTION]
     begin, end = found // step * step, (found + w.limit[job]) // step * step
-    if found > now + p[WINDOW]:
+    if found > now + p[BF_WINDOW]:
         w.estimated[job] = 1
-        return NOTHING, 0
+        return _NOTHING, 0
     mask = np.zeros(len(w.usable), np.uint64)
     for i in range(count):
         node = w.chosen[i]
@@ -225,11 +225,11 @@ def _plan(w, entry, found, count, now):
     if found > now and is_planned(w, job, begin, end, mask):
         return NOT_TESTED, found
     if not within_amounts(w, job):
-        return NOTHING, 0
+        return _NOTHING, 0
     if p[ONE_RESERVATION] == 0 or w.estimated[job] == 0:
         if w.timers[NB_RECORDS] >= p[TABLE_SIZE]:
             return TABLE_FULL, 0
-        reserve(w, begin, end, mask, job)
+        reserve_slots(w, begin, end, mask, job)
     w.estimated[job] = 1
     w.kept_part[part] += 1
     if w.array[job] >= 0:

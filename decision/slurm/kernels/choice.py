@@ -35,7 +35,7 @@ def end_in_trial(w, job):
 
 
 @kernel
-def measure(w, job, mask):
+def measure_nodes(w, job, mask):
     """Fill ``w.capacity`` with the cores that the job can have on each node of the bitmap in the trial; their sum."""
     total, w.capacity[:] = 0, 0
     for node in range(len(w.capacity)):
@@ -70,7 +70,7 @@ def room_on(w, job, node):
 
 
 @kernel
-def choose(w, job, part):
+def choose_nodes(w, job, part):
     """Choose nodes by ``w.capacity``: into ``w.chosen`` and ``w.chosen_cores``; returns how many, 0 where none fit.
 
     Nodes of the lowest weights are tried by themselves first, with select/linear line by line of slurm.conf.
@@ -93,7 +93,7 @@ def choose(w, job, part):
 
 @kernel
 def choose_at_once(w, job, part, capacity):
-    """As `choose`; where it fails, the nodes with the least room are left out step by step.
+    """As `choose_nodes`; where it fails, the nodes with the least room are left out step by step.
 
     Most steps fail, and most of those can be told by the run of neighbours that `_choose` would begin with.
     """

@@ -5,24 +5,25 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from .backfill import backfill
-from .holding import begin_job, cancel_pending, end_job, join_queue, release_completed
+from .holding import begin_on_nodes, cancel_pending, end_job, join_queue, release_completed
 from .main_loop import main_loop
 from .preemption import end_grace, next_check, requeue
 from .priority import calculate, set_factors, set_priority
 from .world import (
     AGES,
     ASKED,
+    BF_INTERVAL,
     BUILTIN,
     BY_NOBODY,
     CALC_PERIOD,
-    CANCELLED,
+    CANCELLED_JOB,
     CHANGED,
     COMPLETE_WAIT,
     CYCLE_COST,
-    DONE,
+    CYCLES_GIVEN,
+    DONE_JOB,
     FAR,
     GO,
-    INTERVAL,
     LAST_FULL,
     LAST_MAIN,
     MULTIFACTOR,
@@ -39,7 +40,6 @@ from .world import (
     NEXT_WINDOW,
     NOW,
     PREEMPTS,
-    RECORDED,
     SCHED_DELAY,
     SCHED_INTERVAL,
     TEST_COST,
@@ -49,7 +49,7 @@ from .world import (
 
 
 @kernel
-def submit(w, job, now):
+def submit_job(w, job, now):
     """A job arrives."""
     join_queue(w, job)
     for entry in range(w.entry_begin[job], w.entry_begin[job + 1]):
@@ -57,14 +57,14 @@ def submit(w, job, now):
 
 
 @kernel
-def begin(w):
+def begin_log(w):
     """Shares before anything has run, as slurmctld knows them when it starts."""
     if w.parameters[AGES] != 0 and len(w.leaf):
         set_factors(w)
 
 
 @kernel
-def step(w, now):
+def step_scheduler(w, now):
     """All that the scheduler does at an instant, after the ends and submissions of it."""
     t, p = w.timers, w.parameters
     t[NOW], t[NB_STARTED], t[NB_KILLED] = now, 0, 0
@@ -78,7 +78,7 @@ def step(w, now):
     waits = _waits_for_completing(w, now)
     if not waits:
         _main(w, now)
-    if p[BUILTIN] == 0 and (not waits or p[RECORDED] != 0):
+    if p[BUILTIN] == 0 and (not waits or p[CYCLES_GIVEN] != 0):
         _backfill(w, now)
 
 
@@ -103,7 +103,7 @@ def _requeue_completed(w, now):
     ready = w.completing[:nb_completing].copy()
     release_completed(w, now)
     for job in ready:
-        if w.status[job] == DONE and w.end[job] < w.start[job] + w.runtime[job] and w.submit[job] == w.end[job]:
+        if w.status[job] == DONE_JOB and w.end[job] < w.start[job] + w.runtime[job] and w.submit[job] == w.end[job]:
             requeue(w, job, now)
 
 
@@ -141,7 +141,7 @@ def _main(w, now):
 @kernel
 def _backfill(w, now):
     t = w.timers
-    if w.parameters[RECORDED] != 0:
+    if w.parameters[CYCLES_GIVEN] != 0:
         while t[NEXT_CYCLE] < len(w.cycles) and w.cycles[t[NEXT_CYCLE]] <= now:
             t[NEXT_CYCLE] += 1
             t[NB_TESTED] += backfill(w, now)
@@ -152,7 +152,7 @@ def _backfill(w, now):
         t[NB_TESTED] += tested
         t[NB_CYCLES] += 1
         began = max(w.next_backfill[0], now - 1.0)
-        w.next_backfill[0] = began + w.parameters[INTERVAL] + w.weights[CYCLE_COST] + _time_of(w, tested)
+        w.next_backfill[0] = began + w.parameters[BF_INTERVAL] + w.weights[CYCLE_COST] + _time_of(w, tested)
 
 
 @kernel
@@ -179,7 +179,7 @@ def due(w):
         if p[MULTIFACTOR] != 0:
             at = min(at, t[NEXT_CALC])
     if p[BUILTIN] == 0:
-        if p[RECORDED] != 0:
+        if p[CYCLES_GIVEN] != 0:
             if t[NEXT_CYCLE] < len(w.cycles) and t[NB_PENDING] > 0:
                 at = min(at, w.cycles[t[NEXT_CYCLE]])
         elif t[CHANGED] != 0 or t[NB_PENDING] > 0:
@@ -188,7 +188,7 @@ def due(w):
 
 
 @kernel
-def simulate(w, until):
+def run_log(w, until):
     """Run the log with its own run times, until all is over or nothing happens any more.
 
     Args:
@@ -196,7 +196,7 @@ def simulate(w, until):
         until: seconds at which it ends whatever is left.
     """
     t, nb_jobs = w.timers, len(w.submit)
-    begin(w)
+    begin_log(w)
     while True:
         now = _next(w, nb_jobs)
         if now >= until:
@@ -206,7 +206,7 @@ def simulate(w, until):
         while t[NB_SUBMITTED] < nb_jobs and w.submit[t[NB_SUBMITTED]] <= now:
             _arrive(w, t[NB_SUBMITTED], now)
             t[NB_SUBMITTED] += 1
-        step(w, now)
+        step_scheduler(w, now)
 
 
 @kernel
@@ -250,9 +250,9 @@ def _cancel_jobs(w, now):
 @kernel
 def _arrive(w, job, now):
     if w.cancel[job] <= now:
-        w.status[job], w.end[job] = CANCELLED, now
+        w.status[job], w.end[job] = CANCELLED_JOB, now
         return
-    submit(w, job, now)
+    submit_job(w, job, now)
     if 0 <= w.recorded[job] <= now:
         _begin_recorded(w, job, now)
 
@@ -263,4 +263,4 @@ def _begin_recorded(w, job, now):
     count, at = w.alloc_count[job], w.alloc_begin[job]
     for i in range(count):
         w.chosen[i], w.chosen_cores[i] = w.alloc_node[at + i], w.alloc_cores[at + i]
-    begin_job(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)
+    begin_on_nodes(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)

@@ -9,7 +9,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .choice import begin_trial, choose, choose_at_once, end_in_trial, measure, room_on
+from .choice import begin_trial, choose_at_once, choose_nodes, end_in_trial, measure_nodes, room_on
 from .leaves import TOO_FAR_APART
 from .preemption import find_candidates, gives_way
 from .world import BUSY_NODES, FAR, LINEAR, NB_COMPLETING, NB_RUNNING, PREEMPTS, ROOM_ROW, RUNNING_STAMP, WINDOW_SCALE
@@ -126,7 +126,7 @@ def _room_time(w, mask, fewest):
 
 
 @kernel
-def earliest(w, entry, now, later, fewest):
+def earliest_start(w, entry, now, later, fewest):
     """When the job fits on ``w.usable``, on how many nodes, and how; (-1, 0, LATER) where it never does.
 
     It is not looked for after `later`, when more nodes come free: 0 for never. `fewest` is what `find_room` said.
@@ -138,8 +138,8 @@ def earliest(w, entry, now, later, fewest):
     free = w.usable & w.free_now
     if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
         _begin_trial_without_completing(w)
-        measure(w, job, free)
-        count = choose(w, job, part)
+        measure_nodes(w, job, free)
+        count = choose_nodes(w, job, part)
         if count > 0:
             return now, count, NOW_FREE
         if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
@@ -149,7 +149,7 @@ def earliest(w, entry, now, later, fewest):
 
 @kernel
 def _after_ends(w, entry, now, later, when):
-    """As `earliest`, when running jobs are gone: first those that give way, then in order of expected end.
+    """As `earliest_start`, when running jobs are gone: first those that give way, then in order of expected end.
 
     Before `when` the job has no room.
     """
@@ -159,8 +159,8 @@ def _after_ends(w, entry, now, later, when):
         _begin_trial_without_completing(w)
         for i in range(find_candidates(w, entry)):
             end_in_trial(w, w.candidates[i])
-        if measure(w, job, w.usable) >= needed:
-            count = choose(w, job, part)
+        if measure_nodes(w, job, w.usable) >= needed:
+            count = choose_nodes(w, job, part)
             if count > 0:
                 return now, count, BY_PREEMPTION
     at, window, until, length, ended = 0, _END_WINDOW, 0, w.timers[NB_RUNNING], 0
@@ -173,7 +173,7 @@ def _after_ends(w, entry, now, later, when):
             if ended == 0 and w.parameters[PREEMPTS] == 0:
                 _begin_trial_without_completing(w)
             ended = _end_up_to(w, entry, ended, at)
-            count = _choose_planned(w, job, part) if measure(w, job, w.usable) >= needed else 0
+            count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
             if count > 0:
                 return max(now + 1, end), count, LATER
             if count == TOO_FAR_APART and w.parameters[LINEAR] != 0:
@@ -192,7 +192,7 @@ def _next_window(w, at, until, window):
 
 @kernel
 def _choose_planned(w, job, part):
-    """`choose` for a plan: where bf_busy_nodes says so, nodes in use first; with select/linear without steps."""
+    """`choose_nodes` for a plan: where bf_busy_nodes says so, nodes in use first; with select/linear without steps."""
     if w.parameters[LINEAR] != 0:
         return choose_at_once(w, job, part, w.capacity)
     if w.parameters[BUSY_NODES] != 0:
@@ -200,11 +200,11 @@ def _choose_planned(w, job, part):
         for node in range(len(room)):
             if w.nb_jobs[node] == 0:
                 w.capacity[node] = 0
-        count = choose(w, job, part)
+        count = choose_nodes(w, job, part)
         if count > 0:
             return count
         w.capacity[:] = room
-    return choose(w, job, part)
+    return choose_nodes(w, job, part)
 
 
 @kernel

@@ -8,29 +8,29 @@ from .world import (
     AFTER_OK,
     AGES,
     ASKED,
-    CANCELLED,
+    CANCELLED_JOB,
     CHANGED,
     COMPLETING,
     COMPLETING_JOB,
     DEFER,
-    DONE,
+    DONE_JOB,
     FAR,
     GO,
     NB_COMPLETING,
     NB_PENDING,
     NB_RUNNING,
     NB_STARTED,
-    PENDING,
-    RUNNING,
+    PENDING_JOB,
+    RUNNING_JOB,
     UNKNOWN,
     UNSORTED,
 )
 
-LICENCE = 32  # World.bucket_checks
+_LICENCE = 32  # SlurmWorld.bucket_checks
 
 
 @kernel
-def begin_job(w, job, part, count, now, reason):
+def begin_on_nodes(w, job, part, count, now, reason):
     """Start a job on the nodes chosen."""
     t = w.timers
     at = w.alloc_begin[job]
@@ -40,7 +40,7 @@ def begin_job(w, job, part, count, now, reason):
         w.alloc_node[at + i], w.alloc_cores[at + i] = node, cores
         hold(w, job, node, cores, 1)
         w.nb_jobs[node] += 1
-    w.status[job], w.start[job], w.reason[job], w.part_of[job] = RUNNING, now, reason, part
+    w.status[job], w.start[job], w.reason[job], w.part_of[job] = RUNNING_JOB, now, reason, part
     if w.first_start[job] < 0:
         w.first_start[job] = now
     w.expected_end[job] = min(FAR, now + w.limit[job])
@@ -87,7 +87,7 @@ def join_queue(w, job):
             at -= 1
         w.pending[at] = entry
         t[NB_PENDING] += 1
-    w.status[job] = PENDING
+    w.status[job] = PENDING_JOB
     t[UNSORTED], t[ASKED], t[CHANGED] = 1, 1, 1
 
 
@@ -130,7 +130,7 @@ def release_completed(w, now):
             w.nb_jobs[node] -= 1
             w.nb_completing[node] -= 1
         if w.status[job] == COMPLETING_JOB:
-            w.status[job] = DONE
+            w.status[job] = DONE_JOB
         t[CHANGED] = 1
         t[ASKED if w.parameters[DEFER] != 0 else GO] = 1
     t[NB_COMPLETING] = kept
@@ -162,7 +162,7 @@ def within_counts(w, job, with_licences=True):
     """
     for i in range(w.bucket_begin[job], w.bucket_begin[job + 1]):
         bucket, checks = w.job_bucket[i], w.bucket_checks[i]
-        if checks & LICENCE and not with_licences:
+        if checks & _LICENCE and not with_licences:
             continue
         limit, most = w.bucket_limit[bucket, 0], w.bucket_limit[bucket, 1]
         if checks & 1 and limit >= 0 and w.bucket_used[bucket, 0] + w.bucket_amount[i] > limit:
@@ -243,21 +243,21 @@ def _needs_met(w, job, now):
 @kernel
 def _is_met(w, other, kind, by):
     status = w.status[other]
-    over = status in (COMPLETING_JOB, DONE, CANCELLED) and w.end[other] <= by
+    over = status in (COMPLETING_JOB, DONE_JOB, CANCELLED_JOB) and w.end[other] <= by
     if kind == AFTER:
-        return (over or status == RUNNING) and (status == CANCELLED or w.start[other] <= by)
+        return (over or status == RUNNING_JOB) and (status == CANCELLED_JOB or w.start[other] <= by)
     if kind == AFTER_ANY:
         return over
-    good = status != CANCELLED and w.succeeded[other] != 0
+    good = status != CANCELLED_JOB and w.succeeded[other] != 0
     return over and (good if kind == AFTER_OK else not good)
 
 
 @kernel
 def cancel_pending(w, job, now):
     """A waiting job is cancelled."""
-    if w.status[job] == PENDING or w.status[job] == UNKNOWN:
+    if w.status[job] == PENDING_JOB or w.status[job] == UNKNOWN:
         leave_queue(w, job)
-        w.status[job], w.end[job] = CANCELLED, now
+        w.status[job], w.end[job] = CANCELLED_JOB, now
         w.timers[CHANGED] = 1
 
 

@@ -9,9 +9,9 @@ from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts
 
 from .taking import CORES, MOST, NODES, TAKEN, begin_taking, is_enough, is_named, take_node
-from .world import FAR, LINEAR, NOW, TOPOLOGY
+from .world import BY_SWITCHES, FAR, LINEAR, NOW
 
-ALWAYS = 1  # World.parameters[TOPOLOGY]
+ALWAYS = 1  # SlurmWorld.parameters[BY_SWITCHES]
 IF_ASKED = 2
 TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits for
 
@@ -19,7 +19,7 @@ TOO_FAR_APART = -1  # the job fits, but not on as few switches as it still waits
 @kernel
 def by_switches(w, job):
     """Whether switches decide which nodes a job gets."""
-    asked = w.parameters[TOPOLOGY]
+    asked = w.parameters[BY_SWITCHES]
     return asked == ALWAYS or (asked == IF_ASKED and w.max_switches[job] > 0)
 
 

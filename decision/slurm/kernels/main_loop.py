@@ -5,8 +5,8 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
-from .choice import begin_trial, choose, measure
-from .holding import begin_job, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
+from .choice import begin_trial, choose_nodes, measure_nodes
+from .holding import begin_on_nodes, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
 from .preemption import make_room
 from .table import window_end
 from .taking import has_named
@@ -20,7 +20,7 @@ from .world import (
     MIN_PRIO,
     NB_PENDING,
     PART_DEPTH,
-    PENDING,
+    PENDING_JOB,
     PREEMPTS,
     SCHED_START,
     UNSORTED,
@@ -30,7 +30,7 @@ _ABOVE_TIERS = 58  # bits
 
 
 @kernel
-def sort_queue(w):
+def sort_pending(w):
     """Put waiting jobs in order: in a reservation or not, tier, priority, submission; returns how many there are."""
     t = w.timers
     count = t[NB_PENDING]
@@ -40,7 +40,7 @@ def sort_queue(w):
             entry = w.queue[i]
             if entry < 0:
                 break
-            if w.status[w.entry_job[entry]] == PENDING:
+            if w.status[w.entry_job[entry]] == PENDING_JOB:
                 w.queue[kept] = entry
                 kept += 1
         if kept < len(w.queue):
@@ -92,7 +92,7 @@ def leave_out_taken(w, count):
 @kernel
 def main_loop(w, now, full):
     """Look at the queue once: all of it, or as deep as default_queue_depth says."""
-    p, length = w.parameters, sort_queue(w)
+    p, length = w.parameters, sort_pending(w)
     if length == 0:
         return
     set_free(w, False)
@@ -105,7 +105,7 @@ def main_loop(w, now, full):
     for i in range(length):
         entry = w.queue[i]
         job, part = w.entry_job[entry], w.entry_part[entry]
-        if w.status[job] != PENDING or not is_eligible(w, job, now):
+        if w.status[job] != PENDING_JOB or not is_eligible(w, job, now):
             continue
         if is_rejected(w, job, part):
             continue
@@ -158,10 +158,10 @@ def _look_in_reservation(w, entry, now):
     if not within_counts(w, job) or not within_amounts(w, job):
         return False
     begin_trial(w)
-    measure(w, job, w.usable)
-    count = choose(w, job, part)
+    measure_nodes(w, job, w.usable)
+    count = choose_nodes(w, job, part)
     if count > 0:
-        begin_job(w, job, part, count, now, BY_MAIN)
+        begin_on_nodes(w, job, part, count, now, BY_MAIN)
     return count > 0
 
 
@@ -187,7 +187,7 @@ def _look(w, entry, now):
         return False
     count = _try(w, entry, now) if has_room else 0
     if count > 0:
-        begin_job(w, job, part, count, now, BY_MAIN)
+        begin_on_nodes(w, job, part, count, now, BY_MAIN)
         leave_out_taken(w, count)
         return True
     if w.needs_named[job] != 0:
@@ -211,8 +211,8 @@ def _try(w, entry, now):
     _leave_out_reserved(w, w.usable, now, now + w.limit[job])
     if count_hosts(w.usable) >= w.nodes_min[job]:
         begin_trial(w)
-        measure(w, job, w.usable)
-        count = choose(w, job, part)
+        measure_nodes(w, job, w.usable)
+        count = choose_nodes(w, job, part)
         if count > 0:
             return count
     if w.parameters[PREEMPTS] != 0:

@@ -5,12 +5,12 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
-from .choice import begin_trial, choose, end_in_trial, measure
+from .choice import begin_trial, choose_nodes, end_in_trial, measure_nodes
 from .holding import end_job, join_queue
-from .world import CANCELLED, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
+from .world import CANCELLED_JOB, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
 
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible
-_REQUEUED = 1  # World.part_gives_way
+_REQUEUED = 1  # SlurmWorld.part_gives_way
 _CHECKED = 30  # seconds from one look at the ends of running jobs to the next
 
 
@@ -72,8 +72,8 @@ def _free_until_fits(w, entry, count):
     begin_trial(w)
     for i in range(count):
         end_in_trial(w, w.candidates[i])
-        measure(w, job, w.usable)
-        if choose(w, job, part) > 0:
+        measure_nodes(w, job, w.usable)
+        if choose_nodes(w, job, part) > 0:
             return i + 1
     return 0
 
@@ -100,7 +100,7 @@ def make_room(w, entry, now):
 @kernel
 def _mark_chosen(w, entry, chosen):
     job = w.entry_job[entry]
-    count = choose(w, job, w.entry_part[entry])
+    count = choose_nodes(w, job, w.entry_part[entry])
     for i in range(count):
         node = w.chosen[i]
         chosen[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
@@ -136,7 +136,7 @@ def _preempt(w, job, now):
     w.timers[NB_KILLED] += 1
     end_job(w, job, now)
     if not again:
-        w.status[job] = CANCELLED
+        w.status[job] = CANCELLED_JOB
         return
     w.requeues[job] += 1
     w.recorded[job] = -1

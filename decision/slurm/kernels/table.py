@@ -8,15 +8,15 @@ import numpy as np
 
 from decision.compiling.jit import kernel
 
-from .world import NB_RECORDS, NB_SLOTS, RESOLUTION, WINDOW
+from .world import BF_RESOLUTION, BF_WINDOW, NB_RECORDS, NB_SLOTS
 
 
 @kernel
 def begin_table(w, now):
     """One slot from now to the end of the window: all nodes are free, but those that are down or will be reserved."""
-    step = w.parameters[RESOLUTION]
+    step = w.parameters[BF_RESOLUTION]
     w.slot_begin[0] = now // step * step
-    w.slot_end[0] = (now + w.parameters[WINDOW]) // step * step
+    w.slot_end[0] = (now + w.parameters[BF_WINDOW]) // step * step
     w.slot_mask[0] = ~np.uint64(0)
     w.slot_licences[0] = w.licence_total
     w.timers[NB_SLOTS] = 1
@@ -26,13 +26,13 @@ def begin_table(w, now):
             w.slot_mask[0, node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
     for i in range(len(w.window_times)):
         planned = w.window_step[i] > 0 and w.window_reservation[i] >= 0
-        if planned and w.window_times[i] <= now + w.parameters[WINDOW]:
+        if planned and w.window_times[i] <= now + w.parameters[BF_WINDOW]:
             end = window_end(w, i)
             if end > now:
                 node = w.window_node[i]
                 mask[:] = 0
                 mask[node >> 6] = np.uint64(1) << np.uint64(node & 63)
-                reserve(w, w.window_times[i], end, mask, -1)
+                reserve_slots(w, w.window_times[i], end, mask, -1)
     w.timers[NB_RECORDS] = 1
 
 
@@ -98,11 +98,11 @@ def is_planned(w, job, begin, end, mask):
 
 
 @kernel
-def reserve(w, begin, end, mask, job):
+def reserve_slots(w, begin, end, mask, job):
     """Take the nodes of the mask and a job's licences out of the slots between, for one bf_resolution at least."""
     t = w.timers
     begin = max(begin, w.slot_begin[0])
-    end = max(end, begin + w.parameters[RESOLUTION])
+    end = max(end, begin + w.parameters[BF_RESOLUTION])
     at = 0
     while at < t[NB_SLOTS] and w.slot_end[at] < begin:
         at += 1

@@ -7,7 +7,7 @@ from decision.state.bitmap import count_hosts, has_host
 
 from .world import LINEAR
 
-# World.wanted: what is still to be taken
+# SlurmWorld.wanted: what is still to be taken
 CORES = 0
 NODES = 1
 MOST = 2  # nodes

@@ -2,7 +2,7 @@
 
 from decision.compiling.bundle import F8, I8, U8, Bundle, I8x2, U8x2
 
-# World.parameters
+# SlurmWorld.parameters
 LINEAR = 0  # whether jobs get whole nodes
 BUILTIN = 1  # whether there is no backfill
 MULTIFACTOR = 2
@@ -16,9 +16,9 @@ PART_DEPTH = 9  # jobs, 0: all
 SCHED_START = 10  # jobs, 0: all
 DEFER = 11
 LIMIT_STOP = 12
-INTERVAL = 13  # bf_*, seconds
-WINDOW = 14  # seconds
-RESOLUTION = 15  # seconds
+BF_INTERVAL = 13  # bf_*, seconds
+BF_WINDOW = 14  # seconds
+BF_RESOLUTION = 15  # seconds
 MAX_TEST = 16
 MAX_USER = 17
 MAX_PART = 18
@@ -41,15 +41,15 @@ YOUNGEST = 34
 INCREASE_ONLY = 35
 ACCRUE_ALWAYS = 36
 CONTINUE = 37
-RECORDED = 38  # whether the times of cycles are given
+CYCLES_GIVEN = 38  # whether the times of cycles are given
 BUSY_NODES = 39  # whether planned jobs prefer nodes in use
 TABLE_SIZE = 40  # slots that a cycle of backfill may use
 RUNNING_RESERVE = 41  # whether exclusive jobs that run take slots
 COMPLETE_WAIT = 42  # seconds
-TOPOLOGY = 43  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
+BY_SWITCHES = 43  # whether switches choose nodes: 0: no, 1: always, 2: for jobs that ask for few
 NB_PARAMETERS = 44
 
-# World.weights
+# SlurmWorld.weights
 AGE_WEIGHT = 0
 SHARE_WEIGHT = 1
 DECAY = 2  # of usage, per second
@@ -59,17 +59,17 @@ CYCLE_COST = 5  # seconds
 CYCLE_LIMIT = 6  # seconds
 YIELD_AFTER = 7  # seconds
 YIELD_SLEEP = 8  # seconds
-NB_WEIGHTS = 9
+NB_WORLD_WEIGHTS = 9
 
-# World.status
+# SlurmWorld.status
 UNKNOWN = 0  # not submitted yet
-PENDING = 1
-RUNNING = 2
+PENDING_JOB = 1
+RUNNING_JOB = 2
 COMPLETING_JOB = 3
-DONE = 4
-CANCELLED = 5
+DONE_JOB = 4
+CANCELLED_JOB = 5
 
-# World.timers
+# SlurmWorld.timers
 NOW = 0
 LAST_MAIN = 1
 LAST_FULL = 2
@@ -94,12 +94,12 @@ ROOM_ROW = 20  # of `room_from`, the one of the entry that is tested
 RUNNING_STAMP = 21  # how often `by_end` was made
 NB_TIMERS = 22
 
-# who started a job: World.reason
+# who started a job: SlurmWorld.reason
 BY_NOBODY = 0
 BY_MAIN = 1
 BY_BACKFILL = 2
 
-# World.need_kind
+# SlurmWorld.need_kind
 AFTER = 0
 AFTER_ANY = 1
 AFTER_OK = 2
@@ -108,7 +108,7 @@ AFTER_NOT_OK = 3
 FAR = 1 << 40  # seconds: never
 
 
-class World(Bundle):
+class SlurmWorld(Bundle):
     """N nodes, W words of 64 nodes, G kinds of generic resources, P partitions, J jobs, E entries of the queue, ...
 
     A job has an entry for each of its partitions, one behind the other.

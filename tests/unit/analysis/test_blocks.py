@@ -71,7 +71,7 @@ def test_more_windows_of_a_log_do_not_shrink_an_interval_without_limit():
 
 def test_intervals_of_overlapping_windows_hold_the_truth_as_often_as_they_say(monkeypatch):
     """Of 200 logs of 20 window lengths, as `decision reproduce coverage` does it with schedules."""
-    monkeypatch.setattr("decision.analysis.statistics.SAMPLES", 400)
+    monkeypatch.setattr("decision.analysis.statistics._SAMPLES", 400)
     held = {"mean": 0, "middle": 0, "better": 0}
     grids = [rng(10**6 + k).lognormal(size=(2000, LENGTH, 2)).mean(axis=1) for k in range(2)]
     middle = np.mean([np.sort(grid[:, 0])[500:1500].mean() for grid in grids])

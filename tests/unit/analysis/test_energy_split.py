@@ -9,7 +9,7 @@ from helpers.run_samples import job_table
 from decision.analysis.energy import split_energy
 from decision.engine.options import EngineOptions
 from decision.formats import load_platform, load_workload
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.model.platform import Host, Platform, PowerState, SleepState
 from decision.model.record import HostTable, PstateTable, RunRecord
 from decision.simulation import simulate_workloads
@@ -63,7 +63,7 @@ def test_without_energy_there_is_nothing_to_split():
 
 def test_the_parts_of_a_recorded_run_add_up_to_batsims_total(root):
     folder = root / "tests" / "golden" / "sessions" / "energy_sleep"
-    split = split_energy(read_run(folder), load_platform(folder / "platform.xml", energy=True))
+    split = split_energy(read_run_record(folder), load_platform(folder / "platform.xml", energy=True))
     parts = split.computing + split.idle + split.switching + split.sleeping
     assert parts == pytest.approx(split.total, rel=1e-9)
     assert min(split.computing, split.idle, split.switching, split.sleeping) > 0.02 * split.total

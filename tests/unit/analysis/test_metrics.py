@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from decision.analysis import metrics as m
 from decision.analysis.metric_list import METRICS, find_metric, measure_run
 from decision.analysis.metrics import summarise
-from decision.formats.outputs_read import find_run, read_run, read_schedule
+from decision.formats.outputs_read import find_run, read_run_record, read_schedule
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.record import HostTable, RunRecord
@@ -127,7 +127,7 @@ def test_every_metric_of_the_catalogue_is_measured():
 def test_figures_are_batsims(session):
     folder = SESSIONS / session
     batsim = {name: float(value) for name, value in read_schedule(find_run(folder).schedule).items() if name[0] != "b"}
-    record = read_run(folder)
+    record = read_run_record(folder)
     jobs = m.only_ran(record.jobs)
     share = len(jobs.id) / len(record.jobs.id)  # Batsim's means count rejected jobs
     figures = {

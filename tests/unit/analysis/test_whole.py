@@ -11,7 +11,7 @@ from decision.analysis.judged import judge_runs
 from decision.analysis.metric_list import METRICS
 from decision.analysis.shakes import Runs, change, estimate, rounded
 from decision.analysis.statistics import Estimate
-from decision.analysis.whole import WEEK, Part, counted_text, judge, part_of, warm_up
+from decision.analysis.whole import WEEK, LogPart, counted_text, judge_run, part_of, warm_up
 from decision.model.dates import DAY
 from decision.model.record import FinalState, JobTable
 from decision.model.resample import SHAKE, shaken
@@ -63,8 +63,8 @@ def test_blocks_are_weeks_or_days(days, block, blocks):
 
 def test_a_metric_without_a_block_is_that_of_the_other_jobs():
     jobs = random_table()
-    part = Part(first=0.0, last=10 * DAY, warm_up=DAY, wanted=DAY, block=DAY)
-    found = judge(jobs, part, 8)
+    part = LogPart(first=0.0, last=10 * DAY, warm_up=DAY, wanted=DAY, block=DAY)
+    found = judge_run(jobs, part, 8)
     rows = part.rows(jobs.submit_time)
     block = part.block_of(jobs.submit_time[rows])
     for at in range(part.blocks):
@@ -82,17 +82,19 @@ def test_a_metric_without_a_block_is_that_of_the_other_jobs():
 
 def test_utilization_is_that_between_warm_up_and_cool_down():
     jobs = table(np.array([0.0, 4.0, 10.0]), np.zeros(3), np.array([6.0, 10.0, 1.0]), np.array([2, 1, 4]))
-    part = Part(first=0.0, last=10.0, warm_up=2.0, wanted=2.0, block=3.0)
-    found = judge(jobs, part, 4)  # from 2 to 8 s: two hosts until 6 s, one from 4 s on
+    part = LogPart(first=0.0, last=10.0, warm_up=2.0, wanted=2.0, block=3.0)
+    found = judge_run(jobs, part, 4)  # from 2 to 8 s: two hosts until 6 s, one from 4 s on
     assert found.metrics["arrival_utilization"] == pytest.approx((2 * 4 + 4) / 24)
     assert found.without["arrival_utilization"] == pytest.approx([(2 + 3) / 12, (2 * 3 + 1) / 12])
 
 
 def test_equal_starts_are_the_same_schedule_whatever_ended_first():
-    jobs, part = random_table(), Part(first=0.0, last=10 * DAY, warm_up=0.0, wanted=0.0, block=DAY)
+    jobs, part = random_table(), LogPart(first=0.0, last=10 * DAY, warm_up=0.0, wanted=0.0, block=DAY)
     turned = jobs.take(np.arange(400)[::-1])
     later = table(jobs.submit_time, jobs.start_time - jobs.submit_time + 1.0, jobs.runtime, jobs.size)
-    assert judge(jobs, part, 8).schedule == judge(turned, part, 8).schedule != judge(later, part, 8).schedule
+    assert (
+        judge_run(jobs, part, 8).schedule == judge_run(turned, part, 8).schedule != judge_run(later, part, 8).schedule
+    )
 
 
 def test_shaken_copies_move_each_job_by_less_than_a_minute_and_differ():

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from decision.analysis.rates import emitted, paid, peak_power
 from decision.cli.app import app
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.model.record import EnergyTable
 
 CARBON = "timestamp,WND,avg_CI\n2022-01-01 00:00:00+00:00,1,360\n2022-01-01 00:01:00+00:00,1,720\n"
@@ -53,7 +53,7 @@ def test_a_run_emits_and_costs_what_its_energy_does(folder: Path) -> None:
     assert found["energy"] == pytest.approx(190 * 60)  # all before the table's second minute
     assert found["carbon"] == pytest.approx(190 * 60 / 3.6e6 * 360)
     assert found["cost"] == pytest.approx(190 * 60 / 3.6e6 * 0.072)
-    record = read_run(folder / "out")
+    record = read_run_record(folder / "out")
     assert (emitted(record), paid(record)) == pytest.approx((found["carbon"], found["cost"]))
     assert peak_power(record) == pytest.approx(190)
 
@@ -75,7 +75,7 @@ BEGIN = {"carbon": ["2022-01-01T00:00:40Z"], "price": ["40"]}
 
 def test_power_peaks_over_what_lasts(folder: Path) -> None:
     invoke("run", "-p", folder / "p.xml", "-w", folder / "w.json", "-E", "--policy", "fcfs", "-o", folder / "out")
-    record = read_run(folder / "out")
+    record = read_run_record(folder / "out")
     assert np.isnan([emitted(record), paid(record)]).all()
     time, joules = np.array([0.0, 10, 10 + 1e-9, 20, 30]), np.array([0.0, 100, 101, 301, 401])
     record.energy = EnergyTable(time=time, energy=joules, event=["s"] * 5, wattmin=np.zeros(5))

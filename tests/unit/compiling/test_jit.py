@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from decision.compiling import jit, sources, whole_program
+from decision.compiling import jit, parts, sources, whole_program
 from decision.compiling.jit import kernel
 
 PACKAGE = {
@@ -18,6 +18,7 @@ PACKAGE = {
     "compiling/__init__.py": "",
     "compiling/jit.py": Path(jit.__file__).read_text(),
     "compiling/sources.py": Path(sources.__file__).read_text(),
+    "compiling/parts.py": Path(parts.__file__).read_text(),
     "compiling/whole_program.py": Path(whole_program.__file__).read_text(),
     "low.py": "from decision.compiling.jit import kernel\n\n@kernel\ndef low(x):\n    return x + 1\n",
     "high.py": "from .low import low\nfrom .compiling.jit import kernel\n\n"

@@ -12,7 +12,7 @@ from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.model.record import RunRecord
 from decision.runs.engines import simulate_by_messages
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 NB_JOBS = 150
 
@@ -65,7 +65,7 @@ def test_the_schedule_is_the_same_everywhere(encoder, seed, monkeypatch):
 
 def test_the_policy_keeps_the_rules_of_all_policies():
     encoder = setup(busy(50, 16), encoder="dbf-pools", max_runtime=1000.0).encoder
-    assert check_policy(lambda: ChoosingPolicy(encoder, choose)) == []
+    assert try_policy(lambda: ChoosingPolicy(encoder, choose)) == []
 
 
 def test_a_platform_of_another_size_is_refused_unless_the_encoder_takes_any():

@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode
 from helpers.env_toys import busy, first_valid, play, scrambled, setup
 
 from decision.envs import EPISODE_METRICS, DbfEnv, DbfVectorEnv
+from decision.envs.batch import _play_part
 from decision.model.errors import ConfigError
 
 NAME = "decision/DBF-v0"
@@ -26,6 +27,13 @@ def test_the_native_vector_environment_is_what_gymnasium_makes():
     observation, _ = envs.reset(seed=1)
     assert observation in envs.observation_space
     assert observation.dtype == np.float32
+
+
+def test_what_is_compiled_ahead_is_what_is_called():
+    play(DbfVectorEnv(2, setup=setup()), 10)
+    called = set(_play_part.signatures)
+    _play_part.prepare()
+    assert set(_play_part.signatures) == called
 
 
 def test_same_seed_same_trajectory():

@@ -9,7 +9,7 @@ import pytest
 from helpers.run_samples import THREE
 
 from decision.formats import write_run
-from decision.formats.outputs_read import find_run, read_jobs, read_joules, read_run, read_schedule
+from decision.formats.outputs_read import find_run, read_jobs, read_joules, read_run_record, read_schedule
 from decision.model.errors import InputError
 from decision.model.record import HostState, HostTable, RunRecord
 
@@ -44,7 +44,7 @@ def test_evalys_reads_the_jobs_that_we_write(prefix):
 
 
 def test_a_whole_run_is_read_back(root):
-    record = read_run(root / "tests" / "golden" / "sessions" / "energy_sleep")
+    record = read_run_record(root / "tests" / "golden" / "sessions" / "energy_sleep")
     assert (record.nb_hosts, record.joules, record.nb_switches, record.nb_grouped_switches) == (
         16,
         10182379.4905,
@@ -59,7 +59,7 @@ def test_a_whole_run_is_read_back(root):
 
 
 def test_hosts_that_no_state_counts_are_away(root):
-    record = read_run(root / "tests" / "golden" / "sessions" / "external_events")
+    record = read_run_record(root / "tests" / "golden" / "sessions" / "external_events")
     assert (record.host_states.counts.sum(axis=1) == record.nb_hosts).all()
     assert record.host_states.counts[:, HostState.UNAVAILABLE].max() > 0
 
@@ -73,7 +73,7 @@ def test_the_layout_of_batsim_5_is_read_too(root, tmp_path):
     gone = ("batsim_version", "scheduling_time", "simulation_time")
     kept = {name: float(value) for name, value in figures.items() if name not in gone}
     (tmp_path / "schedule.json").write_text(json.dumps({"batsim_version": "v5.0.0", **kept}, indent=2))
-    new, same = read_run(f"{tmp_path}/"), read_run(old)
+    new, same = read_run_record(f"{tmp_path}/"), read_run_record(old)
     assert new.jobs.id == same.jobs.id
     np.testing.assert_array_equal(new.jobs.start_time, same.jobs.start_time)
     np.testing.assert_array_equal(new.time_in_state, same.time_in_state)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.learn.config import TrainConfig, differences, load_config, preset_names
+from decision.learn.config import TrainConfig, changed_settings, load_config, preset_names
 from decision.learned import records
 from decision.model.errors import ConfigError, InputError
 
@@ -126,5 +126,5 @@ def test_a_broken_file_is_named_with_the_place(tmp_path):
 
 def test_differences_name_the_key_and_both_values():
     one, other = load_config("dbf-compact"), load_config("dbf-compact", ["learn.epochs=5"])
-    assert differences(one, other) == [f"learn.epochs: {one.learn.epochs} and 5"]
-    assert differences(one, one) == []
+    assert changed_settings(one, other) == [f"learn.epochs: {one.learn.epochs} and 5"]
+    assert changed_settings(one, one) == []

@@ -41,7 +41,7 @@ def odd():
 def test_a_rule_with_constants_is_a_joint_policy(odd, timeout, patience):
     trace, on = odd
     weights = saf_packed(timeout, patience)
-    weights[n.ORDER + 2] = 0.0  # without sizes: shortest walltime first
+    weights[n.ORDER_WEIGHTS + 2] = 0.0  # without sizes: shortest walltime first
     rule = f"sjf+first-fit,start=bound,power=idle-timeout,allocation=pack,idle_timeout={timeout},patience={patience}"
     for day in busy_days(trace):
         alone = of_day(trace, day)

@@ -14,7 +14,7 @@ from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.policies.around.estimated import EstimatedPolicy
 from decision.runs.engines import simulate_by_messages
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 X = 3  # of three slots
 # submission, nodes, walltime, run time: two that cannot run together, and a small one
@@ -280,7 +280,7 @@ def test_heuristics_are_measured_alike():
 
 def test_the_policy_keeps_the_rules_of_all_policies():
     encoder = make_setup(busy(50, 16), encoder="packing-pools", max_runtime=1000.0, masked=True).encoder
-    assert check_policy(lambda: ChoosingPolicy(encoder, choose)) == []
+    assert try_policy(lambda: ChoosingPolicy(encoder, choose)) == []
 
 
 def test_a_platform_of_another_size_is_refused_unless_the_encoder_takes_any():

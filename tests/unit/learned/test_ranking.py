@@ -14,7 +14,7 @@ from decision.learned.ranking import (
     random_units,
     smallest_area_first,
 )
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 HOSTS = 16
 
@@ -83,7 +83,7 @@ def test_it_begins_with_holding_back_what_would_block_hosts_for_longer_than_the_
 
 def test_it_keeps_the_rules_of_all_policies():
     weights = saf(0.5) + random_units(np.random.default_rng(1), 3.0)
-    assert check_policy(lambda: RankingPolicy(weights)) == []
+    assert try_policy(lambda: RankingPolicy(weights)) == []
 
 
 def test_environments_give_what_the_engine_gives():

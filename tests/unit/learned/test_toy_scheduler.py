@@ -21,7 +21,7 @@ from decision.learned import ChoosingPolicy
 from decision.model.errors import ConfigError
 from decision.policies import find_policy, list_policies
 from decision.runs.engines import simulate_by_messages
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 HOSTS = 6
 PLATFORM = platform(HOSTS, sleeps=True, wake=150.0, doze=6.0)
@@ -134,7 +134,7 @@ def test_the_environment_is_the_first_day_of_a_simulation():
 
 def test_it_keeps_the_rules_of_all_policies():
     encoder = setup().encoder
-    assert check_policy(lambda: ChoosingPolicy(encoder, choose)) == []
+    assert try_policy(lambda: ChoosingPolicy(encoder, choose)) == []
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from decision.papers.own import coverage as experiment
 
 
 def test_finished_logs_are_kept_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "POLICIES", ("easy", "saf+easy"))
-    monkeypatch.setattr("decision.analysis.statistics.SAMPLES", 200)
+    monkeypatch.setattr(experiment, "_POLICIES", ("easy", "saf+easy"))
+    monkeypatch.setattr("decision.analysis.statistics._SAMPLES", 200)
     design, done = experiment.Design(logs=6, known=30, jobs=200, windows=20, length=20), []
     parts = Parts(tmp_path, progress=lambda number, of: done.append((number, of)))
     found = experiment.reproduce_coverage(parts, design)

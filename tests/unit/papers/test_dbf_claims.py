@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision.papers.dbf.claims import change, judged
+from decision.papers.dbf.claims import judged_claims, mean_change
 from decision.papers.dbf.results import Result, by_policy
 
 
@@ -29,7 +29,7 @@ RESULTS = by_policy(
 
 @pytest.mark.parametrize("as_written", [True, False])
 def test_each_claim_has_its_change_and_a_verdict(as_written):
-    rows = {row[0]: row[1:] for row in judged(RESULTS, as_written).rows}
+    rows = {row[0]: row[1:] for row in judged_claims(RESULTS, as_written).rows}
     known = {what: (row[0], row[1] if as_written else row[2]) for what, row in rows.items()}
     assert known == {
         "DBF 9-1 has less wait than DBF 10-0": ("-70 % (-70 to -69)", "holds"),
@@ -43,9 +43,9 @@ def test_each_claim_has_its_change_and_a_verdict(as_written):
 
 
 def test_what_the_paper_has_was_not_tried_by_networks_of_ours():
-    assert {row[2] for row in judged(RESULTS, as_written=False).rows} == {"not tried"}
-    assert {row[3] for row in judged(RESULTS, as_written=True).rows} == {""}
+    assert {row[2] for row in judged_claims(RESULTS, as_written=False).rows} == {"not tried"}
+    assert {row[3] for row in judged_claims(RESULTS, as_written=True).rows} == {""}
 
 
 def test_a_change_of_single_runs_has_no_width():
-    assert change(RESULTS["sqf+easy"], RESULTS["easy"], "waiting_time") == pytest.approx([-0.64] * 3)
+    assert mean_change(RESULTS["sqf+easy"], RESULTS["easy"], "waiting_time") == pytest.approx([-0.64] * 3)

@@ -8,9 +8,9 @@ from helpers.policy_toys import platform
 from decision.envs import make_setup
 from decision.model.dates import DAY_LEAD
 from decision.papers.deepscheduling import claims
-from decision.papers.deepscheduling.claims import Jobs, compare
-from decision.papers.deepscheduling.rules import RULES, Days, play_days, rule
-from decision.papers.deepscheduling.runs import best_rule, part
+from decision.papers.deepscheduling.claims import Jobs, compare_days
+from decision.papers.deepscheduling.rules import SIMPLE_RULES, Days, play_days, rule
+from decision.papers.deepscheduling.runs import best_rule, some_days
 
 MINUTE = 60.0
 JOBS = Jobs(np.array([0, 0, 1, 1, 1]), np.array([1.0, 2, 1, 1, 4]), np.full(5, 10.0), np.array([0.0, 1, 0, 1, 1]))
@@ -28,7 +28,7 @@ def test_statistics_of_two_days():
     assert claims.pooled_wait(some, JOBS, EACH) == 30
     assert claims.pooled_wait(some, JOBS, np.array([1.0, 0])) == 5
     assert claims.trimmed_wait(some, JOBS, EACH) == pytest.approx((0.5 * 0 + 10 + 20 + 40 + 0.5 * 80) / 4)
-    assert claims.slowdowns(some, JOBS).tolist() == [1, 2, 3, 5, 9]
+    assert claims.job_slowdowns(some, JOBS).tolist() == [1, 2, 3, 5, 9]
     assert claims.share_slowed(some, JOBS, EACH) == 3 / 5
     assert claims.sequential_slowdown(some, JOBS, EACH) == pytest.approx((2 + 5 + 9) / 3)
     assert claims.within_range(np.array([1.0, 2, 3, 2, 100]), np.ones(5, bool)).tolist() == [1, 1, 1, 1, 0]
@@ -37,7 +37,7 @@ def test_statistics_of_two_days():
 def test_a_change_is_of_means_over_seeds_and_its_interval_is_paired_by_days():
     base = days([0, 10, 20, 40, 80])
     worse = [days([0, 10, 20, 40, 80], waste=(1.1, 3.3)), days([0, 10, 20, 40, 80], waste=(1.3, 3.9))]
-    found = compare(claims.waste, worse, [base], JOBS, samples=200)
+    found = compare_days(claims.waste, worse, [base], JOBS, samples=200)
     assert found.value == pytest.approx(0.2)
     assert (found.low, found.high) == (pytest.approx(0.1), pytest.approx(0.3)), "days differ by the same share"
 
@@ -53,7 +53,7 @@ def test_the_best_rule_waits_and_switches_no_more_than_first_fit():
     assert best_rule(found, JOBS) == bound.format(0)
     assert best_rule({name: found[name] for name in ("First-Fit", bound.format(300))}, JOBS) == ""
     assert best_rule(found, JOBS, "First-Fit", wait=1.2) == bound.format(300), "a wait of 12 is at most 1.2 times 10"
-    kept, jobs = part(found["First-Fit"][0], JOBS, 1, 2)
+    kept, jobs = some_days(found["First-Fit"][0], JOBS, 1, 2)
     assert (kept.jobs.tolist(), len(kept.wait), jobs.day.tolist()) == ([3], 3, [0, 0, 0])
 
 
@@ -78,5 +78,5 @@ def test_saf_looks_at_the_smallest_area_first():
     rows = [(0, 3, 30, 20), (1, 2, 10, 10), (1, 1, 20, 10), (1, 1, 15, 10)]
     assert starts("EASY", *rows) == [1, 21, 1, 11]
     assert starts("SAF", *rows) == [1, 21, 11, 1]
-    assert set(RULES) == {"First-Fit", "EASY", "SAF"}
+    assert set(SIMPLE_RULES) == {"First-Fit", "EASY", "SAF"}
     assert DAY_LEAD == 3600

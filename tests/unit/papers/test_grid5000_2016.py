@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from decision.model.errors import InputError
-from decision.papers.grid5000.records import Delays, measure_delays, read_case, read_record
-from decision.papers.grid5000.runs import MEASURED_ON, MODELS, SEEDS, deviation, reproduce_grid5000, seeds_in, simulated
+from decision.papers.grid5000.records import Delays, measure_delays, read_record, read_recorded_case
+from decision.papers.grid5000.runs import (
+    MEASURED_ON,
+    MODELS,
+    SEEDS,
+    deviation,
+    reproduce_grid5000,
+    seeds_in,
+    simulated_jobs,
+)
 
 HEADER = "job_id,submission_time,start_time,stop_time,walltime,resource_count,resources,state\n"
 PLAIN, KAMELOT, DELAYED = MODELS
@@ -18,7 +26,7 @@ def data(shared):
 
 @pytest.fixture(scope="module")
 def cases(data):
-    return {seed: read_case(data, seed) for seed in SEEDS}
+    return {seed: read_recorded_case(data, seed) for seed in SEEDS}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +97,7 @@ def test_a_model_without_delays_takes_none(cases):
 
 @pytest.mark.parametrize(("seed", "first"), [(0, 42), (1, 14), (2, 5), (3, 45), (4, 33)])
 def test_the_first_jobs_get_exactly_the_hosts_that_oar_gave_them(cases, delays, seed, first):
-    real, jobs = cases[seed].real, simulated(cases[seed], DELAYED, delays)
+    real, jobs = cases[seed].real, simulated_jobs(cases[seed], DELAYED, delays)
     order = np.argsort(real.start_time, kind="stable")[:first]
     assert [jobs.allocation[job] for job in order] == [real.allocation[job] for job in order]
 

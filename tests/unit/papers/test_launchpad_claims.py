@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decision.analysis.statistics import middle_mean
-from decision.papers.launchpad.claims import CLAIMS, MARGIN, Difference, common, difference
+from decision.papers.launchpad.claims import CLAIMS, WITHIN, MeanDifference, common, mean_difference
 from decision.papers.launchpad.tables import Results, claim_table, time_ratio, times_to_value
 from decision.papers.verdicts import Kind, Verdict, judge
 
@@ -30,7 +30,7 @@ HOLDS, REFUTED, UNDECIDED, NOT_TRIED = Verdict
     ],
 )
 def test_an_interval_decides_a_claim(kind, low, high, verdict):
-    assert judge(kind, Difference((low + high) / 2, low, high), MARGIN) == verdict
+    assert judge(kind, MeanDifference((low + high) / 2, low, high), WITHIN) == verdict
 
 
 def test_the_interquartile_mean_leaves_out_both_ends():
@@ -41,7 +41,7 @@ def test_the_interquartile_mean_leaves_out_both_ends():
 
 def test_what_is_always_so_much_better_has_no_interval():
     values = np.random.default_rng(0).random((5, 10))
-    found = difference(values + 0.1, values, 200)
+    found = mean_difference(values + 0.1, values, 200)
     np.testing.assert_allclose(found, 0.1)
 
 
@@ -49,7 +49,7 @@ def test_an_interval_holds_the_truth_about_as_often_as_it_says():
     rng, inside = np.random.default_rng(1), 0
     for _ in range(100):
         noise = rng.normal(size=(2, 8, 10)) + rng.normal(size=(2, 8, 1))
-        found = difference(0.5 + noise[0], noise[1], 200)
+        found = mean_difference(0.5 + noise[0], noise[1], 200)
         inside += found.low <= 0.5 <= found.high
     assert 85 <= inside <= 99
 

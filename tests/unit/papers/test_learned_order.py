@@ -39,7 +39,7 @@ def data(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_evolution_goes_on_and_learns_the_same(data, tmp_path, monkeypatch):
-    schedule, calls, shown = experiment.schedule, [], []
+    schedule, calls, shown = experiment.measure_logs, [], []
 
     def interrupted(trial):
         calls.append(trial.policy)
@@ -48,7 +48,7 @@ def test_an_interrupted_evolution_goes_on_and_learns_the_same(data, tmp_path, mo
         return schedule(trial)
 
     at_once = experiment.reproduce_learned(data, Parts(tmp_path / "at once"), generations=2)
-    monkeypatch.setattr(experiment, "schedule", interrupted)
+    monkeypatch.setattr(experiment, "measure_logs", interrupted)
     parts = Parts(tmp_path / "stopped", progress=lambda done, of: shown.append((done, of)))
     with pytest.raises(Interrupted):
         experiment.reproduce_learned(data, parts, generations=2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-from decision.analysis.whole import WEEK, Part
+from decision.analysis.whole import WEEK, LogPart
 from decision.estimates import apply_estimates
 from decision.formats import write_swf
 from decision.formats.swf import REQUESTED_TIME
@@ -51,13 +51,13 @@ def test_what_is_judged_on_a_log_was_learned_without_it_and_is_kept(data, tmp_pa
         for name in ("without-fold-1", "without-fold-2", "learned")
     ]
     assert learned_from == [["b.swf"], ["a.swf"], ["a.swf", "b.swf"]]
-    monkeypatch.setattr(left_out, "schedule", None)
+    monkeypatch.setattr(left_out, "_schedule", None)
     monkeypatch.setattr(judged, "perform_whole_run", None)
     assert left_out.reproduce_left_out(data, parts, generations=1, pool=4, copies=2) == found, "nothing is done again"
 
 
 def test_a_weekly_choice_takes_what_was_best_in_the_weeks_before():
-    part = Part(first=0.0, last=3 * WEEK, warm_up=0.0, wanted=0.0, block=WEEK)
+    part = LogPart(first=0.0, last=3 * WEEK, warm_up=0.0, wanted=0.0, block=WEEK)
     jobs = np.array([10.0, 20.0, 10.0])
 
     def result(waits):

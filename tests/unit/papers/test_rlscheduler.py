@@ -5,7 +5,7 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.papers.findings import Parts
-from decision.papers.rlscheduler.rules import Sequence, mean_bounded_slowdown, read_sequence, start_times
+from decision.papers.rlscheduler.rules import Sequence, mean_bounded_slowdown, read_sequence, rule_starts
 from decision.papers.rlscheduler.runs import simulate_lines
 
 
@@ -16,7 +16,7 @@ def jobs(*rows):
 
 
 def starts(order, *rows, backfilling=False, true_waits=False):
-    return start_times(jobs(*rows), order, backfilling, 4, true_waits).tolist()
+    return rule_starts(jobs(*rows), order, backfilling, 4, true_waits).tolist()
 
 
 def test_a_job_once_chosen_blocks_those_that_arrive_while_it_waits():

@@ -16,8 +16,8 @@ FEW = timetable.Size(generations=2, checked_every=2, jobs=90, sequence=45, unsee
 
 @pytest.fixture(autouse=True)
 def fewer(monkeypatch):
-    monkeypatch.setattr(timetable, "SEQUENCES", {10: 2, 20: 1})
-    monkeypatch.setattr(timetable, "HEURISTICS", (timetable.BY_DENSITY, "fcfs+easy"))
+    monkeypatch.setattr(timetable, "_SEQUENCES", {10: 2, 20: 1})
+    monkeypatch.setattr(timetable, "_HEURISTICS", (timetable.BY_DENSITY, "fcfs+easy"))
 
 
 def test_a_stopped_reproduction_goes_on_and_finds_the_same(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from decision.policies import find_policy
 from decision.policies.around import entries_of, innermost, layers
 from decision.policies.traits import traits_of
 from decision.runs.engines import simulate_by_messages
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 HOSTS, NAME = 8, "helpers.quiet_hours:QuietHours"
 INNER = [
@@ -83,7 +83,7 @@ def test_environments_judge_it(two_days, inner):
 
 
 def test_it_keeps_the_rules_of_policies():
-    assert check_policy(lambda: QuietHours("sjf+easy,guard=60")) == []
+    assert try_policy(lambda: QuietHours("sjf+easy,guard=60")) == []
 
 
 def test_what_is_in_it_is_known():

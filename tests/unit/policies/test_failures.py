@@ -12,7 +12,7 @@ from decision.model.workload import Delay, Job, Workload
 from decision.policies import find_policy
 from decision.policies.failures import in_words, reset_policy
 from decision.policies.kamelot import Kamelot
-from decision.simulation import check_policy, simulate_workloads
+from decision.simulation import simulate_workloads, try_policy
 
 FILE = Path(failing_policies.__file__)
 
@@ -113,12 +113,12 @@ def test_a_limit_changes_nothing_for_a_policy_that_keeps_it():
 
 
 def test_check_policy_stops_at_a_decision_that_takes_too_long():
-    (finding,) = check_policy(failing_policies.Loops, decide_limit=0.3)
+    (finding,) = try_policy(failing_policies.Loops, decide_limit=0.3)
     assert finding.startswith("one job: t=0 s: policy Loops: decide took longer than 0.3 s (failing_policies.py:")
 
 
 def test_check_policy_names_the_line_once():
-    (finding,) = check_policy(failing_policies.InReset)
+    (finding,) = try_policy(failing_policies.InReset)
     where = place('raise ValueError("boom")', "InReset")
     assert finding == f"one job: policy InReset: reset failed: ValueError: boom {where}"
 

@@ -10,7 +10,7 @@ from decision.model.errors import PolicyError
 from decision.model.record import HostState
 from decision.policies import ClusterView, Plan, Policy
 from decision.policies.config import PolicyConfig
-from decision.simulation import check_policy
+from decision.simulation import try_policy
 from decision.state import plan_arrays as p
 from decision.state import transitions
 from decision.state.cluster import JobState
@@ -148,4 +148,4 @@ def test_a_plan_without_end_is_refused(plan):
 def test_the_example_of_the_documentation_is_a_policy():
     namespace: dict = {}
     exec(DocTestParser().get_examples(Policy.__doc__ or "")[0].source, namespace)
-    assert check_policy(namespace["Widest"]) == []
+    assert try_policy(namespace["Widest"]) == []

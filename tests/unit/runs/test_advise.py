@@ -9,7 +9,7 @@ from decision.analysis.statistics import Estimate
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.runs import advise as advising
-from decision.runs.advise import AdviceRow, Wish, advise, expanded, heuristics
+from decision.runs.advise import AdviceRow, Wish, expanded, find_advice, heuristics
 from decision.runs.store import ResultStore
 from decision.runs.whole import Log, WholeRun
 
@@ -41,7 +41,7 @@ def few(monkeypatch):
 
 
 def test_the_advised_policy_keeps_the_bound_and_is_the_best_that_does(tmp_path, few):
-    found = advise(log(tmp_path), Wish(copies=3), tmp_path / "out")
+    found = find_advice(log(tmp_path), Wish(copies=3), tmp_path / "out")
     rows = {row.policy: row for row in found.rows}
     assert max(rows[found.policy].longest_wait) <= 1.5
     kept = [row.change["wait"].value + row.change["bounded_slowdown"].value for row in found.rows if row.keeps_bound]
@@ -101,9 +101,9 @@ def test_the_bound_is_kept_by_every_copy_and_by_a_further_one_as_far_as_their_sp
 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):
     case = log(tmp_path)
-    advise(case, Wish(copies=2), tmp_path / "out")
+    find_advice(case, Wish(copies=2), tmp_path / "out")
     before = len(ResultStore(tmp_path / "out" / "runs"))
-    advise(case, Wish(copies=2, policies=("ljf+easy",)), tmp_path / "out")
+    find_advice(case, Wish(copies=2, policies=("ljf+easy",)), tmp_path / "out")
     assert len(ResultStore(tmp_path / "out" / "runs")) == before + 2
 
 
@@ -119,7 +119,7 @@ def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):
 )
 def test_a_wish_that_makes_no_sense_is_refused(tmp_path, few, wish, said):
     with pytest.raises(ConfigError, match=said):
-        advise(log(tmp_path), wish, tmp_path / "out")
+        find_advice(log(tmp_path), wish, tmp_path / "out")
 
 
 def test_heuristics_are_each_order_with_each_backfilling_with_and_without_the_bound():

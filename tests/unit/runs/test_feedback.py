@@ -16,7 +16,7 @@ from decision.model.errors import ConfigError
 from decision.model.record import JobTable
 from decision.runs import Engine
 from decision.runs.inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs
-from decision.runs.run import RealBatsim, run_to_folder, simulate_inputs
+from decision.runs.run import RealBatsim, run_inputs, run_to_folder
 
 BIN = Path(sys.executable).parent
 # Hosts are 4. In the log no job waited: users 1 and 2 had the machine to themselves
@@ -66,7 +66,7 @@ def submissions(jobs: JobTable) -> dict[int, float]:
 
 @pytest.mark.parametrize("engine", [Engine.EMBEDDED, Engine.REFERENCE])
 def test_the_next_session_comes_after_the_ends_of_the_one_before(case, engine: Engine) -> None:
-    record = simulate_inputs(case(), PolicyChoice(policy="fcfs"), engine=engine)
+    record = run_inputs(case(), PolicyChoice(policy="fcfs"), engine=engine)
     assert submissions(record.jobs) == SUBMITTED
 
 
@@ -78,26 +78,26 @@ def test_under_batsim_jobs_are_registered(case, program: str, within: float, tmp
 
 
 def test_where_nothing_is_late_jobs_come_as_in_the_log(case, make_platform) -> None:
-    record = simulate_inputs(case(platform=make_platform(16)), PolicyChoice(policy="fcfs"))
+    record = run_inputs(case(platform=make_platform(16)), PolicyChoice(policy="fcfs"))
     assert submissions(record.jobs) == {1: 0, 2: 10, 3: 150, 4: 160, 5: 165, 6: 400, 7: 170}
 
 
 def test_a_job_that_is_rejected_counts_as_over(case, make_platform) -> None:
-    record = simulate_inputs(case(platform=make_platform(3)), PolicyChoice(policy="fcfs"))
+    record = run_inputs(case(platform=make_platform(3)), PolicyChoice(policy="fcfs"))
     found = submissions(record.jobs)
     assert found[4] == pytest.approx(60, abs=1e-6)  # 50 s after job 2, which came at 10 s, was larger than the machine
     assert sorted(found) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_windows_have_sessions_of_their_own(case) -> None:
-    record = simulate_inputs(case(selection=Selection(jobs=(2, 5))), PolicyChoice(policy="fcfs"))
+    record = run_inputs(case(selection=Selection(jobs=(2, 5))), PolicyChoice(policy="fcfs"))
     assert sorted(submissions(record.jobs)) == [3, 4, 5]
 
 
 def test_a_policy_that_may_suspend_is_refused(case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decision.runs.run.may_suspend", lambda policy, events: True)
     with pytest.raises(ConfigError, match="may suspend jobs"):
-        simulate_inputs(case(), PolicyChoice(policy="fcfs"))
+        run_inputs(case(), PolicyChoice(policy="fcfs"))
 
 
 def test_a_scheduler_that_answers_messages_itself_is_refused() -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decision.analysis.runs import load_runs
 from decision.cli.app import app
-from decision.formats.outputs_read import read_jobs, read_run
+from decision.formats.outputs_read import read_jobs, read_run_record
 from decision.formats.run_facts import read_facts
 from decision.model.errors import ConfigError, DecisionError, InputError, PeerError
 from decision.runs import Engine, Verbosity, run
@@ -82,7 +82,7 @@ def test_every_reader_refuses_a_run_that_failed_until_there_is_a_whole_one(case,
     with pytest.raises(PeerError):
         start(case, out, executable(tmp_path / "batsim", DIES_HALF_WAY))
     readers = [
-        lambda: read_run(out),
+        lambda: read_run_record(out),
         lambda: read_jobs(out / "out"),
         lambda: load_runs([out]),
         lambda: load_runs([tmp_path / "all"]),
@@ -110,10 +110,10 @@ def test_what_an_older_run_wrote_and_this_one_does_not_is_gone(root, case, tmp_p
     for engine in (Engine.BATSIM, Engine.REFERENCE):
         out, batsim = tmp_path / engine, RealBatsim(command=str(STANDIN), timeout=60)
         run_to_folder(energy, PolicyChoice(policy="easy"), out, engine=engine, batsim=batsim)
-        assert read_run(out).energy is not None
+        assert read_run_record(out).energy is not None
         (out / "out_notes.txt").write_text("mine")
         run_to_folder(case, PolicyChoice(policy="easy"), out, engine=engine, batsim=batsim)
-        assert read_run(out).energy is None
+        assert read_run_record(out).energy is None
         assert (out / "out_notes.txt").exists()
 
 

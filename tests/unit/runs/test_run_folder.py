@@ -16,7 +16,7 @@ import decision
 from decision import __version__
 from decision.analysis.runs import load_runs, run_names
 from decision.batsim.signals import Interrupted
-from decision.formats.outputs_read import read_run
+from decision.formats.outputs_read import read_run_record
 from decision.formats.run_facts import LOCK, RUN, check_whole, is_locked, lock_folder, read_facts
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, InputError, PolicyError
@@ -167,24 +167,24 @@ def test_a_run_that_was_killed_is_known_as_dead(tmp_path):
 def test_half_and_mixed_folders_are_refused(case, tmp_path, change, says):
     run_to_folder(case, PolicyChoice(policy="easy"), tmp_path)
     for place in (tmp_path, tmp_path / "out"):
-        read_run(place)
+        read_run_record(place)
     change(tmp_path)
     for place in (tmp_path, tmp_path / "out"):
         with pytest.raises(InputError) as caught:
-            read_run(place)
+            read_run_record(place)
         assert says in str(caught.value) and "delete run.json" in str(caught.value)
 
 
 def test_what_no_run_of_ours_made_is_read_as_it_is(case, tmp_path):
     run_to_folder(case, PolicyChoice(policy="easy"), tmp_path)
     (tmp_path / "out_machine_states.csv").unlink()  # a large one, which may be spared
-    read_run(tmp_path)
+    read_run_record(tmp_path)
     (tmp_path / RUN).unlink()
-    read_run(tmp_path)
+    read_run_record(tmp_path)
     for text in ("", "[]", "{}", '{"state": "of another program"}'):
         (tmp_path / RUN).write_text(text)
         with pytest.raises(InputError, match=r"run.json: damaged, or no run's"):
-            read_run(tmp_path)
+            read_run_record(tmp_path)
 
 
 def test_runs_are_called_by_their_policies(case, tmp_path):
@@ -204,7 +204,7 @@ def test_a_result_that_is_written_from_python_takes_the_place_of_a_run(case, roo
     run_to_folder(case, PolicyChoice(policy="easy"), tmp_path)
     decision.simulate(root / "platforms/toy.xml", root / "workloads/toy.json", "fcfs").write(tmp_path)
     assert not (tmp_path / RUN).exists()
-    read_run(tmp_path)
+    read_run_record(tmp_path)
 
 
 def test_a_reason_with_half_a_character_is_kept(tmp_path):

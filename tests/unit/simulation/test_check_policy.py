@@ -1,10 +1,10 @@
-"""`check_policy` finds the rule that a policy breaks, and nothing in one that keeps them."""
+"""`try_policy` finds the rule that a policy breaks, and nothing in one that keeps them."""
 
 import pytest
 from helpers.failing_policies import First as Good
 
 from decision.policies import find_policy
-from decision.simulation import check_policy
+from decision.simulation import try_policy
 from decision.simulation.check_policy import trials
 
 
@@ -79,12 +79,12 @@ class NeedsWalltimes(Good):
 
 @pytest.mark.parametrize("policy", [Good, NeedsWalltimes])
 def test_nothing_is_found_in_a_policy_that_keeps_the_rules(policy):
-    assert check_policy(policy) == []
+    assert try_policy(policy) == []
 
 
 @pytest.mark.parametrize("name", ["fcfs", "easy", "conservative", "multifactor+first-fit", "easy,power=keep-awake"])
 def test_nothing_is_found_in_composed_policies(name):
-    assert check_policy(lambda: find_policy(name)) == []
+    assert try_policy(lambda: find_policy(name)) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_nothing_is_found_in_composed_policies(name):
     ],
 )
 def test_a_broken_rule_is_found_and_named_in_one_line(policy, finding):
-    findings = check_policy(policy)
+    findings = try_policy(policy)
     assert any(finding in line for line in findings)
     assert all("\n" not in line for line in findings)
     assert all(line.partition(": ")[0] in {trial.name for trial in trials(True)} for line in findings)

@@ -17,7 +17,7 @@ from decision.slurm.goals import Goal
 from decision.slurm.jobs import make_log
 from decision.slurm.parameters import count_keys
 from decision.slurm.recommend import changed_text, conf_diff
-from decision.slurm.records import Row, read_rows
+from decision.slurm.records import RecordRow, read_rows
 from decision.slurm.submit_line import read_options
 from decision.slurm.sweep import Sweep, Tried, read_vary
 from decision.slurm.text import read_date
@@ -140,7 +140,7 @@ def test_a_clock_that_was_changed_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_date_that_is_none_is_refused_with_its_line() -> None:
-    row = Row({"submit": "yesterday"}, "sacct.txt, line 7")
+    row = RecordRow({"submit": "yesterday"}, "sacct.txt, line 7")
     with pytest.raises(InputError, match="line 7: Submit is 'yesterday'"):
         row.date("Submit", None)
 

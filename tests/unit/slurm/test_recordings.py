@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decision.slurm.agree import agree, as_document, calibrated
+from decision.slurm.agree import agree, agreement_document, calibrated
 from decision.slurm.goals import read_goal
 from decision.slurm.sweep import read_vary, sweep
 from tests.helpers.slurm_cases import recording
@@ -43,7 +43,7 @@ def test_the_mean_wait_is_that_of_the_log_and_the_interval_holds_it(name: str, m
     assert low <= means["recorded"] <= high
     assert (high - low) / 2 <= 0.2 * means["simulated"]
     assert abs(means["easy"] / means["recorded"] - 1) > 0.1  # what today's policies make of it
-    assert as_document(case, found)["jobs"] == len(found.started)
+    assert agreement_document(case, found)["jobs"] == len(found.started)
 
 
 def test_a_change_of_backfill_is_predicted_from_one_log_both_ways() -> None:

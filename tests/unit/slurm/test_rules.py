@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from decision.slurm.parameters import Settings
-from decision.slurm.simulate import simulate
+from decision.slurm.simulate import simulate_case
 from tests.helpers.slurm_cases import CONF, line, starts, toy
 
 ENFORCED = CONF + "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=limits,qos\n"
@@ -89,6 +89,6 @@ def test_a_job_that_failed_before_it_ran_is_not_run(tmp_path: Path) -> None:
         line(2, 5, 4, 60, 60),
     ]
     case = toy(tmp_path, jobs)
-    run = simulate(case, Settings(case.conf))
+    run = simulate_case(case, Settings(case.conf))
     assert run.start[0] != run.start[0]
     assert run.start[1] - case.jobs[1].submit <= 5

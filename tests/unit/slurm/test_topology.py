@@ -6,9 +6,9 @@ import pytest
 
 from decision.model.errors import InputError
 from decision.slurm.build import build_world
-from decision.slurm.kernels.choice import begin_trial, choose, measure
-from decision.slurm.kernels.holding import begin_job, end_job, release_completed
-from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING, World
+from decision.slurm.kernels.choice import begin_trial, choose_nodes, measure_nodes
+from decision.slurm.kernels.holding import begin_on_nodes, end_job, release_completed
+from decision.slurm.kernels.world import BY_MAIN, NB_STARTED, PENDING_JOB, SlurmWorld
 from decision.slurm.submit_line import read_options
 from tests.helpers.slurm_cases import CONF, DATA, line, starts, toy
 
@@ -50,8 +50,8 @@ def test_nodes_are_those_that_a_real_slurm_chose(tmp_path: Path, name: str) -> N
             release_completed(world, 1)
             continue
         begin_trial(world)
-        measure(world, number, world.masks[world.entry_mask[number]])
-        count = choose(world, number, 0)
+        measure_nodes(world, number, world.masks[world.entry_mask[number]])
+        count = choose_nodes(world, number, 0)
         assert dict(zip(world.chosen[:count] + 1, world.chosen_cores[:count], strict=True)) == _cores(found)
         if kind == "start":
             _begin(world, number, count)
@@ -74,9 +74,9 @@ def _cores(found: list[str]) -> dict[int, int]:
     )
 
 
-def _begin(world: World, number: int, count: int) -> None:
-    world.status[number] = PENDING
-    begin_job(world, number, 0, count, 0, BY_MAIN)
+def _begin(world: SlurmWorld, number: int, count: int) -> None:
+    world.status[number] = PENDING_JOB
+    begin_on_nodes(world, number, 0, count, 0, BY_MAIN)
     world.timers[NB_STARTED] = 0
 
 

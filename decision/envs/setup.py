@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
+from decision.engine.names import Names
 from decision.engine.options import EngineOptions, check_inputs, events_in_order
 from decision.engine.refusals import check_events
-from decision.engine.truth import Names, build_truth
+from decision.engine.truth import build_truth
 from decision.formats import load_platform, load_workload
 from decision.formats.events import check_supply, load_events
 from decision.learned.base import ChoosingScheduler, Encoder, Episodes, Scheduler

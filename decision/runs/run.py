@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
+from decision.analysis.summary import Summary, summarise
 from decision.batsim.process import FILE_PREFIX, FRESH, Ahead, command_of_4, dismiss, find_batsim, speaks_5
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
 from decision.formats.outputs_read import read_jobs, read_joules, read_run_record
-from decision.formats.outputs_write import remove_older, write_predictions
+from decision.formats.outputs_write import remove_older
+from decision.formats.predictions_write import write_predictions
 from decision.model.demand import context
 from decision.model.errors import ConfigError, InputError
 from decision.model.lost_work import lost_work

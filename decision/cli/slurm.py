@@ -118,7 +118,8 @@ def read_command(
           --qos qos.txt --shares sshare.txt -o CASE
     """
     from decision.slurm.anonymous import hide_names
-    from decision.slurm.case import Sources, read_case, write_case
+    from decision.slurm.case import Sources, read_case
+    from decision.slurm.case_folder import write_case
 
     from .tables import count
     from .terminal import note, say
@@ -175,8 +176,9 @@ def agree_command(
 
       decision slurm agree CASE --json agree.json --starts starts.csv
     """
-    from decision.slurm.agree import agree, agreement_document, starts_lines
-    from decision.slurm.case import load_case
+    from decision.slurm.agree import agree
+    from decision.slurm.agreement_report import agreement_document, starts_lines
+    from decision.slurm.case_folder import load_case
 
     from .progress import announce_compilation, counting
 
@@ -206,7 +208,8 @@ def _write_text(path: Path, text: str) -> None:
 def _print_agreement(case: "Case", found: "Agreement") -> None:
     import numpy as np
 
-    from decision.slurm.agree import job_groups, start_differences, wait_figures
+    from decision.slurm.agreement_report import start_differences
+    from decision.slurm.wait_groups import job_groups, wait_figures
 
     from .tables import number, simple_table
     from .terminal import say, stdout
@@ -266,10 +269,11 @@ def sweep_command(
       decision slurm sweep CASE --goal partition=debug:mean-wait \\
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
-    from decision.slurm.case import load_case
+    from decision.slurm.case_folder import load_case
+    from decision.slurm.changes import default_settings, read_vary
     from decision.slurm.goals import read_goal, read_goal_guard
     from decision.slurm.recommend import conf_diff
-    from decision.slurm.sweep import default_settings, read_vary, sweep, sweep_document
+    from decision.slurm.sweep import sweep, sweep_document
 
     from .progress import announce_compilation, counting
     from .terminal import say
@@ -356,7 +360,7 @@ def order_command(
 
       decision slurm order CASE --order f1 -o out/f1
     """
-    from decision.slurm.case import load_case
+    from decision.slurm.case_folder import load_case
     from decision.slurm.order import approximate
     from decision.slurm.recommend import diff_of
 

@@ -12,7 +12,7 @@ from decision.compiling.draws import first_word
 from decision.compiling.jit import compile_ahead, kernel
 from decision.computer.room import check_memory
 from decision.engine.kernels.server import engine
-from decision.learned.base import SchedulerKernels
+from decision.learned.kernel_interfaces import SchedulerKernels
 from decision.learned.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 from decision.model.errors import ConfigError, PolicyError
 

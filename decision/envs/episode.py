@@ -12,7 +12,8 @@ from decision.engine.kernels.arrays import ASK, BAD_COMMAND, DEADLOCK, DONE, GRO
 from decision.engine.kernels.energy import joules_now
 from decision.engine.kernels.server import CARRY_OUT, ask_engine, rewind
 from decision.engine.kernels.switches import forget_requests
-from decision.learned.base import (
+from decision.learned.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
+from decision.learned.kernel_interfaces import (
     CYCLE_ENDS,
     STEP_ENDS,
     call_act,
@@ -22,7 +23,6 @@ from decision.learned.base import (
     call_open,
     call_reward,
 )
-from decision.learned.cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, begin_decision, forget, show_arrival
 from decision.learned.progress import (
     ARRIVED,
     BASELINE_SLOWDOWN,

@@ -16,7 +16,8 @@ from decision.engine.refusals import check_events
 from decision.engine.truth import Names, build_truth
 from decision.formats import load_platform, load_workload
 from decision.formats.events import check_supply, load_events
-from decision.learned.base import ChoosingScheduler, Encoder, Episodes, Scheduler
+from decision.learned.base import ChoosingScheduler, Episodes, Scheduler
+from decision.learned.encoder import Encoder
 from decision.learned.registry import find_observation
 from decision.model.arguments import whole
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups

@@ -16,8 +16,9 @@ from decision.policies.supply_settings import SupplySettings
 from .actor import NetworkActor
 from .checkpoint import MANIFEST, REMEDY, Manifest, read_checkpoint, shown
 from .config import check_network
-from .networks import Mlp, Network, as_repair, make_network
+from .networks import as_repair, make_network
 from .parametric import parametric_policy
+from .perceptrons import Mlp, Network
 from .weights import load_network
 
 

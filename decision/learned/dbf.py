@@ -15,8 +15,10 @@ from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import N_RUNNING, ClusterState
 from decision.state.plan_arrays import START
 
-from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, ExpectingSettings, Layout
+from .base import ChoosingScheduler, Episodes, ExpectingSettings
 from .cycles import FREE_HOSTS, LENGTH, start_at
+from .encoder import Layout
+from .kernel_interfaces import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD
 from .progress import MOST_QUEUED, MOST_WAITING, WAITING
 from .registry import register
 from .window import (

@@ -21,7 +21,8 @@ from decision.policies.traits import Traits
 from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels
-from .base import ChoosingScheduler, Encoder, Episodes, Image, Pool
+from .base import ChoosingScheduler, Episodes
+from .encoder import Encoder, Image, Pool
 from .green_kernels import GreenMemory
 from .packing import MOST_NODES
 from .registry import register

@@ -13,8 +13,10 @@ from decision.state.cluster import ClusterState, PlatformFacts
 from decision.state.plan_arrays import PlanArrays
 from decision.state.view import ClusterView
 
-from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open
+from .base import ChoosingScheduler
 from .cycles import Cycles, begin_decision, grow_cycles, new_cycles, show_arrival
+from .encoder import Encoder
+from .kernel_interfaces import call_act, call_observe, call_open
 from .registry import find_observation
 
 Choose = Callable[[NDArray[np.float32], NDArray[np.int8]], int]

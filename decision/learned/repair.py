@@ -30,8 +30,10 @@ from decision.policies.window import first_of, in_order, is_due, take_hosts, tak
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add
 
-from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, ChoosingScheduler, Encoder
+from .base import ChoosingScheduler
 from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, note_start, start_at
+from .encoder import Encoder
+from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD
 from .registry import register
 from .window import Count
 

@@ -26,10 +26,11 @@ from decision.policies.around import entries_of, innermost
 from decision.policies.around.estimated import predictions_of
 from decision.policies.around.supplied import host_cap, may_suspend, refuse_booking, settings_of, supplied
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimate, check_walltime, check_worth
+from decision.policies.job_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
 from decision.policies.prepared import CompiledPolicy
-from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.policies.registry import find_agent, find_policy
+from decision.policies.source import MessageAgent
 from decision.policies.supply_settings import BEYOND
 from decision.policies.traits import traits_of
 from decision.policies.window import window_gap

@@ -10,7 +10,8 @@ from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, gro
 from decision.engine.kernels.server import engine
 from decision.learned.cycles import Cycles, new_cycles
 from decision.learned.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
-from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
+from decision.policies.outlook import Outlook, new_outlook, seen_through
+from decision.policies.outlook_settings import OutlookSettings
 from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
 from decision.state.plan_arrays import PlanArrays, new_plan
 

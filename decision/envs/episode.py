@@ -56,7 +56,8 @@ from decision.policies.around.supply_kernels import (
     too_late,
 )
 from decision.policies.capacity import TOLERANCE
-from decision.policies.outlook import Estimator, forget_outlook, look_ahead
+from decision.policies.outlook import forget_outlook, look_ahead
+from decision.policies.outlook_settings import Estimator
 from decision.policies.prepared import ask
 from decision.policies.servers import see_servers
 from decision.state.cluster import N_QUEUED, N_RUNNING

@@ -27,8 +27,8 @@ from decision.model.names import nearest
 from decision.model.platform import Host, Platform, PowerState
 from decision.model.reshape import at_most
 from decision.model.workload import POWER_SUPPLY, MachineEvent, Workload
-from decision.policies.outlook import Estimator, OutlookSettings
-from decision.policies.plan_check import check_estimates
+from decision.policies.job_check import check_estimates
+from decision.policies.outlook_settings import Estimator, OutlookSettings
 from decision.policies.supply_settings import SupplySettings
 from decision.simulation.misfits import Misfits
 

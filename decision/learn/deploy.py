@@ -9,7 +9,7 @@ from decision.learned.repair import RepairEncoder
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.repair import SEEN, StartRule
-from decision.policies.outlook import OutlookSettings
+from decision.policies.outlook_settings import OutlookSettings
 from decision.policies.policy import Policy
 from decision.policies.supply_settings import SupplySettings
 

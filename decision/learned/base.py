@@ -19,7 +19,7 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.workload import Workload
 from decision.policies.catalogue import OptionLine
-from decision.policies.outlook import Correction, Estimator, OutlookSettings
+from decision.policies.outlook_settings import Correction, Estimator, OutlookSettings
 from decision.policies.prepared import CompiledPolicy
 from decision.policies.supply_settings import SupplySettings
 from decision.state.cluster import ClusterState

@@ -15,7 +15,7 @@ from decision.model.demand import EXPECTED, VALUE, sizes, walltimes, worths
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.config import Suspend
-from decision.policies.plan_check import check_worths
+from decision.policies.job_check import check_worths
 from decision.policies.supply_settings import SupplySettings
 from decision.policies.traits import Traits
 from decision.state.cluster import ClusterState

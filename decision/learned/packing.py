@@ -17,7 +17,7 @@ import numpy as np
 from decision.compiling.bundle import Bundle
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
-from decision.policies.outlook import Estimator, OutlookSettings
+from decision.policies.outlook_settings import Estimator, OutlookSettings
 from decision.state.cluster import ClusterState, nb_hosts
 
 from . import packing_kernels as kernels

@@ -26,7 +26,7 @@ from decision.placement.repair import see_entries
 from decision.placement.windows import groups_of, worth
 from decision.policies.allocation import check_tree
 from decision.policies.capacity import TOLERANCE
-from decision.policies.window import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
+from decision.policies.window_jobs import first_of, in_order, is_due, take_hosts, taken_from, write_sequence
 from decision.state.cluster import N_QUEUED, ClusterState, nb_hosts
 from decision.state.plan_arrays import START, add
 

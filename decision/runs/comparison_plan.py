@@ -8,7 +8,7 @@ import msgspec
 from decision.analysis.recorded import RECORDED
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
-from decision.policies.outlook import ESTIMATE, OUTLOOK_OPTIONS
+from decision.policies.outlook_settings import ESTIMATE, OUTLOOK_OPTIONS
 from decision.policies.registry import without_estimate
 
 from . import Engine

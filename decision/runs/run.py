@@ -38,7 +38,8 @@ from decision.policies.around.supplied import (
     with_cap,
 )
 from decision.policies.cap import CAP
-from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.policies.registry import find_agent, find_policy
+from decision.policies.source import MessageAgent
 from decision.policies.supply_settings import BATTERY
 from decision.simulation import simulate_workloads
 from decision.simulation.simulate import Progress, check_jobs, check_sleep

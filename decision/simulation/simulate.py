@@ -54,7 +54,7 @@ from decision.policies.around.supplied import (
     with_cap,
 )
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimates, check_walltime, check_worths
+from decision.policies.job_check import check_estimates, check_walltime, check_worths
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy

@@ -17,7 +17,7 @@ from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.policy import Plan
-from decision.policies.registry import PolicySource
+from decision.policies.source import PolicySource
 from decision.state.cluster import N_JOBS
 from decision.state.view import ClusterView, JobView
 

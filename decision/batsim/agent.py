@@ -36,21 +36,12 @@ from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
+from decision.simulation.job_checks import warn_of_no_users
 from decision.simulation.misfits import Misfits
-from decision.simulation.simulate import warn_of_no_users
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import (
-    N_INTERVALS,
-    N_QUEUED,
-    N_RUNNING,
-    PSTATE_COMPUTING,
-    ClusterState,
-    nb_hosts,
-    new_state,
-    platform_facts,
-    with_room,
-)
+from decision.state.cluster import N_INTERVALS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts, new_state, with_room
+from decision.state.platform_facts import PSTATE_COMPUTING, platform_facts
 
 from . import edc, kernels
 from .announced import announced_platform, in_announced_order

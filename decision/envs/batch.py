@@ -20,7 +20,8 @@ from .arena import gather
 from .environment import environment_at, new_environments
 from .episode import begin_episode, measure_all, see, step
 from .metrics import EPISODE_METRICS
-from .setup import Rules, Setup
+from .rows import Rules
+from .setup import Setup
 
 ANY_ROW = -1  # instead of the first row of an episode: any
 GO_ON = -2  # instead of it: the present episode goes on

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from decision.compiling.bundle import F4, F8, I1, Bundle
 from decision.compiling.entry import Interface
 from decision.policies.prepared import NoMemory
-from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import PlanArrays
+from decision.state.platform_facts import PlatformFacts
 
 from .cycles import Cycles
 from .progress import EpisodeProgress

@@ -9,8 +9,9 @@ from decision.compiling.bundle import Bundle, bundle_at
 from decision.compiling.jit import compile_ahead, kernel
 from decision.model.platform import Platform
 from decision.policies.policy import Plan
-from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import PlanArrays
+from decision.state.platform_facts import PlatformFacts
 from decision.state.view import ClusterView
 
 from .base import ChoosingScheduler

@@ -12,21 +12,9 @@ from decision.model.errors import PolicyError
 from decision.model.hosts import format_hosts
 from decision.model.record import HostState
 from decision.state.bitmap import has_host, insert_interval, remove_interval
-from decision.state.cluster import (
-    IDLE,
-    N_JOBS,
-    PSTATE_COMPUTING,
-    PSTATE_SLEEP,
-    QUEUED,
-    RUNNING,
-    SLEEPING,
-    SWITCHING_OFF,
-    UNAVAILABLE,
-    ClusterState,
-    PlatformFacts,
-    server_name,
-)
+from decision.state.cluster import IDLE, N_JOBS, QUEUED, RUNNING, SLEEPING, SWITCHING_OFF, UNAVAILABLE, ClusterState
 from decision.state.plan_arrays import CALL_AT, KILL, REJECT, SET_PSTATE, START, SUSPEND, PlanArrays
+from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP, PlatformFacts, server_name
 from decision.state.rules import (
     FINE,
     NO_HOST,

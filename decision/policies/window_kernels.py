@@ -7,8 +7,9 @@ from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
 from decision.placement.windows import groups_of
 from decision.state.bitmap import count_hosts
-from decision.state.cluster import N_QUEUED, ClusterState, PlatformFacts
+from decision.state.cluster import N_QUEUED, ClusterState
 from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, clear
+from decision.state.platform_facts import PlatformFacts
 
 from .allocation import take_lowest, take_on_tree
 from .capacity import TOLERANCE

@@ -28,11 +28,12 @@ from decision.model.sessions import find_sessions
 from decision.model.workload import Workload
 
 from . import Engine
+from .batsim_run import RealBatsim
 from .comparison_plan import ComparisonPlan, contender, contenders, workload_name
 from .engines import compiled_kernels
 from .inputs import Inputs, LoadedInputs, one_speed, writable_folder
 from .planned_runs import ComparedRun, PlannedRuns, fastest_speed, inputs_of, whole_case, workload_case
-from .run import RealBatsim, run_inputs, run_to_folder
+from .run import run_inputs, run_to_folder
 from .store import Result
 from .tasks import How, Progress, run_tasks
 

@@ -12,7 +12,8 @@ from decision.policies.config import PolicyConfig
 from decision.policies.memory import grown_memory, new_memory
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, N_QUEUED, new_state, platform_facts, with_room
+from decision.state.cluster import N_ENDED, N_QUEUED, new_state, with_room
+from decision.state.platform_facts import platform_facts
 from helpers.reference_policies import Job, Running
 
 

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from decision.cli.platform_make import dragonfly_command, fat_tree_command, torus_command
-from decision.cli.workload_make import (
+from decision.cli.workload_make import lublin_command
+from decision.cli.workload_preset import (
     Half,
     TraceName,
     green_command,
     grid5000_like_command,
-    lublin_command,
     predicted_runtimes_command,
     topology_jobs_command,
 )

@@ -64,3 +64,4 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: to look through it again and again took a tenth of the time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(700, 10, 100)  # what kernels and networks leave is large, and most of it stays, too

@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 
 from decision.formats.traces.account import REASONS
-from decision.model.columns import Labelled
 from decision.model.dates import DAY
 from decision.model.demand import runtimes, sizes, submit_times
 from decision.model.errors import ConfigError
 from decision.model.record import SHORTEST_RUNTIME, Floats
-from decision.model.trace import Trace, of_jobs
 from decision.model.usage import Recorded, Use, fitted, recorded, use_of
 from decision.model.workload import Workload
+
+from .unanswered import named_users, unanswered_questions
 
 _WEEK = 7 * DAY
 _MOST_DAYS = 100_000  # of a log; more are a mistake
@@ -126,13 +126,13 @@ def audit(workload: Workload, speed: float | None = None) -> Audit:
         hosts=workload.nb_res,
         hosts_from=reading.hosts_from,
         walltimes=reading.requested,
-        users=len(_users(workload)),
+        users=len(named_users(workload)),
         host_seconds=float((sizes(workload) * lengths).sum()),
         lost=dict(reading.lost),
         clock=reading.clock,
         recorded=_figures(jobs, use, workload.nb_res) if jobs is not None and use is not None else None,
         edges=_edges(workload, jobs, use),
-        cannot=_cannot(workload),
+        cannot=unanswered_questions(workload),
         notes=list(workload.notes),
     )
 
@@ -148,12 +148,6 @@ def _left_out(workload: Workload) -> dict[str, LeftOutRecords]:
         before = found.get(key, LeftOutRecords(0, []))
         found[key] = LeftOutRecords(before.count + count, sorted([*before.lines, *lines])[:5])
     return found
-
-
-def _users(workload: Workload) -> set[str]:
-    column = getattr(workload.jobs, "user", None)
-    names = set(column.used()) if isinstance(column, Labelled) else {job.user for job in workload.jobs}
-    return names - {""}
 
 
 def _figures(jobs: Recorded, use: Use, machine: int) -> RecordedFigures:
@@ -216,59 +210,3 @@ def _warm(use: Use, first: float, end: float) -> tuple[float, float]:
     daily = np.diff(_areas(use, first + DAY * np.arange(days + 1)))
     full = np.flatnonzero(daily >= _FULL * np.median(daily))
     return float(full[0] * DAY), float(end - first - (full[-1] + 1) * DAY)
-
-
-def _cannot(workload: Workload) -> dict[str, str]:
-    """The questions that a log does not answer, and why."""
-    reading, trace = workload.reading, workload.trace
-    empty = Trace(id=(), wait=np.array([]))
-    trace = empty if trace is None else of_jobs(trace, workload.jobs)
-    why: dict[str, str] = {}
-    if not len(trace.wait) or np.isnan(trace.wait).all():
-        why["recorded"] = "no waiting time or start is known of any job, so what really happened is not known"
-    if reading is not None and not reading.requested:
-        why["estimates"] = "no job has a requested time, so backfilling with the users' estimates cannot be tried"
-    users = _users(workload)
-    if len(users) < 2:
-        said = "every job has the same user" if users else "no job names its user"
-        why["users"] = f"{said}, so fairness, fair share and users' habits cannot be studied"
-    if not any(trace.texts("recorded", "nodes")):
-        why["topology"] = "no job says on which nodes it ran, so placement and sharing cannot be compared"
-    for question, fields, what in (
-        ("memory", (("recorded", "memory"), ("request", "memory")), "memory"),
-        ("gpus", (("recorded", "gpus"), ("request", "gpus")), "GPUs"),
-        ("partitions", (("request", "partition"), ("extra", "queue")), "partitions or queues"),
-        ("dependencies", (("request", "dependency"),), "dependencies"),
-    ):
-        if reason := _no_data(workload, trace, fields, what):
-            why[question] = reason
-    if workload.unix_start is None:
-        why["dates"] = "the log does not say when it began, so hours and weekdays are counted from its first second"
-    return why
-
-
-def _no_data(workload: Workload, trace: Trace, fields: tuple[tuple[str, str], ...], what: str) -> str:
-    """Why fields say nothing of the jobs: they are empty or the same everywhere; "" where they say something."""
-    constant = False
-    for part, name in fields:
-        values = _values(workload, trace, part, name)
-        known = values - {"", None}
-        partly = len(values) > len(known) > 0
-        if len(known) > 1 or (known and what in ("memory", "GPUs")) or (partly and what == "dependencies"):
-            return ""
-        constant |= bool(known)
-    said = f"the field of {what} is the same for every job" if constant else f"no job says anything of {what}"
-    return f"{said}, so it is no data"
-
-
-def _values(workload: Workload, trace: Trace, part: str, name: str) -> set[Any]:
-    """Some values of a field: two numbers at most, None where it is not known."""
-    if part == "extra":
-        extra = getattr(workload.jobs, "extra", None)
-        said = extra.used() if isinstance(extra, Labelled) else (job.extra for job in workload.jobs)
-        return {(fields or {}).get(name) for fields in said}
-    field = getattr(trace, part).get(name)
-    if isinstance(field, np.ndarray):
-        known = ~np.isnan(field)
-        return {*np.unique(field[known])[:2].tolist(), *([] if known.all() else [None])}
-    return set(field.used()) if isinstance(field, Labelled) else set()

@@ -6,7 +6,7 @@ order of their first jobs their scores are a series, and the circular block boot
 
 The length of a block is chosen by the rule of Politis and White (Econometric Reviews 23, 2004, corrected by Patton,
 Politis and White in 28, 2009), and is at least three times the number of neighbours that share jobs with a window, or
-up to eight times, where windows that share no jobs are alike all the same, as in loads that go up and down slowly (with
+up to 12.6 times, where windows that share no jobs are alike all the same, as in loads that go up and down slowly (with
 twice, means were covered in 87 to 90 % where the load has a memory of two windows). Such a block still misses
 dependence across its ends: of windows whose correlation falls evenly to zero over that number, it sees the known share
 `seen` of the variance. Intervals are widened for that, and for the few blocks, by Student's distribution with a degree
@@ -24,7 +24,7 @@ import numpy as np
 from decision.model.record import Floats, Ints
 
 _LEAST = 3  # times the neighbours that share jobs: a block's least length
-_LONGER = 6  # times as many more, by the correlation of windows that share no jobs
+_LONGER = 12  # times as many more, by the correlation of windows that share no jobs
 _MOST_ALIKE = 0.8  # what is taken for that correlation at most
 FEW_BLOCKS = 5  # with fewer, intervals say little
 OVERLAPPING = 1.5  # degrees of freedom by block, where what is averaged is not skewed

@@ -49,7 +49,7 @@ class _Stays(NamedTuple):
     state: Ints  # HostState: IDLE (whether or not a job runs), SWITCHING_ON, SWITCHING_OFF, SLEEPING
 
 
-class _Uses(NamedTuple):
+class HostUses(NamedTuple):
     """Jobs on hosts, by host and start. Columns of length n."""
 
     host: Ints
@@ -76,8 +76,8 @@ def split_energy(record: RunRecord, platform: Platform, begin: float | None = No
     first = float(record.jobs.submit_time.min()) if begin is None else begin
     last = float((jobs.start_time + jobs.runtime).max())
     if any(platform.servers) or begin is not None:
-        return _split_by_server(record.pstates, jobs, platform, first, max(last, _all_off(record.pstates, platform)))
-    joules = _joules(_stays(record.pstates, hosts, first, last), _uses(jobs))
+        return _split_by_server(record.pstates, jobs, platform, first, max(last, all_off(record.pstates, platform)))
+    joules = _joules(_stays(record.pstates, hosts, first, last), host_uses(jobs))
     return EnergySplit(
         total=record.joules,
         computing=float(jobs.energy.sum()),
@@ -87,7 +87,7 @@ def split_energy(record: RunRecord, platform: Platform, begin: float | None = No
     )
 
 
-def _all_off(table: PstateTable, platform: Platform) -> float:
+def all_off(table: PstateTable, platform: Platform) -> float:
     """When (seconds) the last host fell asleep for good; 0 where not all sleep in the end."""
     row, host = _pairs(table.hosts)
     final = np.full(len(platform.hosts), -1)
@@ -100,7 +100,7 @@ def _all_off(table: PstateTable, platform: Platform) -> float:
 
 def _split_by_server(table: PstateTable, jobs: JobTable, platform: Platform, first: float, last: float) -> EnergySplit:
     """The split between two times (seconds), where a server with a job on one of its hosts is idle on none."""
-    stays, uses = _stays(table, (*platform.hosts, *platform.storage), first, last), _uses(jobs)
+    stays, uses = _stays(table, (*platform.hosts, *platform.storage), first, last), host_uses(jobs)
     alone, shared = _joules(stays, _uses_of_servers(uses, platform)), _joules(stays, uses)
     switching = float(alone[HostState.SWITCHING_ON] + alone[HostState.SWITCHING_OFF])
     computing = float(jobs.energy.sum()) + float(shared[HostState.IDLE] - alone[HostState.IDLE])
@@ -109,24 +109,24 @@ def _split_by_server(table: PstateTable, jobs: JobTable, platform: Platform, fir
     return EnergySplit(total=total, computing=computing, idle=idle, switching=switching, sleeping=sleeping)
 
 
-def _server_numbers(platform: Platform) -> Ints:
+def server_numbers(platform: Platform) -> Ints:
     """The number of each host's server, (H,)."""
     number: dict[str | int, int] = {}
     keys = (name or host for host, name in enumerate(platform.servers))
     return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
 
 
-def _uses_of_servers(uses: _Uses, platform: Platform) -> _Uses:
+def _uses_of_servers(uses: HostUses, platform: Platform) -> HostUses:
     """Each host's busy times are those of its server: the union of all of its hosts'."""
-    server = _server_numbers(platform)
-    owners, begins, ends = _busy_periods(uses, server)
+    server = server_numbers(platform)
+    owners, begins, ends = busy_periods(uses, server)
     first, count = np.searchsorted(owners, server), np.bincount(owners, minlength=server.max() + 1)[server]
     which = np.concatenate([np.arange(b, b + n) for b, n in zip(first.tolist(), count.tolist(), strict=True)])
     which = which.astype(np.int64)
-    return _Uses(np.repeat(np.arange(len(server)), count), begins[which], (ends - begins)[which])
+    return HostUses(np.repeat(np.arange(len(server)), count), begins[which], (ends - begins)[which])
 
 
-def _busy_periods(uses: _Uses, server: Ints) -> tuple[Ints, Floats, Floats]:
+def busy_periods(uses: HostUses, server: Ints) -> tuple[Ints, Floats, Floats]:
     """Server, begin and end (seconds) of the periods in which a job runs on one of its hosts, by server and begin."""
     order = np.lexsort((uses.start, server[uses.host]))
     owner, start = server[uses.host][order], uses.start[order]
@@ -137,87 +137,6 @@ def _busy_periods(uses: _Uses, server: Ints) -> tuple[Ints, Floats, Floats]:
     opens[1:] = (owner[1:] != owner[:-1]) | (start[1:] > latest[:-1])
     at = np.flatnonzero(opens)
     return owner[at], start[at], latest[np.append(at[1:], len(start)) - 1] if len(at) else start
-
-
-def waste_bound(record: RunRecord, platform: Platform, begin: float | None = None) -> float:
-    """Joules: the least waste that any shutdown of servers allows with the same starts, all being known before.
-
-    ``sum over gaps of min(idle * gap, off + on)``: while none of its hosts has a job a server idles, or it falls asleep
-    and wakes again, where the gap is long enough for both. Before its first job it may fall asleep as soon as the run
-    begins; after its last it need not wake. Time is counted, and what never sleeps is idle, as in `split_energy`.
-
-    Args:
-        record: the run; nan where energy was not simulated.
-        platform: its hosts, with what they draw and how long they take to switch.
-        begin: when to begin to count, as of `split_energy`.
-    """
-    jobs = only_ran(record.jobs)
-    if record.pstates is None or not jobs.id:
-        return math.nan
-    first = float(record.jobs.submit_time.min()) if begin is None else begin
-    last = float((jobs.start_time + jobs.runtime).max())
-    drained = (any(platform.servers) or begin is not None) and _all_off(record.pstates, platform) > 0.0
-    server = _server_numbers(platform)
-    owner, start, end = _busy_periods(_uses_of_hosts(_uses(jobs), len(server)), server)
-    kinds = _ServerKinds.of(platform, server)
-    born = float(record.pstates.time.min())
-    free_from = np.full(len(kinds.idle), born)
-    np.maximum.at(free_from, owner, end)
-    before = np.where(np.append(-1, owner[:-1])[: len(owner)] == owner, np.roll(end, 1), born)
-    waste = kinds.least(owner, before, start, first).sum()
-    if drained:
-        last = max(last, float((free_from + kinds.off).max()))
-        waste += kinds.falling(free_from, np.full(len(free_from), np.inf), first).sum()
-    else:
-        idle = kinds.idle * np.maximum(last - np.maximum(free_from, first), 0.0)
-        waste += np.minimum(idle, kinds.falling(free_from, np.full(len(free_from), last), first)).sum()
-    storage = sum(host.pstates[host.initial_pstate].idle for host in platform.storage)
-    return float(waste + storage * (last - first))
-
-
-def _uses_of_hosts(uses: _Uses, hosts: int) -> _Uses:
-    """Those of compute hosts."""
-    kept = uses.host < hosts
-    return _Uses(uses.host[kept], uses.start[kept], uses.runtime[kept])
-
-
-class _ServerKinds(NamedTuple):
-    """What each of S servers draws, and how long it takes to switch; inf where a host of it never sleeps. (S,)"""
-
-    idle: Floats  # watts
-    off: Floats  # seconds to fall asleep
-    on: Floats  # seconds to wake
-    off_watts: Floats
-    on_watts: Floats
-
-    @classmethod
-    def of(cls, platform: Platform, server: Ints) -> "_ServerKinds":
-        """Hosts with the numbers (H,) of their servers."""
-        kinds = cls(*(np.zeros(int(server.max()) + 1) for _ in cls._fields))
-        for at, host in zip(server.tolist(), platform.hosts, strict=True):
-            kinds.idle[at] += host.pstates[host.initial_pstate].idle
-            if not host.sleep:
-                kinds.off[at] = math.inf
-                continue
-            off, on = (host.pstates[way] for way in (host.sleep[0].switch_off, host.sleep[0].switch_on))
-            kinds.off[at], kinds.on[at] = max(kinds.off[at], 1.0 / off.speed), max(kinds.on[at], 1.0 / on.speed)
-            kinds.off_watts[at] += off.full
-            kinds.on_watts[at] += on.full
-        return kinds
-
-    def least(self, server: Ints, begin: Floats, end: Floats, first: float) -> Floats:
-        """(n,) joules of gaps between two uses, counted from `first` (seconds) on."""
-        counted = np.maximum(end - np.maximum(begin, first), 0.0)
-        idle, on = self.idle[server] * counted, self.on[server]
-        chosen = _ServerKinds(*(column[server] for column in self))
-        asleep = chosen.falling(begin, end, first) + chosen.on_watts * np.minimum(on, counted)
-        return np.where(end - begin >= chosen.off + on, np.minimum(idle, asleep), idle)
-
-    def falling(self, begin: Floats, end: Floats, first: float) -> Floats:
-        """(S,) joules of falling asleep from `begin` on, counted from `first` to `end`; inf where one never sleeps."""
-        over = np.where(np.isfinite(self.off), begin + self.off, np.inf)
-        counted = np.maximum(np.minimum(over, end) - np.maximum(begin, first), 0.0)
-        return np.where(np.isfinite(self.off), self.off_watts * counted, np.inf)
 
 
 def count_switches(record: RunRecord, platform: Platform, begin: float | None = None) -> float:
@@ -235,7 +154,7 @@ def count_switches(record: RunRecord, platform: Platform, begin: float | None = 
         return float(record.nb_switches)
     row, host = _pairs(table.hosts)
     asked = (table.pstate[row] < 0) & (table.time[row] >= (begin or 0.0)) & (host < len(platform.hosts))
-    server = _server_numbers(platform)[host[asked]]
+    server = server_numbers(platform)[host[asked]]
     return float(len(np.unique(np.column_stack((table.time[row][asked], server)), axis=0)))
 
 
@@ -252,7 +171,7 @@ def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Fl
     """
     if record.pstates is None or record.energy is None:
         return np.full((len(times), len(HostState)), math.nan)
-    uses = _uses(only_ran(record.jobs))
+    uses = host_uses(only_ran(record.jobs))
     if any(platform.servers):
         uses = _uses_of_servers(uses, platform)
     stays = _stays(record.pstates, (*platform.hosts, *platform.storage), 0.0, float(times[-1]))
@@ -263,7 +182,7 @@ def energy_over_time(record: RunRecord, platform: Platform, times: Floats) -> Fl
     return joules
 
 
-def _joules(stays: _Stays, uses: _Uses) -> Floats:
+def _joules(stays: _Stays, uses: HostUses) -> Floats:
     """Joules of the stays by state, (6,); while a job runs on it a host is not idle."""
     seconds = stays.end - stays.begin
     computes = stays.state == HostState.IDLE
@@ -308,13 +227,14 @@ def _pairs(sets: Sequence[str]) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(len(hosts)), lengths), np.concatenate(hosts) if hosts else np.zeros(0, np.int64)
 
 
-def _uses(jobs: JobTable) -> _Uses:
+def host_uses(jobs: JobTable) -> HostUses:
+    """Which jobs ran on each host, and when."""
     job, host = _pairs(jobs.allocation)
     order = np.lexsort((jobs.start_time[job], host))
-    return _Uses(host[order], jobs.start_time[job[order]], jobs.runtime[job[order]])
+    return HostUses(host[order], jobs.start_time[job[order]], jobs.runtime[job[order]])
 
 
-def _busy(stays: _Stays, uses: _Uses) -> Floats:
+def _busy(stays: _Stays, uses: HostUses) -> Floats:
     """Seconds of each stay in which a job runs on the host."""
     everyone = np.unique(stays.host)
     busy = np.zeros(len(stays.host))

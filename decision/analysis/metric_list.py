@@ -15,8 +15,9 @@ from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, JobTable
 from decision.model.topology import FatTree, Flat
 
 from . import metrics as m
-from .energy import EnergySplit, count_switches, split_energy, waste_bound
+from .energy import EnergySplit, count_switches, split_energy
 from .rates import emitted, paid, peak_power
+from .waste_bound import waste_bound
 from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
 
 

@@ -11,121 +11,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
-import msgspec
 import numpy as np
 
 from decision.model.hosts import parse_hosts
-from decision.model.record import SHORTEST_RUNTIME, Context, FinalState, Floats, Ints, JobTable, PredictionTable
+from decision.model.record import SHORTEST_RUNTIME, FinalState, Floats, Ints, JobTable, PredictionTable
 from decision.placement.cost import text_costs
 
-from .worth import grid_time, join_parts, missed_deadlines, total_value, value_share
-
-_HOUR = 3600.0  # seconds
+SECONDS_IN_HOUR = 3600.0  # seconds
 PROMISE_TOLERANCE = 1e-3  # seconds: a start so much later breaks no promise, since clocks round
 
 Distance = Callable[[Ints, Ints], Ints]  # hops between hosts, for arrays of ids
-
-
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a schedule comes to."""
-
-    jobs: int  # that ran
-    rejected: int
-    makespan: float  # seconds, from the first submission to the last end
-    mean_waiting_time: float  # seconds
-    p95_waiting_time: float  # seconds
-    p99_waiting_time: float  # seconds
-    max_waiting_time: float  # seconds
-    mean_bounded_slowdown: float
-    late_starts: int  # jobs that began after the last arrival
-    utilization: float  # in [0, 1]
-    arrival_utilization: float  # in [0, 1], until the last arrival
-    energy: float  # joules, nan where it was not simulated
-    waste: float  # joules of idle hosts and switches, nan where energy was not simulated or is not asked for
-    waste_bound: float  # joules: the least of any shutdown with the same starts; nan likewise
-    carbon: float  # g that the energy emitted; nan where it was not simulated, or nothing says what energy emits
-    cost: float  # of the energy; nan likewise
-    window_gap: float  # hops of windows above a lower bound, as a share; nan where the policy knows none
-    value: float  # of the jobs that ended successfully; nan where no job has one
-    value_share: float  # in [0, 1], of all that was submitted; nan likewise
-    violations: float  # jobs that did not end by their deadline; nan where no job has one
-    lost_work: float  # host-seconds that were done in vain; nan where that is not known
-    grid: float  # host-seconds beyond the supply of power; nan without one
-
-    def __str__(self) -> str:
-        """A table of what the run has, with units."""
-        rows = []
-        for name, (label, unit, scale, digits) in _PRINTED.items():
-            value = getattr(self, name) * scale
-            if not math.isnan(value):
-                rows.append((label, f"{value:,.{digits}f}", unit))
-        words, numbers = (max(len(row[column]) for row in rows) for column in (0, 1))
-        return "\n".join(f"{label:<{words}}  {value:>{numbers}} {unit}".rstrip() for label, value, unit in rows)
-
-
-_PRINTED = {  # a field's label, unit, scale and decimals
-    "jobs": ("jobs", "", 1, 0),
-    "rejected": ("rejected", "", 1, 0),
-    "makespan": ("makespan", "s", 1, 2),
-    "mean_waiting_time": ("mean waiting time", "s", 1, 2),
-    "p95_waiting_time": ("95th percentile of waiting times", "s", 1, 2),
-    "p99_waiting_time": ("99th percentile of waiting times", "s", 1, 2),
-    "max_waiting_time": ("longest waiting time", "s", 1, 2),
-    "mean_bounded_slowdown": ("mean bounded slowdown", "", 1, 2),
-    "late_starts": ("starts after the last arrival", "", 1, 0),
-    "utilization": ("utilization", "%", 100, 1),
-    "arrival_utilization": ("utilization until the last arrival", "%", 100, 1),
-    "energy": ("energy", "MJ", 1e-6, 2),
-    "waste": ("energy waste", "MJ", 1e-6, 2),
-    "waste_bound": ("least waste with these starts", "MJ", 1e-6, 2),
-    "carbon": ("carbon", "kg", 1e-3, 2),
-    "cost": ("cost of energy", "", 1, 2),
-    "window_gap": ("gap of windows", "%", 100, 2),
-    "value": ("value", "", 1, 2),
-    "value_share": ("value, of submitted", "%", 100, 1),
-    "violations": ("deadlines missed", "", 1, 0),
-    "lost_work": ("lost work", "host-hours", 1 / _HOUR, 2),
-    "grid": ("grid power", "host-hours", 1 / _HOUR, 2),
-}
-
-
-def summarise(
-    jobs: JobTable,
-    nb_hosts: int,
-    joules: float = math.nan,
-    window_gap: float = math.nan,
-    known: Context | None = None,
-    waste: tuple[float, float] = (math.nan, math.nan),
-    rated: tuple[float, float] = (math.nan, math.nan),
-    lost_work: float = math.nan,
-) -> Summary:
-    """The metrics of ``decision run``'s table on `nb_hosts` compute hosts; nan where no job ran."""
-    pieces, jobs = only_ran(jobs), join_parts(jobs)
-    ran, known = only_ran(jobs), known or Context()
-    return Summary(
-        jobs=len(ran.id),
-        rejected=len(jobs.id) - len(ran.id),
-        makespan=makespan_from_submission(ran),
-        mean_waiting_time=mean(waiting_times(ran)),
-        p95_waiting_time=percentile(waiting_times(ran), 95),
-        p99_waiting_time=percentile(waiting_times(ran), 99),
-        max_waiting_time=largest(waiting_times(ran)),
-        mean_bounded_slowdown=mean(bounded_slowdowns(ran)),
-        late_starts=late_starts(ran),
-        utilization=utilization(ran, nb_hosts),
-        arrival_utilization=arrival_utilization(ran, nb_hosts),
-        energy=joules,
-        waste=waste[0],
-        waste_bound=waste[1],
-        carbon=rated[0],
-        cost=rated[1],
-        window_gap=window_gap,
-        value=total_value(jobs, known.worth),
-        value_share=value_share(jobs, known.worth),
-        violations=missed_deadlines(jobs, known.worth),
-        lost_work=lost_work,
-        grid=grid_time(pieces, known.supply, known.battery),
-    )
 
 
 def only_ran(jobs: JobTable) -> JobTable:
@@ -304,7 +199,7 @@ def loads(jobs: JobTable) -> Floats:
 
 def throughput(jobs: JobTable) -> float:
     """``n / (max(t + p) - min(s))``: jobs per hour that ran between the first submission and the last end."""
-    return len(jobs.id) * _HOUR / makespan_from_submission(jobs)
+    return len(jobs.id) * SECONDS_IN_HOUR / makespan_from_submission(jobs)
 
 
 def fairness(jobs: JobTable, users: Mapping[str, str]) -> float:

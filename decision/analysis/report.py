@@ -1,23 +1,15 @@
-"""HTML pages: of runs (summary, zoomable Gantt charts, pictures) and of a comparison; `analyse` writes a whole folder.
+"""HTML pages of runs: summary, zoomable Gantt charts, pictures; `analyse` writes a whole folder."""
 
-A page is one file and needs no network, which its content security policy enforces: pictures, script and style are
-in it.
-"""
-
-import base64
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from decision import __version__
 from decision.formats.files import write_files
 from decision.formats.run_facts import RunFacts
 from decision.model.errors import InputError
@@ -25,73 +17,19 @@ from decision.model.hosts import parse_intervals
 from decision.model.platform import Platform
 from decision.model.record import SHORTEST_RUNTIME, Floats
 
-from .comparison import ALL, PolicyComparison, Row, at_a_glance, cells, headers, heading, notes, read_comparison, tables
 from .curves import CURVES, LearningCurve
-from .metric_list import METRICS, definition, symbols
-from .metrics import Summary
+from .pages import REPORT, cell, embedded, fact_table, page, section, table, template
 from .plots.breakdowns import slowdown_buckets, waits_by_size_and_length
-from .plots.figures import JOB_COLORS, Picture, drawn, job_color, save
+from .plots.figures import JOB_COLORS, job_color, save
 from .plots.paper import paper
-from .plots.results import draw_rows, learning_curves
+from .plots.pictures import Picture
+from .plots.reservations import reservation_timeline
+from .plots.results import learning_curves
 from .plots.schedules import draw_schedule
 from .plots.supplies import power_over_time
-from .plots.timelines import hosts_and_power, load_over_time, reservation_timeline
+from .plots.timelines import hosts_and_power, load_over_time
 from .runs import JOBS_FILE, NamedRun, folders_with, runs_in, summaries_of
-
-REPORT = "report.html"
-_MEDIA = {".png": "image/png", ".svg": "image/svg+xml"}
-
-
-def page(title: str, parts: Iterable[str]) -> bytes:
-    """A page of parts in HTML, one below the other, under a title."""
-    shell = Template(template("page.html"))
-    text = shell.substitute(
-        title=html.escape(title), style=template("page.css"), parts="\n".join(parts), version=__version__
-    )
-    return text.encode()
-
-
-def template(name: str) -> str:
-    """A file of the folder ``templates``."""
-    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
-
-
-def section(name: str, title: str, content: str) -> str:
-    """A part with a title; `name` is its anchor, `content` is HTML."""
-    return f'<section id="{name}">\n<h2>{html.escape(title)}</h2>\n{content}\n</section>'
-
-
-def table(headers: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "figures") -> str:
-    """A table of cells in HTML that scrolls where it has no room; its `kind` is ``figures`` or ``words``."""
-    head = "".join(f"<th>{header}</th>" for header in headers)
-    body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-    content = f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>"
-    return f'<div class="scroll"><table class="{kind}">{content}</table></div>'
-
-
-def cell(text: str, best: bool = False) -> str:
-    """A table's cell; the best of a column may be marked."""
-    mark = ' class="best"' if best else ""
-    return f"<td{mark}>{html.escape(text)}</td>"
-
-
-def bullets(lines: Sequence[str]) -> str:
-    """Lines of text as a list, as notes."""
-    return '<ul class="note">' + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def embedded(shown: Picture, suffix: str) -> str:
-    """A picture that stands in the page itself, ``.png`` or ``.svg``, with its caption; narrow windows scroll it."""
-    data = base64.b64encode(drawn(shown.figure, suffix)).decode()
-    width = shown.figure.get_figwidth()  # inches, in which its type has the size that was asked for
-    size = f"min-width: {0.93 * width:g}in; max-width: {1.5 * width:g}in"
-    image = f'<img alt="{html.escape(shown.alt)}" style="{size}" src="data:{_MEDIA[suffix]};base64,{data}">'
-    return f'<figure><div class="scroll">{image}</div><figcaption>{html.escape(shown.caption)}</figcaption></figure>'
-
-
-def prose(text: str) -> str:
-    """A docstring's text as HTML: what stands in backticks is code."""
-    return re.sub(r"(`{1,2})([^`]+)\1", r"<code>\2</code>", html.escape(" ".join(text.split()), quote=False))
+from .summary import Summary
 
 
 class _Column(NamedTuple):
@@ -147,7 +85,7 @@ def write_report(
     suffix = ".png" if paper().suffix == ".png" else ".svg"
     parts.append(section("pictures", "Pictures", "\n".join(embedded(shown, suffix) for shown in pictures)))
     parts += [
-        section(f"setup-{number}", f"How {run.name} was run", _words(_setup(run.facts).items()))
+        section(f"setup-{number}", f"How {run.name} was run", fact_table(_setup(run.facts).items()))
         for number, run in enumerate(runs)
         if run.facts is not None
     ]
@@ -238,78 +176,6 @@ def _seconds(column: Floats) -> list[float]:
 def _json(data: Any) -> str:
     """JSON that may stand in a script element, whatever texts are in it."""
     return msgspec.json.encode(data).decode().replace("<", "\\u003c")
-
-
-def write_comparison_report(folder: Path) -> Path:
-    """Write ``report.html`` of the comparison in a folder, to the same folder.
-
-    Raises:
-        InputError: if the folder has no comparison.
-        ConfigError: if the page cannot be written.
-    """
-    comparison = read_comparison(folder)
-    write_files({folder / REPORT: [page(_title(comparison), _parts(comparison))]})
-    return folder / REPORT
-
-
-def write_comparison_pictures(folder: Path) -> list[Path]:
-    """Write the page's pictures as files, ``METRIC-WORKLOAD`` in the paper's format, to the same folder.
-
-    Raises:
-        InputError: if the folder has no comparison.
-        ConfigError: if a file cannot be written.
-    """
-    suffix = paper().suffix
-    figures = {
-        folder / f"{metric}-{workload.replace('/', '-')}{suffix}": draw_rows(rows, _unit(metric, workload)).figure
-        for metric, workload, rows in drawn_tables(read_comparison(folder))
-    }
-    write_files({path: [drawn(figure, suffix)] for path, figure in figures.items()})
-    return list(figures)
-
-
-def _unit(metric: str, workload: str) -> str:
-    return "multiple of the baseline's" if workload == ALL else METRICS[metric].unit
-
-
-def _title(comparison: PolicyComparison) -> str:
-    names = dict.fromkeys(row.contender for row in comparison.rows)
-    return f"{len(names)} policies compared, baseline {comparison.baseline}"
-
-
-def drawn_tables(comparison: PolicyComparison) -> list[tuple[str, str, list[Row]]]:
-    """The tables that are drawn: none of single runs, which have no intervals."""
-    return [] if comparison.single else tables(comparison)
-
-
-def _parts(comparison: PolicyComparison) -> Iterator[str]:
-    for workload, names, texts in at_a_glance(comparison) if comparison.judged or comparison.single else ():
-        heads = ("policy", *(f"{name} {METRICS[name].unit}".strip() for name in names))
-        yield section(f"all-{workload}", workload, table(heads, (map(cell, row) for row in texts)))
-    for number, (metric, workload, rows) in enumerate(drawn_tables(comparison)):
-        yield section(f"table-{number}", heading(metric, workload), _compared(metric, workload, rows))
-    yield section("reading", "How to read it", bullets(notes(comparison)))
-    yield section("setup", "How it was run", _words(comparison.setup.items()))
-    metrics = dict.fromkeys(row.metric for row in comparison.rows)
-    yield section("metrics", "What the metrics are", _definitions(list(metrics)))
-
-
-def _compared(metric: str, workload: str, rows: Sequence[Row]) -> str:
-    picture = embedded(draw_rows(rows, _unit(metric, workload)), ".svg")
-    return f"{picture}\n{table(headers(rows), (map(cell, cells(row)) for row in rows))}"
-
-
-def _words(facts: Iterable[tuple[str, str]]) -> str:
-    return table((), (map(cell, fact) for fact in facts), kind="words")
-
-
-def _definitions(metrics: Sequence[str]) -> str:
-    rows = (
-        (cell(name), cell(METRICS[name].unit), cell(METRICS[name].summary), f"<td>{prose(definition(name))}</td>")
-        for name in metrics
-    )
-    listed = table(("metric", "unit", "what it is", "definition"), rows, kind="words")
-    return f'{listed}\n<p class="note">{prose(symbols())}</p>'
 
 
 def split(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:

@@ -15,9 +15,11 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.platform import Platform
 from decision.model.record import Floats, JobTable, RunRecord
 
-from .energy import split_energy, waste_bound
-from .metrics import Summary, makespan, only_ran, summarise
+from .energy import split_energy
+from .metrics import makespan, only_ran
 from .rates import emitted, paid
+from .summary import Summary, summarise
+from .waste_bound import waste_bound
 from .worth import later_record
 
 JOBS_FILE = "*jobs.csv"  # in a run's folder

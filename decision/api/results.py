@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from decision.analysis.comparison import PolicyComparison, Row
-    from decision.analysis.metrics import Summary
+    from decision.analysis.summary import Summary
 
 Place = str | os.PathLike[str]
 
@@ -85,9 +85,9 @@ class SimulationResult:
 
     def summary(self) -> "Summary":
         """Makespan, waiting times, bounded slowdown, utilization and energy; printed, it is a table."""
-        from decision.analysis.metrics import summarise
         from decision.analysis.rates import emitted, paid
         from decision.analysis.runs import waste_of
+        from decision.analysis.summary import summarise
 
         record, waste = self.record, waste_of(self.record, self.platform)
         rated = emitted(record), paid(record)
@@ -201,12 +201,12 @@ class ComparisonResult:
 
     def write(self, folder: Place) -> None:
         """Write ``comparison.csv``, ``.md`` and ``.json``, ``runs.csv``, and ``report.html`` if matplotlib is there."""
-        from decision.analysis.comparison import write_comparison
+        from decision.analysis.comparison_files import write_comparison
 
         place = a_path("folder", folder)
         write_comparison(place, self.comparison)
         if find_spec("matplotlib") is not None:
-            from decision.analysis.report import write_comparison_report
+            from decision.analysis.comparison_report import write_comparison_report
 
             write_comparison_report(place)
 

@@ -39,7 +39,8 @@ def _found(where: str) -> Any:
 
 
 def _batsim5(app: typer.Typer, name: str) -> None:
-    from .batsim5 import PairCommand, batsim5_command
+    from .batsim5 import batsim5_command
+    from .word_pairs import PairCommand
 
     app.command(name, cls=PairCommand, context_settings=_FOREIGN)(batsim5_command)
 

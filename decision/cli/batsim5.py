@@ -1,7 +1,7 @@
 """``decision batsim5``: the embedded engine with the options of Batsim 5."""
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,20 +10,11 @@ import typer
 from decision import __version__
 from decision.model.errors import ConfigError
 
-from .command import Command, read_config
 from .terminal import note, say
+from .word_pairs import MARK, pair_option, read_pair_config, split_pair
 
 _VERSION = "v5.0.0-rc2"
-_MARK = "\0"  # between the two words of an option; no argument contains it
 
-# Options with two words, and what those are
-PAIRS = {
-    "--edc-socket-str": ("-s", "ENDPOINT INIT"),
-    "--edc-socket-file": ("-S", "ENDPOINT FILE"),
-    "--edc-library-str": ("-l", "LIBRARY INIT"),
-    "--edc-library-file": ("-L", "LIBRARY FILE"),
-    "--add-role": ("-r", "HOST ROLE"),
-}
 # Options of Batsim that only Batsim supports, and what they ask for
 _REFUSED = {
     "--energy": "the energy of links, which Batsim 5 has not either",
@@ -43,28 +34,6 @@ _OF_4 = {
 }
 
 
-class PairCommand(Command):
-    """A command whose options may have two words."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, the two words of an option as one."""
-        return super().parse_args(ctx, list(_joined(args)))
-
-
-def _joined(args: Sequence[str]) -> Iterator[str]:
-    shorts = {short: name for name, (short, _) in PAIRS.items()}
-    words = iter(args)
-    for word in words:
-        name = shorts.get(word, word)
-        if name in PAIRS:
-            first, second = next(words, None), next(words, None)
-            if first is None or second is None or second.startswith("--") or second in shorts:
-                raise ConfigError(f"{word}: needs two words, {PAIRS[name][1]}; an empty text is ''")
-            yield f"{name}={first}{_MARK}{second}"
-        else:
-            yield word
-
-
 def _print_version(value: bool) -> None:
     if value:
         say(f"{_VERSION} (the replacement by decision {__version__})")
@@ -75,25 +44,6 @@ def _print_commit(value: bool) -> None:
     if value:
         say(f"none (the replacement by decision {__version__})")
         raise typer.Exit()
-
-
-def _read_pairs(context: Any, parameter: Any, path: Path | None) -> Path | None:
-    """Take options from a file, in which the two words of an option are a list."""
-    read_config(context, parameter, path)
-    for name in PAIRS:
-        key = name.removeprefix("--").replace("-", "_")
-        words = (context.default_map or {}).get(key)
-        if isinstance(words, list):
-            if len(words) % 2:
-                raise ConfigError(f"{path}, {name[2:]}: two words are needed, {PAIRS[name][1]}")
-            pairs = zip(words[::2], words[1::2], strict=True)
-            context.default_map[key] = [f"{one}{_MARK}{other}" for one, other in pairs]
-    return path
-
-
-def _pair(name: str, help_: str) -> Any:
-    short, words = PAIRS[name]
-    return typer.Option(short, name, help=help_, metavar=words)
 
 
 Workloads = Annotated[
@@ -110,10 +60,12 @@ Export = Annotated[str, typer.Option("-e", "--export", help="Prefix of the outpu
 States = Annotated[bool, typer.Option("--trace-machine-state", help="Write machine_states.csv.")]
 Pstates = Annotated[bool, typer.Option("--trace-pstate-changes", help="Write pstate_changes.csv.")]
 Probes = Annotated[str, typer.Option("--trace-probe-data", help="Taken, and without effect.", metavar="WHEN")]
-SocketText = Annotated[list[str] | None, _pair("--edc-socket-str", "Decide by a process; INIT is a text for it.")]
-SocketFile = Annotated[list[str] | None, _pair("--edc-socket-file", "The same, with the text of a file.")]
-LibraryText = Annotated[list[str] | None, _pair("--edc-library-str", "Decide by a library; INIT is a text for it.")]
-LibraryFile = Annotated[list[str] | None, _pair("--edc-library-file", "The same, with the text of a file.")]
+SocketText = Annotated[list[str] | None, pair_option("--edc-socket-str", "Decide by a process; INIT is a text for it.")]
+SocketFile = Annotated[list[str] | None, pair_option("--edc-socket-file", "The same, with the text of a file.")]
+LibraryText = Annotated[
+    list[str] | None, pair_option("--edc-library-str", "Decide by a library; INIT is a text for it.")
+]
+LibraryFile = Annotated[list[str] | None, pair_option("--edc-library-file", "The same, with the text of a file.")]
 Method = Annotated[
     str,
     typer.Option(
@@ -126,7 +78,7 @@ Schema = Annotated[
     typer.Option("--schema", help="Schema (.fbs) of the messages of a process that answers in binary.", metavar="FILE"),
 ]
 Master = Annotated[str, typer.Option("-m", "--master-host", help="Host that runs no jobs.", metavar="NAME")]
-Roles = Annotated[list[str] | None, _pair("--add-role", "Role of a host: master, storage or compute_node.")]
+Roles = Annotated[list[str] | None, pair_option("--add-role", "Role of a host: master, storage or compute_node.")]
 MMax = Annotated[int, typer.Option("--mmax", help="Largest number of hosts to use; 0 means no limit.", min=0)]
 MMaxWorkload = Annotated[
     bool, typer.Option("--mmax-workload", help="Use at most nb_res hosts, the number in the workloads.")
@@ -137,7 +89,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Same as --verbosity 
 Config = Annotated[
     Path | None,
     typer.Option(
-        "-c", "--config", help="Options from a TOML file.", metavar="FILE", callback=_read_pairs, is_eager=True
+        "-c", "--config", help="Options from a TOML file.", metavar="FILE", callback=read_pair_config, is_eager=True
     ),
 ]
 GenConfig = Annotated[
@@ -212,7 +164,7 @@ def batsim5_command(
             (edc_library_str, True, False),
             (edc_library_file, True, True),
         )
-        for place, text in map(_split, pairs or ())
+        for place, text in map(split_pair, pairs or ())
     ]
     if len(given) != 1:
         found = "several decision components, and Batsim 5 takes one" if given else "no decision component"
@@ -227,7 +179,7 @@ def batsim5_command(
         workloads=tuple(workload or ()),
         events=tuple(external_events or ()),
         master=master_host,
-        roles=dict(map(_split, add_role or ())),
+        roles=dict(map(split_pair, add_role or ())),
         mmax=mmax,
         mmax_workload=mmax_workload,
         energy=energy_host,
@@ -238,11 +190,6 @@ def batsim5_command(
     run_standin5(inputs, given[0], export, schema=said, timeout=timeout)
     if not quiet and verbosity != "quiet":
         note(f"the simulation has ended; see {export}*")
-
-
-def _split(pair: str) -> tuple[str, str]:
-    first, _, second = pair.partition(_MARK)
-    return first, second
 
 
 def _read_text(path: str) -> str:
@@ -276,7 +223,7 @@ def _write_config(ctx: typer.Context, path: Path) -> None:
         ):
             continue
         value = ctx.params[option.name or ""]
-        words = [word for each in value for word in str(each).split(_MARK)] if isinstance(value, list) else [value]
+        words = [word for each in value for word in str(each).split(MARK)] if isinstance(value, list) else [value]
         texts = [_toml(word) for word in words]
         said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         lines.append(f"{max(option.opts, key=len).removeprefix('--')}={said}\n")

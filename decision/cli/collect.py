@@ -8,8 +8,8 @@ import typer
 from decision.model.errors import ConfigError
 
 from .grouped import Chosen, with_groups
-from .learn import Changes
 from .options import EventsOption, JsonOption, OutputFile, PlatformOption, SeedOption, WorkloadOption
+from .train_options import Changes
 
 _MOST = 100_000_000
 

@@ -1,13 +1,27 @@
 """``decision compare``: policies x workloads x engines x runs, side by side."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from decision.runs import Engine
 
-from .command import read_config, refuse_unused, typed_command
+from .command import refuse_unused, typed_command
+from .compare_options import (
+    Baseline,
+    Config,
+    Draw,
+    Engines,
+    Length,
+    Metrics,
+    PlotRows,
+    Policies,
+    Seeds,
+    Whole,
+    Windows,
+    WorthOption,
+)
 from .grouped import Chosen, Drawing, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
@@ -25,89 +39,12 @@ from .options import (
     ShakeOption,
     TimeoutOption,
     WorkloadsOption,
-    read_days,
-    read_pairs,
 )
+from .readers import read_days, read_pairs
 from .spread import Spread
 
 if TYPE_CHECKING:
     from decision.analysis.comparison import PolicyComparison
-
-_RUNS = "Runs"
-
-Policies = Annotated[
-    list[str],
-    typer.Option(
-        "--policy",
-        help="Policy to compare, as for decision run; recorded: what really happened; heuristics: every order and "
-        "backfilling, with and without a bound on waiting; shipped: what the package learned. May be repeated.",
-        metavar="POLICY",
-    ),
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option("--baseline", help="Policy that the others are compared with; the first if absent.", metavar="POLICY"),
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--metric",
-        help="Metric named above; may be repeated.",
-        metavar="METRIC",
-        show_default="the first eight; of whole workloads all of them but utilization",
-    ),
-]
-Engines = Annotated[
-    list[Engine] | None,
-    typer.Option("--engine", help="Simulator, all but docker; may be repeated.", show_default="embedded"),
-]
-Windows = Annotated[
-    int,
-    typer.Option(
-        "--windows",
-        help="Number of random sequences of each workload's jobs.",
-        min=0,
-        rich_help_panel=_RUNS,
-    ),
-]
-Whole = Annotated[
-    bool,
-    typer.Option("--whole", help="Run each workload once, as it is, and count all jobs.", rich_help_panel=_RUNS),
-]
-Length = Annotated[int, typer.Option("--length", help="Jobs in a sequence.", min=1, rich_help_panel=_RUNS)]
-Draw = Annotated[
-    int, typer.Option("--draw", help="Random seed of the sequences and the bootstrap.", min=0, rich_help_panel=_RUNS)
-]
-Seeds = Annotated[
-    int,
-    typer.Option(
-        "--seeds", help="Number of policy seeds, for policies that use random numbers.", min=1, rich_help_panel=_RUNS
-    ),
-]
-PlotRows = Annotated[
-    bool, typer.Option("--plot", help="Also write the report's pictures to FOLDER, one file per metric and workload.")
-]
-
-WorthOption = Annotated[
-    bool,
-    typer.Option(
-        "--worth",
-        help="Compare each policy with itself by walltimes and by perfect predictions, too; writes FOLDER/worth.csv.",
-        rich_help_panel=_RUNS,
-    ),
-]
-
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="TOML file with options: their long names without dashes, and values, lists where they may be repeated. "
-        "What is typed goes first.",
-        metavar="FILE",
-        callback=read_config,
-        is_eager=True,
-    ),
-]
 
 
 @with_groups
@@ -200,7 +137,7 @@ def compare_command(
         policy = ["easy", "saf+easy"]
         windows = 50
     """
-    from decision.analysis.comparison import too_few_blocks
+    from decision.analysis.comparison_text import too_few_blocks
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
@@ -266,7 +203,7 @@ def compare_command(
 
 def _write(output: Path, comparison: "PolicyComparison", pictures: bool, as_json: bool) -> None:
     """Write the files of a comparison, and say or print what there is."""
-    from decision.analysis.comparison import write_comparison
+    from decision.analysis.comparison_files import write_comparison
 
     from .tables import print_json
     from .terminal import say
@@ -299,7 +236,7 @@ def _write_report(folder: Path, pictures: bool) -> Path | None:
 
     if not can_draw("no report.html"):
         return None
-    from decision.analysis.report import write_comparison_pictures, write_comparison_report
+    from decision.analysis.comparison_report import write_comparison_pictures, write_comparison_report
 
     with working("drawing"):
         if pictures:

@@ -1,11 +1,12 @@
 """``decision evaluate``: what is learned and policies side by side, in episodes or over whole workloads."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .command import refuse_unused
+from .evaluations import evaluate_episodes, evaluate_runs, evaluate_whole
 from .grouped import Chosen, with_groups
 from .options import (
     DEFAULT_DECIDE_LIMIT,
@@ -18,14 +19,11 @@ from .options import (
     SeedOption,
     ShakeOption,
     WorkloadOption,
-    read_days,
 )
-
-if TYPE_CHECKING:
-    from decision.learn.schedulers import EpisodeComparison
-    from decision.runs.inputs import LoadedInputs
+from .readers import read_days
 
 _EPISODES = "Episodes"
+_PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
 
 Policies = Annotated[list[str], typer.Argument(help="Checkpoints, policies as for decision run.", metavar="POLICY...")]
 Episodes = Annotated[
@@ -139,9 +137,9 @@ def evaluate_command(
     warn_of_seen_jobs(policies, [on_days(w, slice(*alone)) for w in case.workloads] if alone else case.workloads)
     announce_compilation()
     if alone is not None or judged:
-        _compare_runs(case, policies, alone, shake if judged else 0, seed, decide_limit, output, as_json)
+        evaluate_runs(case, policies, alone, shake if judged else 0, seed, decide_limit, output, as_json)
     elif whole:
-        _evaluate_whole(case, policies, seed, decide_limit, output, as_json)
+        evaluate_whole(case, policies, seed, decide_limit, output, as_json)
     else:
         from decision.learn import require_learning
 
@@ -157,120 +155,4 @@ def evaluate_command(
             online=not offline,
             decide_limit=decide_limit,
         )
-        _evaluate_episodes(comparison, policies, output, as_json)
-
-
-_PLACED, _EPISODES_RUN = 1000, 100  # jobs of an episode and episodes, where one of them is given
-
-
-def _compare_runs(
-    case: "LoadedInputs",
-    policies: list[str],
-    days: tuple[int, int | None] | None,
-    shake: int,
-    seed: int,
-    decide_limit: float,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    """Runs of each day, or of each shaken copy of the whole, under each policy, and what they say."""
-    import tempfile
-
-    import numpy as np
-
-    from decision.analysis.comparison import default_metrics
-    from decision.analysis.metric_list import METRICS
-    from decision.computer.cores import available_workers
-    from decision.envs import write_metrics
-    from decision.runs.compare import read_workloads, run_comparison
-    from decision.runs.comparison_plan import ComparisonPlan
-    from decision.runs.judging import judge_plan
-
-    from .progress import counting
-    from .tables import print_comparison, print_json
-
-    inputs = case.inputs
-    plan = ComparisonPlan(
-        platform=inputs.platform,
-        workloads=inputs.workloads,
-        policies=tuple(dict.fromkeys(policies)),
-        energy=inputs.energy,
-        events=inputs.events,
-        selection=inputs.selection,
-        days=days,
-        shake=shake,
-        draw=seed,
-        decide_limit=decide_limit,
-    )
-    with tempfile.TemporaryDirectory(prefix="decision-") as folder, counting("runs") as show:
-        outcomes = run_comparison(plan, Path(folder), processes=available_workers(), progress=show)
-    energetic = [METRICS[name] for name in ("energy_waste", "waste_bound", "switches") if inputs.energy]
-    metrics = [*default_metrics(outcomes), *energetic]
-    if output is not None:
-        columns = {
-            policy: {m.name: np.array([r.metrics[m.name] for r in outcomes if r.contender == policy]) for m in metrics}
-            for policy in plan.policies
-        }
-        write_metrics(output, columns)
-    comparison = judge_plan(plan, outcomes, read_workloads(plan), plan.policies[0], metrics=metrics)
-    if as_json:
-        print_json(comparison)
-    else:
-        print_comparison(comparison)
-
-
-def _evaluate_whole(
-    case: "LoadedInputs", policies: list[str], seed: int, decide_limit: float, output: Path | None, as_json: bool
-) -> None:
-    """One run of the whole workload under each policy."""
-    from decision.analysis.metrics import summarise
-    from decision.analysis.recorded import standing_of_tables
-    from decision.envs import write_metrics
-    from decision.runs.inputs import PolicyChoice
-    from decision.runs.run import run_inputs
-
-    from .progress import working
-    from .tables import print_json, print_summaries, summary_columns, summary_rows
-
-    summaries, tables = {}, {}
-    for policy in policies:
-        with working(policy):
-            record = run_inputs(case, PolicyChoice(policy=policy, seed=seed, decide_limit=decide_limit))
-        tables[policy] = record.jobs
-        summaries[policy] = summarise(
-            record.jobs,
-            len(case.platform.hosts),
-            window_gap=record.window_gap,
-            known=record,
-            lost_work=record.lost_work,
-        )
-    if output is not None:
-        write_metrics(output, summary_columns(summaries))
-    beside = standing_of_tables(tables, case.workloads[0].nb_res, case.inputs.workloads[0].stem)
-    if as_json:
-        print_json({"runs": summary_rows(summaries)} | ({"recorded": [beside]} if beside else {}))
-    else:
-        print_summaries(summaries, beside)
-
-
-def _evaluate_episodes(
-    comparison: "EpisodeComparison", policies: list[str], output: Path | None, as_json: bool
-) -> None:
-    from decision.envs import write_metrics
-
-    from .learning_tables import estimate_means, evaluation_rows, print_evaluation, warn_of_few_blocks
-    from .progress import working
-    from .tables import print_json
-
-    metrics = {}
-    for policy in policies:
-        with working(policy):
-            metrics[policy] = comparison.metrics(policy)
-    if output is not None:
-        write_metrics(output, metrics)
-    warn_of_few_blocks(metrics, comparison.first, comparison.jobs)
-    estimates, episodes = estimate_means(metrics, comparison.first, comparison.jobs), len(comparison.first)
-    if as_json:
-        print_json({"episodes": episodes, "policies": evaluation_rows(estimates, episodes)})
-    else:
-        print_evaluation(estimates, episodes)
+        evaluate_episodes(comparison, policies, output, as_json)

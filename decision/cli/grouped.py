@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decision.analysis.plots.paper import Paper, drawn_for
 
-from .options import (
-    PAPER,
-    DpiOption,
-    FormatOption,
-    MissingWalltimeOption,
-    NodesOption,
-    PictureFormat,
-    SelectOption,
-    TimeFieldOption,
-    TypeSizeOption,
-    WalltimeName,
-    WalltimeOption,
-    WidthOption,
-    read_range,
-)
+from .options import MissingWalltimeOption, NodesOption, SelectOption, TimeFieldOption, WalltimeName, WalltimeOption
+from .picture_options import PAPER, DpiOption, FormatOption, PictureFormat, TypeSizeOption, WidthOption
+from .readers import read_range
 
 if TYPE_CHECKING:
     from decision.formats.selection import Selection

@@ -1,19 +1,16 @@
-"""Options and arguments that commands share, and how their values are read."""
+"""Options and arguments that commands share."""
 
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from decision.analysis.plots.paper import Paper
 from decision.computer.shipped import find_platform, find_workload
 from decision.model.errors import ConfigError
 from decision.model.hosts import MOST_HOSTS
 
 _INPUT = "Input"
-_PICTURES = "Pictures"
 _JOBS = "Jobs of the workload"
 _MOST_JOBS = 10_000_000  # more are a mistake, or more than fits into memory
 
@@ -46,41 +43,6 @@ def _named(text: str | Path) -> Path:
 
 OutputFolder = Annotated[Path, typer.Option("--output", "-o", help="Output folder.", metavar="FOLDER", parser=_named)]
 OutputFile = Annotated[Path, typer.Option("--output", "-o", help="Output file.", metavar="FILE", parser=_named)]
-PlotFile = Annotated[
-    Path | None,
-    typer.Option("--plot", help="Picture to draw (.png, .svg or .pdf).", metavar="FILE", show_default=False),
-]
-
-# --- Pictures -------------------------------------------------------------------------------------------------------
-
-PAPER = Paper()
-
-
-class PictureFormat(StrEnum):
-    """How pictures are written."""
-
-    PNG = "png"
-    SVG = "svg"
-    PDF = "pdf"
-
-
-FormatOption = Annotated[PictureFormat, typer.Option("--format", help="Image format.", rich_help_panel=_PICTURES)]
-WidthOption = Annotated[
-    float,
-    typer.Option(
-        "--width", help="Width of pictures, inches.", min=2.0, max=20.0, metavar="INCHES", rich_help_panel=_PICTURES
-    ),
-]
-TypeSizeOption = Annotated[
-    float,
-    typer.Option(
-        "--type-size", help="Type size in pictures, points.", min=4, max=24, metavar="POINTS", rich_help_panel=_PICTURES
-    ),
-]
-DpiOption = Annotated[
-    float,
-    typer.Option("--dpi", help="Pixels per inch of PNG.", min=50.0, max=600.0, metavar="N", rich_help_panel=_PICTURES),
-]
 
 # --- What is simulated ----------------------------------------------------------------------------------------------
 
@@ -273,58 +235,3 @@ SimgridOption = Annotated[
         metavar="VERSION",
     ),
 ]
-
-# --- How values are read --------------------------------------------------------------------------------------------
-
-
-def read_pairs(pairs: Iterable[str] | None, option: str = "--option") -> dict[str, str]:
-    """Values by name from the ``name=value`` pairs of an option that may be repeated.
-
-    Raises:
-        ConfigError: for a pair without ``=`` or a name given twice.
-    """
-    settings: dict[str, str] = {}
-    for pair in pairs or ():
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ConfigError(f"{option} {pair!r}: write it as name=value")
-        if name in settings:
-            raise ConfigError(f"{option} {name}: given twice, as {settings[name]!r} and {value!r}")
-        settings[name] = value
-    return settings
-
-
-def read_range(text: str | None, option: str = "--select") -> slice | None:
-    """A range of jobs or days from ``a:b``, ``a:`` or ``:b``.
-
-    Raises:
-        ConfigError: if it is not written so.
-    """
-    if text is None:
-        return None
-    first, colon, last = text.partition(":")
-    if not colon or not all(part == "" or part.isdigit() for part in (first, last)):
-        raise ConfigError(f"{option} {text!r}: write it as a:b, like 0:1000")
-    return slice(int(first) if first else None, int(last) if last else None)
-
-
-def read_days(text: str | None) -> tuple[int, int | None] | None:
-    """The days of ``--days a:b``, None where none were named. Raises ConfigError."""
-    chosen = read_range(text, "--days")
-    return None if chosen is None else (chosen.start or 0, chosen.stop)
-
-
-def read_speed(text: str | None) -> float | None:
-    """A host's speed in flop/s.
-
-    Raises:
-        ConfigError: if it is not a speed above 0.
-    """
-    from decision.formats.simgrid import parse_speed
-
-    if text is None:
-        return None
-    speed = parse_speed(text)
-    if speed <= 0:
-        raise ConfigError(f"--speed {text}: must be above 0")
-    return speed

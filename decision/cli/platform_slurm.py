@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import JsonOption, OutputFile, SimgridOption
-from .platform_make import (
+from .network_options import (
     BANDWIDTH,
     LATENCY,
     POWER,
@@ -19,6 +18,7 @@ from .platform_make import (
     read_links,
     write_networked,
 )
+from .options import JsonOption, OutputFile, SimgridOption
 
 if TYPE_CHECKING:
     from decision.model.topology import Link, Topology

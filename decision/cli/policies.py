@@ -7,7 +7,8 @@ import typer
 from decision.model.errors import PolicyError
 
 from .command import Group, add_command
-from .options import DecideLimitOption, JsonOption, SettingsOption, read_pairs
+from .options import DecideLimitOption, JsonOption, SettingsOption
+from .readers import read_pairs
 
 
 class Policies(Group):

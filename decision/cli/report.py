@@ -74,7 +74,8 @@ def analyse_command(
     from decision.runs.inputs import writable_folder
 
     from .progress import working
-    from .tables import count, print_json, print_summaries, summary_rows
+    from .summary_tables import print_summaries, summary_rows
+    from .tables import count, print_json
     from .terminal import say
 
     require_matplotlib()
@@ -146,7 +147,8 @@ def view_command(folder: RunFolder, live: Live = False, as_json: JsonOption = Fa
     from decision.formats.run_status import read_status
 
     from .live import frame
-    from .tables import print_json, print_summaries, summary_rows
+    from .summary_tables import print_summaries, summary_rows
+    from .tables import print_json
     from .terminal import PAGE, stderr, stdout
 
     if not folder.is_dir():

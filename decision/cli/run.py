@@ -29,8 +29,8 @@ from .options import (
     TimeoutOption,
     WorkloadOption,
     WorkloadsOption,
-    read_pairs,
 )
+from .readers import read_pairs
 
 _SHOWN = ("fcfs", "easy", "conservative", "sjf+easy", "saf+easy")
 
@@ -119,7 +119,8 @@ def run_command(
     from decision.runs.run import run_to_folder
 
     from .progress import announce_compilation, working
-    from .tables import print_dropped, print_json, print_machines, print_summaries, summary_rows
+    from .summary_tables import print_summaries, summary_rows
+    from .tables import print_dropped, print_json, print_machines
 
     if not force:
         require_gates(policy)
@@ -216,7 +217,8 @@ def showcase_command(
     from decision.runs.run import run_to_folder
 
     from .progress import announce_compilation, working
-    from .tables import print_dropped, print_json, print_summaries, summary_rows
+    from .summary_tables import print_summaries, summary_rows
+    from .tables import print_dropped, print_json
     from .terminal import can_draw, say
 
     case = load_inputs(Inputs(platform=platform, workloads=(workload,), energy=True))

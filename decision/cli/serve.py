@@ -15,8 +15,8 @@ from .options import (
     SeedOption,
     SettingsOption,
     TimeoutOption,
-    read_pairs,
 )
+from .readers import read_pairs
 
 Endpoint = Annotated[
     str,

@@ -1,49 +1,19 @@
 """``decision slurm``: what if, for an operator's own Slurm."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .command import Group, add_command, typed_command
 from .options import SeedOption
+from .slurm_read import read_command
+from .slurm_tables import named_change, print_agreement, print_sweep
 
-if TYPE_CHECKING:
-    from decision.slurm.agree import Agreement
-    from decision.slurm.case import Case
-    from decision.slurm.sweep import Sweep
-
-_FILES = "Files of the cluster"
 _CASE = typer.Argument(help="Folder that decision slurm read made.", metavar="CASE", file_okay=False)
 
 
-def _file(name: str, text: str) -> object:
-    return typer.Option(name, help=text, metavar="FILE", dir_okay=False, rich_help_panel=_FILES)
-
-
 CaseArgument = Annotated[Path, _CASE]
-ConfOption = Annotated[Path, _file("--conf", "Slurm's configuration, slurm.conf.")]
-JobsOption = Annotated[Path, _file("--jobs", "The log: what sacct -P or sacct --json prints.")]
-NodesOption = Annotated[Path | None, _file("--nodes", "What scontrol show node prints, with or without -o.")]
-PartitionsOption = Annotated[Path | None, _file("--partitions", "What scontrol show partition prints.")]
-AssocOption = Annotated[Path | None, _file("--assoc", "What sacctmgr -P show assoc prints.")]
-QosOption = Annotated[Path | None, _file("--qos", "What sacctmgr -P show qos prints.")]
-SharesOption = Annotated[Path | None, _file("--shares", "What sshare -a -l -P prints when the log begins.")]
-CyclesOption = Annotated[Path | None, _file("--cycles", "When backfill ran: slurmctld's log, or one time a line.")]
-NodeEventsOption = Annotated[Path | None, _file("--events", "What sacctmgr -P show event prints of nodes.")]
-ReservationsOption = Annotated[Path | None, _file("--reservations", "What scontrol show res prints.")]
-TopologyOption = Annotated[
-    Path | None,
-    _file("--topology", "Its switches, topology.conf; with topology/tree, that beside slurm.conf by default."),
-]
-ZoneOption = Annotated[
-    str,
-    typer.Option(
-        "--timezone", help="Of the dates, if the clock was changed in the log: Europe/Berlin.", metavar="ZONE"
-    ),
-]
-AnonymousOption = Annotated[bool, typer.Option("--anonymous", help="Hide names of users, accounts and jobs.")]
-CaseFolder = Annotated[Path, typer.Option("--output", "-o", help="Folder of the case.", metavar="CASE")]
 RunsOption = Annotated[
     int, typer.Option("--runs", help="Guesses at what the log does not say.", min=2, max=1000, metavar="N")
 ]
@@ -81,72 +51,6 @@ SweepFolder = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Folder for slurm.conf.diff and finished runs.", metavar="FOLDER"),
 ]
-
-
-def read_command(
-    conf: ConfOption,
-    jobs: JobsOption,
-    output: CaseFolder,
-    nodes: NodesOption = None,
-    partitions: PartitionsOption = None,
-    assoc: AssocOption = None,
-    qos: QosOption = None,
-    shares: SharesOption = None,
-    cycles: CyclesOption = None,
-    events: NodeEventsOption = None,
-    reservations: ReservationsOption = None,
-    topology: TopologyOption = None,
-    timezone: ZoneOption = "",
-    anonymous: AnonymousOption = False,
-) -> None:
-    """Make a case of a slurm.conf and a job log: platform, workload and case.json.
-
-    The log is what this prints, with the dates of your own weeks:
-
-      sacct -a -P -X -D -S 2026-03-02 -E 2026-03-09 -o JobIDRaw,JobID,User,\\
-      Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,\\
-      TimelimitRaw,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,\\
-      NodeList,Priority,Reason,Flags,Constraints,Reservation,Suspended,\\
-      SubmitLine > sacct.txt
-
-    Columns may be in any order; SubmitLine stands last. What the other files
-    are is said at their options; without them slurm.conf and the log speak.
-
-    Example:
-
-      decision slurm read --conf slurm.conf --jobs sacct.txt \\
-          --qos qos.txt --shares sshare.txt -o CASE
-    """
-    from decision.slurm.anonymous import hide_names
-    from decision.slurm.case import Sources, read_case
-    from decision.slurm.case_folder import write_case
-
-    from .tables import count
-    from .terminal import note, say
-
-    case, found = read_case(
-        Sources(
-            conf=conf,
-            jobs=jobs,
-            nodes=nodes,
-            partitions=partitions,
-            assoc=assoc,
-            qos=qos,
-            shares=shares,
-            cycles=cycles,
-            events=events,
-            reservations=reservations,
-            topology=topology,
-            timezone=timezone,
-        )
-    )
-    if anonymous:
-        case = hide_names(case)
-    write_case(case, found, output)
-    for line in (*case.notes, *case.keys.words()):
-        note(line)
-    parts = (count(len(case.jobs), "job"), count(len(case.nodes), "node"), count(len(case.partitions), "partition"))
-    say(f"{output}: {', '.join(parts)}")
 
 
 def agree_command(
@@ -189,7 +93,7 @@ def agree_command(
     _write(json, agreement_document(loaded, found))
     if starts is not None:
         _write_text(starts, "\n".join(starts_lines(loaded, found.best)) + "\n")
-    _print_agreement(loaded, found)
+    print_agreement(loaded, found)
 
 
 def _write(path: Path | None, document: object) -> None:
@@ -203,41 +107,6 @@ def _write_text(path: Path, text: str) -> None:
     from decision.formats.files import write_files
 
     write_files({path: [text.encode()]})
-
-
-def _print_agreement(case: "Case", found: "Agreement") -> None:
-    import numpy as np
-
-    from decision.slurm.agreement_report import start_differences
-    from decision.slurm.wait_groups import job_groups, wait_figures
-
-    from .tables import number, simple_table
-    from .terminal import say, stdout
-
-    runtime = np.array([case.jobs[n].runtime for n in found.started])
-    columns = ("jobs", "who", "mean wait, s", "median", "p90", "bounded slowdown")
-    table = simple_table("group", *columns, title="Recorded and simulated")
-    simulated = found.simulated.mean(0)
-    for name, places in job_groups(case, found.started).items():
-        for who, waits in (("recorded", found.recorded), ("simulated", simulated)):
-            row = wait_figures(waits[places], runtime[places])
-            table.add_row(name, f"{row.jobs:,}", who, *(number(value) for value in row[1:]))
-    stdout().print(table)
-    means, (low, high) = found.means, found.interval
-    table = simple_table("", "mean wait, s", "off", title="What the model is worth")
-    for name, mean in means.items():
-        off = "" if name == "recorded" else f"{100 * (mean / max(means['recorded'], 1e-9) - 1):+.1f} %"
-        table.add_row(name, number(mean), off)
-    stdout().print(table)
-    say(f"simulated mean wait {number(means['simulated'])} s, interval {number(low)} to {number(high)} s")
-    say("starts within " + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in found.close.items()))
-    recorded, model = found.utilization
-    say(f"utilization: recorded {100 * recorded:.1f} %, simulated {100 * model:.1f} %")
-    for each in start_differences(case, found):
-        say(f"job {each.job}: recorded {each.recorded}, simulated {each.simulated} ({each.reason})")
-    for line in case.keys.words():
-        say(line)
-    say(f"verdict: {found.verdict}")
 
 
 def sweep_command(
@@ -285,43 +154,14 @@ def sweep_command(
     numbers = [n for n, job in enumerate(loaded.jobs) if job.started]
     chosen = read_goal(goal, loaded, numbers)
     guards = [read_goal_guard(text, loaded, numbers) for text in not_worse or ()]
-    say(f"{len(changes)} settings, {runs} runs each: {'; '.join(_named(change) for change in changes)}")
+    say(f"{len(changes)} settings, {runs} runs each: {'; '.join(named_change(change) for change in changes)}")
     with counting("settings") as show:
         found = sweep(loaded, settings, changes, chosen, guards, runs=runs, seed=seed, folder=output, show=show)
     command = typed_command(context)
     _write(json, sweep_document(found, command))
     if output is not None:
         _write_text(output / "slurm.conf.diff", conf_diff(case, loaded.conf, found, command))
-    _print_sweep(found, output)
-
-
-def _named(change: "dict[str, str]") -> str:
-    return ", ".join(f"{name}={value}" for name, value in change.items())
-
-
-_COSTLY = ("bf_interval", "bf_max_job_test")
-
-
-def _print_sweep(found: "Sweep", output: Path | None) -> None:
-    from .tables import number, simple_table
-    from .terminal import say, stdout
-
-    title = f"{found.goal.text}, {number(found.base)} as configured"
-    table = simple_table("setting", "change", "from", "to", "last third", "tested/s", "", title=title)
-    for each in found.tried:
-        low, high = each.interval
-        said = f"breaks {', '.join(each.broken)}" if each.broken else "better" if each.better else ""
-        shown = (number(each.mean), number(low), number(high), number(each.held_out))
-        table.add_row(_named(each.set), *shown, f"{each.tested:.2f}", said)
-    for name, value in found.policies.items():
-        table.add_row(f"policy {name}", number(found.goal.sign * (value - found.base)), "", "", "", "", "")
-    stdout().print(table)
-    if any(name in each.set for each in found.tried for name in _COSTLY):
-        say("bf_interval and bf_max_job_test load the controller: tested/s is how many jobs backfill tests a second")
-    if found.best is None:
-        say("no setting is better than yours")
-    else:
-        say(f"best: {_named(found.best.set)}" + (f"; see {output}/slurm.conf.diff" if output else ""))
+    print_sweep(found, output)
 
 
 OrderArgument = Annotated[
@@ -395,7 +235,7 @@ def order_command(
         if each is not None:
             table.add_row(name, *(number(value) for value in (each.mean, *each.interval)))
     stdout().print(table)
-    say(f"Kendall's tau of the best weights: {found.tau:.2f} ({_named(found.weights)})")
+    say(f"Kendall's tau of the best weights: {found.tau:.2f} ({named_change(found.weights)})")
     if found.chosen is None:
         say("weights do not express this order, and no formula of it is known: nothing is recommended")
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from decision.model.errors import ConfigError
 
-from .options import read_range
+from .readers import read_range
 from .spread import Spread
 
 if TYPE_CHECKING:

@@ -8,30 +8,15 @@ import typer
 from decision.analysis.plots.paper import Paper, drawn_for
 
 from .command import Group, add_command
-from .options import (
-    PAPER,
-    DpiOption,
-    JsonOption,
-    PlotFile,
-    SeedOption,
-    SpeedOption,
-    TimeFieldOption,
-    TypeSizeOption,
-    WidthOption,
-    WorkloadArgument,
-    read_speed,
-)
+from .options import JsonOption, SeedOption, SpeedOption, TimeFieldOption, WorkloadArgument
+from .picture_options import PAPER, DpiOption, PlotFile, TypeSizeOption, WidthOption
+from .readers import read_speed
 from .workload_audit import audit_command
 from .workload_convert import convert_command, from_json_command, from_oar_command, from_swf_command, to_swf_command
 from .workload_failures import failures_command
-from .workload_make import (
-    green_command,
-    grid5000_like_command,
-    lublin_command,
-    predicted_runtimes_command,
-    topology_jobs_command,
-)
+from .workload_make import lublin_command
 from .workload_odd import clean_command, fetch_command, outages_command, sacct_command
+from .workload_preset import green_command, grid5000_like_command, predicted_runtimes_command, topology_jobs_command
 from .workload_rates import carbon_command, price_command
 from .workload_supply import supply_command
 

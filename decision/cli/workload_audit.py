@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .grouped import with_groups
-from .options import JsonOption, SpeedOption, TimeFieldOption, read_speed
+from .log_options import LogReading
+from .options import JsonOption, SpeedOption, TimeFieldOption
+from .readers import read_speed
 from .tables import count, number, print_dropped, print_json, simple_table
 from .terminal import say, stdout
-from .workload_convert import LogReading, SourceFiles
+from .workload_convert import SourceFiles
 from .workload_tables import as_percent, duration_short
 
 if TYPE_CHECKING:

@@ -8,10 +8,12 @@ import typer
 from decision.model.errors import ConfigError
 
 from .grouped import with_groups
-from .options import JsonOption, OutputFile, SpeedOption, read_speed
+from .log_options import LogReading
+from .options import JsonOption, OutputFile, SpeedOption
+from .readers import read_speed
 from .tables import count, print_dropped, print_json, simple_table
 from .terminal import note, say, stdout
-from .workload_convert import LogReading, SourceFile
+from .workload_convert import SourceFile
 from .workload_tables import as_percent
 
 if TYPE_CHECKING:
@@ -213,6 +215,6 @@ def sacct_command(hashed: Hashed = False, since: Since = "2026-01-01", until: Un
 
       decision workload sacct --hashed
     """
-    from decision.formats.traces.sacct import sacct_script
+    from decision.formats.traces.sacct_script import sacct_script
 
     typer.echo(sacct_script(hashed, since, until))

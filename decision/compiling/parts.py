@@ -77,22 +77,24 @@ class _Lower(Lower):
         return self.builder.store(value, place)
 
     def _place(self, array: Any, index: Any) -> Any:
-        """Where a number lies in a C-contiguous array of numbers; None where it is none, or bounds are checked."""
+        """Where a number lies in a C-contiguous array of numbers; None where it is none."""
         kind, given = self.typeof(array.name), self.typeof(index.name)
         each = tuple(given) if isinstance(given, types.containers.BaseTuple) else (given,)
-        if type(kind) is not types.Array or kind.layout != "C" or not kind.aligned or self.context.enable_boundscheck:
+        if type(kind) is not types.Array or kind.layout != "C" or not kind.aligned or len(each) != kind.ndim:
             return None
-        if not isinstance(kind.dtype, types.Integer | types.Float) or len(each) != kind.ndim:
+        if not isinstance(kind.dtype, types.Integer | types.Float):
             return None
-        if not all(isinstance(one, types.Integer) for one in each):
+        if not all(isinstance(of, types.Integer) for of in each):
             return None
         context, builder, value, at = self.context, self.builder, self.loadvar(array.name), self.loadvar(index.name)
         model = context.data_model_manager[kind]
-        indices = cgutils.unpack_tuple(builder, at) if isinstance(given, types.containers.BaseTuple) else [at]
+        indices = [at] if each == (given,) else cgutils.unpack_tuple(builder, at)
         shape = cgutils.unpack_tuple(builder, model.get(builder, value, "shape"))
         offset = None
-        for one, where, size in zip(each, indices, shape, strict=True):
-            step = arrayobj.fix_integer_index(context, builder, one, where, size)
+        for axis, (of, where, size) in enumerate(zip(each, indices, shape, strict=True)):
+            step = arrayobj.fix_integer_index(context, builder, of, where, size)
+            if context.enable_boundscheck:
+                cgutils.do_boundscheck(context, builder, step, size, axis)
             offset = step if offset is None else builder.add(builder.mul(offset, size), step)
         return builder.gep(model.get(builder, value, "data"), [offset])
 

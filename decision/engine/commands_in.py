@@ -1,14 +1,14 @@
 """The one reader of commands: what a decision process says, checked as far as that needs no engine.
 
 Names become jobs and hosts here; profiles, descriptions, mappings and metadata are read; who may say what is checked.
-What comes out is one of the commands below, which each engine carries out in its own way. Whether a command is possible
+What comes out is one of `command_kinds`, which each engine carries out in its own way. Whether a command is possible
 depends on the cluster when the command's time comes, and is left to the engine (`decision.engine.refusals`).
 
 A job is whatever the engine hands in at `submit`: an object of the reference engine, a number of the compiled one.
 """
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 from msgspec import UNSET
@@ -17,114 +17,30 @@ from decision.formats.profiles import read_profile
 from decision.model.errors import ConfigError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.model.platform import Platform
-from decision.model.record import FinalState
 from decision.model.workload import Composed, Job, Profile, Workload, used_profiles
 from decision.protocol import messages as m
 from decision.protocol.messages import DecisionEvent, JobDescription
 
+from .command_kinds import (
+    CallLater,
+    ChangeState,
+    Command,
+    J,
+    Kill,
+    NoEffect,
+    QueryEnergy,
+    Register,
+    Reject,
+    SetMetadata,
+    SetPstate,
+    SetRegistration,
+    Start,
+)
 from .options import EngineOptions
-from .profiles import LeafTask, check_width, flatten, is_moldable
+from .profiles import check_width, flatten, is_moldable
 from .refusals import ADVICE, network_refusal, size_refusal
 
-J = TypeVar("J")
-
 _PSTATES = 2**31  # no host has so many
-
-
-# --- Commands ------------------------------------------------------------------------------------------------
-
-
-class Start(msgspec.Struct, Generic[J], frozen=True):
-    """Let a job compute on hosts, ascending."""
-
-    job: J
-    hosts: list[int]
-    alloc: str  # the hosts as they were given
-    places: list[int]  # (n,) for each executor, its host's index in `hosts`; empty for one executor on each host
-
-
-class Reject(msgspec.Struct, Generic[J], frozen=True):
-    """Turn a waiting job away."""
-
-    job: J
-
-
-class Kill(msgspec.Struct, Generic[J], frozen=True):
-    """Kill jobs."""
-
-    jobs: list[J]
-
-
-class ChangeState(msgspec.Struct, Generic[J], frozen=True):
-    """Let a job that runs outside of the simulation start or end."""
-
-    job: J
-    wanted: str  # "RUNNING", a FinalState's name, or anything else, which is impossible
-
-    @property
-    def final(self) -> FinalState | None:
-        """How the job is to end; None where that is not what is wanted."""
-        return FinalState.__members__.get(self.wanted)
-
-
-class CallLater(msgspec.Struct, frozen=True):
-    """Ask again at `time`, in seconds."""
-
-    time: float
-
-
-class SetPstate(msgspec.Struct, frozen=True):
-    """Let hosts, ascending, go to a pstate."""
-
-    hosts: list[int]
-    pstate: int
-
-
-class QueryEnergy(msgspec.Struct, frozen=True):
-    """Answer how many joules were used so far."""
-
-
-class SetRegistration(msgspec.Struct, frozen=True):
-    """From now on jobs may be registered, or no longer."""
-
-    allowed: bool
-
-
-class Register(msgspec.Struct, frozen=True):
-    """A new job, with what it does."""
-
-    job: Job
-    leaves: tuple[LeafTask, ...]
-    moldable: bool
-
-
-class SetMetadata(msgspec.Struct, Generic[J], frozen=True):
-    """Text that Batsim writes next to the job's results."""
-
-    job: J
-    text: str
-
-
-class NoEffect(msgspec.Struct, frozen=True):
-    """Nothing that a simulation could notice: a profile, which was registered here, or a message to a job."""
-
-
-Command = (
-    Start[J]
-    | Reject[J]
-    | Kill[J]
-    | ChangeState[J]
-    | CallLater
-    | SetPstate
-    | QueryEnergy
-    | SetRegistration
-    | Register
-    | SetMetadata[J]
-    | NoEffect
-)
-
-
-# --- The reader ----------------------------------------------------------------------------------------------
 
 
 class CommandReader(Generic[J]):

@@ -23,7 +23,8 @@ from decision.state import transitions
 from decision.state.cluster import ENDED
 
 from . import batsim_words as words
-from . import commands_in as commands
+from . import command_kinds as commands
+from .commands_in import CommandReader
 from .compiled import CompiledEngine
 from .kernels import arrays as a
 from .kernels import commands as c
@@ -52,9 +53,9 @@ class EmbeddedEngine(CompiledEngine):
         self._begun = False
 
     @functools.cached_property
-    def _reader(self) -> commands.CommandReader[int]:
+    def _reader(self) -> CommandReader[int]:
         """Of commands; made where there are any: it and the engine refer to each other, which keeps memory."""
-        return commands.CommandReader[int](
+        return CommandReader[int](
             self.platform, self._workloads, self.options, self.names, self.job, self._refuse_command
         )
 
@@ -210,10 +211,7 @@ class EmbeddedEngine(CompiledEngine):
             case commands.Reject(job):
                 self._act(p.REJECT, job)
             case commands.Kill(jobs):
-                for i, job in enumerate(jobs):
-                    self._act(p.KILL, job, 0 if i else c.NEW_REQUEST)
-                if not jobs:
-                    self._act(c.NO_ACTION)
+                self._add_kill(jobs)
             case commands.ChangeState():
                 self._add_change(command)
             case commands.CallLater(time):
@@ -236,6 +234,13 @@ class EmbeddedEngine(CompiledEngine):
         action = p.add(self.plan, kind, job)
         self.plan.value[action] = value
         return int(action)
+
+    def _add_kill(self, jobs: list[int]) -> None:
+        """All of them are one request."""
+        for i, job in enumerate(jobs):
+            self._act(p.KILL, job, 0 if i else c.NEW_REQUEST)
+        if not jobs:
+            self._act(c.NO_ACTION)
 
     def _add_hosts(self, action: int, hosts: list[int]) -> None:
         for first, last in intervals(hosts):

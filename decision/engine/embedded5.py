@@ -23,7 +23,7 @@ from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP
 from . import words5
 from .busy_hosts import with_busy_hosts
 from .calls import Alarm, Calls
-from .commands_in import SetPstate, Start
+from .command_kinds import SetPstate, Start
 from .embedded import EmbeddedEngine
 from .kernels import arrays as a
 from .kernels.clock import takes_time

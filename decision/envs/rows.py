@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.engine.kernels.arrays import DELAY, Truth
-from decision.engine.truth import Names, build_truth
+from decision.engine.names import Names
+from decision.engine.truth import build_truth
 from decision.learned.base import ChoosingScheduler, Episodes
 from decision.model.dates import DAY_LEAD, BusyDay, sequential_groups
 from decision.model.errors import ConfigError

@@ -19,7 +19,6 @@ from decision.model.record import (
     HostState,
     HostTable,
     JobTable,
-    PredictionTable,
     PstateTable,
     RunRecord,
 )
@@ -43,7 +42,6 @@ _PSTATE_ROW = "%g,%s,%d\n"
 _STATE_NAMES = [state.name for state in FinalState]
 _SPECIAL = re.compile(r'[,"\r\n]')
 _CHUNK = 16384  # rows
-_PREDICTION_HEADER = "job_id,predicted_runtime,corrections,runtime,walltime,promised_start,start\n"
 _FILES = (
     "jobs.csv",
     "schedule.csv",
@@ -86,29 +84,6 @@ def write_run(
     write_files(contents)
     remove_older(prefix, contents)
     return list(contents)
-
-
-def write_predictions(path: Path, jobs: JobTable, predictions: PredictionTable) -> None:
-    """Write what a policy expected of each job beside what it was, as CSV.
-
-    Raises:
-        ConfigError: if the file cannot be written.
-    """
-    write_files({path: table_chunks(_PREDICTION_HEADER, len(jobs.id), partial(_prediction_rows, jobs, predictions))})
-
-
-def _prediction_rows(jobs: JobTable, predictions: PredictionTable, rows: slice) -> Iterator[str]:
-    numbers = (
-        predictions.predicted[rows],
-        predictions.corrections[rows],
-        jobs.runtime[rows],
-        jobs.walltime[rows],
-        predictions.promised[rows],
-        jobs.start_time[rows],
-    )
-    for job, *row in zip(jobs.id[rows], *(column.tolist() for column in numbers), strict=True):
-        cells = ("" if math.isnan(number) else f"{number:.12g}" for number in row)
-        yield f"{job},{','.join(cells)}\n"
 
 
 def remove_older(prefix: str | os.PathLike[str], kept: Container[Path]) -> None:

@@ -7,66 +7,22 @@ A host of several cores is one resource that gives a job the speed of one core, 
 """
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cmp_to_key
-from itertools import chain
-
-import msgspec
+from collections.abc import Iterable, Mapping, Sequence
 
 from decision.computer.shipped import find_platform
 from decision.model.arguments import flag, mapping, text, whole
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import MAX_HOSTS, Host, Platform, Route
+from decision.model.platform import Host, Platform, Route
 from decision.model.topology import Topology
 
+from .platform_hosts import PROFILE_FILES, FileHost, hosts_by_name, hosts_of, properties_of
 from .routes import routes_to
-from .simgrid import (
-    TOPOLOGY,
-    WATTAGE,
-    WATTAGE_OFF,
-    check_watts,
-    parse_sleep_states,
-    parse_speeds,
-    power_states,
-    topology_of_cluster,
-    topology_of_zone,
-)
+from .simgrid import WATTAGE, WATTAGE_OFF, check_watts, parse_sleep_states, parse_speeds, power_states
+from .simgrid_network import topology_of_cluster, topology_of_zone
 from .xml_nodes import XmlNode, read_xml
 
 _ROLES = ("", "compute_node", "storage", "master")
-_PROFILE_FILES = ("speed_file", "availability_file", "state_file")
-_NETWORK = ("sharing_policy", "bb_bw", "bb_lat", "bb_sharing_policy", "limiter_link", "loopback_bw", "loopback_lat")
 _MODELLED = {"sharing_policy": "SPLITDUPLEX", "bb_sharing_policy": "SHARED"}  # also where they are not given
-# element: attributes that it must have, attributes that it may have
-_ATTRIBUTES = {
-    "zone": (("id", "routing"), ()),
-    "AS": (("id", "routing"), ()),
-    "host": (("id", "speed"), ("core", "pstate", "coordinates", *_PROFILE_FILES)),
-    "cluster": (
-        ("id", "prefix", "suffix", "radical", "speed", "bw", "lat"),
-        ("core", "topology", "topo_parameters", "router_id", *_NETWORK),
-    ),
-    "cabinet": (("id", "prefix", "suffix", "radical", "speed", "bw", "lat"), ()),
-    "peer": (("id", "speed", "bw_in", "bw_out"), ("lat", "coordinates", *_PROFILE_FILES)),
-    "prop": (("id", "value"), ()),
-}
-_IGNORED = {
-    *("config", "random", "trace", "trace_connect", "link", "backbone", "router", "host_link", "disk"),
-    *("route", "zoneRoute", "ASroute", "bypassRoute", "bypassZoneRoute", "bypassASroute", "actor", "process"),
-}
-_PARTS = re.compile(r"[0-9]+|[^0-9]")  # of a name
-_REMOVED = {"include": "3.18", "storage": "3.27", "storage_type": "3.27", "mount": "3.27"}
-
-
-class _FileHost(msgspec.Struct):
-    """A host as the file has it."""
-
-    name: str
-    node: XmlNode
-    properties: dict[str, str]
-    zone_properties: Mapping[str, str]
-    network: XmlNode | None = None  # the element whose topology it is part of
 
 
 def load_platform(
@@ -100,9 +56,7 @@ def load_platform(
     root = read_xml(path)
     _check_root(root)
     in_order = list(hosts_of(root))
-    found = _by_name(in_order)
-    if by_numbers:
-        found.sort(key=cmp_to_key(_compare_numbers))
+    found = hosts_by_name(in_order, by_numbers)
     by_role = _assign_roles(found, {master: "master", **roles})
     if len(by_role["master"]) != 1:
         names = ", ".join(h.name for h in by_role["master"]) or "none"
@@ -137,34 +91,12 @@ def _check_root(root: XmlNode) -> None:
         raise root.error("only versions 4 and 4.1 are read; use simgrid_update_xml to bring the file up to date")
 
 
-def _compare_numbers(one: _FileHost, other: _FileHost) -> int:
-    """Whether a host's name comes before another's (below 0) where digits in a row are a number."""
-    parts = [_PARTS.findall(host.name) for host in (one, other)]
-    for mine, others in zip(*parts, strict=False):
-        if mine.isdigit() and others.isdigit() and int(mine) != int(others):
-            return int(mine) - int(others)
-        if mine != others and not (mine.isdigit() and others.isdigit()):
-            return -1 if mine.encode() < others.encode() else 1
-    return len(parts[0]) - len(parts[1])
-
-
-def _by_name(hosts: Iterable[_FileHost]) -> list[_FileHost]:
-    """Hosts in the order of their ids: by name, byte by byte."""
-    found: dict[str, _FileHost] = {}
-    for host in hosts:
-        if host.name in found:
-            line = found[host.name].node.line
-            raise host.node.error(f"a host {host.name!r} exists already (line {line}); make names unique")
-        found[host.name] = host
-    return sorted(found.values(), key=lambda host: host.name.encode())
-
-
 # ------------------------------------------------------------------------------------------------- roles
 
 
-def _assign_roles(hosts: Sequence[_FileHost], roles: Mapping[str, str]) -> dict[str, list[_FileHost]]:
+def _assign_roles(hosts: Sequence[FileHost], roles: Mapping[str, str]) -> dict[str, list[FileHost]]:
     """Hosts by role. Like Batsim, it leaves a `role` among each host's properties."""
-    by_role: dict[str, list[_FileHost]] = {"compute_node": [], "storage": [], "master": []}
+    by_role: dict[str, list[FileHost]] = {"compute_node": [], "storage": [], "master": []}
     for host in hosts:
         given = [host.properties["role"]] if "role" in host.properties else []
         role = ",".join(given + ([roles[host.name]] if host.name in roles else []))
@@ -176,7 +108,7 @@ def _assign_roles(hosts: Sequence[_FileHost], roles: Mapping[str, str]) -> dict[
     return by_role
 
 
-def _first(hosts: list[_FileHost], mmax: int | None, path: str | os.PathLike[str]) -> list[_FileHost]:
+def _first(hosts: list[FileHost], mmax: int | None, path: str | os.PathLike[str]) -> list[FileHost]:
     if mmax is not None and not 1 <= mmax <= len(hosts):
         raise InputError(f"{path}: {len(hosts)} compute hosts, {mmax} wanted; choose 1 to {len(hosts)}")
     if not hosts:
@@ -187,9 +119,7 @@ def _first(hosts: list[_FileHost], mmax: int | None, path: str | os.PathLike[str
 # ----------------------------------------------------------------------------------------------- network
 
 
-def _network(
-    in_order: Sequence[_FileHost], compute: Sequence[_FileHost]
-) -> tuple[Topology | None, tuple[int, ...], str]:
+def _network(in_order: Sequence[FileHost], compute: Sequence[FileHost]) -> tuple[Topology | None, tuple[int, ...], str]:
     """The topology that holds all compute hosts, if there is one, their places in it unless these are their ids, and
     what else it has."""
     network = compute[0].network
@@ -222,7 +152,7 @@ def _topology(node: XmlNode, nb_hosts: int) -> tuple[Topology, Sequence[int]]:
 
 
 def _routes(
-    root: XmlNode, in_order: Iterable[_FileHost], compute: Iterable[_FileHost], master: _FileHost
+    root: XmlNode, in_order: Iterable[FileHost], compute: Iterable[FileHost], master: FileHost
 ) -> tuple[Route, ...]:
     """How Batsim's own messages reach the master."""
     made: dict[int, list[str]] = {}
@@ -237,7 +167,7 @@ def _routes(
 # ------------------------------------------------------------------------------------------ power and speed
 
 
-def _host(number: int, found: _FileHost, energy: bool, computes: bool) -> Host:
+def _host(number: int, found: FileHost, energy: bool, computes: bool) -> Host:
     try:
         host = _build(number, found, energy)
         if computes:
@@ -248,8 +178,8 @@ def _host(number: int, found: _FileHost, energy: bool, computes: bool) -> Host:
     return host
 
 
-def _build(number: int, found: _FileHost, energy: bool) -> Host:
-    for name in _PROFILE_FILES:
+def _build(number: int, found: FileHost, energy: bool) -> Host:
+    for name in PROFILE_FILES:
         if name in found.node.attributes:
             change = "a host that changes during the run, which neither Batsim nor the embedded engine follows"
             raise ConfigError(f"{name}: {change}; remove it")
@@ -279,7 +209,7 @@ def _build(number: int, found: _FileHost, energy: bool) -> Host:
     )
 
 
-def _property(found: _FileHost, names: tuple[str, ...]) -> str | None:
+def _property(found: FileHost, names: tuple[str, ...]) -> str | None:
     """The property under the first name that the host has."""
     return next((found.properties[name] for name in names if name in found.properties), None)
 
@@ -303,76 +233,3 @@ def _check_speeds(host: Host, energy: bool) -> None:
     for pstate in sorted(pstates):
         if host.pstates[pstate].speed <= 0:
             raise ConfigError(f"pstate {pstate} has a speed of 0; compute hosts need more (or the role 'storage')")
-
-
-def hosts_of(root: XmlNode) -> Iterator[_FileHost]:
-    """All hosts in the order of the file, each with the properties and the network of the zones around it.
-
-    Raises:
-        InputError: for what SimGrid does not know.
-    """
-    waiting: list[tuple[XmlNode, Mapping[str, str], XmlNode | None]] = [(root, {}, None)]
-    while waiting:
-        node, outer, network = waiting.pop()
-        if node is not root:
-            _check(node)
-        if node.tag in ("host", "peer"):
-            yield _FileHost(node.attributes["id"], node, properties_of(node), outer, network)
-        elif node.tag in ("cluster", "cabinet"):
-            yield from _cluster(node, outer, network)
-        elif node.tag in ("platform", "zone", "AS"):
-            own = properties_of(node)
-            inner, network = {**outer, **own}, network or (node if TOPOLOGY in own else None)
-            waiting += [(child, inner, network) for child in reversed(node.children)]
-
-
-def _check(node: XmlNode) -> None:
-    """Refuse elements and attributes that SimGrid does not know."""
-    if node.tag in _REMOVED:
-        raise node.error(f"removed in SimGrid {_REMOVED[node.tag]}; put its content into this file")
-    if node.tag in _IGNORED:
-        return
-    if node.tag not in _ATTRIBUTES:
-        raise node.error("SimGrid knows no such element; correct its name or remove it")
-    needed, optional = _ATTRIBUTES[node.tag]
-    for name in node.attributes:
-        if name not in needed and name not in optional:
-            raise node.error(f"SimGrid knows no attribute {name!r} here; correct its name or remove it")
-    for name in needed:
-        if name not in node.attributes:
-            raise node.error(f"the attribute {name!r} is missing; add it")
-
-
-def properties_of(node: XmlNode) -> dict[str, str]:
-    """The <prop> children of an element; of two with one name SimGrid keeps the first."""
-    properties: dict[str, str] = {}
-    for child in node.children:
-        if child.tag == "prop":
-            _check(child)
-            properties.setdefault(child.attributes["id"], child.attributes["value"])
-    return properties
-
-
-def _cluster(node: XmlNode, outer: Mapping[str, str], network: XmlNode | None) -> Iterator[_FileHost]:
-    """The hosts of a cluster. Its properties are its hosts', and also the zone's where the cluster is flat."""
-    properties = properties_of(node)
-    flat = node.tag == "cluster" and node.attributes.get("topology", "FLAT") == "FLAT"
-    zone = {**outer, **properties} if flat else outer
-    if node.tag == "cluster":
-        network = network or node
-    for number in radical(node):
-        name = f"{node.attributes['prefix']}{number}{node.attributes['suffix']}"
-        yield _FileHost(name, node, dict(properties), zone, network)
-
-
-def radical(node: XmlNode) -> Iterator[int]:
-    """Host numbers from ``0-3,7``."""
-    intervals = []
-    for part in node.attributes["radical"].split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or max(len(first), len(last)) > 9:
-            raise node.error(f"radical: {part!r} is neither a number nor an interval like 0-15")
-        intervals.append(range(int(first), int(last if dash else first) + 1))
-    if sum(map(len, intervals)) > MAX_HOSTS:
-        raise node.error(f"radical: more than {MAX_HOSTS} hosts; make it shorter")
-    return chain.from_iterable(intervals)

@@ -7,153 +7,29 @@ A host without a route tells at once; `decision platform check` names it.
 """
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from decision.model.platform import Route
-from decision.model.topology import Dragonfly, FatTree, Topology
 
-from .simgrid import parse_bandwidth, parse_latency, topology_of_cluster
+from .route_zones import (
+    ZONES,
+    RoutedZone,
+    RouteLink,
+    RouteLinks,
+    RoutePart,
+    SearchedZone,
+    StarZone,
+    SwitchedZone,
+    cluster_extras,
+)
+from .simgrid_network import parse_bandwidth, parse_latency
 from .xml_nodes import XmlNode
 
-ZONES = ("zone", "AS")
 ZONE_ROUTES = ("zoneRoute", "ASroute")
 _BYPASSES = ("bypassRoute", "bypassZoneRoute", "bypassASroute")
 _DUPLEX = ("SPLITDUPLEX", "FULLDUPLEX")
 _SEARCHED = ("floyd", "dijkstra", "dijkstracache")
-
-
-class _Wire(NamedTuple):
-    """A link in one direction."""
-
-    name: str  # empty where it is only latency
-    bandwidth: float  # bytes/s
-    latency: float  # seconds
-    is_shared: bool = True  # whether a route that takes it twice has half of its bandwidth
-
-
-_Wires = tuple[_Wire, ...]
-_LOOPBACK = (_Wire("__loopback__", 10e9, 0.0, False),)  # SimGrid's own, from a host to itself
-
-
-class _Part(NamedTuple):
-    """A route within one zone: its links, and between two zones their gateways."""
-
-    wires: _Wires = ()
-    gw_src: str = ""
-    gw_dst: str = ""
-
-
-class _Zone:
-    """A zone or a cluster, and the routes within it."""
-
-    def __init__(self, node: XmlNode, parent: "_Zone | None") -> None:
-        self.name = node.attributes.get("id", "")
-        self.chain: tuple[_Zone, ...] = (self, *(parent.chain if parent else ()))
-        self.has_zones = any(child.tag in (*ZONES, "cluster") for child in node.children)
-        self.routes: dict[tuple[str, str], _Part] = {}
-        self.bypasses: dict[tuple[str, str], _Part] = {}
-
-    def local(self, network: "_Network", src: str, dst: str) -> _Part:
-        """The route from one point or zone of this zone to another."""
-        own = _Part(() if self.has_zones else _LOOPBACK) if src == dst else _Part()
-        return self.routes.get((src, dst), own)
-
-
-class _SearchedZone(_Zone):
-    """Routes are put together of others, as few links as possible."""
-
-    def __init__(self, node: XmlNode, parent: _Zone | None) -> None:
-        super().__init__(node, parent)
-        self.steps: dict[str, dict[str, str]] = {}  # by destination: where each point goes next
-
-    def local(self, network: "_Network", src: str, dst: str) -> _Part:
-        if src == dst:
-            return super().local(network, src, dst)
-        steps = self.steps.get(dst) or self.steps.setdefault(dst, self._steps_to(dst))
-        wires: _Wires = ()
-        first = last = None
-        while src != dst and src in steps:
-            part = self.routes[src, steps[src]]
-            if last is not None and last.gw_dst != part.gw_src:
-                wires += network.wires(last.gw_dst, part.gw_src)
-            wires += part.wires
-            first, last, src = first or part, part, steps[src]
-        return _Part(wires, first.gw_src, last.gw_dst) if first and last else _Part()
-
-    def _steps_to(self, dst: str) -> dict[str, str]:
-        into = defaultdict(list)
-        for (src, end), part in self.routes.items():
-            into[end].append((src, len(part.wires)))
-        cost, steps, waiting = {dst: 0}, dict[str, str](), deque([dst])
-        while waiting:
-            here = waiting.popleft()
-            for src, links in into[here]:
-                if cost[here] + links < cost.get(src, math.inf):
-                    cost[src], steps[src] = cost[here] + links, here
-                    waiting.append(src)
-        return steps
-
-
-class _Star(_Zone):
-    """Each point has its own way up and down; coordinates (milliseconds) add latency."""
-
-    def __init__(self, node: XmlNode, parent: _Zone | None) -> None:
-        super().__init__(node, parent)
-        self.up: dict[str, _Wires] = {}
-        self.down: dict[str, _Wires] = {}
-        self.loopback: dict[str, _Wires] = {}
-        self.coordinates: dict[str, tuple[float, ...]] = {}
-
-    def local(self, network: "_Network", src: str, dst: str) -> _Part:
-        if src == dst and src in self.loopback:
-            return _Part(self.loopback[src])
-        wires = tuple(dict.fromkeys((*self.up.get(src, ()), *self.down.get(dst, ()))))
-        a, b = self.coordinates.get(src, ()), self.coordinates.get(dst, ())
-        if len(a) == len(b) == 3:
-            apart = math.hypot(a[0] - b[0], a[1] - b[1]) + abs(a[2]) + abs(b[2])
-            wires += (_Wire("", math.inf, apart / 1000.0),)
-        return _Part(wires, f"router_{src}", f"router_{dst}") if self.has_zones else _Part(wires)
-
-
-class _Switched(_Zone):
-    """A cluster whose hosts are connected by a fat-tree, a torus or a dragonfly."""
-
-    def __init__(self, node: XmlNode, parent: _Zone | None, hosts: Sequence[str]) -> None:
-        super().__init__(node, parent)
-        self.topology = topology_of_cluster(node.attributes, len(hosts))
-        self.place = {name: place for place, name in enumerate(hosts)}
-        self.link = _Wire("", parse_bandwidth(node.attributes["bw"]), parse_latency(node.attributes["lat"]))
-        self.loopback, self.limiter = _cluster_extras(node)
-
-    def local(self, network: "_Network", src: str, dst: str) -> _Part:
-        if src not in self.place or dst not in self.place:
-            return _Part()
-        if src == dst and self.loopback:
-            return _Part(self.loopback)
-        hops = _hops(self.topology, self.place[src], self.place[dst])
-        wires = tuple(self.link._replace(name=f"{self.name} {hop}") for hop in range(hops))
-        return _Part(wires + self.limiter if hops else ())
-
-
-def _hops(topology: Topology, a: int, b: int) -> int:
-    """Links on SimGrid's route: the shortest, but for a host's to itself and for some in a dragonfly."""
-    if isinstance(topology, FatTree) and a == b:
-        return 2
-    if not isinstance(topology, Dragonfly):
-        return int(topology.distance(a, b))
-    chassis_hosts = topology.routers * topology.nodes
-    group, to_group = a // topology.hosts_per_group, b // topology.hosts_per_group
-    chassis, to_chassis = (place // chassis_hosts % topology.chassis for place in (a, b))
-    router, to_router = (place // topology.nodes % topology.routers for place in (a, b))
-    hops = 2
-    if group != to_group:
-        hops += (router != to_group) + (chassis != 0) + 1
-        router, chassis = group, 0
-    if router != to_router:
-        hops, chassis = hops + 1, 0  # SimGrid goes on from the group's first chassis
-    return hops + (chassis != to_chassis)
 
 
 class _Network:
@@ -161,28 +37,28 @@ class _Network:
 
     def __init__(self, root: XmlNode, hosts: Mapping[int, Sequence[str]]) -> None:
         self.hosts = hosts  # names by the identity of the element that makes them
-        self.home: dict[str, _Zone] = {}
-        self.links: dict[str, _Wire] = {}
-        self.known: dict[tuple[str, str], _Wires] = {}
+        self.home: dict[str, RoutedZone] = {}
+        self.links: dict[str, RouteLink] = {}
+        self.known: dict[tuple[str, str], RouteLinks] = {}
         for child in root.children:
             self._read(child, None)
 
-    def wires(self, src: str, dst: str) -> _Wires:
+    def wires(self, src: str, dst: str) -> RouteLinks:
         """All links between two points, those between their zones first, as SimGrid adds them up."""
         if (src, dst) not in self.known:
             self.known[src, dst] = ()  # for wrong gateways, which would lead in a circle
             self.known[src, dst] = self._find(src, dst)
         return self.known[src, dst]
 
-    def _find(self, src: str, dst: str) -> _Wires:
+    def _find(self, src: str, dst: str) -> RouteLinks:
         if src not in self.home or dst not in self.home:
             return ()
         here, there = self.home[src], self.home[dst]
         if here is there:
-            return (here.bypasses.get((src, dst)) or here.local(self, src, dst)).wires
+            return (here.bypasses.get((src, dst)) or here.local(self.wires, src, dst)).wires
         common, a, b = _where_they_part(here.chain, there.chain)
         bypass = _bypass(common, here.chain, there.chain)
-        part = bypass or common.local(self, a.name, b.name)
+        part = bypass or common.local(self.wires, a.name, b.name)
         if not part.gw_src or not part.gw_dst:
             return ()
         before = self.wires(src, part.gw_src) if src != part.gw_src else ()
@@ -191,13 +67,13 @@ class _Network:
 
     # --- Reading --------------------------------------------------------------------------------------------------
 
-    def _read(self, node: XmlNode, parent: _Zone | None) -> None:
+    def _read(self, node: XmlNode, parent: RoutedZone | None) -> None:
         if node.tag == "cluster":
             self._read_cluster(node, parent)
         elif node.tag in ZONES:
             kind = node.attributes.get("routing", "Full").lower()
             star = kind in ("cluster", "vivaldi")
-            zone = (_Star if star else _SearchedZone if kind in _SEARCHED else _Zone)(node, parent)
+            zone = (StarZone if star else SearchedZone if kind in _SEARCHED else RoutedZone)(node, parent)
             for child in node.children:  # links first: routes name them
                 self._read_links(child)
             for child in node.children:
@@ -213,28 +89,28 @@ class _Network:
             bandwidth = parse_bandwidth(node.attributes.get("bandwidth", "1").split(",")[0])
             latency = parse_latency(node.attributes.get("latency", "0s"))
             for way in ("_UP", "_DOWN") if policy in _DUPLEX else ("",):
-                self.links[name + way] = _Wire(name + way, bandwidth, latency, policy != "FATPIPE")
+                self.links[name + way] = RouteLink(name + way, bandwidth, latency, policy != "FATPIPE")
 
-    def _read_point(self, zone: _Zone, node: XmlNode) -> None:
+    def _read_point(self, zone: RoutedZone, node: XmlNode) -> None:
         name = node.attributes.get("id", "")
         if node.tag in ("host", "peer", "router"):
             self.home[name] = zone
         elif node.tag == "cabinet":
             self.home |= dict.fromkeys(self.hosts.get(id(node), ()), zone)
-        if isinstance(zone, _Star):
+        if isinstance(zone, StarZone):
             if "coordinates" in node.attributes:
                 zone.coordinates[name] = tuple(map(float, node.attributes["coordinates"].split()))
             if node.tag == "peer":
-                zone.up[name] = (_Wire(f"{name} up", parse_bandwidth(node.attributes["bw_out"]), 0.0),)
-                zone.down[name] = (_Wire(f"{name} down", parse_bandwidth(node.attributes["bw_in"]), 0.0),)
+                zone.up[name] = (RouteLink(f"{name} up", parse_bandwidth(node.attributes["bw_out"]), 0.0),)
+                zone.down[name] = (RouteLink(f"{name} down", parse_bandwidth(node.attributes["bw_in"]), 0.0),)
 
-    def _read_route(self, zone: _Zone, node: XmlNode, backbone: _Wires) -> None:
+    def _read_route(self, zone: RoutedZone, node: XmlNode, backbone: RouteLinks) -> None:
         attributes = node.attributes
-        if node.tag == "cabinet" and isinstance(zone, _Star):
+        if node.tag == "cabinet" and isinstance(zone, StarZone):
             for name in self.hosts.get(id(node), ()):
-                link = _Wire(f"{name} up", parse_bandwidth(attributes["bw"]), parse_latency(attributes["lat"]))
+                link = RouteLink(f"{name} up", parse_bandwidth(attributes["bw"]), parse_latency(attributes["lat"]))
                 zone.up[name], zone.down[name] = (link, *backbone), (*backbone, link._replace(name=f"{name} down"))
-        elif node.tag == "host_link" and isinstance(zone, _Star):
+        elif node.tag == "host_link" and isinstance(zone, StarZone):
             name = attributes.get("id", "")
             zone.up[name] = (*self._named(attributes.get("up", "")), *backbone)
             zone.down[name] = (*backbone, *self._named(attributes.get("down", "")))
@@ -242,7 +118,7 @@ class _Network:
             src, dst = attributes.get("src", ""), attributes.get("dst", "")
             gateways = attributes.get("gw_src", ""), attributes.get("gw_dst", "")
             ways = [(c.attributes.get("id", ""), c.attributes.get("direction", "NONE")) for c in node.children]
-            part = _Part(tuple(w for name, way in ways for w in self._named(name, way)), *gateways)
+            part = RoutePart(tuple(w for name, way in ways for w in self._named(name, way)), *gateways)
             if node.tag in _BYPASSES:
                 zone.bypasses[src, dst] = part
                 return
@@ -250,38 +126,38 @@ class _Network:
             if attributes.get("symmetrical", "YES").upper() == "YES" and src != dst:
                 turned = {"UP": "DOWN", "DOWN": "UP"}
                 back = (w for name, way in reversed(ways) for w in self._named(name, turned.get(way, way)))
-                zone.routes[dst, src] = _Part(tuple(back), *reversed(gateways))
+                zone.routes[dst, src] = RoutePart(tuple(back), *reversed(gateways))
 
-    def _named(self, name: str, way: str = "NONE") -> _Wires:
+    def _named(self, name: str, way: str = "NONE") -> RouteLinks:
         """A link of a route; none where it does not exist."""
         wire = self.links.get(name) or self.links.get(f"{name}_{way}")
         return (wire,) if wire else ()
 
-    def _read_cluster(self, node: XmlNode, parent: _Zone | None) -> None:
+    def _read_cluster(self, node: XmlNode, parent: RoutedZone | None) -> None:
         hosts, attributes = self.hosts.get(id(node), ()), node.attributes
-        zone: _Zone
+        zone: RoutedZone
         if attributes.get("topology", "FLAT") == "FLAT":
-            zone = star = _Star(node, parent)
+            zone = star = StarZone(node, parent)
             self._fill_flat(star, node, hosts)
             default = f"{attributes.get('prefix', '')}{zone.name}_router{attributes.get('suffix', '')}"
             self.home[attributes.get("router_id") or default] = zone
         else:
-            zone = _Switched(node, parent, hosts)
+            zone = SwitchedZone(node, parent, hosts)
         for name in hosts:
             self.home[name] = zone
 
-    def _fill_flat(self, star: _Star, node: XmlNode, hosts: Iterable[str]) -> None:
+    def _fill_flat(self, star: StarZone, node: XmlNode, hosts: Iterable[str]) -> None:
         attributes = node.attributes
         bandwidth, latency = parse_bandwidth(attributes["bw"]), parse_latency(attributes["lat"])
         split = attributes.get("sharing_policy", "SPLITDUPLEX") in _DUPLEX
         shared = attributes.get("sharing_policy") != "FATPIPE"
-        loopback, limiter = _cluster_extras(node)
-        backbone: _Wires = ()
+        loopback, limiter = cluster_extras(node)
+        backbone: RouteLinks = ()
         if "bb_bw" in attributes:
             wide, slow = parse_bandwidth(attributes["bb_bw"]), parse_latency(attributes.get("bb_lat", "0s"))
-            backbone = (_Wire(f"{star.name}_backbone", wide, slow),)
+            backbone = (RouteLink(f"{star.name}_backbone", wide, slow),)
         for name in hosts:
-            up = _Wire(f"{name} up", bandwidth, latency, shared)
+            up = RouteLink(f"{name} up", bandwidth, latency, shared)
             down = up._replace(name=f"{name} down") if split else up
             own = tuple(wire._replace(name=f"{name} limiter") for wire in limiter)
             star.up[name], star.down[name] = (*own, up, *backbone), (*backbone, down, *own)
@@ -289,20 +165,9 @@ class _Network:
                 star.loopback[name] = loopback
 
 
-def _cluster_extras(node: XmlNode) -> tuple[_Wires, _Wires]:
-    """A cluster's loopback and limiter, where it has them."""
-    attributes = node.attributes
-    loopback: _Wires = ()
-    limiter: _Wires = ()
-    if "loopback_bw" in attributes:
-        latency = parse_latency(attributes.get("loopback_lat", "0s"))
-        loopback = (_Wire("loopback", parse_bandwidth(attributes["loopback_bw"]), latency, False),)
-    if "limiter_link" in attributes:
-        limiter = (_Wire("limiter", parse_bandwidth(attributes["limiter_link"]), 0.0, False),)
-    return loopback, limiter
-
-
-def _where_they_part(here: Sequence[_Zone], there: Sequence[_Zone]) -> tuple[_Zone, _Zone, _Zone]:
+def _where_they_part(
+    here: Sequence[RoutedZone], there: Sequence[RoutedZone]
+) -> tuple[RoutedZone, RoutedZone, RoutedZone]:
     """The innermost zone around two zones' chains outwards, and its two parts that they are in."""
     a, b = list(here), list(there)
     common = a[-1]
@@ -312,7 +177,7 @@ def _where_they_part(here: Sequence[_Zone], there: Sequence[_Zone]) -> tuple[_Zo
     return common, a[-1], b[-1]
 
 
-def _bypass(common: _Zone, here: Sequence[_Zone], there: Sequence[_Zone]) -> _Part | None:
+def _bypass(common: RoutedZone, here: Sequence[RoutedZone], there: Sequence[RoutedZone]) -> RoutePart | None:
     """The bypass between two chains of zones that the common one has, from the innermost zones outwards."""
     if not common.bypasses:
         return None
@@ -341,7 +206,7 @@ def routes_to(
         ConfigError: if a link's bandwidth or latency cannot be read.
     """
     network = _Network(root, hosts)
-    same: dict[_Wires, Route] = {}
+    same: dict[RouteLinks, Route] = {}
     routes = []
     for name in (*names, master):
         wires = network.wires(name, master)
@@ -349,7 +214,7 @@ def routes_to(
     return tuple(routes) if any(route != Route() for route in routes) else ()
 
 
-def _route(wires: _Wires) -> Route:
+def _route(wires: RouteLinks) -> Route:
     times = Counter(wire.name for wire in wires if wire.is_shared)
     bandwidth = min((w.bandwidth / max(times[w.name], 1) for w in wires if w.name), default=math.inf)
     latency = 0.0

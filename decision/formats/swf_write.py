@@ -12,7 +12,7 @@ from decision.model.trace import Trace, of_jobs
 from decision.model.workload import Job, Workload
 
 from .files import write_files
-from .workload_json import label
+from .workload_objects import label
 
 _EXTRA = ("group", "executable", "queue")
 _COMPLETED, _FAILED, _CANCELLED = 1, 0, 5

@@ -15,7 +15,8 @@ from decision.model.reshape import Filters, Walltimes, at_most, reshape
 from decision.model.trace import Reading
 from decision.model.workload import Workload
 
-from .oar import is_oar_table, load_oar
+from .oar import load_oar
+from .oar_records import is_oar_table
 from .swf import REQUESTED_TIME, load_swf
 from .traces.read import TraceOptions, load_trace
 from .traces.recognise import begins_as_json, check_format, recognise

@@ -7,70 +7,38 @@ is converted first (`decision.formats.workload5`).
 
 import math
 import os
-import re
-from array import array
 from collections.abc import Container, Mapping, Sequence
-from typing import Annotated, Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Raw
+from msgspec import Raw
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from decision.model.columns import JobColumns, Labelled, numbered, small, worth_rows
 from decision.model.dates import DAY, LAST_DATE
-from decision.model.demand import read_estimate, read_worth
-from decision.model.errors import ConfigError, InputError
-from decision.model.trace import Trace, join_traces, read_trace
-from decision.model.workload import Job, Parallel, Profile, Workload, Worth, unloadable_part, used_profiles
+from decision.model.demand import read_estimate
+from decision.model.errors import InputError
+from decision.model.trace import read_trace
+from decision.model.workload import Job, Parallel, Profile, Workload, Worth, used_profiles
 
 from .files import opened, read_bytes
-from .job_sources import TRACE_FIELDS, SourcesInFile, Stamp, job_sources, stamp_of
-from .json_parts import ArrayInParts, ArrayPart, NotInPartsError
-from .json_text import (
-    DECODE_ERRORS,
-    as_rapidjson,
-    compact,
-    explain_text,
-    explain_value,
-    field_value,
-    found_text,
-    split_error,
-)
-from .profiles import INT32_MAX, Int32, check_sequences, read_profile
+from .job_sources import TRACE_FIELDS, job_sources, stamp_of
+from .json_parts import ArrayInParts, NotInPartsError
+from .json_text import DECODE_ERRORS, as_rapidjson, compact, explain_value
+from .profiles import check_sequences, read_profile
 from .workload5 import as_batsim4
-
-
-class _Job(msgspec.Struct, gc=False):
-    id: Int32 | str
-    subtime: Annotated[float, Meta(ge=0)]
-    res: Annotated[int, Meta(ge=1, le=INT32_MAX)]
-    profile: str
-    walltime: float = -1.0
-    user: Any = ""
-    estimate: Any = None
-    value: Any = None
-    qos: Any = None
-    deadline: Any = None
-    expected: Any = None
-    recorded: Any = None
-    request: Any = None
-
-
-class _File(msgspec.Struct):
-    nb_res: Annotated[int, Meta(ge=1, le=INT32_MAX)]
-    jobs: list[_Job]
-    profiles: dict[str, Raw]
-    description: Any = ""
-    unix_start_time: Any = None
-    time_zone: Any = None
-
-
-_FILE = msgspec.json.Decoder(_File)
-_JOBS = msgspec.json.Decoder(list[_Job])
-_LOG = re.compile(rb"\s*(;|(-?[\d.]+[ \t]+){17}-?[\d.]+\s)")  # a comment, or 18 numbers
-_AS_LOG = "read it as one (load_workload)"
+from .workload_columns import GrowingJobs
+from .workload_objects import (
+    WORKLOAD_DECODER,
+    RawJob,
+    RawWorkload,
+    decode_workload,
+    full_job_ids,
+    given_walltime,
+    given_worth,
+    head_seconds,
+    label,
+)
 
 LARGE = 32 << 20  # bytes of a file whose jobs are kept as columns
 _KNOWN_FIELDS = frozenset(("id", "subtime", "res", "profile", "walltime", *TRACE_FIELDS))
@@ -97,10 +65,10 @@ def load_json(
     if not keep_extra and (large := _load_large(where, name, keep_source)):
         return large
     data = as_batsim4(as_rapidjson(read_bytes(path)), where)
-    file = _decode(data, where)
+    file = decode_workload(data, where)
     profiles = _read_profiles(file.profiles, where)
     used = used_profiles(profiles, _named_profiles(file.jobs, profiles, where))
-    ids = _full_ids(file.jobs, name, where)
+    ids = full_job_ids(file.jobs, name, where)
     jobs = _jobs(
         file.jobs,
         ids,
@@ -115,7 +83,7 @@ def load_json(
 
 
 def _workload(
-    file: _File,
+    file: RawWorkload,
     name: str,
     path: str,
     jobs: Sequence[Job],
@@ -131,37 +99,10 @@ def _workload(
         nb_res=file.nb_res,
         path=path,
         description=file.description if isinstance(file.description, str) else "",
-        unix_start=_seconds(file.unix_start_time, 0.0, LAST_DATE),
-        time_zone=_seconds(file.time_zone, -DAY, DAY) or 0.0,
+        unix_start=head_seconds(file.unix_start_time, 0.0, LAST_DATE),
+        time_zone=head_seconds(file.time_zone, -DAY, DAY) or 0.0,
         profile_sources={key: compact(source) for key, source in raw.items() if key in used},
     )
-
-
-def _decode(data: bytes, path: str) -> _File:
-    try:
-        return _FILE.decode(data)
-    except DECODE_ERRORS as error:
-        if _LOG.match(data):
-            raise InputError(f"{path}: this looks like a log in the Standard Workload Format; {_AS_LOG}") from None
-        if isinstance(error, msgspec.ValidationError):
-            raise InputError(f"{path}: {_explain(error, data)}") from None
-        raise InputError(f"{path}: not a JSON workload: {explain_text(error, data)}") from None
-
-
-def _explain(error: msgspec.ValidationError, data: bytes) -> str:
-    text, where = split_error(error)
-    match = re.fullmatch(r"jobs\[(\d+)\]\.?(.*)", where)
-    if not match:
-        return f"field {where!r}: {text}{found_text(field_value(data, where))}" if where else text
-    job = _loose_job(data, int(match[1]))
-    name = f"job {job['id']!r}" if "id" in job else f"job number {int(match[1]) + 1}"
-    return f"{name}, field {match[2]!r}: {text}{found_text(job.get(match[2]))}" if match[2] else f"{name}: {text}"
-
-
-def _loose_job(data: bytes, index: int) -> dict[str, Any]:
-    """The job as far as it can be read, for an error message."""
-    jobs = field_value(data, "jobs")
-    return jobs[index] if jobs and isinstance(jobs[index], dict) else {}
 
 
 def _read_profiles(sources: Mapping[str, Raw], path: str) -> dict[str, Profile]:
@@ -175,7 +116,7 @@ def _read_profiles(sources: Mapping[str, Raw], path: str) -> dict[str, Profile]:
     return profiles
 
 
-def _named_profiles(jobs: Sequence[_Job], profiles: Mapping[str, Profile], path: str) -> set[str]:
+def _named_profiles(jobs: Sequence[RawJob], profiles: Mapping[str, Profile], path: str) -> set[str]:
     """The names of the profiles that jobs use."""
     named = {job.profile for job in jobs}
     missing = named - profiles.keys()
@@ -185,32 +126,8 @@ def _named_profiles(jobs: Sequence[_Job], profiles: Mapping[str, Profile], path:
     return named
 
 
-def _full_ids(jobs: Sequence[_Job], name: str, path: str) -> list[str]:
-    """Ids as Batsim makes them: ``w0!`` and the id, unless the id contains the workload's name already."""
-    ids = []
-    for job in jobs:
-        short = str(job.id)
-        if odd := unloadable_part(short):
-            reason = f"Batsim cannot load a job whose id contains {odd!r}; rename the job"
-            raise InputError(f"{path}: job {short!r}, field 'id': {reason}")
-        ids.append(f"{name}!{short}" if name not in short and "!" not in short else _given_id(short, name, path))
-    if len(set(ids)) != len(ids):
-        seen: set[str] = set()
-        twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-        raise InputError(f"{path}: job {twice!r}, field 'id': used by more than one job; make ids unique")
-    return ids
-
-
-def _given_id(text: str, name: str, path: str) -> str:
-    prefix, _, rest = text.partition("!")
-    if prefix == name and rest and "!" not in rest:
-        return text
-    reason = f"neither a name without '!' and {name!r}, nor '{name}!' and a name; rename the job"
-    raise InputError(f"{path}: job {text!r}, field 'id': {reason}")
-
-
 def _jobs(
-    jobs: Sequence[_Job],
+    jobs: Sequence[RawJob],
     ids: Sequence[str],
     profiles: Mapping[str, Profile],
     path: str,
@@ -228,11 +145,11 @@ def _jobs(
                 id=full,
                 submit_time=job.subtime,
                 size=job.res,
-                walltime=_walltime(job, full, path),
+                walltime=given_walltime(job, full, path),
                 profile=names[job.profile],
                 user=label(job.user),
                 estimate=read_estimate(job.estimate),
-                worth=_worth(job, full, path),
+                worth=given_worth(job, full, path),
                 extra=extras[index] if extras else None,
                 source=sources[index] if sources else None,
             )
@@ -240,38 +157,7 @@ def _jobs(
     return tuple(built)
 
 
-def _walltime(job: _Job, full: str, path: str) -> float:
-    if job.walltime > 0:
-        return job.walltime
-    if job.walltime == -1:
-        return math.inf
-    reason = "must be above 0, or -1 for none"
-    raise InputError(f"{path}: job {full!r}, field 'walltime': {reason}; found {job.walltime:g}")
-
-
-def label(value: Any) -> str:
-    """A user or queue, which Batsim leaves to the decision process, as text; empty where it is neither."""
-    if isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
-
-
-def _seconds(value: Any, least: float, most: float) -> float | None:
-    """A time in the file's head, which Batsim does not read; None where it is something else."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known and least <= value <= most else None
-
-
-def _worth(job: _Job, full: str, path: str) -> Worth | None:
-    if job.value is None and job.qos is None and job.deadline is None and job.expected is None:
-        return None
-    try:
-        return read_worth(msgspec.structs.asdict(job), job.subtime)
-    except ConfigError as error:
-        raise InputError(f"{path}: job {full!r}, {error}") from None
-
-
-def _refuse_width(path: str, full: str, job: _Job, width: int) -> NoReturn:
+def _refuse_width(path: str, full: str, job: RawJob, width: int) -> NoReturn:
     reason = f"{job.res} hosts, but its parallel profile {job.profile!r} has {width}; make them equal"
     raise InputError(f"{path}: job {full!r}, field 'res': {reason}")
 
@@ -301,91 +187,13 @@ def _load_large(path: str, name: str, keep_source: bool) -> Workload | None:
 
 
 def _read_parts(file: BinaryIO, path: str, name: str, keep_source: bool) -> Workload:
-    array_of_jobs, columns = ArrayInParts(file, "jobs"), _Columns(name, path)
+    array_of_jobs, columns = ArrayInParts(file, "jobs"), GrowingJobs(name, path)
     for part in array_of_jobs:
         columns.add(part)
-    rest = _FILE.decode(as_rapidjson(array_of_jobs.rest))
+    rest = WORKLOAD_DECODER.decode(as_rapidjson(array_of_jobs.rest))
     profiles = _read_profiles(rest.profiles, path)
     jobs = columns.jobs(stamp_of(file) if keep_source else None)
     if not profiles.keys() >= set(jobs.profile.labels) or any(isinstance(p, Parallel) for p in profiles.values()):
         raise NotInPartsError
     used = used_profiles(profiles, jobs.profile.labels)
     return replace(_workload(rest, name, path, jobs, profiles, used, keep_source), trace=columns.trace(jobs))
-
-
-class _Columns:
-    """The columns of jobs whose ids are numbers, growing part by part."""
-
-    def __init__(self, name: str, path: str) -> None:
-        self._name, self._path = name, path
-        self._ids, self._size = array("q"), array("i")
-        self._submit, self._walltime, self._estimate = array("d"), array("d"), array("d")
-        self._worth: list[tuple[int, NDArray[np.float64] | None]] = []  # by part: jobs, and what they are worth
-        self._profile, self._user = array("i"), array("i")
-        self._profiles: dict[str, int] = {}
-        self._users: dict[str, int] = {}
-        self._traces: list[Trace] = []  # by part
-        self._begin, self._length = array("q"), array("i")  # bytes: each job's JSON in the file
-
-    def add(self, part: ArrayPart) -> None:
-        """Add some jobs. Raises NotInPartsError, InputError, or one of DECODE_ERRORS."""
-        jobs = _JOBS.decode(b"[" + as_rapidjson(part.text) + b"]")
-        full = _full_ids(jobs, self._name, self._path)
-        if not all(map(_is_number, (job.id for job in jobs))):
-            raise NotInPartsError
-        self._ids.extend([int(job.id) for job in jobs])
-        self._submit.extend([job.subtime for job in jobs])
-        self._size.extend([job.res for job in jobs])
-        self._walltime.extend([_walltime(job, i, self._path) for job, i in zip(jobs, full, strict=True)])
-        self._estimate.extend([read_estimate(job.estimate) for job in jobs])
-        self._worth.append(
-            (len(jobs), worth_rows([_worth(job, i, self._path) for job, i in zip(jobs, full, strict=True)]))
-        )
-        self._profile.extend([self._profiles.setdefault(job.profile, len(self._profiles)) for job in jobs])
-        self._user.extend([self._users.setdefault(label(job.user), len(self._users)) for job in jobs])
-        submit = np.array([job.subtime for job in jobs])
-        trace = read_trace((), submit, [(job.recorded, job.request) for job in jobs])
-        self._traces.append(trace or Trace(id=(), wait=np.full(len(full), math.nan)))
-        at = 0
-        for source in part.objects:
-            at, length = part.text.index(b"{", at), memoryview(source).nbytes
-            self._begin.append(part.begin + at)
-            self._length.append(length)
-            at += length
-
-    def jobs(self, stamp: Stamp | None) -> JobColumns:
-        """All jobs, with their JSON in the file that has this stamp, if any. Raises NotInPartsError."""
-        numbers = np.array(self._ids)
-        if len(np.unique(numbers)) < len(numbers):
-            raise NotInPartsError
-        ids = numbered(self._name, numbers)
-        places = np.array(self._begin), np.array(self._length)
-        estimate = np.array(self._estimate)
-        return JobColumns(
-            id=ids,
-            submit_time=np.array(self._submit),
-            size=np.array(self._size),
-            walltime=np.array(self._walltime),
-            profile=Labelled(list(self._profiles), small(np.array(self._profile))),
-            user=Labelled(list(self._users), small(np.array(self._user))),
-            estimate=None if np.isnan(estimate).all() else estimate,
-            worth=self._all_worth(),
-            source=SourcesInFile(self._path, stamp, ids, *places) if stamp else None,
-        )
-
-    def trace(self, jobs: JobColumns) -> Trace | None:
-        """What was recorded of the jobs; None where nothing was."""
-        trace = join_traces(self._traces, jobs.id)
-        return trace if trace.recorded or trace.request or not np.isnan(trace.wait).all() else None
-
-    def _all_worth(self) -> NDArray[np.float64] | None:
-        """What the jobs of all parts are worth."""
-        if all(rows is None for _, rows in self._worth):
-            return None
-        return np.concatenate([np.full((n, 4), math.nan) if rows is None else rows for n, rows in self._worth])
-
-
-def _is_number(job_id: int | str) -> bool:
-    """Whether an id is a number of at most 15 digits, written as numbers are."""
-    text = str(job_id)
-    return text.isascii() and text.isdigit() and len(text) < 16 and str(int(text)) == text

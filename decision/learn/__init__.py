@@ -38,7 +38,7 @@ time.
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,9 @@ from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
 from decision.policies.source import PolicySource
+
+if TYPE_CHECKING:
+    from .checkpoint import GateCheck
 
 __all__ = ["SHIPPED_MODELS", "find_checkpoint", "load_policy", "read_prices", "read_repair", "require_learning"]
 
@@ -183,11 +186,19 @@ def shipped_policies() -> Iterator[PolicyLine]:
         hosts = f"; for {manifest.nb_hosts} hosts" if manifest.encoder.get("cores") else ""
         needs = "" if manifest.config.network is None else f"; needs {DISTRIBUTION}[learn]"
         about = record.model_summary.format_map(manifest.config.settings)
-        yield PolicyLine(name, f"{about}{hosts}{needs}", record.paper)
+        yield PolicyLine(name, f"{about}{hosts}{needs}{_failed(manifest.gates)}", record.paper)
     for record in records().values():
         if record.name not in shipped:
             yield PolicyLine(f"{record.name}.ckpt", f"{record.summary}; made by decision train", record.paper)
     yield PolicyLine("FILE.ckpt", "what decision train has learned")
+
+
+def _failed(checks: "Sequence[GateCheck]") -> str:
+    """Of the first gate that is not passed: which, and on which log; or ""."""
+    failed = [(check.workload.name, gate) for check in checks for gate in check.gates if not gate.passed]
+    return "".join(
+        f"; fails on {log}: {gate.name} {gate.found:.3g} (at most {gate.most:.3g})" for log, gate in failed[:1]
+    )
 
 
 LEARNED = PolicySource(("*.ckpt", *SHIPPED_MODELS), load_policy, shipped_policies, options=checkpoint_options)

@@ -1,8 +1,11 @@
 """Policies of checkpoints that have numbers, and no network: they need no torch."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from decision.learned.base import ParametricScheduler, Scheduler
 from decision.model.errors import ConfigError, InputError
@@ -34,6 +37,8 @@ def parametric_policy(
         sees = f"this package's {scheduler.name} {dict(scheduler.sees)}"
         raise ConfigError(f"{path}: it sees {shown(manifest.encoder)}, {sees}; train again")
     numbers = read_numbers(str(path), data)
+    if len(numbers) + scheduler.added == math.prod(scheduler.weights):
+        numbers = np.append(numbers, np.zeros(scheduler.added))
     try:
         weights = numbers.reshape(scheduler.weights)
     except ValueError:

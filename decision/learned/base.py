@@ -185,6 +185,7 @@ class ParametricScheduler(Scheduler):
     observation: ClassVar[str] = "packing"  # of environments that judge: these know utilization to the last end, too
     sees: ClassVar[Mapping[str, Any]]  # for checkpoints: name and version of what the numbers mean
     weights: ClassVar[tuple[int, ...]]  # shape of the numbers
+    added: ClassVar[int] = 0  # so many of them, the last ones, are not in older checkpoints, where they count as 0
 
     def first_weights(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Where learning begins."""

@@ -6,9 +6,9 @@ by the walltimes of the jobs that run; a job that would then still run on hosts 
 measured by the longest wait so far that the same jobs would have under FCFS with EASY (`decision.policies.shadow`); it
 is later where users ask for too much time, because such a reservation keeps hosts idle. A job that has waited for so
 many times that longest wait comes first, with all that were submitted before it, in order of submission, and hosts are
-kept for the first that does not fit: they are served as FCFS with EASY serves a queue. A short queue is looked at in
-order of submission. Nothing else is ever held back. What would start so is one of several sets of jobs, and the one
-starts that rollouts find best (`decision.learned.rollouts`).
+kept for the first that does not fit: they are served as FCFS with EASY serves a queue. Where the queue is short this
+begins sooner, for it costs little there, and at once on a nearly idle machine. Nothing else is ever held back. What
+would start so is one of several sets of jobs, and the one starts that rollouts find best (`decision.learned.rollouts`).
 
 The score of a job is
 
@@ -34,6 +34,7 @@ from decision.compiling.jit import kernel
 from decision.compiling.ordered import insert_in_order
 from decision.estimates.habits import shared_habits
 from decision.estimates.regression import RegressionMemory, learn_end, new_regression, predict
+from decision.model.dates import DAY
 from decision.model.errors import InternalError
 from decision.model.record import SHORTEST_RUNTIME
 from decision.model.workload import Workload
@@ -78,22 +79,24 @@ from .window import Count
     RESERVE_DOUBT,  # what each unit of doubt adds to RESERVE_AFTER
     GUARD_AFTER,  # a job that would have waited for so long, in the same units, is guarded
     FORESIGHT,  # share of the time until a job's hosts are free that counts for that
-    SHORT,  # jobs: a queue that is no longer is served in order of arrival, without rollouts
+    SHORT,  # jobs: a queue that is no longer is short
     JUDGE,  # the first of those that rollouts judge by
 ) = range(12)
-NB_WEIGHTS = JUDGE + NB_JUDGE
+SHORT_GUARD = JUDGE + NB_JUDGE  # GUARD_AFTER of a short queue; 0: that is in order of arrival, without rollouts
+NB_WEIGHTS = SHORT_GUARD + 1
 
 _FIRST = {  # where learning begins; all others are 0
     **{RUNTIME: 1.2, WALLTIME: 1.4, SIZE: -0.3, OFFSET: -2.4, AGE: 24.0, URGENCY: -1.1},
-    **{RESERVE_AFTER: -2.3, RESERVE_DOUBT: 1.6, GUARD_AFTER: 1.38, SHORT: 5.0},
+    **{RESERVE_AFTER: 3.0, GUARD_AFTER: 1.38, SHORT: 5.0, SHORT_GUARD: 0.8},
     **{JUDGE + MARGIN: 0.03, JUDGE + TRUST: 0.46, JUDGE + LATE: 5.8, JUDGE + EXPONENT: 5.6, JUDGE + SLOWNESS: 1.1},
 }
 _ROOM = PolicyConfig(order=int(Order.WFP3), backfill=int(Backfill.EASY), guard=AUTO)  # what a memory needs room for
 # by what evolution multiplies each weight's changes
-SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5])
-_LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does
+SCALE = np.array([0.5, 0.5, 0.5, 1.0, 5.0, 1.5, 0.5, 0.3, 0.1, 0.3, 2.0, 0.02, 0.3, 2.0, 2.0, 0.5, 0.2])
+_IDLE = 0.02  # of the hosts' time but for a week: a machine of which less was used is nearly idle
+_LEAST_SHORT = 3.0  # jobs: a machine that is nearly idle is to serve as FCFS does, without SHORT_GUARD
 _LIMITS = {  # the longest wait is to stay below 1.5 units
-    **{GUARD_AFTER: (1.0, 1.45), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
+    **{GUARD_AFTER: (1.0, 1.45), SHORT_GUARD: (0.0, 0.85), FORESIGHT: (0.0, 1.0), SHORT: (_LEAST_SHORT, np.inf)},
     **{JUDGE + MARGIN: (0.0, 1.0), JUDGE + TRUST: (0.0, 1.0)},
     **{JUDGE + EXPONENT: (1.0, 16.0), JUDGE + SLOWNESS: (0.0, 9.0)},
 }
@@ -102,16 +105,17 @@ _LEAST_UNIT = 3600.0  # seconds
 _HABITS = 1 << 14  # rows, which users and their requests share: so many when the weights were learned
 _FEW = 10  # jobs without doubt, as it were, that ended before the first one
 
-# LearnedMemory.doubt
-_SUM = 0  # over the jobs that have ended, of the logarithm of walltime over run time
+# LearnedMemory.doubt, over the jobs that have ended
+_SUM = 0  # of the logarithm of walltime over run time
 _ENDED = 1  # jobs
+_USED = 2  # host-seconds
 
 
 class LearnedMemory(Memory, RegressionMemory, Rollouts):
     """The guard's and the predictor's memory, and what is known of each job."""
 
     weights: F8  # (P,)
-    doubt: F8  # (2,)
+    doubt: F8  # (3,)
     predicted: F8  # (J,) seconds: run times
     fixed: F8  # (J,) what of a score does not change
     freed: I4  # (2H + 1,) hosts that are free from each expected end on
@@ -145,12 +149,12 @@ class LearnedOrderPolicy(CompiledPolicy):
     def memory_for(self, state: ClusterState, memory: LearnedMemory | None = None) -> LearnedMemory:
         """`memory` with room for all of `state`; an empty one where there is none yet."""
         if memory is None:
-            rollouts = new_rollouts(state, self.weights[JUDGE:])
+            rollouts = new_rollouts(state, self.weights[JUDGE:SHORT_GUARD])
             parts = new_memory(state, _ROOM), new_regression(shared_habits(_HABITS)), rollouts
             memory = LearnedMemory(
                 **{name: getattr(part, name) for part in parts for name in part._fields},
                 weights=self.weights,
-                doubt=np.zeros(2),
+                doubt=np.zeros(3),
                 predicted=np.zeros(0),
                 fixed=np.zeros(0),
                 freed=np.zeros_like(parts[0].release_hosts),
@@ -179,10 +183,10 @@ def _decide(state, facts, memory, plan):
         return
     running, unit = _list_running(state, memory), max(longest, _LEAST_UNIT)
     drained = _add_up_releases(state, memory, running)
-    guarded = _count_guarded(state, memory, running, drained, longest)
+    guarded = _count_guarded(state, memory, running, drained, _guarded_after(state, memory, longest, unit))
     length = _sort(state, memory, running, drained, guarded, unit)
     chosen = _choose(state, memory, length, running, guarded, unit)
-    if length > memory.weights[SHORT]:
+    if not _by_arrival(state, memory):
         running = _list_running(state, memory)  # without those that are chosen
         chosen = best_start(state, memory, length, chosen, running, guarded, unit)
     for i in range(chosen):
@@ -202,6 +206,7 @@ def _note_ends(state, memory):
         learn_end(memory, state.user[job], state.size[job], walltime, state.submit_time[job], runtime)
         memory.doubt[_SUM] += max(math.log(walltime / max(runtime, SHORTEST_RUNTIME)), 0.0)
         memory.doubt[_ENDED] += 1.0
+        memory.doubt[_USED] += runtime * state.size[job]
         note_job_end(state, memory, job)
 
 
@@ -227,10 +232,35 @@ def _note_arrivals(state, memory):
 
 
 @kernel
-def _count_guarded(state, memory, running, drained, longest):
-    """How many jobs are guarded, which are the first of the queue."""
-    share, count, now, queue = memory.weights[FORESIGHT], 0, state.now[0], state.queue
+def _guarded_after(state, memory, longest, unit):
+    """For how long (seconds) jobs wait before they are guarded: less in a short queue, where that costs little."""
     limit = memory.weights[GUARD_AFTER] * longest
+    if memory.weights[SHORT_GUARD] > 0.0 and _is_short(state, memory):
+        early = 0.0 if _is_nearly_idle(state, memory) else memory.weights[SHORT_GUARD] * unit
+        return min(limit, early)
+    return limit
+
+
+@kernel
+def _is_nearly_idle(state, memory):
+    """Whether so little was used that FCFS with EASY keeps nobody waiting who need not."""
+    return memory.doubt[_USED] < _IDLE * len(state.host_state) * (state.now[0] - 7 * DAY)
+
+
+@kernel
+def _is_short(state, memory):
+    return state.count[N_QUEUED] <= memory.weights[SHORT]
+
+
+@kernel
+def _by_arrival(state, memory):
+    return memory.weights[SHORT_GUARD] == 0.0 and _is_short(state, memory)
+
+
+@kernel
+def _count_guarded(state, memory, running, drained, limit):
+    """How many jobs are guarded, which are the first of the queue: those that wait for `limit` seconds."""
+    share, count, now, queue = memory.weights[FORESIGHT], 0, state.now[0], state.queue
     for i in range(state.count[N_QUEUED]):
         job = queue[i]
         wait = now - state.submit_time[job]
@@ -262,7 +292,7 @@ def _sort(state, memory, running, drained, guarded, unit):
 @kernel
 def _score_all(state, memory, length, running, drained, unit):
     """Minus the score of each waiting job into ``memory.key``."""
-    now, weights = state.now[0], memory.weights
+    now, weights, by_arrival = state.now[0], memory.weights, _by_arrival(state, memory)
     offset = math.exp(weights[OFFSET])
     for i in range(length):
         job = memory.sorted[i]
@@ -272,7 +302,7 @@ def _score_all(state, memory, length, running, drained, unit):
         if wait + drained > unit:
             begin = _delay(state, memory, running, state.size[job])
             score += weights[URGENCY] * max((wait + min(begin, drained)) / unit - 1.0, 0.0)
-        memory.key[job] = -score if length > weights[SHORT] else job
+        memory.key[job] = job if by_arrival else -score
 
 
 @kernel
@@ -371,9 +401,10 @@ class Learned(ParametricScheduler):
     presets = ("learned",)
     sees = {"name": "learned", "version": 3}  # raised whenever a number changes its meaning
     weights = (NB_WEIGHTS,)
+    added = 1  # SHORT_GUARD
     model_summary = (
-        "learned order, late reservations, guarded, rollouts; for any number of hosts; keeps one job waiting up to "
-        "1.95 times as long as EASY on a small cluster (grid5000), with guard=1.5x 1.46 times"
+        "learned order, guarded, rollouts; for any number of hosts; keeps one job waiting up to "
+        "1.99 times as long as EASY on a small cluster (grid5000), with guard=1.5x 1.46 times"
     )
 
     def episodes(self, settings: LearnedSettings, workload: Workload) -> Episodes:

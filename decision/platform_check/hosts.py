@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from decision.formats.simgrid import (
     FIRST_WITH_NEW_NAMES,
     FIRST_WITHOUT_OLD_NAMES,
-    NOMINAL,
     SLEEP_PSTATES,
     WATTAGE,
     WATTAGE_OFF,
-    format_bandwidth,
-    parse_bandwidth,
-    parse_latency,
     parse_sleep_states,
     parse_speed,
     parse_speeds,
     parse_wattage,
 )
+from decision.formats.simgrid_network import NOMINAL, format_bandwidth, parse_bandwidth, parse_latency
 from decision.formats.xml_nodes import XmlNode
 from decision.model.errors import ConfigError
 

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from decision.formats.routes import ZONE_ROUTES, ZONES
+from decision.formats.route_zones import ZONES
+from decision.formats.routes import ZONE_ROUTES
 from decision.formats.xml_nodes import XmlNode
 
 from .structure import Finding, Zone, Zones, finding_at

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from decision.formats.platform_xml import radical
-from decision.formats.routes import ZONE_ROUTES, ZONES
+from decision.formats.platform_hosts import radical
+from decision.formats.route_zones import ZONES
+from decision.formats.routes import ZONE_ROUTES
 from decision.formats.xml_nodes import XmlNode, read_xml
 from decision.model.errors import InputError
 from decision.model.names import fold_names

@@ -32,6 +32,7 @@ from .codec import CodecError
 from .dialects import DIALECTS, version_begun, version_heard
 from .ledger import LATEST, Ledger, RefusalError, describe_event
 from .messages import Event, Hello, Init, Message, Role, SimulationBegins, SimulationEnds
+from .rules import rules_of
 from .versions import NEWEST, Version, version_named
 
 SLACK = 1e-6  # seconds: Batsim prints times with six decimals
@@ -156,7 +157,7 @@ class Connection:
         self._version = version
         self.phase = _OPENING if version.begins_with_init else _BEGINNING
         self._codec = DIALECTS[version.encoding](version, self._schema, self._peer)
-        self._ledger = Ledger(version)
+        self._ledger = Ledger(version, rules_of(version))
 
     def _check_version(self, message: Message, data: bytes) -> None:
         if not _begins(message):

@@ -1,56 +1,15 @@
-"""What the two ends have sent each other about jobs, calls and queries: enough to detect an impossible event.
-
-There is one rule per event type and sender, in `_RULES`. A rule checks its event against the ledger, enters it,
-and raises `RefusalError` if the event is impossible: Batsim stops on most of these without a useful message.
-"""
+"""What the two ends have sent each other about jobs, calls and queries: enough to detect an impossible event."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache, partial
 from typing import Any
 
 from msgspec import UNSET
 
-from decision.model.workload import unloadable_part
-
-from .messages import (
-    Answer,
-    CallMeLater,
-    ChangeJobState,
-    CreateProbe,
-    Event,
-    ExecuteJob,
-    ExternalEvent,
-    ForceStop,
-    FromJobMsg,
-    Hello,
-    Init,
-    JobCompleted,
-    JobDescription,
-    JobKilled,
-    JobSubmitted,
-    KillJob,
-    Notify,
-    ProbeDataEmitted,
-    Query,
-    RegisterJob,
-    RegisterProfile,
-    RejectJob,
-    RequestedCall,
-    ResourceStateChanged,
-    Role,
-    SetJobMetadata,
-    SetResourceState,
-    SimulationBegins,
-    SimulationEnds,
-    StopCall,
-    StopProbe,
-    ToJobMsg,
-    event_type,
-)
+from .messages import Answer, Event, JobDescription, Query, Role, event_type
 from .versions import Version
 
 
@@ -66,27 +25,23 @@ class JobStage(Enum):
     ENDED = "has ended"
 
 
-_WAITING, _RUNNING, _ENDED = JobStage  # as attributes of the class they take ten times as long
+IS_WAITING, IS_RUNNING, HAS_ENDED = JobStage  # as attributes of the class they take ten times as long
 _HOSTS = re.compile(r"\d+(-\d+)?( \d+(-\d+)?)*", re.ASCII).fullmatch
 LATEST = 1e12  # seconds, 30,000 years: the decision process cannot want to wait longer
-_MACHINE_EVENTS = frozenset({"event_machine_available", "event_machine_unavailable"})
-_CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
-    _WAITING: {"RUNNING": _RUNNING, "REJECTED": _ENDED},
-    _RUNNING: {
-        "COMPLETED_SUCCESSFULLY": _ENDED,
-        "COMPLETED_WALLTIME_REACHED": _ENDED,
-        "COMPLETED_KILLED": _ENDED,
-    },
-    _ENDED: {},
-}
 
 
 class Ledger:
-    """The conversation's memory. It is the same at both ends."""
+    """The conversation's memory. It is the same at both ends.
 
-    def __init__(self, version: Version) -> None:
+    Args:
+        version: of the protocol.
+        rules: what each end may send. A rule checks its event against the ledger, enters it, and raises `RefusalError`
+            if the event is impossible: Batsim stops on most of these without a useful message.
+    """
+
+    def __init__(self, version: Version, rules: Mapping[Role, "Rules"]) -> None:
         self.version = version
-        self._rules = _rules_of(version)
+        self._rules = rules
         self.jobs: dict[str, JobStage] = {}
         self.unacknowledged: set[str] = set()  # registered jobs whose JOB_SUBMITTED is still to come
         self.killing: set[str] = set()  # jobs whose JOB_KILLED is still to come
@@ -129,7 +84,7 @@ class Ledger:
     def require_remembered(self, job_id: str, what: str) -> None:
         """Refuse a command about a job that Batsim does not know or has forgotten."""
         state = self.jobs.get(job_id)
-        if state is None or (state is _ENDED and self.version.forgets_ended_jobs):
+        if state is None or (state is HAS_ENDED and self.version.forgets_ended_jobs):
             raise self.unfit(job_id, what)
 
     def require_registration(self) -> None:
@@ -147,254 +102,46 @@ def shortened_line(text: str) -> str:
     return text if text.isprintable() and len(text) < 80 else repr(text[:80])
 
 
-def _hosts(text: str, where: str) -> None:
+def require_hosts(text: str, where: str) -> None:
+    """Refuse a text that is no set of hosts; `where` it stands."""
     if not _HOSTS(text):
         raise RefusalError(f"{where} {shortened_line(text)!r} is not a set of hosts like '0-3 7'")
 
 
-def _describe(job: JobDescription, job_id: str) -> None:
+def require_walltime(job: JobDescription, job_id: str) -> None:
+    """Refuse a walltime that is none."""
     if not job.walltime > 0:
         raise RefusalError(
             f"job {shortened_line(job_id)} has walltime {job.walltime}; it must be positive, or -1 for none"
         )
 
 
-# --- Batsim's events -----------------------------------------------------------------------------------------
-
-
-def _begins(ledger: Ledger, event: SimulationBegins) -> None:
-    if ledger.begun:
-        raise RefusalError("the simulation has already begun")
-    config = event.data.config
-    if config.redis_enabled:
-        raise RefusalError("the jobs are kept in Redis, which is not supported; start Batsim without --enable-redis")
-    ledger.begun = True
-    if not ledger.version.begins_with_init:
-        ledger.dynamic_jobs = config.dynamic_jobs_enabled
-        ledger.acknowledges = config.dynamic_jobs_acknowledged
-
-
-def _ends(ledger: Ledger, event: SimulationEnds) -> None:
-    if ledger.over:
-        raise RefusalError("the simulation has already ended")
-    ledger.over = True
-
-
-def _submitted(ledger: Ledger, event: JobSubmitted) -> None:
-    job_id = event.data.job_id
-    _describe(event.data.job, job_id)
-    if job_id not in ledger.jobs:
-        ledger.jobs[job_id] = _WAITING
-    elif job_id in ledger.unacknowledged:
-        ledger.unacknowledged.remove(job_id)
-    else:
-        raise RefusalError(f"job {shortened_line(job_id)} was already submitted")
-
-
-def _completed(ledger: Ledger, event: JobCompleted) -> None:
-    ledger.move(event.data.job_id, _RUNNING, _ENDED, "completes")
-    if ledger.version.says_allocations:
-        _hosts(event.data.alloc, "alloc")
-
-
-def _killed(ledger: Ledger, event: JobKilled) -> None:
-    # A job that ended by itself while the kill was on its way may have its JOB_COMPLETED still to come.
-    for job_id in event.data.job_ids:
-        if job_id not in ledger.killing:
-            raise RefusalError(f"job {shortened_line(job_id)} is killed, but no KILL_JOB asked for it")
-        ledger.killing.remove(job_id)
-
-
-def _changed(ledger: Ledger, event: ResourceStateChanged) -> None:
-    _hosts(event.data.resources, "resources")
-
-
-def _called(ledger: Ledger, event: RequestedCall) -> None:
-    if ledger.version.names_calls:
-        _named_call(ledger, event)
-    elif not ledger.calls:
-        raise RefusalError("no CALL_ME_LATER asked for it")
-    else:
-        ledger.calls -= 1
-
-
-def _named_call(ledger: Ledger, event: RequestedCall) -> None:
-    name = str(event.data.call_id)
-    left = ledger.named_calls.get(name, 0)
-    if not left:
-        raise RefusalError(f"no CALL_ME_LATER asked for a call {shortened_line(name)!r}")
-    if left == 1 or event.data.last is True:
-        del ledger.named_calls[name]
-    else:
-        ledger.named_calls[name] = left - 1
-
-
-def _probed(ledger: Ledger, event: ProbeDataEmitted) -> None:
-    _hosts(event.data.hosts, "hosts")
-    if event.data.probe_id not in ledger.probes:
-        raise RefusalError(f"no CREATE_PROBE asked for a probe {shortened_line(event.data.probe_id)!r}")
-
-
-def _greets(ledger: Ledger, event: Event) -> None:
+def require_start(ledger: Ledger, event: Event) -> None:
+    """Refuse what comes only before the simulation begins."""
     if ledger.begun:
         raise RefusalError("the simulation has already begun")
 
 
-def _hello(ledger: Ledger, event: Hello) -> None:
-    _greets(ledger, event)
-    ledger.dynamic_jobs = bool(event.data.features.dynamic_registration)
-    ledger.acknowledges = bool(event.data.features.acknowledge_dynamic_jobs)
-
-
-def _nothing_to_check(ledger: Ledger, event: Event) -> None:
+def nothing_to_check(ledger: Ledger, event: Event) -> None:
     """An event that is always possible, or whose place the phases of the conversation check."""
 
 
-def _batsim_notifies(ledger: Ledger, event: Notify) -> None:
-    if event.data.type in _MACHINE_EVENTS:
-        _hosts(event.data.resources, "resources")
-
-
-def _from_job(ledger: Ledger, event: FromJobMsg) -> None:
-    if event.data.job_id not in ledger.jobs:
-        raise ledger.unfit(event.data.job_id, "sends a message")
-
-
-# --- The decision process's commands -------------------------------------------------------------------------
-
-
-def _reject(ledger: Ledger, event: RejectJob) -> None:
-    ledger.move(event.data.job_id, _WAITING, _ENDED, "is rejected")
-
-
-def _execute(ledger: Ledger, event: ExecuteJob) -> None:
-    data = event.data
-    ledger.move(data.job_id, _WAITING, _RUNNING, "is executed")
-    _hosts(data.alloc, "alloc")
-    if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
-        raise RefusalError(
-            f"job {shortened_line(data.job_id)} has several of mapping, storage_mapping, additional_io_job; "
-            "Batsim takes one"
-        )
-
-
-def _call_by_name(ledger: Ledger, event: CallMeLater) -> None:
-    name, periodic = event.data.call_id, event.data.periodic
-    if not name or name is UNSET:
-        raise RefusalError("its call has no name, with which Batsim stops")
-    if periodic is UNSET:
-        if event.data.timestamp > LATEST:
-            raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
-        ledger.named_calls[name] = ledger.named_calls.get(name, 0) + 1
-    elif name in ledger.named_calls:
-        raise RefusalError(f"there is a call {shortened_line(name)!r} already")
-    else:
-        ledger.named_calls[name] = math.inf if periodic.times is None else periodic.times
-
-
-def _stop_call(ledger: Ledger, event: StopCall) -> None:
-    ledger.named_calls.pop(event.data.call_id, None)  # Batsim takes the stop of a call that there is not
-
-
-def _create_probe(ledger: Ledger, event: CreateProbe) -> None:
-    _hosts(event.data.hosts, "hosts")
-    if event.data.probe_id in ledger.probes:
-        raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
-    ledger.probes.add(event.data.probe_id)
-
-
-def _call_later(ledger: Ledger, event: CallMeLater) -> None:
-    if ledger.version.names_calls:
-        _call_by_name(ledger, event)
-        return
-    if LATEST < event.data.timestamp < math.inf:
-        raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
-    if not event.timestamp < event.data.timestamp < math.inf:
-        raise RefusalError(f"a call at {event.data.timestamp} s is not in the future")
-    ledger.calls += 1
-
-
-def _kill(ledger: Ledger, event: KillJob) -> None:
-    if not event.data.job_ids:
-        raise RefusalError("it names no job")
-    for job_id in event.data.job_ids:
-        ledger.require_remembered(job_id, "is killed")
-        if ledger.jobs[job_id] is _WAITING:
-            raise ledger.unfit(job_id, "is killed")
-        if job_id in ledger.killing and ledger.version.kills_once:
-            raise RefusalError(f"job {shortened_line(job_id)} is being killed already")
-    ledger.killing.update(event.data.job_ids)
-
-
-def _register_job(ledger: Ledger, event: RegisterJob) -> None:
-    ledger.require_registration()
-    job_id = event.data.job_id
-    if job_id in ledger.jobs:
-        raise RefusalError(f"job {shortened_line(job_id)} already exists")
-    if job_id.count("!") != 1:
-        raise RefusalError(f"the job's id {shortened_line(job_id)!r} is not of the form WORKLOAD!NAME")
-    if odd := unloadable_part(job_id):
-        raise RefusalError(f"the job's id {shortened_line(job_id)} contains {odd!r}, which Batsim cannot load")
-    _describe(event.data.job, job_id)
-    ledger.jobs[job_id] = _WAITING
-    if ledger.acknowledges:
-        ledger.unacknowledged.add(job_id)
-
-
-def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
-    ledger.require_registration()
-
-
-def _set_state(ledger: Ledger, event: SetResourceState) -> None:
-    _hosts(event.data.resources, "resources")
-    if not (event.data.state.isascii() and event.data.state.isdigit()):
-        raise RefusalError(f"state {shortened_line(event.data.state)!r} is not the number of a pstate")
-
-
-def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
-    ledger.require_remembered(event.data.job_id, "is given metadata")
-    if '"' in event.data.metadata:
-        raise RefusalError(
-            f"the metadata of job {shortened_line(event.data.job_id)} has a double quote, which Batsim cannot write"
-        )
-
-
-def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
-    job_id, name = event.data.job_id, event.data.job_state
-    state = ledger.jobs.get(job_id)
-    if state is None or name not in _CHANGES[state]:
-        raise ledger.unfit(job_id, f"is changed to {shortened_line(name)}")
-    ledger.jobs[job_id] = _CHANGES[state][name]
-
-
-def _decision_notifies(ledger: Ledger, event: Notify) -> None:
-    finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
-    if finished is None:
-        raise RefusalError(f"Batsim does not know the notification {shortened_line(event.data.type)!r}")
-    ledger.registration_finished = finished
-
-
-def _to_job(ledger: Ledger, event: ToJobMsg) -> None:
-    ledger.require_remembered(event.data.job_id, "gets a message")
-
-
-# --- Queries, both ways --------------------------------------------------------------------------------------
-
-
-def _only(topic: str, said: Any) -> None:
+def require_topic(topic: str, said: Any) -> None:
     """Refuse requests or answers about anything but the one topic that their sender may use."""
     topics = [name for name in said.__struct_fields__ if getattr(said, name) is not UNSET]
     if topics != [topic]:
         raise RefusalError(f"it must be about {topic}, and is about {' and '.join(topics) or 'nothing'}")
 
 
-def _asks(topic: str, ledger: Ledger, event: Query) -> None:
-    _only(topic, event.data.requests)
+def asks(topic: str, ledger: Ledger, event: Query) -> None:
+    """A query about the topic."""
+    require_topic(topic, event.data.requests)
     ledger.asked[topic] += 1
 
 
-def _answers(topic: str, ledger: Ledger, event: Answer) -> None:
-    _only(topic, event.data)
+def answers(topic: str, ledger: Ledger, event: Answer) -> None:
+    """The answer to one."""
+    require_topic(topic, event.data)
     if not ledger.asked[topic]:
         raise RefusalError(f"no QUERY asked for {topic}")
     answer = getattr(event.data, topic)
@@ -403,55 +150,7 @@ def _answers(topic: str, ledger: Ledger, event: Answer) -> None:
     ledger.asked[topic] -= 1
 
 
-Rule = Callable[[Ledger, Any], None]
-
-_RULES: Mapping[Role, Mapping[type[Event], Rule]] = {
-    Role.BATSIM: {
-        SimulationBegins: _begins,
-        SimulationEnds: _ends,
-        JobSubmitted: _submitted,
-        JobCompleted: _completed,
-        JobKilled: _killed,
-        ResourceStateChanged: _changed,
-        RequestedCall: _called,
-        FromJobMsg: _from_job,
-        Notify: _batsim_notifies,
-        Init: _greets,
-        ExternalEvent: _nothing_to_check,
-        ProbeDataEmitted: _probed,
-        Query: partial(_asks, "estimate_waiting_time"),
-        Answer: partial(_answers, "consumed_energy"),
-    },
-    Role.DECISION: {
-        RejectJob: _reject,
-        ExecuteJob: _execute,
-        CallMeLater: _call_later,
-        KillJob: _kill,
-        RegisterJob: _register_job,
-        RegisterProfile: _register_profile,
-        SetResourceState: _set_state,
-        SetJobMetadata: _set_metadata,
-        ChangeJobState: _change_state,
-        ToJobMsg: _to_job,
-        Notify: _decision_notifies,
-        Hello: _hello,
-        StopCall: _stop_call,
-        CreateProbe: _create_probe,
-        StopProbe: _nothing_to_check,
-        ForceStop: _nothing_to_check,
-        Query: partial(_asks, "consumed_energy"),
-        Answer: partial(_answers, "estimate_waiting_time"),
-    },
-}
-
-
-@cache
-def _rules_of(version: Version) -> Mapping[Role, Mapping[type[Event], Rule]]:
-    """The rules of a version's events."""
-    return {
-        role: {kind: rule for kind, rule in rules.items() if kind.__struct_config__.tag not in version.lacks}
-        for role, rules in _RULES.items()
-    }
+Rules = Mapping[type[Event], Callable[[Ledger, Any], None]]
 
 
 def describe_event(event: Event) -> str:

@@ -1,8 +1,9 @@
 """Which policy suits a log: whole runs of all that are worth it, and the best that keeps a bound on waiting.
 
 Two copies of the log are run under every candidate. The best of those that keep the bound there go on to all copies, at
-most `MOST_ROWS` - 1 beside the baseline; the advised policy is the best of those that keep it on every copy, with a
-margin, or of those that are nearly as good the one with the least wait.
+most `MOST_ROWS` - 1 beside the baseline; the advised policy is the best of those that keep it on every copy, and would
+on another one for all that their spread says (`_keeps`). The best is the one with the least wait, or of those that wait
+hardly longer the one with the least of what is weighed (`_ranked`).
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Any, Unpack
 import msgspec
 import numpy as np
 
+from decision.analysis.blocks import student
 from decision.analysis.shakes import Runs, change, estimate
 from decision.analysis.statistics import Estimate
 from decision.analysis.whole import WEEK, counted_text
@@ -39,7 +41,7 @@ OTHERS = ("p95_wait", "p99_wait", "max_wait", "late_starts", "arrival_utilizatio
 METRIC_NAMES = (*MEAN_METRICS, *OTHERS)
 MOST_ROWS = 8
 _FIRST_COPIES = 2
-_MARGIN = 0.98  # of the bound: fresh copies differ
+_SURE = 0.95  # how sure it must be that one more copy keeps the bound
 _SHORT, _IDLE, _NO_WAIT = 28 * 86_400.0, 0.5, 60.0  # seconds, load, seconds
 
 
@@ -129,10 +131,9 @@ def find_advice(
     finalists = _finalists(_different(looked_at, wish), looked_at, wish)
     found = results(finalists, wish.copies)
     rows = [_row(name, found[name], found[wish.baseline], wish) for name in finalists]
-    kept = sorted((row for row in rows if row.keeps_bound), key=lambda row: _cost(row, wish))
-    best = _best([row for row in kept if _may_be_advised(row, wish)], wish) or rows[0]
-    others = sorted((row for row in rows if row.policy != wish.baseline), key=lambda row: _cost(row, wish))
-    rows = [rows[0], *others]
+    kept = _in_order([row for row in rows if row.keeps_bound], wish)
+    best = next((row for row in kept if _may_be_advised(row, wish)), rows[0])
+    rows = [rows[0], *_in_order(rows[1:], wish)]
     payers = _payers(found[best.policy], found[wish.baseline])
     described = _describe(log, read)
     return Advice(
@@ -175,21 +176,38 @@ def _different(found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
 
 def _finalists(names: Sequence[str], found: Mapping[str, list[Result]], wish: Wish) -> list[str]:
     """The baseline, and the best that may keep the bound; the policies that were asked for, too."""
-    base, cost = found[wish.baseline], {}
+    base, logs, longest = found[wish.baseline], {}, {}
     for name in names:
         pairs = list(zip(found[name], base, strict=True))
-        ratios = [_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]
-        changes = {
-            metric: math.log(max(_average(found[name], metric), 1e-3) / max(_average(base, metric), 1e-3))
+        longest[name] = float(np.mean([_ratio(own["max_wait"], other["max_wait"]) for own, other in pairs]))
+        logs[name] = [
+            math.log(max(_average(found[name], metric), 1e-3) / max(_average(base, metric), 1e-3))
             for metric in MEAN_METRICS
-        }
-        weighted = wish.weights.get("wait", 0.0) * changes[MEAN_METRICS[0]]
-        cost[name] = weighted + wish.weights.get("slowdown", 0.0) * changes[MEAN_METRICS[1]]
-        if np.mean(ratios) > wish.longest_wait:
-            cost[name] += 1e6 * float(np.mean(ratios))
+        ]
+    ranked = _ranked({name: logs[name] for name in names if longest[name] <= wish.longest_wait}, wish)
+    others = sorted((name for name in names if name not in ranked), key=lambda name: longest[name])
     asked = [name for name in wish.policies if name in names]
-    best = sorted((name for name in names if name != wish.baseline), key=lambda name: cost[name])
-    return list(dict.fromkeys([wish.baseline, *asked, *best]))[:MOST_ROWS]
+    return list(dict.fromkeys([wish.baseline, *asked, *ranked, *others]))[:MOST_ROWS]
+
+
+def _ranked(logs: Mapping[str, Sequence[float]], wish: Wish) -> list[str]:
+    """Names from the best: again and again the one of the least weighted sum among those that wait hardly longer.
+
+    Hardly longer than the one of those left that waits least: `_NEAR` times the weight of slowdown over that of wait.
+    So weights say for how much more wait less slowdown is taken; no slowdown makes up for a wait that is much longer.
+
+    Args:
+        logs: the logarithms of mean wait and of mean bounded slowdown, over the baseline's, by name.
+        wish: says the weights.
+    """
+    wait, slowdown = (wish.weights.get(name, 0.0) for name in _COUNTS)
+    near = _NEAR * slowdown / wait if wait else math.inf
+    left, ranked = sorted(logs, key=lambda name: logs[name][0]), []
+    while left:
+        close = [name for name in left if logs[name][0] <= logs[left[0]][0] + near]
+        ranked.append(min(close, key=lambda name: wait * logs[name][0] + slowdown * logs[name][1]))
+        left.remove(ranked[-1])
+    return ranked
 
 
 def _average(results: Sequence[Result], metric: str) -> float:
@@ -206,14 +224,30 @@ def _row(name: str, own: list[Result], baseline: list[Result], wish: Wish) -> Ad
     for metric in MEAN_METRICS:
         changes[metric] = changes[metric] or Estimate(math.inf, math.inf, math.inf)  # nothing waits under the baseline
     longest = [_ratio(mine["max_wait"], theirs["max_wait"]) for mine, theirs in zip(own, baseline, strict=True)]
-    keeps = name == wish.baseline or max(longest) <= max(1.0, _MARGIN * wish.longest_wait)
     return AdviceRow(
         policy=name,
         metrics={metric: estimate(each) for metric, each in runs.items()},
         change={metric: each for metric, each in changes.items() if each is not None},
         longest_wait=longest,
-        keeps_bound=keeps,
+        keeps_bound=name == wish.baseline or _keeps(longest, wish.longest_wait),
     )
+
+
+def _keeps(longest: Sequence[float], bound: float) -> bool:
+    """Whether all copies keep the bound, and a further one would with `_SURE`: Student's limit, of logarithms.
+
+    How far below the baseline's a longest wait is says nothing of how far above it may be, and does not count.
+
+    Args:
+        longest: longest waits over the baseline's, by copy.
+        bound: on them.
+    """
+    logs, limit = np.log(np.maximum(longest, 1.0)), math.log(bound) + 1e-9
+    further = float(logs.mean())
+    if len(logs) > 1:
+        spread = float(logs.std(ddof=1)) * math.sqrt(1 + 1 / len(logs))
+        further += student(len(logs) - 1, 2 * _SURE - 1) * spread
+    return max(float(logs.max()), further) <= limit
 
 
 def _runs(results: Sequence[Result], metric: str) -> Runs:
@@ -226,10 +260,14 @@ def _may_be_advised(row: AdviceRow, wish: Wish) -> bool:
     return _cost(row, wish) < -_LEAST and not any(each.low > 0 for each in _counting(row, wish))
 
 
-def _best(rows: Sequence[AdviceRow], wish: Wish) -> AdviceRow | None:
-    """Of those that are nearly as good as the first, the one with the least wait, if that counts; None of none."""
-    near = [row for row in rows if _cost(row, wish) <= _cost(rows[0], wish) + _NEAR * sum(wish.weights.values())]
-    return min(near, key=lambda row: row.change["wait"].value if wish.weights.get("wait") else 0.0, default=None)
+def _in_order(rows: Sequence[AdviceRow], wish: Wish) -> list[AdviceRow]:
+    by_name = {row.policy: row for row in rows}
+    return [by_name[name] for name in _ranked({row.policy: _logs(row) for row in rows}, wish)]
+
+
+def _logs(row: AdviceRow) -> list[float]:
+    """Of each of the means over the baseline's; of nothing a very small one."""
+    return [math.log(max(1 + row.change[metric].value, 1e-9)) for metric in MEAN_METRICS]
 
 
 def _is_shown(row: AdviceRow, wish: Wish) -> bool:
@@ -242,13 +280,13 @@ def _counting(row: AdviceRow, wish: Wish) -> list[Estimate]:
     return [row.change[metric] for name, metric in _COUNTS.items() if wish.weights.get(name, 0.0) > 0]
 
 
-_NEAR = 0.05  # by which the logarithm of what counts may differ, in the mean: copies of one log differ by as much
+_NEAR = 0.03  # by which the logarithm of the mean wait may be above the least: copies of one log differ by as much
 _LEAST = 0.02  # by which the logarithm of what counts must fall: less is not worth a change
 _COUNTS = dict(zip(("wait", "slowdown"), MEAN_METRICS, strict=True))
 
 
 def _cost(row: AdviceRow, wish: Wish) -> float:
-    return sum(wish.weights.get(name, 0.0) * math.log1p(row.change[metric].value) for name, metric in _COUNTS.items())
+    return sum(wish.weights.get(name, 0.0) * each for name, each in zip(_COUNTS, _logs(row), strict=True))
 
 
 # --- In words ------------------------------------------------------------------------------------------------------
@@ -326,13 +364,12 @@ def _describe(log: Log, read: LogRead) -> dict[str, Any]:
 
 
 def _passed_over(first: AdviceRow, best: AdviceRow, wish: Wish) -> list[str]:
-    """What came before the advised policy: worse in something that counts, or with a longer wait."""
+    """What came before the advised policy, if something did: it is worse in something that counts."""
     if first.policy in (best.policy, wish.baseline):
         return []
     texts = zip(MEAN_METRICS, (("shorter", "longer"), ("lower", "higher")), strict=True)
     changes = [f"{name.replace('_', ' ')} {percent(first.change[name], *words)}" for name, words in texts]
-    why = "is nearly as good, with a longer wait" if _may_be_advised(first, wish) else "is not advised"
-    return [f"{first.policy} came first by both together and {why}: {', '.join(changes)}"]
+    return [f"{first.policy} came first and is not advised: {', '.join(changes)}"]
 
 
 def _cannot(read: LogRead, baseline: AdviceRow, described: Mapping[str, Any], wish: Wish) -> list[str]:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from decision.batsim.process import FILE_PREFIX, FRESH, Ahead, command_of_4, dismiss, find_batsim, speaks_5
 from decision.engine.options import EngineOptions
 from decision.formats.outputs_read import read_jobs, read_joules
-from decision.formats.outputs_write import remove_older, write_predictions
+from decision.formats.outputs_write import remove_older
+from decision.formats.predictions_write import write_predictions
 from decision.model.errors import ConfigError, InputError
 from decision.model.record import JobTable, PredictionTable
 

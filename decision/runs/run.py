@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from decision.analysis.metrics import Summary, summarise
 from decision.analysis.plots import require_matplotlib
 from decision.analysis.plots.paper import paper
 from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
+from decision.analysis.summary import Summary, summarise
 from decision.batsim.process import FILE_PREFIX, FRESH
 from decision.engine.options import EngineOptions
 from decision.formats import write_run

@@ -13,7 +13,7 @@ from .case import Case
 from .factors import Factors
 from .forest import switch_arrays, topology_of
 from .initial_state import initial_state, zero_of
-from .job_columns import NEED_COLUMNS, gres_names, job_columns, reservation_numbers
+from .job_columns import NEED_COLUMNS, gres_names, job_arrays, reservation_numbers
 from .kernels import world as at
 from .kernels.world import FAR, SlurmWorld
 from .limits import Buckets, asked_licenses, licenses_of
@@ -41,7 +41,7 @@ def build_world(case: Case, settings: Settings, cycles: Sequence[int] = ()) -> S
         **_parameters(case, settings, bool(cycles)),
         **_nodes(case, settings),
         **_partitions(case, settings),
-        **job_columns(case, settings, tree, begin),
+        **job_arrays(case, settings, tree, begin),
         **_entries(case, settings),
         **_limits(case, settings),
         **_licences(case, settings),

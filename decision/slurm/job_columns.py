@@ -34,7 +34,7 @@ def _exempt_time(case: Case, settings: Settings) -> Callable[[SlurmJob, Partitio
     return lambda job, partition: int(min(known.get(partition.qos, known.get(job.qos, cluster)), FAR))
 
 
-def job_columns(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
+def job_arrays(case: Case, settings: Settings, tree: ShareTree, begin: int) -> dict[str, Any]:
     """The arrays with a row for each job, of a world that begins `begin` seconds after 1970."""
     jobs, kinds = case.jobs, gres_names(case)
     users: dict[str, int] = {}

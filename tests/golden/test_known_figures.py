@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.golden import CASES, SCHEDULES
 
-from decision.analysis.metrics import summarise
+from decision.analysis.summary import summarise
 from decision.formats import load_platform, load_swf, load_workload
 from decision.model.platform import Host, Platform, PowerState
 from decision.simulation import simulate_workloads

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from helpers.browser import browser, missing
 
-from decision.analysis.comparison import MeasuredRun, compare_runs, write_comparison
+from decision.analysis.comparison import MeasuredRun, compare_runs
+from decision.analysis.comparison_files import write_comparison
 from decision.analysis.curves import LearningCurve
 from decision.analysis.metric_list import METRICS
 from decision.analysis.plots.paper import Paper, drawn_for
@@ -203,7 +204,7 @@ IMAGES = "return [...document.images].map(image => [image.alt, image.complete &&
 
 
 def test_a_comparisons_page_shows_its_pictures_and_fits_the_window(window, tmp_path):
-    report = pytest.importorskip("decision.analysis.report")
+    report = pytest.importorskip("decision.analysis.comparison_report")
     outcomes = [
         MeasuredRun(
             workload="log", contender=name, first_job=0, seed=seed, metrics={"wait": seed + wait, "fairness": 0.5}

@@ -16,7 +16,7 @@ def script(monkeypatch):
     for name, value in {
         "TRAINING_JOBS": 2000,
         "SEQUENCE_JOBS": 50,
-        "STRIDE": 10,
+        "_STRIDE": 10,
         "MADE_SEQUENCES": 7,
         "RESAMPLES": 1000,
     }.items():

@@ -13,11 +13,8 @@ from ..metrics import bounded_slowdowns, mean, waiting_times
 from ..runs import NamedRun
 from .figures import (
     DARK,
-    Picture,
     explain,
-    facts_of,
     headline,
-    listed,
     looks,
     name_panel,
     new_figure,
@@ -28,6 +25,7 @@ from .figures import (
     wrapped,
 )
 from .paper import paper
+from .pictures import Picture, facts_of, listed
 
 # From which on, in seconds, and what it is called
 _LENGTHS = ((0.0, "< 1 min"), (60.0, "1-10 min"), (600.0, "10-60 min"), (3600.0, "1-6 h"), (21_600.0, "> 6 h"))

@@ -9,25 +9,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from ..comparison import Row, Verdict
-from ..comparison import figure as short
+from ..comparison_text import figure as short
 from ..curves import LearningCurve, on_common_steps
 from ..statistics import Estimate
-from .figures import (
-    DARK,
-    GREY,
-    Look,
-    Picture,
-    facts_of,
-    headline,
-    listed,
-    looks,
-    new_figure,
-    outer_legend,
-    panels_in_row,
-    styled,
-    wrapped,
-)
+from .figures import DARK, GREY, Look, headline, looks, new_figure, outer_legend, panels_in_row, styled, wrapped
 from .paper import paper
+from .pictures import Picture, facts_of, listed
 
 _APART: Verdict = "not comparable"
 COLORS: dict[Verdict, str] = {"better": "#117733", "worse": "#cc3311", "open": GREY, "baseline": DARK, _APART: GREY}

@@ -11,7 +11,8 @@ from decision.model.record import Floats
 
 from ..power_course import PowerCourse, power_course
 from ..runs import PIECES, NamedRun, Steps, averaged, last_end
-from .figures import Picture, explain, facts_of, name_panel, outer_legend, panels_in_row, side_by_side, styled
+from .figures import explain, name_panel, outer_legend, panels_in_row, side_by_side, styled
+from .pictures import Picture, facts_of
 from .timelines import clock_of, stack_layers
 
 _LOOKS = {

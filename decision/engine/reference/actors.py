@@ -16,9 +16,10 @@ from decision.model.workload import MachineEvent, Workload
 from decision.protocol import Message
 from decision.protocol.messages import Answer, TaskProgress
 
-from .kernel import STEP, Ask, Call, ParallelTask, Sleep, Steps, Wait, WaitResult
+from .activities import STEP, Ask, Call, ParallelTask, Sleep, Steps, Wait, WaitResult
 from .machines import HostMachine
-from .simulation import SimJob, Simulation
+from .sim_job import SimJob
+from .simulation import Simulation
 
 
 def sleep(seconds: float) -> Steps[None]:

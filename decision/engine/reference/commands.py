@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from decision.engine import batsim_words as words
-from decision.engine import commands_in as commands
+from decision.engine import command_kinds as commands
 from decision.engine import refusals
 from decision.engine.constants import PSTATE_ROW, SWITCHING_TO_COMPUTE, SWITCHING_TO_SLEEP
 from decision.engine.refusals import JobPhase
@@ -17,10 +17,11 @@ from decision.model.hosts import format_hosts
 from decision.model.record import FinalState, HostState
 from decision.protocol.messages import DecisionEvent
 
+from .activities import Call, Steps
 from .actors import call_later, execute, kill_jobs, switch
-from .kernel import Call, Steps
 from .machines import HostMachine
-from .simulation import SimJob, Simulation
+from .sim_job import SimJob
+from .simulation import Simulation
 
 
 class CommandHandler:

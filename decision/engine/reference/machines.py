@@ -7,7 +7,7 @@ from decision.model.platform import Host, PowerState, Route
 from decision.model.record import HostState
 
 if TYPE_CHECKING:
-    from .kernel import ParallelTask
+    from .activities import ParallelTask
 
 
 @dataclass(slots=True, eq=False)

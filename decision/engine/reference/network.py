@@ -14,7 +14,7 @@ from decision.model.platform import Platform
 from decision.model.topology import FatTree, Flat
 
 if TYPE_CHECKING:
-    from .kernel import ParallelTask
+    from .activities import ParallelTask
     from .machines import HostMachine
 
 _Key = tuple[object, ...]

@@ -10,11 +10,12 @@ from decision.model.workload import MachineEvent
 from decision.protocol import Message
 from decision.protocol.messages import DecisionEvent, Event, RequestedCall, SimulationEnds, TaskProgress
 
+from .activities import STEP, Call, Get, Steps
 from .actors import ask_decision
 from .commands import CommandHandler
-from .kernel import STEP, Call, Get, Steps
 from .machines import HostMachine
-from .simulation import SimJob, Simulation
+from .sim_job import SimJob
+from .simulation import Simulation
 
 Handler = Callable[[], Steps[None] | None]  # what a message makes the server do
 

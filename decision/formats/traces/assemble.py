@@ -2,43 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from decision.formats.profiles import INT32_MAX, delay_profiles
 from decision.model.columns import JobColumns, Labelled, Texts, numbered
-from decision.model.errors import ConfigError
-from decision.model.record import Floats, Ints
+from decision.model.record import Floats
 from decision.model.trace import Field, Reading, Trace, says
 from decision.model.usage import Recorded, use_of
 from decision.model.workload import Workload, unloadable_part
 
 from .account import REASONS, Account
-from .records import NUMBERS, TEXTS, Records
+from .host_units import HostUnit, choose_unit
+from .records import NUMBERS, TEXTS, Records, RecordTable
 from .values import node_names
-
-UNITS = ("auto", "nodes", "cores", "gpus")
-SHARED = 0.02  # of the jobs may share a node before nodes are no unit
-_PAIRS = 4_000_000  # of a job and a node that are looked at together
-
-
-class Table(NamedTuple):
-    """Jobs in order of submission. Columns of length n."""
-
-    line: Ints
-    id: list[str]
-    numbers: dict[str, Floats]
-    texts: dict[str, Labelled[str]]
-
-    def take(self, rows: Ints) -> "Table":
-        """The jobs of these rows."""
-        return Table(
-            self.line[rows],
-            [self.id[row] for row in rows.tolist()],
-            {name: column[rows] for name, column in self.numbers.items()},
-            {name: column.take(rows) for name, column in self.texts.items()},
-        )
 
 
 def assemble(
@@ -61,7 +38,7 @@ def assemble(
         format: how the file is written.
         path: the file.
         name: the workload's name.
-        unit: what a host is: one of `UNITS`.
+        unit: what a host is: one of `decision.formats.traces.host_units.UNITS`.
         machine: how many hosts there are, where that is known.
         clock: whose clock the times are.
         last_counts: whether of records with one id and start the last one counts, not the first.
@@ -71,16 +48,16 @@ def assemble(
     """
     numbers = {column: records.number(column) for column in NUMBERS}
     texts = {column: records.text(column) for column in TEXTS}
-    table = Table(np.array(records.line, np.int64), records.id, numbers, texts)
+    table = RecordTable(np.array(records.line, np.int64), records.id, numbers, texts)
     table = _without_repeats(table, account, last_counts)
     table = _joined(table, records, account)
-    choice = _unit(table, unit)
+    choice = choose_unit(table, unit)
     table = _sized(table, choice.size, account)
     table = table.take(np.argsort(table.numbers["submit"], kind="stable"))
     return _workload(table, account, choice, format, path, name, machine, clock)
 
 
-def _without_repeats(table: Table, account: Account, last_counts: bool) -> Table:
+def _without_repeats(table: RecordTable, account: Account, last_counts: bool) -> RecordTable:
     """One record of each id and start."""
     if len(set(table.id)) == len(table.id):
         return table
@@ -97,7 +74,7 @@ def _without_repeats(table: Table, account: Account, last_counts: bool) -> Table
     return table.take(np.delete(np.arange(len(table.id)), again))
 
 
-def _joined(table: Table, records: Records, account: Account) -> Table:
+def _joined(table: RecordTable, records: Records, account: Account) -> RecordTable:
     """Parts of one job that start together as one: sizes are added, the longest run and walltime count."""
     if not any(records.part_of):
         return table
@@ -129,80 +106,7 @@ def _with(column: Labelled[str], row: int, text: str) -> Labelled[str]:
     return Labelled([*column.labels, text], codes)
 
 
-class Unit(NamedTuple):
-    """What a host of the workload is."""
-
-    name: str
-    reason: str
-    changes: int | None  # jobs that have another size in the other unit
-    size: Floats  # (n,) of each job
-
-
-def _unit(table: Table, unit: str) -> Unit:
-    if unit not in UNITS:
-        raise ConfigError(f"unit {unit!r}: must be one of {', '.join(UNITS)}", field="unit")
-    nodes, cores = table.numbers["nodes"], table.numbers["cores"]
-    known = ~np.isnan(nodes) & ~np.isnan(cores)
-    changes = int((nodes[known] != cores[known]).sum()) if known.any() else None
-    if unit != "auto":
-        size = table.numbers[unit]
-        if len(size) and np.isnan(size).all():
-            raise ConfigError(f"the log does not say how many {unit} its jobs had; choose another unit", field="unit")
-        return Unit(unit, "as asked for", changes, size)
-    if np.isnan(cores).all() and np.isnan(nodes).all() and not np.isnan(table.numbers["gpus"]).all():
-        return Unit("gpus", "neither cores nor nodes are known", changes, table.numbers["gpus"])
-    if np.isnan(cores).all():
-        return Unit("nodes", "cores are not known", changes, nodes)
-    if np.isnan(nodes).all():
-        return Unit("cores", "nodes are not known", changes, cores)
-    share = shared_nodes(table)
-    if share is None:
-        return Unit("cores", "which nodes a job had is not known, so they may have been shared", changes, cores)
-    compared = "at most" if share <= SHARED else "more than"
-    reason = f"{100 * share:.1f} % of the jobs shared a node at one time, {compared} {100 * SHARED:.0f} %"
-    return Unit("nodes", reason, changes, nodes) if share <= SHARED else Unit("cores", reason, changes, cores)
-
-
-def shared_nodes(table: Table) -> float | None:
-    """The share of the jobs that had a node together with another job at one time; None where nodes are not known."""
-    lists = table.texts["node_list"]
-    codes: dict[str, int] = {}
-    of_list = [
-        np.array([codes.setdefault(node, len(codes)) for node in node_names(text)], np.int32) for text in lists.labels
-    ]
-    counts = np.array([len(nodes) for nodes in of_list])[lists.codes]
-    if not counts.any():
-        return None
-    shares = np.zeros(len(table.id), bool)
-    groups = max(1, int(counts.sum() // _PAIRS))
-    for group in range(groups):
-        chosen = of_list if groups == 1 else [nodes[nodes % groups == group] for nodes in of_list]
-        _mark_shared(table, lists.codes, chosen, shares)
-    return float(shares[counts > 0].mean())
-
-
-def _mark_shared(table: Table, codes: np.ndarray, of_list: Sequence[np.ndarray], shares: np.ndarray) -> None:
-    """Mark the jobs that have one of these nodes while another job has it."""
-    counts = np.array([len(nodes) for nodes in of_list])[codes]
-    job = np.repeat(np.arange(len(codes)), counts)
-    if not len(job):
-        return
-    node = np.concatenate([of_list[code] for code in codes.tolist()])
-    start = table.numbers["start"][job]
-    order = np.lexsort((start, node))
-    node, job, start = node[order], job[order], start[order]
-    end = start + table.numbers["run"][job]
-    # the latest end so far on the node: ends are lifted by the node's number so that a running maximum starts anew
-    span = float(end.max() - start.min()) + 1.0
-    lifted = end - start.min() + node * span
-    before = np.concatenate([[-1.0], np.maximum.accumulate(lifted)[:-1]])
-    overlaps = np.flatnonzero(before > start - start.min() + node * span)
-    shares[job[overlaps]] = True
-    holder = np.maximum.accumulate(np.where(lifted > before, np.arange(len(job)), 0))
-    shares[job[holder[overlaps - 1]]] = True
-
-
-def _sized(table: Table, size: Floats, account: Account) -> Table:
+def _sized(table: RecordTable, size: Floats, account: Account) -> RecordTable:
     """The jobs with a size in the unit."""
     with np.errstate(invalid="ignore"):
         good = (size >= 1) & (size <= INT32_MAX)
@@ -214,7 +118,14 @@ def _sized(table: Table, size: Floats, account: Account) -> Table:
 
 
 def _workload(
-    table: Table, account: Account, unit: Unit, format: str, path: str, name: str, machine: int | None, clock: str
+    table: RecordTable,
+    account: Account,
+    unit: HostUnit,
+    format: str,
+    path: str,
+    name: str,
+    machine: int | None,
+    clock: str,
 ) -> Workload:
     number = table.numbers
     first = float(np.floor(number["submit"].min())) if table.id else 0.0
@@ -275,7 +186,7 @@ def _ids(texts: Sequence[str], name: str) -> Texts | Labelled[str]:
     return Labelled([f"{name}!{text}" for text in loadable], np.arange(len(loadable)))
 
 
-def _hosts(table: Table, unit: str, machine: int | None) -> tuple[int, str, tuple[str, ...]]:
+def _hosts(table: RecordTable, unit: str, machine: int | None) -> tuple[int, str, tuple[str, ...]]:
     """How many hosts there are, where that is from, and what is to be said of it."""
     size = table.numbers["size"]
     if machine is not None:
@@ -298,7 +209,7 @@ def _hosts(table: Table, unit: str, machine: int | None) -> tuple[int, str, tupl
     return peak, "peak of recorded use", ()
 
 
-def _count_lost(table: Table, account: Account, unit: str) -> None:
+def _count_lost(table: RecordTable, account: Account, unit: str) -> None:
     """Count the jobs of which a workload says less than the log."""
     number = table.numbers
     with np.errstate(invalid="ignore"):
@@ -312,7 +223,7 @@ def _count_lost(table: Table, account: Account, unit: str) -> None:
             account.lose(what, sum(map(bool, table.texts[name])))
 
 
-def _trace(table: Table, ids: Sequence[str]) -> Trace:
+def _trace(table: RecordTable, ids: Sequence[str]) -> Trace:
     number, text = table.numbers, table.texts
     each = 1024.0 / number["size"]  # KB of a host, where records say MB in all
     recorded: dict[str, Field] = {

@@ -9,18 +9,12 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator, Sequence
 
 from .account import Account
-from .lines import line_parts
-from .records import TEXTS, Columns, usable
+from .entries import Entry, known_time, read_entries
+from .records import Columns
 from .values import Clock, megabytes, seconds_of
-
-Entry = dict[str, Any]  # a job's columns
-Reader = Callable[[str], "Entry | str | None"]  # of a line: the job, why it is none, or None where it is a comment
 
 PBS_LINE = re.compile(r"(?:\d{8}:\s*)?\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;(\w);([^;]*);(.*)", re.DOTALL)
 _PBS_FIELD = re.compile(r"(\S+?)=((?:\"[^\"]*\"|'[^']*'|\S)*)")
@@ -35,61 +29,17 @@ _LSF_RUSAGE = 19  # numbers
 
 def read_pbs(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The ends of jobs in an accounting log of PBS; as `decision.formats.traces.sacct.read_sacct`."""
-    return _read(path, account, _pbs)
+    return read_entries(path, account, _pbs)
 
 
 def read_lsf(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The jobs of LSF's lsb.acct; as `decision.formats.traces.sacct.read_sacct`."""
-    return _read(path, account, _lsf)
+    return read_entries(path, account, _lsf)
 
 
 def read_sge(path: str | os.PathLike[str], account: Account, clock: Clock) -> Iterator[Columns]:
     """The jobs of an accounting file of Grid Engine; as `decision.formats.traces.sacct.read_sacct`."""
-    return _read(path, account, _sge)
-
-
-def _read(path: str | os.PathLike[str], account: Account, read: Reader) -> Iterator[Columns]:
-    for number, lines in line_parts(path):
-        yield from from_entries(((number + at, _tried(read, line)) for at, line in enumerate(lines)), account)
-
-
-def _tried(read: Reader, line: str) -> "Entry | str | None":
-    """What a line is; one that does not fit is malformed."""
-    try:
-        return read(line) if line.strip() else None
-    except (ValueError, IndexError, KeyError, OverflowError):
-        return "malformed"
-
-
-def from_entries(entries: Iterable[tuple[int, "Entry | str | None"]], account: Account) -> Iterator[Columns]:
-    """Columns of jobs that ran, from what each line or record is."""
-    jobs: list[Entry] = []
-    lines: list[int] = []
-    for line, entry in entries:
-        if entry is None:
-            continue
-        account.records += 1
-        if isinstance(entry, str):
-            account.leave_out(entry, [line])
-        else:
-            jobs.append(entry)
-            lines.append(line)
-    if jobs:
-        names = dict.fromkeys(name for job in jobs for name in job)
-        columns: dict[str, Any] = {name: [job.get(name, _nothing(name)) for job in jobs] for name in names}
-        yield from usable({"line": np.array(lines), **columns}, account)
-
-
-def _nothing(name: str) -> Any:
-    return "" if name in ("id", "part_of", *TEXTS) else math.nan
-
-
-def known_time(text: str) -> float:
-    """Seconds since 1970; nan for 0 and below, which say that something has not happened."""
-    seconds = float(text)
-    if not math.isfinite(seconds):
-        raise ValueError(text)
-    return seconds if seconds > 0 else math.nan
+    return read_entries(path, account, _sge)
 
 
 # --- PBS ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from .event_logs import read_lsf, read_pbs, read_sge
 from .records import Columns, Records
 from .sacct import read_sacct
 from .sacct_json import read_sacct_json
-from .tables import header_of, known_table, parquet_columns, read_csv, read_mapping, read_parquet, unknown_columns
+from .table_mappings import known_table, read_mapping, unknown_columns
+from .tables import header_of, parquet_columns, read_csv, read_parquet
 from .values import Clock
 
 Reader = Callable[[str, Account, Clock], Iterator[Columns]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from decision.formats.files import opened
 from decision.model.errors import InputError
 
-from ..swf import GRID_FIELDS
+from ..swf_lines import GRID_FIELDS
 from .event_logs import PBS_LINE, sge_fields
 from .sacct import is_header, is_headerless
 

@@ -3,12 +3,12 @@
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from decision.model.columns import Labelled, small
-from decision.model.record import Floats
+from decision.model.record import Floats, Ints
 
 from .account import Account
 
@@ -89,3 +89,21 @@ def usable(columns: Columns, account: Account) -> Iterator[Columns]:
 def _column(columns: Columns, name: str, lines: np.ndarray) -> Floats:
     values = columns.get(name)
     return np.full(len(lines), np.nan) if values is None else np.asarray(values, float)
+
+
+class RecordTable(NamedTuple):
+    """Jobs in order of submission. Columns of length n."""
+
+    line: Ints
+    id: list[str]
+    numbers: dict[str, Floats]
+    texts: dict[str, Labelled[str]]
+
+    def take(self, rows: Ints) -> "RecordTable":
+        """The jobs of these rows."""
+        return RecordTable(
+            self.line[rows],
+            [self.id[row] for row in rows.tolist()],
+            {name: column[rows] for name, column in self.numbers.items()},
+            {name: column.take(rows) for name, column in self.texts.items()},
+        )

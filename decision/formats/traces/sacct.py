@@ -5,25 +5,21 @@ no zone, so that they are those of `Clock`. ``5+0`` and ``5+1`` are parts of one
 step. With ``--duplicates`` each attempt has its own Submit, and is a job of its own.
 """
 
-import math
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
 from decision.model.errors import InputError
-from decision.model.record import Floats
 
 from .account import Account
 from .align import Aligner, sacct_fields
 from .lines import line_parts
-from .records import Columns, usable
-from .values import Clock, gpus_of, megabytes, seconds_of, tres, whole_count
+from .records import Columns
+from .sacct_columns import Texts, job_columns_of
+from .values import Clock
 
 XDMOD = (
     *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
@@ -37,51 +33,11 @@ READ = dict.fromkeys(
         *("user", "account", "group", "partition", "qos", "nodelist", "dependency"),
     )
 )
-_ASKED = (  # what `decision workload sacct` asks for
-    *("JobID", "JobIDRaw", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "Suspended", "State", "NNodes"),
-    *("NCPUS", "AllocTRES", "ReqTRES", "ReqMem", "User", "Account", "Group", "Partition", "QOS", "NodeList"),
-)
-_COUNTS = (("nodes", ("allocnodes", "nnodes"), "node"), ("cores", ("alloccpus", "ncpus"), "cpu"))
-Texts = Mapping[str, Sequence[str]]  # columns by name, in small letters
 
 _NEEDED = (("jobid", "jobidraw"), ("submit",), ("start",))
 _CONTINUED = 200  # lines that a record may have
 _LINE_DELIMITERS = 4  # that a line of a text has at most, where it is not a record that does not fit
 _DELIMITERS = "|,;\t\x1f\x01^"
-_JOB = re.compile(r"\d+([_+](\d+|\[.*\]))?")
-_NO_LIMIT = frozenset(("UNLIMITED", "Partition_Limit", "", "INVALID"))
-_NO_NODES = frozenset(("None assigned", "None", "N/A"))
-UNFINISHED = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "PENDING", "REQUEUED")
-
-
-_PRINTED = r"\x1f"  # between fields: the unit separator of ASCII
-
-
-def sacct_script(hashed: bool, since: str, until: str) -> str:
-    """The command to run on a cluster, for a shell.
-
-    Args:
-        hashed: whether users and accounts become hashes, with a salt that is drawn anew.
-        since: first day.
-        until: day after the last one, or ``now``.
-    """
-    command = (
-        f"TZ=UTC SLURM_TIME_FORMAT=%Y-%m-%dT%H:%M:%S sacct --allusers --duplicates --allocations --noconvert "
-        f"--parsable2 --delimiter=$'{_PRINTED}' --starttime={since} --endtime={until} \\\n  --format={','.join(_ASKED)}"
-    )
-    if not hashed:
-        return f"{command} > sacct.txt"
-    at = [_ASKED.index(name) + 1 for name in ("User", "Account", "Group")]
-    fields = " ".join(f"${number} = hash(${number});" for number in at)
-    return (
-        f"salt=$(head -c 16 /dev/urandom | base64)\n{command} \\\n"
-        f"  | awk -v salt=\"$salt\" -F $'{_PRINTED}' -v OFS=$'{_PRINTED}' '\n"
-        "    function hash(text,  command, sum) {\n"
-        '      if (text == "" || text in known) return known[text]\n'
-        '      command = "printf %s \\047" salt text "\\047 | sha256sum"; command | getline sum; close(command)\n'
-        "      return known[text] = substr(sum, 1, 12) }\n"
-        f"    NR > 1 {{ {fields} }} {{ print }}' > sacct.txt"
-    )
 
 
 def is_header(line: str) -> str:
@@ -155,17 +111,17 @@ class _Table:
         yield from self._part(self._left_at, self._left, last=True)
 
     def _part(self, first: int, lines: list[str], last: bool) -> Iterator[Columns]:
-        rows, at = _Rows(), 0
+        rows, at = SacctRows(), 0
         if self._names and not last and (split := self._plain(lines)):
             self._left, self._left_at = [], 0
-            yield from self._records(_Rows(list(range(first, first + len(lines))), split))
+            yield from self._records(SacctRows(list(range(first, first + len(lines))), split))
             return
         self._left, self._left_at = ([], 0) if last else (lines[-1:], first + len(lines) - 1)
         while at < len(lines) - (not last):
             line = lines[at]
             if delimiter := self._named(line):
                 yield from self._records(rows)
-                rows = _Rows()
+                rows = SacctRows()
                 if line.endswith(delimiter):
                     self._trails = delimiter
                     lines = self._without_trails(lines)
@@ -204,7 +160,7 @@ class _Table:
         most = max(len(self._names) // 2, len(self._names) - self._names.index("submitline") + _LINE_DELIMITERS)
         return len(parts) == len(self._names) or len(parts) > most or self._aligner.begins(parts)
 
-    def _odd(self, rows: "_Rows", first: int, lines: list[str], at: int, end: int) -> None:
+    def _odd(self, rows: "SacctRows", first: int, lines: list[str], at: int, end: int) -> None:
         """Read lines that are no record of one line: the rest of the one before, or one with delimiters in a text."""
         if self._has_lines and not self._begins(lines[at]) and rows.ends_at(first + at - 1):
             fields = self._placed("\n".join(lines[at - 1 : end]))
@@ -239,7 +195,7 @@ class _Table:
             self.use(XDMOD, "|")
         return found
 
-    def _records(self, rows: "_Rows") -> Iterator[Columns]:
+    def _records(self, rows: "SacctRows") -> Iterator[Columns]:
         if not rows.fields:
             return
         self._account.records += len(rows.fields)
@@ -249,15 +205,15 @@ class _Table:
         if rows.odd:
             sure = [not at or self._aligner.is_sure(fields) for at, fields in zip(odd, rows.fields, strict=True)]
             self._account.leave_out("malformed", compress(rows.lines, np.logical_not(sure)))
-            rows = _Rows(list(compress(rows.lines, sure)), list(compress(rows.fields, sure)))
+            rows = SacctRows(list(compress(rows.lines, sure)), list(compress(rows.fields, sure)))
             if not rows.lines:
                 return
         picked = zip(*map(itemgetter(*self._at), rows.fields), strict=True)
         columns: Texts = dict(zip((self._names[at] for at in self._at), picked, strict=True))
-        yield from _jobs(np.array(rows.lines), columns, self._account, self._clock)
+        yield from job_columns_of(np.array(rows.lines), columns, self._account, self._clock)
 
 
-class _Rows:
+class SacctRows:
     """Records that were split into fields, with the numbers of their first lines."""
 
     def __init__(self, lines: list[int] | None = None, fields: Sequence[Sequence[str]] = ()) -> None:
@@ -285,122 +241,3 @@ class _Rows:
         self.odd.discard(self.lines.pop())
         self.fields.pop()
         return True
-
-
-def _jobs(lines: np.ndarray, text: Texts, account: Account, clock: Clock) -> Iterator[Columns]:
-    """Columns of numbers from columns of texts, of the records that ran."""
-    ids = text.get("jobid") or text["jobidraw"]
-    step = np.array(["." in job for job in ids])
-    account.leave_out("step", lines[step].tolist())
-    if step.any():
-        keep = (~step).tolist()
-        lines, text = lines[keep], {name: list(compress(column, keep)) for name, column in text.items()}
-        ids = text.get("jobid") or text["jobidraw"]
-    if not len(lines):
-        return
-    times = {name: clock.read(text[name]) for name in ("submit", "start", "end") if name in text}
-    run, bad_run = _run(text, len(lines))
-    state = [each.partition(" ")[0].rstrip("+") for each in text.get("state", [""] * len(lines))]
-    bad = bad_run | ~np.array(list(map(str.isdecimal, ids)))
-    bad[bad] = [bad_run[at] or _JOB.fullmatch(ids[at]) is None for at in np.flatnonzero(bad).tolist()]
-    for _, wrong in times.values():
-        bad |= wrong
-    account.leave_out("malformed", lines[bad].tolist())
-    good = (~bad).tolist()
-    columns = {
-        "line": lines,
-        "id": ids,
-        "part_of": [job.partition("+")[0] if "+" in job else "" for job in ids],
-        "state": state,
-        **_when({name: seconds for name, (seconds, _) in times.items()}, run, text, state, clock),
-        **_sizes(text, len(lines)),
-        **_asked(text),
-    }
-    if bad.any():
-        columns = {name: list(compress(column, good)) for name, column in columns.items()}
-    if any(good):
-        yield from usable(columns, account)
-
-
-def _run(text: Texts, count: int) -> tuple[Floats, np.ndarray]:
-    """Elapsed, (n,) seconds, nan where it is not said, and where it is not a time."""
-    elapsed = text.get("elapsedraw") or text.get("elapsed")
-    if elapsed is None:
-        return np.full(count, np.nan), np.zeros(count, bool)
-    run = _each(elapsed, seconds_of)
-    return run, np.isnan(run) & np.array([each not in ("", "Unknown") for each in elapsed])
-
-
-def _each(texts: Sequence[str], read: Any) -> Floats:
-    """What `read` makes of each text, (n,); of equal texts once."""
-    known = {text: read(text) for text in set(texts)}
-    return np.array([known[text] for text in texts], np.float64)
-
-
-def _when(times: dict[str, Floats], run: Floats, text: Texts, state: Sequence[str], clock: Clock) -> dict[str, Floats]:
-    """Submission, start, end and run time; where the clock goes back, Elapsed decides."""
-    submit, start, end = times["submit"], times["start"], times.get("end")
-    suspended = _each(text["suspended"], seconds_of) if "suspended" in text else np.full(len(run), np.nan)
-    later = clock.fold(start)
-    with np.errstate(invalid="ignore"):
-        if end is not None:
-            run = np.where(np.isnan(run), end - start, run)
-            elapsed = run + np.nan_to_num(suspended)
-            off = np.abs(end - start - elapsed)
-            nearer = (off > 1) & (np.abs(end + clock.fold(end) - (start + later) - elapsed) < off)
-            start = np.where((later > 0) & (nearer | (start < submit)), start + later, start)
-        unassigned = np.array([each in _NO_NODES for each in text["nodelist"]]) if "nodelist" in text else False
-        going = np.array([each in UNFINISHED for each in state])
-        ended = start + run if end is None else np.where(np.isnan(end), np.nan, start + run)
-        start = np.where(unassigned & ~(run > 0), np.nan, start)
-    return {
-        "submit": submit,
-        "start": start,
-        "end": np.where(going, np.nan, ended),
-        "run": run,
-        "suspended": suspended,
-    }
-
-
-def _sizes(text: Texts, count: int) -> dict[str, Floats]:
-    """Allocated nodes, cores and GPUs."""
-    nothing = np.full(count, np.nan)
-    allocated = text.get("alloctres")
-    sizes = {}
-    for name, columns, resource in _COUNTS:
-        said = next((_each(text[column], whole_count) for column in columns if column in text), nothing)
-        listed = nothing if allocated is None else _each(allocated, partial(_count, resource))
-        sizes[name] = np.where(said >= 1, said, listed)
-    gpus = nothing if allocated is None else _each(allocated, lambda each: gpus_of(tres(each)))
-    return {**sizes, "gpus": gpus}
-
-
-def _count(resource: str, text: str) -> float:
-    return whole_count(tres(text).get(resource, ""))
-
-
-def _asked(text: Texts) -> dict[str, Any]:
-    """What was asked for, and names; sacct's nodes where there are some."""
-    columns: dict[str, Any] = {
-        name: text[name] for name in ("user", "account", "group", "partition", "qos", "dependency") if name in text
-    }
-    if "timelimitraw" in text:
-        columns["walltime"] = 60.0 * _each(text["timelimitraw"], lambda each: whole_count(each))
-    elif "timelimit" in text:
-        columns["walltime"] = _each(text["timelimit"], lambda each: math.nan if each in _NO_LIMIT else seconds_of(each))
-    if "reqmem" in text:
-        columns["asked_memory"] = _memory(text)
-    if "nodelist" in text:
-        columns["node_list"] = ["" if each in _NO_NODES else each for each in text["nodelist"]]
-    return columns
-
-
-def _memory(text: Texts) -> Floats:
-    """Memory that was asked for in all, (n,) MB: ReqMem may be that of a core (``c``) or of a node (``n``)."""
-    amounts = _each(text["reqmem"], megabytes)
-    for end, columns in (("c", ("ncpus", "alloccpus")), ("n", ("nnodes", "allocnodes"))):
-        of_each = np.array([each.endswith(end) for each in text["reqmem"]])
-        counts = next((_each(text[column], whole_count) for column in columns if column in text), None)
-        if counts is not None:
-            amounts = np.where(of_each, amounts * counts, amounts)
-    return amounts

@@ -17,9 +17,9 @@ from decision.formats.json_text import DECODE_ERRORS, explain_text
 from decision.model.errors import InputError
 
 from .account import Account
-from .event_logs import Entry, from_entries
+from .entries import Entry, from_entries
 from .records import Columns
-from .sacct import UNFINISHED
+from .sacct_columns import UNFINISHED
 from .values import Clock
 
 _MINUTE = 60.0

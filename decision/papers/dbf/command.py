@@ -6,7 +6,8 @@ import typer
 
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.cli.grouped import with_groups
-from decision.cli.options import PAPER, DpiOption, FormatOption, JsonOption, PictureFormat, TypeSizeOption, WidthOption
+from decision.cli.options import JsonOption
+from decision.cli.picture_options import PAPER, DpiOption, FormatOption, PictureFormat, TypeSizeOption, WidthOption
 from decision.cli.spread import Spread
 
 from ..command import Finished, Log, PartsFolder, parts_in, reproduce

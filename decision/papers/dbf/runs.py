@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decision import __version__
-from decision.analysis.metrics import summarise
+from decision.analysis.summary import summarise
 from decision.envs import PlacedJobs, equal_hosts, write_metrics
 from decision.formats import load_swf
 from decision.formats.files import write_files

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decision.analysis.energy import waste_bound
+from decision.analysis.waste_bound import waste_bound
 from decision.engine.options import EngineOptions
 from decision.model.dates import DAY_LEAD, busy_days, of_day
 from decision.model.platform import Platform

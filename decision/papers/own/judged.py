@@ -70,7 +70,7 @@ def judge_left_out(data: Path, parts: Parts, copies: int = GATE_COPIES) -> Findi
             longest.append((name, {_short(policy, learned): _times(found, policy) for policy in found}))
     tables = (_judged_table(judged), _longest_table(longest, copies))
     (parts.folder / "table.md").write_text(tables_markdown(tables))
-    return Findings(tables, f"{parts.folder}: learned.ckpt, table.md")
+    return Findings(tables, f"{parts.folder}: without-fold-N.ckpt, table.md")
 
 
 def wait_on_idle(run: IdleRun) -> Result:

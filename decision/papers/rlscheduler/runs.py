@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decision.analysis.comparison import figure
+from decision.analysis.comparison_text import figure
 from decision.analysis.statistics import Estimate, bootstrap_mean
 from decision.compiling.jit import is_warm
 from decision.runs.inputs import writable_folder

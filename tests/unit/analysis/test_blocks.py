@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from decision.analysis.blocks import Blocks, Windows, block_length, draw_blocks, find_blocks, student, wilson
-from decision.analysis.comparison import MeasuredRun, compare_runs, too_few_blocks
+from decision.analysis.comparison import MeasuredRun, compare_runs
+from decision.analysis.comparison_text import too_few_blocks
 from decision.analysis.metric_list import METRICS
 from decision.analysis.statistics import bootstrap_mean, interquartile_mean, probability_of_improvement
 

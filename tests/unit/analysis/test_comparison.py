@@ -5,16 +5,9 @@ import csv
 import numpy as np
 import pytest
 
-from decision.analysis.comparison import (
-    ALL,
-    LEAST_RUNS,
-    MeasuredRun,
-    compare_runs,
-    markdown,
-    notes,
-    read_comparison,
-    write_comparison,
-)
+from decision.analysis.comparison import ALL, LEAST_RUNS, MeasuredRun, compare_runs
+from decision.analysis.comparison_files import read_comparison, write_comparison
+from decision.analysis.comparison_text import markdown, notes
 from decision.analysis.metric_list import METRICS
 from decision.analysis.statistics import Estimate
 from decision.model.errors import ConfigError, InputError

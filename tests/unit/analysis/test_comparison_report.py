@@ -5,15 +5,16 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from decision.analysis.comparison import MeasuredRun, Row, compare_runs, write_comparison
+from decision.analysis.comparison import MeasuredRun, Row, compare_runs
+from decision.analysis.comparison_files import write_comparison
 from decision.analysis.metric_list import METRICS, definition, symbols
 from decision.analysis.plots.paper import Paper, drawn_for
 from decision.analysis.statistics import Estimate
 from decision.model.errors import InputError
 
 picture = pytest.importorskip("decision.analysis.plots.results")
-report = pytest.importorskip("decision.analysis.report")
-from decision.analysis.report import prose  # noqa: E402
+report = pytest.importorskip("decision.analysis.comparison_report")
+from decision.analysis.pages import prose  # noqa: E402
 
 
 def row(name, score, chance, verdict) -> Row:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from decision.analysis import metrics as m
 from decision.analysis.metric_list import METRICS, find_metric, measure_run
-from decision.analysis.metrics import summarise
+from decision.analysis.summary import summarise
 from decision.formats.outputs_read import find_run, read_run_record, read_schedule
 from decision.model.errors import ConfigError
 from decision.model.platform import Host, Platform, PowerState

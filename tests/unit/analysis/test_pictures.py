@@ -20,11 +20,11 @@ from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.image import imread  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
-from decision.analysis.plots import breakdowns, timelines  # noqa: E402
+from decision.analysis.plots import breakdowns, reservations, timelines  # noqa: E402
 
 ALL = (
     timelines.load_over_time,
-    timelines.reservation_timeline,
+    reservations.reservation_timeline,
     breakdowns.waits_by_size_and_length,
     breakdowns.slowdown_buckets,
     lambda runs: timelines.hosts_and_power(runs, None),
@@ -67,7 +67,7 @@ def test_times_are_counted_from_the_first_submission_whatever_it_is():
     assert late.record.energy.time.tolist() == [-UNIX, 200 - UNIX]
 
 
-@pytest.mark.parametrize("picture", [timelines.load_over_time, timelines.reservation_timeline])
+@pytest.mark.parametrize("picture", [timelines.load_over_time, reservations.reservation_timeline])
 def test_a_log_in_unix_time_fills_its_axes_and_says_when_it_began(picture):
     figure = picture([run(jobs=crowd(50, UNIX))]).figure
     assert figure.axes[0].get_xlim()[0] == 0 and 50 < figure.axes[0].get_xlim()[1] < 140
@@ -120,23 +120,23 @@ def test_each_run_has_a_bar_in_each_range_of_slowdowns():
 
 def test_a_row_of_the_raster_waits_runs_and_leaves_the_rest_of_its_walltime():
     jobs = replace(only_ran(later(THREE, -10)), walltime=np.array([140.0, math.inf, 5.0]))
-    image = timelines.raster(jobs, 160.0, rows=3, columns=16)  # a column is 10 s
-    waits, reserved, runs = timelines._WAITS, timelines._RESERVED, timelines._RUNS
+    image = reservations.raster(jobs, 160.0, rows=3, columns=16)  # a column is 10 s
+    waits, reserved, runs = reservations._WAITS, reservations._RESERVED, reservations._RUNS
     assert image.tolist() == [
         [runs] * 10 + [reserved] * 4 + [0] * 2,
         [0] + [waits] * 9 + [runs] * 5 + [0],
         [0] * 2 + [runs] + [0] * 13,  # one second, and its reservation of five ends in the same column
     ]
-    assert timelines.raster(jobs, 160.0, rows=1, columns=16)[0].tolist() == [runs] * 15 + [0]
+    assert reservations.raster(jobs, 160.0, rows=1, columns=16)[0].tolist() == [runs] * 15 + [0]
 
 
 @pytest.mark.parametrize("dpi", [80.0, 200.0])
 def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
     runs = [run("a", crowd(3000)), run("b", crowd(3000))]
     with drawn_for(Paper(dpi=dpi)):
-        figure = timelines.reservation_timeline(runs).figure
+        figure = reservations.reservation_timeline(runs).figure
         pixels = imread(io.BytesIO(figures.drawn(figure, ".png")))[:, :, :3]
-    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines._RUNS][0])).max(axis=2) < 0.02
+    blue = np.abs(pixels - to_rgb(reservations._STEPS[reservations._RUNS][0])).max(axis=2) < 0.02
     for axes, (_, _, jobs, *_) in zip(figure.axes, runs, strict=True):
         places = np.column_stack((jobs.start_time / 86_400, np.arange(3000) + 0.5))
         x, y = axes.transData.transform(places).T
@@ -147,14 +147,14 @@ def test_every_job_of_a_run_leaves_ink_in_the_file(dpi):
 
 
 def test_vector_pictures_have_the_raster_as_it_is():
-    figure = timelines.reservation_timeline([run("a", crowd(3000))]).figure
+    figure = reservations.reservation_timeline([run("a", crowd(3000))]).figure
     (image,) = figure.axes[0].images
     svg = figures.drawn(figure, ".svg").decode()
     (embedded,) = re.findall(r'"data:image/png;base64,([^"]*)"', svg)
     pixels = imread(io.BytesIO(base64.b64decode(embedded)))[:, :, :3]
-    blue = np.abs(pixels - to_rgb(timelines._STEPS[timelines._RUNS][0])).max(axis=2) < 0.02
+    blue = np.abs(pixels - to_rgb(reservations._STEPS[reservations._RUNS][0])).max(axis=2) < 0.02
     assert pixels.shape[:2] == image.get_array().shape
-    assert blue.sum() == (image.get_array() == timelines._RUNS).sum()
+    assert blue.sum() == (image.get_array() == reservations._RUNS).sum()
 
 
 def test_power_and_host_states_are_averages_over_time():
@@ -168,7 +168,7 @@ def test_power_and_host_states_are_averages_over_time():
 
 def test_all_pictures_share_one_clock():
     late = job_table((0.0, 1, 0.0, 10_000.0, "0"))
-    figure = timelines.reservation_timeline([run("a"), run("b", late)]).figure
+    figure = reservations.reservation_timeline([run("a"), run("b", late)]).figure
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() == (0, pytest.approx(10_000 / 3600))
     assert timelines.load_over_time([run("a"), run("b", late)]).figure._supxlabel.get_text().startswith("hours since")
 

@@ -15,7 +15,7 @@ from decision.model.record import HostTable, JobTable, RunRecord
 
 pytest.importorskip("matplotlib")
 from decision.analysis.plots.breakdowns import slowdown_buckets
-from decision.analysis.plots.figures import Picture
+from decision.analysis.plots.pictures import Picture
 from decision.analysis.report import write_report
 
 

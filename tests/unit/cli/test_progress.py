@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from decision.cli import learning_tables, progress
+from decision.cli import progress, training_curve
 from decision.cli.progress import Pace, clock_time, counting, working
 
 
@@ -68,7 +68,7 @@ def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys
     with working("easy") as show:
         show(50.0, 3, 7)
         wait_for(said, "easy: 3 of 7 jobs, simulated 50 s, ")
-    with learning_tables.learning(100) as show:
+    with training_curve.learning(100) as show:
         show(50, 10.0, {"validation_waiting_time": 7.0, "validation_bounded_slowdown": 2.0})
         wait_for(said, "training: 50 of 100 steps, 10 steps/s, validation: wait 7")
     count = len(said)
@@ -80,5 +80,5 @@ def test_lines_come_on_stderr_while_it_goes_on_and_not_after(monkeypatch, capsys
 def test_a_curve_without_some_figures_is_shown(capsys):
     row = {"steps": 10.0, "episodes": 2.0, "waiting_time": 30.0, "utilization": 0.5, "reward": -1.0}
     validation = {"validation_waiting_time": 12.0, "validation_bounded_slowdown": 1.5}
-    learning_tables.print_curve([row | validation])
+    training_curve.print_curve([row | validation])
     assert re.search(r"10\s+12\S*\s+1\.5\S*\s+2\s+30\S*\s+-\s+50\S*\s+-1\.0000", capsys.readouterr().out)

@@ -5,18 +5,8 @@ from functools import partial
 import pytest
 from helpers.reference_toys import host
 
-from decision.engine.reference.kernel import (
-    STEP,
-    ActorKernel,
-    Ask,
-    Call,
-    Get,
-    ParallelTask,
-    Put,
-    Sleep,
-    Wait,
-    WaitResult,
-)
+from decision.engine.reference.activities import STEP, Ask, Call, Get, ParallelTask, Put, Sleep, Wait, WaitResult
+from decision.engine.reference.kernel import ActorKernel
 from decision.engine.reference.machines import HostMachine
 from decision.engine.reference.network import PlatformLinks
 from decision.model.platform import Platform, PowerState

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decision.cli import app as application
 from decision.formats import load_platform
-from decision.formats.simgrid import format_bandwidth, format_latency, parse_bandwidth, parse_latency
+from decision.formats.simgrid_network import format_bandwidth, format_latency, parse_bandwidth, parse_latency
 from decision.generate.topologies import describe_topology, fat_tree, full_tree, networked
 from decision.model.errors import ConfigError, InputError
 from decision.model.platform import PowerState

@@ -7,12 +7,15 @@ import tracemalloc
 import zipfile
 
 import msgspec
+import numpy as np
 import pytest
 
 from decision.formats.input_facts import InputFacts, file_facts
 from decision.learn.checkpoint import Manifest, read_checkpoint, read_manifest, write_checkpoint
 from decision.learn.config import TrainConfig
+from decision.learn.parametric import parametric_policy
 from decision.learned import read_encoder
+from decision.learned.learned import AGE, SHORT_GUARD, Learned
 from decision.model.errors import ConfigError, InputError
 
 NONE = InputFacts(name="p.xml", sha256="0" * 64)
@@ -202,3 +205,16 @@ def test_facts_of_a_file_are_its_name_and_hash_and_not_its_folder(tmp_path):
     facts = file_facts(tmp_path / "log.swf")
     assert facts.name == "log.swf"
     assert facts.sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_numbers_that_an_older_checkpoint_lacks_count_as_0(tmp_path):
+    pytest.importorskip("torch")
+    from decision.learn.weights import dump_numbers
+
+    scheduler, weights = Learned(), np.arange(1.0, Learned.weights[0])
+    manifest = msgspec.structs.replace(MANIFEST, encoder=dict(scheduler.sees))
+    policy = parametric_policy(tmp_path, manifest, scheduler, dump_numbers(weights))
+    assert policy.weights[SHORT_GUARD] == 0.0
+    assert policy.weights[AGE] == weights[AGE]
+    with pytest.raises(InputError, match="there are 15 numbers, and learned has 17"):
+        parametric_policy(tmp_path, manifest, scheduler, dump_numbers(weights[:-1]))

@@ -60,6 +60,17 @@ def test_a_short_queue_is_served_in_order_of_arrival():
     assert waits(batch((4, 1000.0), (4, 10.0), (4, 20.0)), policy) == [10, 0, 1010], "two are left after the first"
 
 
+def test_jobs_of_a_short_queue_are_guarded_sooner():
+    """Guarded jobs are served in order of submission: here after half of the longest wait, which is 1e6 s."""
+    jobs = batch((4, 6e5), (4, 8e5), (4, 7e5))
+    policy = by_walltime(MARGIN=1.0)
+    assert waits(jobs, policy) == [0, 13e5, 6e5], "the shortest first"
+    policy.weights[learned.SHORT_GUARD] = 0.5
+    assert waits(jobs, policy) == [0, 13e5, 6e5], "two jobs are too many"
+    policy.weights[learned.SHORT] = 2.0
+    assert waits(jobs, policy) == [0, 6e5, 14e5]
+
+
 some_jobs = st.lists(st.tuples(st.integers(1, HOSTS), st.integers(10, 99).map(float)), min_size=2, max_size=24)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from decision.formats import write_platform
-from decision.formats.simgrid import DOCTYPE, format_bandwidth, parse_bandwidth
+from decision.formats.simgrid import DOCTYPE
+from decision.formats.simgrid_network import format_bandwidth, parse_bandwidth
 from decision.generate.clusters import Wanted, grid5000_cluster
 from decision.generate.grid5000 import CLUSTERS
 from decision.generate.topologies import fat_tree, networked

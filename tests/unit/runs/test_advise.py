@@ -63,9 +63,7 @@ def test_what_is_advised_is_better_as_far_as_can_be_seen_and_says_whether_that_i
     assert [advising._may_be_advised(row, Wish()) for row in (unsure, sure, worse, same)] == [True, True, False, False]
     assert advising._may_be_advised(worse, Wish(weights={"wait": 1.0}))
     (line,) = advising._passed_over(worse, sure, Wish())
-    assert line.startswith(
-        "c came first by both together and is not advised: wait 30 % shorter (95 %: 21 to 36), bounded"
-    )
+    assert line.startswith("c came first and is not advised: wait 30 % shorter (95 %: 21 to 36), bounded")
     assert advising._passed_over(sure, sure, Wish()) == []
     assert advising._sentence(_row("easy", (0, 0, 0), (0, 0, 0)), Wish(), ()).startswith("Keep easy: no policy")
     said = advising._sentence(sure, Wish(), ())
@@ -74,16 +72,31 @@ def test_what_is_advised_is_better_as_far_as_can_be_seen_and_says_whether_that_i
     assert said.startswith("Perhaps use a: the mean wait is 20 % shorter (95 %: -50 to +20 %, so not for sure)")
 
 
-def test_of_policies_that_are_nearly_as_good_the_one_with_the_least_wait_is_advised():
-    first = _row("a", (-0.50, -0.6, -0.4), (-0.60, -0.7, -0.5))
-    near = _row("b", (-0.54, -0.6, -0.4), (-0.56, -0.7, -0.5))
-    far = _row("c", (-0.56, -0.6, -0.4), (-0.45, -0.7, -0.4))
-    assert advising._best([first, near, far], Wish()) is near
-    assert advising._best([first, near, far], Wish(weights={"slowdown": 1.0})) is first
-    assert advising._best([], Wish()) is None
-    assert advising._passed_over(first, near, Wish())[0].startswith(
-        "a came first by both together and is nearly as good, with a longer wait: wait 50 % shorter"
-    )
+def test_the_least_wait_comes_first_and_of_those_that_wait_hardly_longer_the_least_slowdown():
+    logs = {"easy": (0.0, 0.0), "least": (-0.80, -0.6), "near": (-0.78, -0.7), "far": (-0.70, -2.0)}
+    assert advising._ranked(logs, Wish()) == ["near", "least", "far", "easy"], "no slowdown makes up for far"
+    assert advising._ranked(logs, Wish(weights={"wait": 1.0})) == ["least", "near", "far", "easy"]
+    assert advising._ranked(logs, Wish(weights={"slowdown": 1.0})) == ["far", "near", "least", "easy"]
+    assert advising._ranked(logs, Wish(weights={"wait": 1.0, "slowdown": 4.0}))[0] == "far", "0.12 more is taken"
+    assert advising._ranked({"none": (float("-inf"), 0.0), **logs}, Wish())[0] == "none"
+
+
+def test_those_that_break_the_bound_are_looked_at_last():
+    def runs(wait, longest):
+        return [{"wait": wait, "bounded_slowdown": wait, "max_wait": longest}] * 2
+
+    found = {"easy": runs(10.0, 100.0), "worst": runs(1.0, 900.0), "good": runs(8.0, 149.0), "bad": runs(2.0, 200.0)}
+    assert advising._finalists([*found], found, Wish()) == ["easy", "good", "bad", "worst"]
+
+
+def test_the_bound_is_kept_by_every_copy_and_by_a_further_one_as_far_as_their_spread_says():
+    assert advising._keeps([1.2, 1.3, 1.25, 1.2, 1.22], 1.5)
+    assert not advising._keeps([1.0] * 9 + [1.51], 1.5), "one copy is above"
+    assert not advising._keeps([1.45, 1.38, 1.48, 1.42, 1.49], 1.5), "none is, and the next one may be"
+    spread = [1.0, 1.1]  # Student's t of one degree is 6.31 at 95 %, and 1.05 * exp(6.31 * 1.22 * 0.067) is 1.76
+    assert advising._keeps(spread, 1.77) and not advising._keeps(spread, 1.75)
+    assert advising._keeps([1.0] * 4, 1.0) and advising._keeps([1.4], 1.5)
+    assert advising._keeps([0.1, 0.9, 0.1, 0.1], 1.5), "how far below EASY's it is does not count"
 
 
 def test_one_more_policy_makes_only_its_own_runs(tmp_path, few):

@@ -16,7 +16,7 @@ from decision.analysis.worth import join_parts, value_share
 from decision.envs import equal_hosts
 from decision.formats.input_facts import InputFacts
 from decision.generate.papers.uniform import GreenModel, green_workload
-from decision.learn import find_checkpoint
+from decision.learn import find_checkpoint, shipped_policies
 from decision.learn.checkpoint import GateCheck, Manifest, read_checkpoint, read_manifest, write_checkpoint
 from decision.learn.config import load_config
 from decision.learn.gates import require_gates
@@ -207,6 +207,18 @@ def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data()
     assert [gate["gate"] for gate in gates if not gate["passed"]] == []
     assert (done.returncode, len(gates)) == (0, 6)
     assert shipped.read_bytes() == before
+
+
+def test_what_a_shipped_policy_fails_over_copies_is_said_in_its_line():
+    lines = {line.name: line.summary for line in shipped_policies()}
+    coare, made = "coare.swf", "lublin_10000.json"
+    found = {"ranking": (coare, 2.2), "rlscheduler": (coare, 2.13), "dbf": (coare, 1.58), "dbf-0-10": (made, 7.17)}
+    for name, (log, times) in found.items():
+        said = f"; fails on {log}: longest wait, times EASY's, median of the copies {times} (at most 1.5)"
+        assert lines[name].endswith(said)
+        with pytest.raises(ConfigError, match="it fails longest wait"):
+            require_gates(name)
+    assert "fails" not in lines["learned"] + lines["packing"]
 
 
 def test_a_policy_of_numbers_is_checked_without_torch(tmp_path):

@@ -1,0 +1,24 @@
+"""A figure with what a paper and a page need beside it, in sentences."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+
+class Picture(NamedTuple):
+    """A figure with what a paper and a page need beside it, in sentences."""
+
+    figure: Figure
+    caption: str  # what is shown, and how it is read
+    alt: str  # what is to be seen, for readers who do not see it
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: ``easy``, ``easy and fcfs``, ``easy, fcfs and sjf``."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def facts_of(what: str, values: dict[str, str]) -> str:
+    """A sentence that says a value for each name: ``Energy: easy 3 MJ, fcfs 4 MJ.``."""
+    return f"{what}: {', '.join(f'{name} {value}' for name, value in values.items())}."

@@ -1,0 +1,200 @@
+"""What a decision process may send: a rule for each kind of its events, which checks it and enters it in the ledger."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from msgspec import UNSET
+
+from decision.model.workload import unloadable_part
+
+from .ledger import (
+    HAS_ENDED,
+    IS_RUNNING,
+    IS_WAITING,
+    LATEST,
+    JobStage,
+    Ledger,
+    RefusalError,
+    Rules,
+    answers,
+    asks,
+    nothing_to_check,
+    require_hosts,
+    require_start,
+    require_walltime,
+    shortened_line,
+)
+from .messages import (
+    Answer,
+    CallMeLater,
+    ChangeJobState,
+    CreateProbe,
+    ExecuteJob,
+    ForceStop,
+    Hello,
+    KillJob,
+    Notify,
+    Query,
+    RegisterJob,
+    RegisterProfile,
+    RejectJob,
+    SetJobMetadata,
+    SetResourceState,
+    StopCall,
+    StopProbe,
+    ToJobMsg,
+)
+
+_CHANGES: Mapping[JobStage, Mapping[str, JobStage]] = {
+    IS_WAITING: {"RUNNING": IS_RUNNING, "REJECTED": HAS_ENDED},
+    IS_RUNNING: {
+        "COMPLETED_SUCCESSFULLY": HAS_ENDED,
+        "COMPLETED_WALLTIME_REACHED": HAS_ENDED,
+        "COMPLETED_KILLED": HAS_ENDED,
+    },
+    HAS_ENDED: {},
+}
+
+
+def _hello(ledger: Ledger, event: Hello) -> None:
+    require_start(ledger, event)
+    ledger.dynamic_jobs = bool(event.data.features.dynamic_registration)
+    ledger.acknowledges = bool(event.data.features.acknowledge_dynamic_jobs)
+
+
+def _reject(ledger: Ledger, event: RejectJob) -> None:
+    ledger.move(event.data.job_id, IS_WAITING, HAS_ENDED, "is rejected")
+
+
+def _execute(ledger: Ledger, event: ExecuteJob) -> None:
+    data = event.data
+    ledger.move(data.job_id, IS_WAITING, IS_RUNNING, "is executed")
+    require_hosts(data.alloc, "alloc")
+    if (data.mapping, data.storage_mapping, data.additional_io_job).count(UNSET) < 2:
+        raise RefusalError(
+            f"job {shortened_line(data.job_id)} has several of mapping, storage_mapping, additional_io_job; "
+            "Batsim takes one"
+        )
+
+
+def _call_by_name(ledger: Ledger, event: CallMeLater) -> None:
+    name, periodic = event.data.call_id, event.data.periodic
+    if not name or name is UNSET:
+        raise RefusalError("its call has no name, with which Batsim stops")
+    if periodic is UNSET:
+        if event.data.timestamp > LATEST:
+            raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
+        ledger.named_calls[name] = ledger.named_calls.get(name, 0) + 1
+    elif name in ledger.named_calls:
+        raise RefusalError(f"there is a call {shortened_line(name)!r} already")
+    else:
+        ledger.named_calls[name] = math.inf if periodic.times is None else periodic.times
+
+
+def _stop_call(ledger: Ledger, event: StopCall) -> None:
+    ledger.named_calls.pop(event.data.call_id, None)  # Batsim takes the stop of a call that there is not
+
+
+def _create_probe(ledger: Ledger, event: CreateProbe) -> None:
+    require_hosts(event.data.hosts, "hosts")
+    if event.data.probe_id in ledger.probes:
+        raise RefusalError(f"there is a probe {shortened_line(event.data.probe_id)!r} already")
+    ledger.probes.add(event.data.probe_id)
+
+
+def _call_later(ledger: Ledger, event: CallMeLater) -> None:
+    if ledger.version.names_calls:
+        _call_by_name(ledger, event)
+        return
+    if LATEST < event.data.timestamp < math.inf:
+        raise RefusalError(f"a call at {event.data.timestamp} s is later than {LATEST:g} s")
+    if not event.timestamp < event.data.timestamp < math.inf:
+        raise RefusalError(f"a call at {event.data.timestamp} s is not in the future")
+    ledger.calls += 1
+
+
+def _kill(ledger: Ledger, event: KillJob) -> None:
+    if not event.data.job_ids:
+        raise RefusalError("it names no job")
+    for job_id in event.data.job_ids:
+        ledger.require_remembered(job_id, "is killed")
+        if ledger.jobs[job_id] is IS_WAITING:
+            raise ledger.unfit(job_id, "is killed")
+        if job_id in ledger.killing and ledger.version.kills_once:
+            raise RefusalError(f"job {shortened_line(job_id)} is being killed already")
+    ledger.killing.update(event.data.job_ids)
+
+
+def _register_job(ledger: Ledger, event: RegisterJob) -> None:
+    ledger.require_registration()
+    job_id = event.data.job_id
+    if job_id in ledger.jobs:
+        raise RefusalError(f"job {shortened_line(job_id)} already exists")
+    if job_id.count("!") != 1:
+        raise RefusalError(f"the job's id {shortened_line(job_id)!r} is not of the form WORKLOAD!NAME")
+    if odd := unloadable_part(job_id):
+        raise RefusalError(f"the job's id {shortened_line(job_id)} contains {odd!r}, which Batsim cannot load")
+    require_walltime(event.data.job, job_id)
+    ledger.jobs[job_id] = IS_WAITING
+    if ledger.acknowledges:
+        ledger.unacknowledged.add(job_id)
+
+
+def _register_profile(ledger: Ledger, event: RegisterProfile) -> None:
+    ledger.require_registration()
+
+
+def _set_state(ledger: Ledger, event: SetResourceState) -> None:
+    require_hosts(event.data.resources, "resources")
+    if not (event.data.state.isascii() and event.data.state.isdigit()):
+        raise RefusalError(f"state {shortened_line(event.data.state)!r} is not the number of a pstate")
+
+
+def _set_metadata(ledger: Ledger, event: SetJobMetadata) -> None:
+    ledger.require_remembered(event.data.job_id, "is given metadata")
+    if '"' in event.data.metadata:
+        raise RefusalError(
+            f"the metadata of job {shortened_line(event.data.job_id)} has a double quote, which Batsim cannot write"
+        )
+
+
+def _change_state(ledger: Ledger, event: ChangeJobState) -> None:
+    job_id, name = event.data.job_id, event.data.job_state
+    state = ledger.jobs.get(job_id)
+    if state is None or name not in _CHANGES[state]:
+        raise ledger.unfit(job_id, f"is changed to {shortened_line(name)}")
+    ledger.jobs[job_id] = _CHANGES[state][name]
+
+
+def _decision_notifies(ledger: Ledger, event: Notify) -> None:
+    finished = {"registration_finished": True, "continue_registration": False}.get(event.data.type)
+    if finished is None:
+        raise RefusalError(f"Batsim does not know the notification {shortened_line(event.data.type)!r}")
+    ledger.registration_finished = finished
+
+
+def _to_job(ledger: Ledger, event: ToJobMsg) -> None:
+    ledger.require_remembered(event.data.job_id, "gets a message")
+
+
+DECISION_RULES: Rules = {
+    RejectJob: _reject,
+    ExecuteJob: _execute,
+    CallMeLater: _call_later,
+    KillJob: _kill,
+    RegisterJob: _register_job,
+    RegisterProfile: _register_profile,
+    SetResourceState: _set_state,
+    SetJobMetadata: _set_metadata,
+    ChangeJobState: _change_state,
+    ToJobMsg: _to_job,
+    Notify: _decision_notifies,
+    Hello: _hello,
+    StopCall: _stop_call,
+    CreateProbe: _create_probe,
+    StopProbe: nothing_to_check,
+    ForceStop: nothing_to_check,
+    Query: partial(asks, "consumed_energy"),
+    Answer: partial(answers, "estimate_waiting_time"),
+}

@@ -187,8 +187,10 @@ def compare(
         [['easy', 8.0], ['Widest', 12.0]]
     """
     from decision.analysis.metric_list import find_metric
-    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
+    from decision.runs.compare import read_workloads, run_comparison
+    from decision.runs.comparison_plan import ComparisonPlan, find_baseline
     from decision.runs.judging import judge_plan
+    from decision.runs.setup_in_words import describe_setup
 
     named = given.name_policies(policies)
     own = {name: policy for name, policy in named.items() if not isinstance(policy, str)}

@@ -26,30 +26,22 @@ from decision.policies.around import entries_of, innermost
 from decision.policies.around.estimated import predictions_of
 from decision.policies.around.supplied import host_cap, may_suspend, refuse_booking, settings_of, supplied
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimate, check_walltime, check_worth
+from decision.policies.job_check import check_estimate, check_walltime, check_worth
 from decision.policies.policy import Policy
 from decision.policies.prepared import CompiledPolicy
-from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.policies.registry import find_agent, find_policy
+from decision.policies.source import MessageAgent
 from decision.policies.supply_settings import BEYOND
 from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.protocol import Connection, Message, Role
 from decision.protocol import messages as m
+from decision.simulation.job_checks import warn_of_no_users
 from decision.simulation.misfits import Misfits
-from decision.simulation.simulate import warn_of_no_users
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import (
-    N_INTERVALS,
-    N_QUEUED,
-    N_RUNNING,
-    PSTATE_COMPUTING,
-    ClusterState,
-    nb_hosts,
-    new_state,
-    platform_facts,
-    with_room,
-)
+from decision.state.cluster import N_INTERVALS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts, new_state, with_room
+from decision.state.platform_facts import PSTATE_COMPUTING, platform_facts
 
 from . import edc, kernels
 from .announced import announced_platform, in_announced_order

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from decision.compiling.bundle import Bundle
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
-from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import PlanArrays
+from decision.state.platform_facts import PlatformFacts
 
 from .kernels import FAULTY, ask_now
 

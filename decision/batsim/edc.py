@@ -10,7 +10,8 @@ import numpy as np
 from decision import __version__
 from decision.model.workload import POWER_SUPPLY
 from decision.protocol import messages as m
-from decision.state.cluster import PSTATE_COMPUTING, ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
+from decision.state.platform_facts import PSTATE_COMPUTING, PlatformFacts
 
 _MACHINE_EVENTS = ("machine_available", "machine_unavailable")
 

@@ -27,7 +27,7 @@ from typing import Any
 from decision.model.errors import LocalProtocolError, PolicyError
 from decision.model.hosts import parse_hosts
 from decision.policies.catalogue import PolicyLine
-from decision.policies.registry import PolicySource
+from decision.policies.source import PolicySource
 from decision.protocol import CodecError, Connection, JsonCodec, Message, Role
 from decision.protocol.messages import ExecuteJob, Hello, Init, JobCompleted, SimulationBegins
 

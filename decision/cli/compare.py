@@ -141,8 +141,10 @@ def compare_command(
     from decision.analysis.metric_list import find_metric
     from decision.formats import load_platform
     from decision.runs.advise import expanded
-    from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
+    from decision.runs.compare import read_workloads, run_comparison
+    from decision.runs.comparison_plan import ComparisonPlan, find_baseline
     from decision.runs.judging import beside_whole, judge_plan
+    from decision.runs.setup_in_words import describe_setup
     from decision.runs.worth_of_predictions import worth_of_predictions, write_worth
 
     from .progress import announce_compilation, counting

@@ -27,7 +27,8 @@ def evaluate_runs(
     from decision.analysis.metric_list import METRICS
     from decision.computer.cores import available_workers
     from decision.envs import write_metrics
-    from decision.runs.compare import ComparisonPlan, read_workloads, run_comparison
+    from decision.runs.compare import read_workloads, run_comparison
+    from decision.runs.comparison_plan import ComparisonPlan
     from decision.runs.judging import judge_plan
 
     from .progress import counting

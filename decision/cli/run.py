@@ -114,8 +114,9 @@ def run_command(
     ahead = _batsim_ahead(context) if engine is Engine.BATSIM else None
 
     from decision.learn.gates import require_gates
+    from decision.runs.batsim_run import RealBatsim
     from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-    from decision.runs.run import RealBatsim, run_to_folder
+    from decision.runs.run import run_to_folder
 
     from .progress import announce_compilation, working
     from .summary_tables import print_summaries, summary_rows

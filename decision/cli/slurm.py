@@ -80,8 +80,9 @@ def agree_command(
 
       decision slurm agree CASE --json agree.json --starts starts.csv
     """
-    from decision.slurm.agree import agree, agreement_document, starts_lines
-    from decision.slurm.case import load_case
+    from decision.slurm.agree import agree
+    from decision.slurm.agreement_report import agreement_document, starts_lines
+    from decision.slurm.case_folder import load_case
 
     from .progress import announce_compilation, counting
 
@@ -137,10 +138,11 @@ def sweep_command(
       decision slurm sweep CASE --goal partition=debug:mean-wait \\
           --vary 'PriorityWeightAge=0,1000;PriorityWeightJobSize=0,1000'
     """
-    from decision.slurm.case import load_case
+    from decision.slurm.case_folder import load_case
+    from decision.slurm.changes import default_settings, read_vary
     from decision.slurm.goals import read_goal, read_goal_guard
     from decision.slurm.recommend import conf_diff
-    from decision.slurm.sweep import default_settings, read_vary, sweep, sweep_document
+    from decision.slurm.sweep import sweep, sweep_document
 
     from .progress import announce_compilation, counting
     from .terminal import say
@@ -198,7 +200,7 @@ def order_command(
 
       decision slurm order CASE --order f1 -o out/f1
     """
-    from decision.slurm.case import load_case
+    from decision.slurm.case_folder import load_case
     from decision.slurm.order import approximate
     from decision.slurm.recommend import diff_of
 

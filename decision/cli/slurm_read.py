@@ -71,7 +71,8 @@ def read_command(
           --qos qos.txt --shares sshare.txt -o CASE
     """
     from decision.slurm.anonymous import hide_names
-    from decision.slurm.case import Sources, read_case, write_case
+    from decision.slurm.case import Sources, read_case
+    from decision.slurm.case_folder import write_case
 
     from .tables import count
     from .terminal import note, say

@@ -13,7 +13,8 @@ def print_agreement(case: "Case", found: "Agreement") -> None:
     """Waits as recorded and as simulated, the largest differences, and the verdict."""
     import numpy as np
 
-    from decision.slurm.agree import job_groups, start_differences, wait_figures
+    from decision.slurm.agreement_report import start_differences
+    from decision.slurm.wait_groups import job_groups, wait_figures
 
     from .tables import number, simple_table
     from .terminal import say, stdout

@@ -25,11 +25,10 @@ from decision.state.cluster import (
     QUEUED,
     RUNNING,
     ClusterState,
-    PlatformFacts,
     new_state,
-    platform_facts,
     with_room,
 )
+from decision.state.platform_facts import PlatformFacts, platform_facts
 from decision.state.rules import cannot_be_cut
 
 from . import refusals

@@ -17,7 +17,8 @@ from decision.protocol import Message
 from decision.protocol import messages as m
 from decision.protocol.messages import BatsimEvent, DecisionEvent
 from decision.state import plan_arrays as p
-from decision.state.cluster import N_RUNNING, PSTATE_COMPUTING, PSTATE_SLEEP
+from decision.state.cluster import N_RUNNING
+from decision.state.platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP
 
 from . import words5
 from .busy_hosts import with_busy_hosts

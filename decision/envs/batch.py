@@ -12,7 +12,7 @@ from decision.compiling.draws import first_word
 from decision.compiling.jit import compile_ahead, kernel
 from decision.computer.room import check_memory
 from decision.engine.kernels.server import engine
-from decision.learned.base import SchedulerKernels
+from decision.learned.kernel_interfaces import SchedulerKernels
 from decision.learned.progress import FIRST_ROW, REFUSED_PLAN, STEPS, TERMINATED, TRUNCATED, is_over
 from decision.model.errors import ConfigError, PolicyError
 
@@ -20,7 +20,8 @@ from .arena import gather
 from .environment import environment_at, new_environments
 from .episode import begin_episode, measure_all, see, step
 from .metrics import EPISODE_METRICS
-from .setup import Rules, Setup
+from .rows import Rules
+from .setup import Setup
 
 ANY_ROW = -1  # instead of the first row of an episode: any
 GO_ON = -2  # instead of it: the present episode goes on

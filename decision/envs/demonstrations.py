@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.jit import kernel
-from decision.learned.base import call_follow
+from decision.learned.kernel_interfaces import call_follow
 from decision.learned.progress import FIRST_ROW, PLACED, REFUSED_PLAN, TERMINATED, is_over
 from decision.model.errors import ConfigError, InternalError
 from decision.policies.capacity import TOLERANCE

@@ -10,11 +10,14 @@ from decision.engine.kernels.arrays import RESTART, Rows, Sim, Truth, World, gro
 from decision.engine.kernels.server import engine
 from decision.learned.cycles import Cycles, new_cycles
 from decision.learned.progress import N_NUMBERS, N_TOTALS, EpisodeProgress
-from decision.policies.outlook import Outlook, OutlookSettings, new_outlook, seen_through
-from decision.state.cluster import ClusterState, PlatformFacts, new_state, platform_facts
+from decision.policies.outlook import Outlook, new_outlook, seen_through
+from decision.policies.outlook_settings import OutlookSettings
+from decision.state.cluster import ClusterState, new_state
 from decision.state.plan_arrays import PlanArrays, new_plan
+from decision.state.platform_facts import PlatformFacts, platform_facts
 
-from .setup import Beginnings, Setup
+from .rows import Beginnings
+from .setup import Setup
 
 _SUSPENSIONS = 4  # of each job, with room for many of few
 

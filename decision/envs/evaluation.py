@@ -13,7 +13,7 @@ from decision.learned.progress import FIRST_ROW, REFUSED_PLAN
 from decision.model.errors import ConfigError, PolicyError
 from decision.policies.around.supplied import supplied
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimate
+from decision.policies.job_check import check_estimate
 from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 from decision.policies.registry import find_policy

@@ -49,7 +49,7 @@ from decision.placement.repair import StartRule
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.options import refuse_unknown
 from decision.policies.policy import Policy
-from decision.policies.registry import PolicySource
+from decision.policies.source import PolicySource
 
 if TYPE_CHECKING:
     from .checkpoint import GateCheck

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from decision.learned.base import Draws
 
-from .networks import Network
+from .perceptrons import Network
 
 
 class NetworkActor:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .config import BcConfig
-from .networks import Network
+from .algorithm_settings import BcConfig
+from .perceptrons import Network
 from .ppo import log_probs
 from .replay import Transitions
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .networks import Network
+from .perceptrons import Network
 from .ppo import Rollout, log_probs
 
 

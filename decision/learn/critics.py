@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from .networks import Network
+from .perceptrons import Network
 
 _LEAST, _MOST = 1e-4, 1e6  # of the deviation
 

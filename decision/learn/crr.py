@@ -10,10 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .algorithm_settings import CrrConfig
 from .bc import clone_loss
-from .config import CrrConfig
 from .critics import Critics
-from .networks import Network
+from .perceptrons import Network
 from .ppo import log_probs
 from .replay import Transitions
 

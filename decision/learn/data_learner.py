@@ -15,10 +15,12 @@ from decision.model.errors import ConfigError
 
 from . import bc, crr
 from .actor import NetworkActor
-from .config import BcConfig, CrrConfig, TrainConfig
+from .algorithm_settings import BcConfig, CrrConfig
+from .config import TrainConfig
 from .critics import Critics
 from .devices import autocast, device_of
-from .networks import ImageNetwork, Network, untrained_network
+from .networks import ImageNetwork, untrained_network
+from .perceptrons import Network
 from .replay import RecordedChoices, Transitions, draw
 
 _UPDATES = 100  # of an iteration

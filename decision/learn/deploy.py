@@ -9,15 +9,16 @@ from decision.learned.repair import RepairEncoder
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.placement.repair import SEEN, StartRule
-from decision.policies.outlook import OutlookSettings
+from decision.policies.outlook_settings import OutlookSettings
 from decision.policies.policy import Policy
 from decision.policies.supply_settings import SupplySettings
 
 from .actor import NetworkActor
 from .checkpoint import MANIFEST, REMEDY, Manifest, read_checkpoint, shown
 from .config import check_network
-from .networks import Mlp, Network, as_repair, make_network
+from .networks import as_repair, make_network
 from .parametric import parametric_policy
+from .perceptrons import Mlp, Network
 from .weights import load_network
 
 

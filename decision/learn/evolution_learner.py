@@ -24,7 +24,8 @@ from decision.policies.policy import Policy
 from decision.policies.prepared import prepare
 
 from .actor import NetworkActor
-from .config import CmaEsConfig, TrainConfig
+from .algorithm_settings import CmaEsConfig
+from .config import TrainConfig
 from .evolution import CmaEs
 from .networks import untrained_network
 

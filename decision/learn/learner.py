@@ -10,13 +10,16 @@ import torch
 from decision.computer.room import check_memory
 from decision.envs import SchedulerVectorEnv, Setup
 from decision.envs.evaluation import ChooseAll
-from decision.learned.base import ChoosingScheduler, Draws, Layouts, Scheduler
+from decision.learned.base import ChoosingScheduler, Draws, Scheduler
+from decision.learned.encoder import Layouts
 
 from .actor import NetworkActor
+from .algorithm_settings import PpoConfig
 from .collector import Collected, Collector, MaskedVectorEnv
-from .config import PpoConfig, TrainConfig
+from .config import TrainConfig
 from .devices import autocast, device_of
-from .networks import Network, untrained_network
+from .networks import untrained_network
+from .perceptrons import Network
 from .ppo import Losses, Rollout, update_ppo
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .config import PpoConfig
-from .networks import Network
+from .algorithm_settings import PpoConfig
+from .perceptrons import Network
 
 _NEVER = -1e8  # logit of an action that is masked out
 

@@ -22,7 +22,7 @@ from decision.model.workload import Workload
 from decision.placement.cost import text_costs
 from decision.policies.composed import ComposedPolicy
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_walltime
+from decision.policies.job_check import check_walltime
 from decision.policies.traits import traits_of
 from decision.simulation.simulate import simulate_on
 from decision.state.cluster import N_JOBS

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from decision.envs.demonstrations import Demonstrations
 
-from .networks import Network
+from .perceptrons import Network
 
 _CHUNK = 8192  # observations that are prepared at once
 

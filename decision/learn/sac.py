@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .config import SacConfig
+from .algorithm_settings import SacConfig
 from .critics import Critics
 from .crr import improve_critics
-from .networks import Network
+from .perceptrons import Network
 from .ppo import log_probs
 from .replay import Transitions
 

@@ -18,8 +18,9 @@ from decision.learned.base import ChoosingScheduler, Scheduler
 from decision.model.errors import ConfigError
 
 from . import crr, sac
+from .algorithm_settings import CrrConfig, SacConfig
 from .collector import Finished, as_array, as_tensor
-from .config import CrrConfig, SacConfig, TrainConfig
+from .config import TrainConfig
 from .data_learner import NetworkLearner, action_critics, adam, policy_network
 from .devices import autocast, device_of
 from .ppo import log_probs

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from decision.model.errors import InputError
 
 from .checkpoint import REMEDY, WEIGHTS, open_zip, shown
-from .networks import Network
+from .perceptrons import Network
 
 _OBJECTS = re.compile(
     r"collections OrderedDict"

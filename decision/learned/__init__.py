@@ -42,7 +42,8 @@ from . import (  # each registers its record
     rlscheduler,
     timetable,
 )
-from .base import ChoosingScheduler, Encoder, Episodes, ParametricScheduler, Scheduler
+from .base import ChoosingScheduler, Episodes, ParametricScheduler, Scheduler
+from .encoder import Encoder
 from .policy import Choose, ChoosingPolicy
 from .registry import find_scheduler, make_encoder, read_encoder, records, register
 

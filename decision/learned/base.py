@@ -1,4 +1,4 @@
-"""What a learned scheduler is: one record of all that is its own, and the interfaces of its kernels.
+"""What a learned scheduler is: one record of all that is its own.
 
 `ChoosingScheduler` is one that looks at the cluster and chooses, again and again; `ParametricScheduler` is a compiled
 policy with numbers to be learned. `decision.learned` says how to add one.
@@ -6,59 +6,26 @@ policy with numbers to be learned. `decision.learned` says how to add one.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from decision.compiling.bundle import F4, F8, I1, Bundle
-from decision.compiling.entry import Entry, Interface
+from decision.compiling.bundle import Bundle
+from decision.compiling.entry import Entry
 from decision.model.dates import BusyDay
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
-from decision.model.platform import Platform
 from decision.model.workload import Workload
 from decision.policies.catalogue import OptionLine
-from decision.policies.outlook import Correction, Estimator, OutlookSettings
+from decision.policies.outlook_settings import Correction, Estimator, OutlookSettings
 from decision.policies.prepared import CompiledPolicy
 from decision.policies.supply_settings import SupplySettings
-from decision.state.cluster import ClusterState, PlatformFacts
-from decision.state.plan_arrays import PlanArrays
+from decision.state.cluster import ClusterState
 
-from .cycles import Cycles
-from .progress import EpisodeProgress
-
-# --- Kernels of a scheduler ----------------------------------------------------------------------------------------
-# All take the state, the facts of the platform and the scheduler's own memory, as `Encoder.new_memory` makes it.
-
-BEGIN = Interface(int, ClusterState, PlatformFacts, Bundle)  # a run or an episode begins: forget all of the last one
-
-# A cycle begins; returns 1 where there is something to choose in it, else 0
-OPEN = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle)
-
-# Make the choice of an action; what starts or switches is in the plan. Returns 1 where another choice follows in this
-# cycle, else 0
-ACT = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle, int)
-
-# Write the observation (D,) and the mask of valid actions (A,), all of both
-OBSERVE = Interface(int, ClusterState, PlatformFacts, Cycles, PlanArrays, Bundle, F4, I1)
-
-# What is paid at this moment (CYCLE_ENDS or STEP_ENDS); only environments ask
-REWARD = Interface(float, ClusterState, PlatformFacts, Cycles, EpisodeProgress, Bundle, int)
-CYCLE_ENDS = 0  # the last choice of a cycle was made, and time passes next
-STEP_ENDS = 1  # the next choice is open, or the episode is over (`progress.is_over`)
-
-# Write the scheduler's own metrics (`ChoosingScheduler.metrics`) of an episode that is over
-MEASURE = Interface(int, ClusterState, PlatformFacts, Cycles, EpisodeProgress, Bundle, F8)
-
-# The action by which a recorded schedule goes on: job i began at starts[i] (seconds; nan where it did not)
-FOLLOW = Interface(int, ClusterState, Cycles, Bundle, F8)
-
-call_begin, call_open, call_act = BEGIN.caller(), OPEN.caller(), ACT.caller()
-call_observe, call_reward, call_measure = OBSERVE.caller(), REWARD.caller(), MEASURE.caller()
-call_follow = FOLLOW.caller()
-
+from .encoder import Encoder, Layouts
+from .kernel_interfaces import SchedulerKernels, forget_nothing, measure_nothing, open_always
 
 Draws = Literal["nothing", "last", "all"]  # nothing; whether it is the last action; which of all actions
 
@@ -75,167 +42,6 @@ class ExpectingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         if self.estimate == "walltime":
             return None
         return OutlookSettings(Estimator[self.estimate.upper()], Correction[self.correction.upper()])
-
-
-class SchedulerKernels(NamedTuple):
-    """Addresses of a scheduler's entries, as compiled loops take them."""
-
-    begin: int
-    open: int
-    act: int
-    observe: int
-    reward: int
-    measure: int
-
-
-class _NoMemory(Bundle):
-    """Of schedulers that remember nothing."""
-
-
-@BEGIN.entry_with(_NoMemory)
-def forget_nothing(state, facts, memory):
-    """For schedulers that remember nothing."""
-    return 0
-
-
-@OPEN.entry_with(_NoMemory)
-def open_always(state, facts, cycles, plan, memory):
-    """For schedulers that choose in every cycle."""
-    return 1
-
-
-@MEASURE.entry_with(_NoMemory)
-def measure_nothing(state, facts, cycles, progress, memory, out):
-    """For schedulers without metrics of their own."""
-    return 0
-
-
-# --- Records -------------------------------------------------------------------------------------------------------
-
-
-class Encoder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which observation a scheduler reads, and what its kernels must know: kept in checkpoints.
-
-    Raises:
-        ConfigError: if the observation is of another version than this package's.
-    """
-
-    name: str  # of the observation
-    version: int = 1
-
-    VERSIONS: ClassVar[tuple[int, ...]] = (1,)  # that are known; a number with another meaning makes a new one
-
-    def __post_init__(self) -> None:
-        if self.version not in self.VERSIONS:
-            known = " and ".join(map(str, self.VERSIONS))
-            raise ConfigError(
-                f"encoder {self.name} of version {self.version} was asked for, this package has version {known}; "
-                "use the package that made the checkpoint"
-            )
-
-    @property
-    def shape(self) -> tuple[int]:
-        """(D,) of an observation."""
-        raise NotImplementedError
-
-    @property
-    def actions(self) -> int:
-        """A: how many there are."""
-        raise NotImplementedError
-
-    @property
-    def window(self) -> int:
-        """Jobs of the queue that are seen."""
-        return 0
-
-    @property
-    def suspends(self) -> bool:
-        """Whether running jobs may be suspended."""
-        return False
-
-    @property
-    def flags(self) -> int:
-        """How many of the observation's first numbers are always 0 or 1."""
-        return 0
-
-    def new_memory(self, state: ClusterState) -> Bundle:
-        """The memory of the scheduler's kernels before a run, with room for every job of `state`."""
-        return _NoMemory()
-
-    def with_room(self, memory: Any, state: ClusterState) -> Bundle:
-        """The same memory with room for every job of `state`, between two decisions of a run."""
-        return memory if isinstance(memory, Bundle) else self.new_memory(state)
-
-    def check_cores(self, cores: int, where: str = "the platform") -> None:
-        """Refuse a platform of another size than the observation is for.
-
-        Raises:
-            ConfigError: naming both sizes.
-        """
-
-    def check_platform(self, platform: Platform) -> None:
-        """Refuse a platform that the observation is not for.
-
-        Raises:
-            ConfigError: naming what does not fit.
-        """
-        self.check_cores(len(platform.hosts), platform.path or "the platform")
-
-    def width_on(self, cores: int) -> int:
-        """Numbers that the kernel `observe` writes on so many cores: D, unless the encoder is for another number."""
-        return self.shape[0]
-
-    def check_arrays(self, cores: int, observation: NDArray[np.float32], mask: NDArray[np.int8]) -> None:
-        """Refuse arrays (..., D) and (..., A) that the kernels would write outside of.
-
-        Raises:
-            ConfigError: naming what they must be on so many cores.
-        """
-        width = self.width_on(cores)
-        if (observation.shape[-1], mask.shape[-1]) != (width, self.actions):
-            raise ConfigError(
-                f"the encoder {self.name} writes {width} numbers and {self.actions} actions on {cores} hosts; "
-                f"the arrays have room for {observation.shape[-1]} and {mask.shape[-1]}"
-            )
-
-
-class Layout(NamedTuple):
-    """What stands where in an observation: first the cluster, then the window's jobs with four numbers each."""
-
-    cluster: int  # numbers about the cluster
-    window: int  # jobs: actions 0 to window - 1 start them, action `window` goes forward
-    by_core: bool  # whether they are the remaining times of cores, or else shares of the cores in pools of such times
-    endless: bool  # whether a wait w is w / (w + longest), or else w / longest, and 1 from there on
-
-
-class Sequences(NamedTuple):
-    """What stands where in an observation of three sequences, entry after entry, of so many numbers each.
-
-    Action 0 lets time pass, action k is about the k-th job.
-    """
-
-    jobs: tuple[int, int]  # entries, and numbers of each
-    running: tuple[int, int]
-    snapshots: tuple[int, int]  # the oldest first
-
-
-class Pool(NamedTuple):
-    """What stands where in an observation: first the cluster, then jobs with as many numbers each."""
-
-    cluster: int  # numbers about the cluster
-    jobs: int  # actions 0 to jobs - 1 start them
-    features: int  # numbers of a job
-    more: int  # actions after these
-
-
-class Image(NamedTuple):
-    """An observation that is an image, and then other numbers."""
-
-    shape: tuple[int, int, int]  # channels, rows, columns
-    more: int  # other numbers
-
-
-Layouts = Layout | Sequences | Pool | Image
 
 
 class Episodes(msgspec.Struct, frozen=True, kw_only=True):
@@ -376,9 +182,7 @@ class ParametricScheduler(Scheduler):
     """A compiled policy with numbers to be learned, judged by whole schedules."""
 
     algorithms = ("cma-es",)
-    observation: ClassVar[str] = (
-        "packing"  # of the environments that judge: these know utilization to the last end, too
-    )
+    observation: ClassVar[str] = "packing"  # of environments that judge: these know utilization to the last end, too
     sees: ClassVar[Mapping[str, Any]]  # for checkpoints: name and version of what the numbers mean
     weights: ClassVar[tuple[int, ...]]  # shape of the numbers
     added: ClassVar[int] = 0  # so many of them, the last ones, are not in older checkpoints, where they count as 0

@@ -24,11 +24,11 @@ from decision.state.cluster import (
     N_JOBS,
     N_QUEUED,
     N_RUNNING,
-    PSTATE_COMPUTING,
     ClusterState,
     nb_hosts,
 )
 from decision.state.plan_arrays import CALL_AT, SET_PSTATE, START, add, add_interval
+from decision.state.platform_facts import PSTATE_COMPUTING
 
 # Cycles.number
 _SHOWN = 0  # jobs numbered below this came with earlier decisions, or with this one

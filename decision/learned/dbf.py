@@ -1,38 +1,21 @@
 """Deep backfilling (DBF): observation, choices and reward."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from decision.compiling.bundle import F8, I8, Bundle
-from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
-from decision.policies.capacity import TOLERANCE
-from decision.state.cluster import N_RUNNING, ClusterState
-from decision.state.plan_arrays import START
+from decision.state.cluster import ClusterState
 
-from .base import ACT, CYCLE_ENDS, FOLLOW, OBSERVE, REWARD, ChoosingScheduler, Episodes, ExpectingSettings, Layout
-from .cycles import FREE_HOSTS, LENGTH, start_at
-from .progress import MOST_QUEUED, MOST_WAITING, WAITING
+from .base import ChoosingScheduler, Episodes, ExpectingSettings
+from .dbf_kernels import BY_CORE, BY_POOL, CLIPPED, ENDLESS, DbfMemory, dbf_act, dbf_follow, dbf_observe, dbf_reward
+from .encoder import Layout
 from .registry import register
-from .window import (
-    JOB_FEATURES,
-    Count,
-    Slots,
-    WindowEncoder,
-    check_window,
-    longest_walltime,
-    place_of,
-    see_window,
-    slot_begun,
-)
+from .window import JOB_FEATURES, Count, Slots, WindowEncoder, check_window, longest_walltime
 
-_BY_CORE, _BY_POOL = "dbf", "dbf-pools"  # observations
-CLIPPED, ENDLESS = 1, 2  # their versions: how waits are seen
 MOST_CORES = 1 << 20  # seen one by one
 MOST_POOLS = 1024  # a share of the longest runtime below 2 ** -1024 is 0
 
@@ -56,7 +39,7 @@ class DbfSettings(ExpectingSettings, frozen=True, kw_only=True, forbid_unknown_f
 class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Numbers about the cluster, then a split window of the queue."""
 
-    name: str = _BY_CORE
+    name: str = BY_CORE
     version: int = ENDLESS
     cores: int  # of the cluster; 0 for any number
     cluster: int  # numbers before those of the window: as many as cores, or pools
@@ -66,15 +49,15 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.name == _BY_POOL and not 2 <= self.cluster <= MOST_POOLS:
+        if self.name == BY_POOL and not 2 <= self.cluster <= MOST_POOLS:
             limits = f"at least 2, for free cores and for others, and at most {MOST_POOLS}"
             raise ConfigError(f"{self.cluster} pools: there must be {limits}")
-        if self.name == _BY_CORE and not 1 <= self.cores <= MOST_CORES:
-            limits = f"must be 1 to {MOST_CORES:,} with the encoder {_BY_CORE}"
-            raise ConfigError(f"cores: {limits}; found {self.cores}; {_BY_POOL} takes any number")
-        if self.name == _BY_POOL and self.cores != 0:
+        if self.name == BY_CORE and not 1 <= self.cores <= MOST_CORES:
+            limits = f"must be 1 to {MOST_CORES:,} with the encoder {BY_CORE}"
+            raise ConfigError(f"cores: {limits}; found {self.cores}; {BY_POOL} takes any number")
+        if self.name == BY_POOL and self.cores != 0:
             raise ConfigError(f"cores: must be 0 with the encoder {self.name}; found {self.cores}")
-        if self.name == _BY_CORE and self.cluster != self.cores:
+        if self.name == BY_CORE and self.cluster != self.cores:
             raise ConfigError(f"cluster: must be {self.cores} with the encoder {self.name}; found {self.cluster}")
 
     @property
@@ -94,11 +77,11 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
 
     def width_on(self, cores: int) -> int:
         """A number for each core there is, or for each pool; and those of the window."""
-        return (cores if self.name == _BY_CORE else self.cluster) + JOB_FEATURES * self.window
+        return (cores if self.name == BY_CORE else self.cluster) + JOB_FEATURES * self.window
 
     def new_memory(self, state: ClusterState) -> "DbfMemory":
         """The encoder as numbers for the kernels."""
-        pools = self.cluster if self.name == _BY_POOL else 0
+        pools = self.cluster if self.name == BY_POOL else 0
         return DbfMemory(
             number=np.array([self.head, self.tail, pools, self.version == ENDLESS]),
             seconds=np.array([self.max_runtime, self.max_wait], float),
@@ -109,118 +92,8 @@ class DbfEncoder(WindowEncoder, frozen=True, kw_only=True, forbid_unknown_fields
         if self.cores not in (0, cores):
             raise ConfigError(
                 f"{where} has {cores} hosts, but the policy's observations are of {self.cores}; run it on "
-                f"{self.cores} hosts, or train one with the encoder {_BY_POOL}, which takes any number"
+                f"{self.cores} hosts, or train one with the encoder {BY_POOL}, which takes any number"
             )
-
-
-class DbfMemory(Bundle):
-    """The encoder as numbers; nothing is remembered."""
-
-    number: I8  # (4,) head, tail, pools (0 for one number per core), whether waits are endless
-    seconds: F8  # (2,) max_runtime, max_wait
-
-
-@ACT.entry_with(DbfMemory)
-def _act(state, facts, cycles, plan, memory, action):
-    """Start the job of a slot; anything else ends the cycle."""
-    at = place_of(cycles, memory.number[0], memory.number[1], action)
-    if at < 0 or state.size[cycles.queue[at]] > cycles.number[FREE_HOSTS]:
-        return 0
-    start_at(state, cycles, plan, at)
-    return 1
-
-
-@FOLLOW.entry_with(DbfMemory)
-def _follow(state, cycles, memory, starts):
-    """The slot of a job that began by now; Fwd where none fits."""
-    head, tail = memory.number[0], memory.number[1]
-    slot = slot_begun(state, cycles, head, tail, starts, state.now[0] + TOLERANCE, cycles.number[FREE_HOSTS])
-    return slot if slot >= 0 else head + tail
-
-
-@OBSERVE.entry_with(DbfMemory)
-def _observe(state, facts, cycles, plan, memory, observation, mask):
-    """The cluster, then the window."""
-    head, tail, pools, endless = memory.number[0], memory.number[1], memory.number[2], memory.number[3] == 1
-    max_runtime = memory.seconds[0]
-    if pools == 0:
-        width = _see_cores(state, cycles, max_runtime, observation)
-    else:
-        width = see_pools(state, cycles, plan, pools, max_runtime, observation)
-    window = observation[width:]
-    some = see_window(state, cycles, head, tail, max_runtime, memory.seconds[1], endless, True, window, mask)
-    idle = cycles.number[FREE_HOSTS] == len(cycles.until)
-    mask[len(mask) - 1] = not (some and (_all_fit(state, cycles) if endless else idle))
-    return 0
-
-
-@kernel
-def _all_fit(state, cycles):
-    """Whether the cluster is idle, or all jobs that wait could start now: then waiting for anything is of no use."""
-    free = cycles.number[FREE_HOSTS]
-    if free == len(cycles.until):
-        return True
-    for at in range(cycles.number[LENGTH]):
-        free -= state.size[cycles.queue[at]]
-        if free < 0:
-            return False
-    return True
-
-
-@REWARD.entry_with(DbfMemory)
-def _reward(state, facts, cycles, progress, memory, moment):
-    """R(t), the paper's equation 2, at the end of each cycle."""
-    if moment != CYCLE_ENDS:
-        return 0.0
-    number, total, weight = cycles.number, progress.total, progress.parameters
-    idle = number[FREE_HOSTS] / len(cycles.until)
-    queued = number[LENGTH] / total[MOST_QUEUED] if total[MOST_QUEUED] > 0.0 else 0.0
-    waiting = total[WAITING] / total[MOST_WAITING] if total[MOST_WAITING] > 0.0 else 0.0
-    return -(weight[0] * idle + weight[1] * queued + weight[2] * waiting)
-
-
-@kernel
-def _see_cores(state, cycles, max_runtime, out):
-    until, now, scale = cycles.until, state.now[0], 1.0 / max_runtime
-    for host in range(len(until)):
-        left = (until[host] - now) * scale
-        left = left if left > 0.0 else 0.0
-        out[host] = left if left < 1.0 else 1.0
-    return len(until)
-
-
-@kernel
-def see_pools(state, cycles, plan, pools, max_runtime, out):
-    """Count the cores of each pool, and divide by all: sums of whole numbers are exact. Returns how many pools."""
-    hosts = len(cycles.until)
-    now, scale = state.now[0], 1.0 / max_runtime
-    out[:pools] = 0.0
-    out[0] = cycles.number[FREE_HOSTS]
-    away = hosts - cycles.number[FREE_HOSTS]
-    for i in range(state.count[N_RUNNING]):
-        size = state.size[state.running[i]]
-        out[_pool(pools, (state.expected_end[i] - now) * scale)] += size
-        away -= size
-    for at in range(plan.count[0]):
-        if plan.kind[at] == START:
-            size = state.size[plan.job[at]]
-            out[_pool(pools, state.expected_runtime[plan.job[at]] * scale)] += size
-            away -= size
-    out[pools - 1] += away
-    for k in range(pools):
-        out[k] /= hosts
-    return pools
-
-
-@kernel
-def _pool(pools, left):
-    """Pool k >= 1 ends at 2 ** (k - pools + 1) of the longest runtime, and begins where the one before it ends."""
-    if not left < 1.0:  # NaN, too: its exponent could be any
-        return pools - 1
-    if left <= 0.0:
-        return 1
-    fraction, exponent = math.frexp(left)
-    return max(1, pools - 1 + exponent - (fraction == 0.5))
 
 
 class Dbf(ChoosingScheduler):
@@ -274,11 +147,11 @@ class Dbf(ChoosingScheduler):
     networks = ("jobs", "mlp")
     env_id = "DBF"
     env_options = {"head": 20, "tail": 0}
-    observations = {_BY_CORE: {"cluster": "cores"}, _BY_POOL: {"cluster": "pools"}}
+    observations = {BY_CORE: {"cluster": "cores"}, BY_POOL: {"cluster": "pools"}}
     encoder_type = DbfEncoder
     draws = "last"
     former_settings = {"paper": True}
-    act, observe, reward, follow = _act, _observe, _reward, _follow
+    act, observe, reward, follow = dbf_act, dbf_observe, dbf_reward, dbf_follow
     model_summary = "learned deep backfilling, window {head}-{tail}"
 
     def check(self, settings: DbfSettings, where: str) -> None:
@@ -293,7 +166,7 @@ class Dbf(ChoosingScheduler):
         """Fields of the encoder that follow from the settings and the number of hosts."""
         by_core = settings.cluster == "cores"
         return {
-            "name": _BY_CORE if by_core else _BY_POOL,
+            "name": BY_CORE if by_core else BY_POOL,
             "version": CLIPPED if settings.paper else ENDLESS,
             "cores": cores if by_core else 0,
             "head": settings.head,

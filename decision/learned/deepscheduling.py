@@ -21,9 +21,10 @@ from decision.policies.booking import new_booking
 from decision.state.cluster import ClusterState, nb_hosts
 
 from . import deepscheduling_kernels as kernels
-from .base import ChoosingScheduler, Encoder, Episodes, Sequences
+from .base import ChoosingScheduler, Episodes
 from .confidence import longer_confidence, new_confidence
 from .deepscheduling_kernels import DeepSchedulingMemory
+from .encoder import Encoder, Sequences
 from .registry import register
 from .window import Count, check_scale, longest_walltime
 

@@ -39,9 +39,9 @@ from decision.state.cluster import (
 )
 from decision.state.plan_arrays import START
 
-from .base import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .confidence import confidence_in, learn_from
 from .cycles import BUSY_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, note_start
+from .kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .progress import IDLE_SERVERS, SWITCHED, USED, WASTED
 
 JOBS_SEEN = 20  # jobs of the queue, jobs that run, and snapshots

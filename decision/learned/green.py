@@ -15,13 +15,14 @@ from decision.model.demand import EXPECTED, VALUE, sizes, walltimes, worths
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 from decision.policies.config import Suspend
-from decision.policies.plan_check import check_worths
+from decision.policies.job_check import check_worths
 from decision.policies.supply_settings import SupplySettings
 from decision.policies.traits import Traits
 from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels
-from .base import ChoosingScheduler, Encoder, Episodes, Image, Pool
+from .base import ChoosingScheduler, Episodes
+from .encoder import Encoder, Image, Pool
 from .green_kernels import GreenMemory
 from .packing import MOST_NODES
 from .registry import register

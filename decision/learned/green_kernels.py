@@ -14,8 +14,8 @@ from decision.policies.order import density_of
 from decision.state.cluster import N_FORECAST, N_JOBS, N_QUEUED, N_RUNNING, QUEUED
 from decision.state.plan_arrays import START, SUSPEND, add
 
-from .base import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import BUSY_HOSTS, FREE_HOSTS, LENGTH, NEXT_SHOWN, call_at, start_at
+from .kernel_interfaces import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .progress import EARNED, VIOLATED
 from .window import slot_begun
 

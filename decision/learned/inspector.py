@@ -13,8 +13,9 @@ from decision.policies.config import Order, PolicyConfig
 from decision.policies.order import rank_of
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
+from .base import ExpectingSettings
 from .cycles import FREE_HOSTS, LENGTH, call_at
+from .kernel_interfaces import ACT, BEGIN, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .progress import BASELINE_SLOWDOWN, is_over, mean_slowdown
 from .registry import register
 from .rlscheduler import open_committed, start_or_commit

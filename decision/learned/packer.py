@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from decision.model.workload import Workload
 
 from .base import Episodes, ParametricScheduler
-from .ranking import ORDER, RANKING_WEIGHTS, RESERVE, SEES, RankingPolicy, random_units, smallest_area_first
+from .ranking import RANKING_WEIGHTS, SEES, RankingPolicy, random_units, smallest_area_first
+from .ranking_kernels import ORDER, RESERVE
 from .registry import register
 from .window import Count
 

@@ -17,12 +17,13 @@ import numpy as np
 from decision.compiling.bundle import Bundle
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
-from decision.policies.outlook import Estimator, OutlookSettings
+from decision.policies.outlook_settings import Estimator, OutlookSettings
 from decision.state.cluster import ClusterState, nb_hosts
 
 from . import packing_kernels as kernels
-from .base import ChoosingScheduler, Encoder, Episodes, Layout
+from .base import ChoosingScheduler, Episodes
 from .dbf import MOST_POOLS
+from .encoder import Encoder, Layout
 from .packing_kernels import PackingMemory
 from .registry import register
 from .window import JOB_FEATURES, MOST_SLOTS, Count, check_scale, longest_walltime

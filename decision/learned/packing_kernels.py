@@ -7,9 +7,9 @@ from decision.compiling.jit import kernel
 from decision.policies.capacity import TOLERANCE
 from decision.state.cluster import N_CAPACITY_CHANGES, N_ENDED, N_JOBS, N_QUEUED
 
-from .base import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .cycles import FREE_HOSTS, LENGTH, NEXT_SHOWN, RUNNING_JOBS, call_at, start_at
-from .dbf import see_pools
+from .dbf_kernels import see_pools
+from .kernel_interfaces import ACT, BEGIN, FOLLOW, MEASURE, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .progress import BEGAN, FIRST_ROW, LAST_END, LAST_ROW, PLACED, STEPS, USED, WORK, is_over
 from .window import JOB_FEATURES, slot_begun
 

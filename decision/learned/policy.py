@@ -9,12 +9,15 @@ from decision.compiling.bundle import Bundle, bundle_at
 from decision.compiling.jit import compile_ahead, kernel
 from decision.model.platform import Platform
 from decision.policies.policy import Plan
-from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import PlanArrays
+from decision.state.platform_facts import PlatformFacts
 from decision.state.view import ClusterView
 
-from .base import ChoosingScheduler, Encoder, call_act, call_observe, call_open
+from .base import ChoosingScheduler
 from .cycles import Cycles, begin_decision, grow_cycles, new_cycles, show_arrival
+from .encoder import Encoder
+from .kernel_interfaces import call_act, call_observe, call_open
 from .registry import find_observation
 
 Choose = Callable[[NDArray[np.float32], NDArray[np.int8]], int]

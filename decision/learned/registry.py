@@ -11,7 +11,8 @@ from decision.model.errors import ConfigError
 from decision.model.names import nearest
 from decision.model.workload import Workload
 
-from .base import ChoosingScheduler, Encoder, Scheduler
+from .base import ChoosingScheduler, Scheduler
+from .encoder import Encoder
 
 _ENTRY_POINTS = "decision.schedulers"  # group of installed packages' entry points: each is a `Scheduler`
 

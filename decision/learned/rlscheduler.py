@@ -8,8 +8,9 @@ from decision.compiling.bundle import F8, I4, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.state.cluster import ClusterState
 
-from .base import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS, ExpectingSettings
+from .base import ExpectingSettings
 from .cycles import FREE_HOSTS, LENGTH, start_at
+from .kernel_interfaces import ACT, BEGIN, FOLLOW, OBSERVE, OPEN, REWARD, STEP_ENDS
 from .progress import is_over, mean_slowdown
 from .registry import register
 from .window import (

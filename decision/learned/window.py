@@ -14,8 +14,9 @@ from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.workload import Workload
 
-from .base import ChoosingScheduler, Encoder
+from .base import ChoosingScheduler
 from .cycles import FREE_HOSTS, LENGTH
+from .encoder import Encoder
 
 JOB_FEATURES = 4  # numbers of a slot
 MOST_SLOTS = 8192  # of a window

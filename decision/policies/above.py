@@ -12,7 +12,7 @@ _READERS = {"network": "decision.learn:read_repair", "prices": "decision.learn:r
 
 
 def shipped_sources() -> Iterator[Any]:
-    """The sources of policies (`decision.policies.registry.PolicySource`) that come with this package."""
+    """The sources of policies (`decision.policies.source.PolicySource`) that come with this package."""
     return map(_find, _SOURCES)
 
 

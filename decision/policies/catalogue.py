@@ -31,6 +31,7 @@ _SC17 = "Carastan-Santos and de Camargo, SC 2017"
 _CLUSTER09 = "Tang et al., Cluster 2009"
 _COMPACT = "Krumke et al., TCS 1997"
 _TPDS01 = "Mu'alem and Feitelson, TPDS 2001"
+TSAFRIR = "Tsafrir, Etsion and Feitelson, TPDS 2007"
 
 ORDER_LINES: dict[str, tuple[Order, PolicyLine]] = {
     line.name: (order, line)
@@ -172,40 +173,6 @@ _NUMBERS = (
 _BACKFILL_ORDER = OptionLine(
     "backfill_order", "that of the queue", "", "with backfill=easy: an order, of the jobs behind the first that waits"
 )
-_TSAFRIR = "Tsafrir, Etsion and Feitelson, TPDS 2007"
-OUTLOOK_LINES = (
-    OptionLine(
-        "estimate",
-        "walltime",
-        "",
-        "run time that a job is expected to have: walltime, last2, regression, given, quantiles",
-    ),
-    OptionLine(
-        "correction",
-        "walltime",
-        "",
-        "with estimate=...: what is expected of a job that outlives it: walltime, increments, doubling",
-        _TSAFRIR,
-    ),
-    OptionLine("shadow", "0.5", "", "with estimate=quantiles: chance that a running job ends by when it should"),
-    OptionLine("fill", "0.8", "", "with estimate=quantiles: chance that a waiting job takes no more than expected"),
-)
-GUARD_LINE = OptionLine(
-    "guard", "never", "s", "a job that has waited for so long gets a reservation that nothing delays; or auto, or 1.5x"
-)
-SUPPLY_LINES = (
-    OptionLine("late", "reject", "", "jobs that cannot end before their deadline any more: reject or keep"),
-    OptionLine("beyond", "suspend", "", "jobs that run beyond the supply of power: suspend, grid or battery to run on"),
-    OptionLine("battery", "none", "host-h", "with beyond=battery: what it can hold; it is empty at first"),
-    OptionLine("battery_charge", "inf", "hosts", "power that it takes at most, of what the supply has to spare"),
-    OptionLine("battery_discharge", "inf", "hosts", "power that it gives at most, to jobs beyond the supply"),
-    OptionLine("battery_efficiency", "1", "", "share of what it takes that it gives back"),
-    OptionLine("failed", "run", "", "jobs whose hosts become unavailable: run on, kill, or resubmit to begin again"),
-    OptionLine("checkpoint_every", "0", "s", "with failed=resubmit: how often jobs are saved, and begin there again"),
-    OptionLine("checkpoint", "0", "s", "to save a job that is cut; what is left takes so much longer"),
-    OptionLine("restart", "0", "s", "for what is left of a job to go on; it takes so much longer"),
-    OptionLine("cap", "none", "W", "power that is never passed, or a file of it by time"),
-)
 
 
 def composed_options(order: str, backfill: str) -> list[OptionLine]:
@@ -251,7 +218,7 @@ PRESETS = [
     *(line for _, line in ORDER_LINES.values()),
     *(line for name, (_, line) in BACKFILLS.items() if name != "none"),
     *(PolicyLine(alias, f"another name of {name}") for alias, name in ALIASES.items()),
-    *(PolicyLine(name, f"another name of {spec}", _TSAFRIR) for name, spec in SHORTHANDS.items()),
+    *(PolicyLine(name, f"another name of {spec}", TSAFRIR) for name, spec in SHORTHANDS.items()),
 ]
 PARTS = [
     PolicyLine("ORDER+BACKFILL", "any order with any backfilling: sjf+easy, wfp3+conservative"),

@@ -1,172 +1,44 @@
 """`ComposedPolicy`: an order, a backfilling rule, an allocation and a power rule, decided by compiled kernels."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decision.compiling.entry import Entry
-from decision.compiling.jit import kernel
-from decision.compiling.whole_program import without_vectors
 from decision.model.errors import ConfigError
-from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.state.cluster import N_FREE, N_QUEUED, ClusterState
-from decision.state.plan_arrays import START, add, clear
+from decision.state.cluster import ClusterState
 
 from .above import read_learned
-from .allocation import check_prices, check_topology, check_tree, plan_start, take_near, take_on_tree
-from .backfill import choose_starts
-from .booked import decide_booked
-from .catalogue import SLOTS
-from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
-from .conservative import choose_reserved, next_call
-from .guard import OPTION, ask_for_call, choose_guarded, follow_guard, guard_call, read_guard, switch_times
-from .memory import (
-    BOOKED,
-    N_SLOTS,
-    NETWORK,
-    SLOT,
-    SUSPENSION,
-    Memory,
-    call_slot,
-    config_in,
-    grown_memory,
-    memory_at,
-    new_memory,
+from .allocation import check_prices, check_topology, check_tree
+from .composed_kernels import decide_composed, slots_of, used_slots
+from .composed_options import (
+    BACKFILL_ORDER,
+    OPTIONS,
+    PRICES,
+    SLOT_VALUES,
+    UNGUARDED,
+    allocation_name,
+    candidate_order,
+    check_booking,
+    check_suspend,
+    checked_number,
+    composed_name,
+    refuse_sleepless,
+    slot_code,
 )
-from .options import read_value, refuse_unknown
-from .order import sort_queue
-from .power import manage_power
-from .prepared import DECIDE, DECIDED, CompiledPolicy
-from .suspension import suspend_for_others
-
-_SLOTS: dict[str, Mapping[str, tuple[int, Any]]] = {slot: values for slot, (_, values) in SLOTS.items()}
-_NUMBERS: dict[str, tuple[type, str, tuple[int, ...]]] = {  # option: kind, slot that reads it, values that read it
-    "age_weight": (float, "order", (Order.MULTIFACTOR,)),
-    "size_weight": (float, "order", (Order.MULTIFACTOR,)),
-    "max_age": (float, "order", (Order.MULTIFACTOR,)),
-    "idle_timeout": (float, "power", (Power.IDLE_TIMEOUT,)),
-    "keep_awake": (int, "power", (Power.KEEP_AWAKE,)),
-    "wake_time": (float, "power", (Power.IDLE_TIMEOUT, Power.KEEP_AWAKE)),
-    "patience": (float, "start", (StartHosts.BOOKED,)),
-}
-BACKFILL_ORDER, PRICES = "backfill_order", "prices"
-OPTIONS = (*_SLOTS, PRICES, *_NUMBERS, OPTION, BACKFILL_ORDER)
+from .config import Allocation, Backfill, Order, PolicyConfig, Power, StartHosts, Suspend
+from .guard import OPTION, read_guard, switch_times
+from .memory import Memory, grown_memory, new_memory
+from .options import refuse_unknown
+from .prepared import CompiledPolicy
 
 _BY_WALLTIME = {
     *(Order.SJF, Order.LJF, Order.SAF, Order.LAF, Order.WFP3, Order.UNICEP),
     *(Order.F1, Order.F2, Order.F3, Order.F4),
 }
-
-
-@kernel
-def decide(state, facts, memory, plan):
-    """Fill `plan` for this instant, after all transitions of it; reads `state` and never writes it."""
-    config = config_in(memory)
-    clear(plan, state)
-    guarded = follow_guard(state, config, memory) if config.guard < np.inf else 0
-    strict = config.backfill == Backfill.CONSERVATIVE or guarded > 0
-    suspends = config.suspend != Suspend.NEVER
-    if state.count[N_FREE] == 0 and not strict and config.power == Power.NEVER and not suspends:
-        return
-    if config.order == Order.FCFS and not suspends:
-        queue, length = state.queue, state.count[N_QUEUED]
-    else:
-        queue, length = memory.sorted, sort_queue(state, config, memory)
-    if suspends and call_slot(memory.slots[SUSPENSION], (state, facts, memory, plan, length)) > 0.0:
-        return
-    call = np.inf
-    if config.start == StartHosts.BOOKED:
-        chosen, call = 0, call_slot(memory.slots[BOOKED], (state, facts, memory, plan, length))
-    elif config.backfill == Backfill.CONSERVATIVE:
-        chosen = choose_reserved(state, facts, config, memory, queue, length)
-        call = next_call(state, memory, chosen)
-    elif guarded > 0 or memory.watch_count[0] > 0:
-        chosen = choose_guarded(state, facts, config, memory, queue, length, guarded)
-    else:
-        chosen = choose_starts(state, facts, config, memory, queue, length)
-    if config.guard < np.inf:
-        call = min(call, guard_call(state, memory, guarded, chosen, _note_starts(state, memory, chosen)))
-    for i in range(chosen):
-        if memory.slots[NETWORK] != 0:
-            call_slot(memory.slots[NETWORK], (state, facts, memory, plan, add(plan, START, memory.chosen[i])))
-        else:
-            plan_start(plan, state, facts, config, memory.chosen[i])
-    if config.power != Power.NEVER and config.start == StartHosts.AWAKE:
-        call = min(call, manage_power(state, facts, config, memory, plan, queue, length, chosen, guarded))
-    if call < np.inf:
-        ask_for_call(state, memory, plan, call)
-
-
-@kernel
-def _note_starts(state, memory, chosen):
-    """Remember when the first so many chosen jobs start; returns how many hosts they leave free."""
-    free = state.count[N_FREE]
-    for i in range(chosen):
-        memory.reserved[memory.chosen[i]] = state.now[0]
-        free -= state.size[memory.chosen[i]]
-    return free
-
-
-@SLOT.entry
-def _take_on_tree(state, facts, memory, plan, action):
-    """Give an action of the plan its hosts."""
-    take_on_tree(plan, state, facts, action, memory.prices, config_in(memory).allocation == Allocation.TREE)
-    return 0.0
-
-
-@SLOT.entry
-def _take_near(state, facts, memory, plan, action):
-    """Give an action of the plan its hosts."""
-    take_near(plan, state, facts, action)
-    return 0.0
-
-
-@SLOT.entry
-def _decide_booked(state, facts, memory, plan, length):
-    """As `decide_booked`, for the first so many jobs."""
-    config = config_in(memory)
-    if config.order == Order.FCFS:
-        return decide_booked(state, facts, config, memory, plan, state.queue, length)
-    return decide_booked(state, facts, config, memory, plan, memory.sorted, length)
-
-
-@SLOT.entry
-def _suspend_for_others(state, facts, memory, plan, length):
-    """Whether `suspend_for_others` plans something."""
-    return 1.0 * suspend_for_others(state, config_in(memory), memory, plan, length)
-
-
-@DECIDE.entry
-@without_vectors
-def _decide_composed(state, facts, memory, plan):
-    decide(state, facts, memory_at(memory), plan)
-    return DECIDED
-
-
-def _used_slots(config: PolicyConfig) -> dict[int, Entry]:
-    """What a policy does and few others do, by its place in `Memory.slots`."""
-    used = {}
-    if config.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
-        used[NETWORK] = _take_on_tree
-    if config.allocation == Allocation.HOPS:
-        used[NETWORK] = _take_near
-    if config.start == StartHosts.BOOKED:
-        used[BOOKED] = _decide_booked
-    if config.suspend != Suspend.NEVER:
-        used[SUSPENSION] = _suspend_for_others
-    return used
-
-
-def slots_of(config: PolicyConfig) -> NDArray[np.int64]:
-    """`Memory.slots` of a policy: the addresses of what it does and few others do; `decide` calls no others."""
-    slots = np.zeros(N_SLOTS, np.int64)
-    for slot, entry in _used_slots(config).items():
-        slots[slot] = entry.address
-    return slots
 
 
 class ComposedPolicy(CompiledPolicy):
@@ -195,7 +67,7 @@ class ComposedPolicy(CompiledPolicy):
         InputError: if the checkpoint cannot be read.
     """
 
-    entry = _decide_composed
+    entry = decide_composed
 
     def __init__(
         self,
@@ -210,21 +82,21 @@ class ComposedPolicy(CompiledPolicy):
         prices: str | NDArray[np.float64] = "",
         **numbers: Any,
     ) -> None:
-        self.name = _name(order, backfill)
+        self.name = composed_name(order, backfill)
         codes: dict[str, Any] = {
-            slot: _code(self.name, slot, value)
-            for slot, value in zip(_SLOTS, (order, backfill, allocation, power, start, suspend), strict=True)
+            slot: slot_code(self.name, slot, value)
+            for slot, value in zip(SLOT_VALUES, (order, backfill, allocation, power, start, suspend), strict=True)
         }
         refuse_unknown(self.name, numbers, OPTIONS)
-        settings = {option: _number(self.name, option, value, codes) for option, value in numbers.items()}
+        settings = {option: checked_number(self.name, option, value, codes) for option, value in numbers.items()}
         if guard is not None:
             settings[OPTION] = read_guard(self.name, guard)
         if codes["start"] == StartHosts.BOOKED:
-            _check_booking(self.name, codes, guard is not None, backfill_order is not None)
+            check_booking(self.name, codes, guard is not None, backfill_order is not None)
         if codes["suspend"] != Suspend.NEVER:
-            _check_suspend(self.name, codes, guard is not None)
+            check_suspend(self.name, codes, guard is not None)
         if backfill_order is not None:
-            settings[BACKFILL_ORDER] = _candidates(self.name, backfill_order, codes["backfill"])
+            settings[BACKFILL_ORDER] = candidate_order(self.name, backfill_order, codes["backfill"])
         self._given = PolicyConfig(**codes, **settings)
         self.config = self._given
         self._prices = np.zeros((0, 0)) if isinstance(prices, str) else prices
@@ -237,7 +109,7 @@ class ComposedPolicy(CompiledPolicy):
     @property
     def called(self) -> tuple[Entry, ...]:
         """What few other policies do."""
-        return tuple(_used_slots(self._given).values())
+        return tuple(used_slots(self._given).values())
 
     @property
     def needs_value(self) -> bool:
@@ -277,7 +149,7 @@ class ComposedPolicy(CompiledPolicy):
     def refuse_guard(self) -> None:
         """Refuse a guard around this policy, if its jobs book hosts. Raises ConfigError."""
         if self.books_hosts:
-            raise ConfigError(f"policy {self.name}: start=bound {_UNGUARDED}")
+            raise ConfigError(f"policy {self.name}: start=bound {UNGUARDED}")
 
     def keep_promises(self) -> None:
         """Remember when EASY first promises each head of the queue to start (`Memory.promised`)."""
@@ -287,13 +159,13 @@ class ComposedPolicy(CompiledPolicy):
         """A run begins on this platform."""
         super().reset(platform, seed)
         if self._given.allocation in (Allocation.TREE, Allocation.SLURM_TREE):
-            check_tree(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
+            check_tree(f"policy {self.name}: allocation={allocation_name(self._given)}", platform)
         if self._given.allocation == Allocation.HOPS:
-            check_topology(f"policy {self.name}: allocation={_allocation_name(self._given)}", platform)
+            check_topology(f"policy {self.name}: allocation={allocation_name(self._given)}", platform)
         check_prices(f"policy {self.name}: {PRICES}={self._priced_by}", self._prices, platform)
         wake, doze = switch_times(platform, self._given.wake_time) if self._given.power else (0.0, 0.0)
         if self._given.start == StartHosts.BOOKED and not any(host.sleep for host in platform.hosts):
-            _refuse_sleepless(self.name, platform)
+            refuse_sleepless(self.name, platform)
         guard = math.inf if _needs_no_guard(self._given) else self._given.guard
         self.config = self._given._replace(seed=seed % 2**63, wake_time=wake, doze_time=doze, guard=guard)
 
@@ -311,76 +183,3 @@ def _needs_no_guard(config: PolicyConfig) -> bool:
     """Whether every job has a reservation anyway, or the policy is what the guard is relative to."""
     is_easy = config.order == Order.FCFS and config.backfill == Backfill.EASY and config.backfill_order < 0
     return config.backfill == Backfill.CONSERVATIVE or (config.guard < 0 and is_easy and config.power == Power.NEVER)
-
-
-def _name(order: str, backfill: str) -> str:
-    if backfill == "none":
-        return order
-    return backfill if order == "fcfs" else f"{order}+{backfill}"
-
-
-_UNGUARDED = f"keeps no reservations: it cannot have the option {OPTION}"
-
-
-def _check_booking(policy: str, codes: Mapping[str, int], guarded: bool, reordered: bool) -> None:
-    """Refuse what does not go with start=bound."""
-    wrong = {
-        "needs power=idle-timeout": codes["power"] != Power.IDLE_TIMEOUT,
-        "needs allocation=first-fit or allocation=pack": codes["allocation"]
-        not in (Allocation.LOWEST, Allocation.PACK),
-        "keeps no reservations: it needs backfill=none, first-fit or easy": codes["backfill"] == Backfill.CONSERVATIVE,
-        _UNGUARDED: guarded,
-        f"looks at jobs in one order: it cannot have the option {BACKFILL_ORDER}": reordered,
-    }
-    for text, is_wrong in wrong.items():
-        if is_wrong:
-            raise ConfigError(f"policy {policy}: start=bound {text}")
-
-
-def _check_suspend(policy: str, codes: Mapping[str, int], guarded: bool) -> None:
-    """Refuse what does not go with suspend=..."""
-    wrong = {
-        "breaks reservations: it needs backfill=none or first-fit": codes["backfill"]
-        not in (Backfill.NONE, Backfill.FIRST_FIT),
-        f"breaks reservations: it cannot have the option {OPTION}": guarded,
-        "needs hosts that are awake: it needs power=never": codes["power"] != Power.NEVER,
-    }
-    for text, is_wrong in wrong.items():
-        if is_wrong:
-            raise ConfigError(f"policy {policy}: suspend=... {text}")
-
-
-def _refuse_sleepless(policy: str, platform: Platform) -> NoReturn:
-    none = f"start=bound needs hosts that sleep, and {platform.path or 'the platform'} has none"
-    raise ConfigError(f"policy {policy}: {none}; decision platform grid5000 makes some, with energy", field="platform")
-
-
-def _allocation_name(config: PolicyConfig) -> str:
-    return next(name for name, (code, _) in _SLOTS["allocation"].items() if code == config.allocation)
-
-
-def _code(policy: str, slot: str, value: str) -> int:
-    known = _SLOTS[slot]
-    if value not in known:
-        raise ConfigError(
-            f"policy {policy}: there is no {slot} {value!r}{nearest(str(value), known)} (there are {', '.join(known)})"
-        )
-    return int(known[value][0])
-
-
-def _candidates(policy: str, order: str, backfill: int) -> int:
-    """The order of EASY's candidates."""
-    if backfill != Backfill.EASY:
-        raise ConfigError(f"policy {policy}: option backfill_order does nothing without EASY; use easy or ORDER+easy")
-    return _code(policy, "order", order)
-
-
-def _number(policy: str, name: str, value: Any, codes: Mapping[str, int]) -> Any:
-    kind, slot, readers = _NUMBERS[name]
-    if codes[slot] not in readers:
-        names = [n for n, (code, _) in _SLOTS[slot].items() if code in readers]
-        raise ConfigError(f"policy {policy}: option {name} does nothing without {slot}={' or '.join(names)}")
-    number = read_value(policy, name, value, kind)
-    if not 0 <= number < math.inf:
-        raise ConfigError(f"policy {policy}: option {name}={value} must be finite and not negative")
-    return number

@@ -25,8 +25,9 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.model.errors import ConfigError
 from decision.model.platform import Platform
-from decision.state.cluster import N_FREE, N_QUEUED, platform_facts
+from decision.state.cluster import N_FREE, N_QUEUED
 from decision.state.plan_arrays import CALL_AT, add
+from decision.state.platform_facts import platform_facts
 
 from .backfill import take
 from .capacity import TOLERANCE

@@ -7,16 +7,9 @@ import numpy as np
 from decision.compiling.bundle import F8, I4, I8, F8x2, bundle_at
 from decision.compiling.entry import Interface
 from decision.compiling.jit import kernel
-from decision.state.cluster import (
-    N_CAPACITY_CHANGES,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    ClusterState,
-    PlatformFacts,
-    nb_hosts,
-)
+from decision.state.cluster import N_CAPACITY_CHANGES, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, nb_hosts
 from decision.state.plan_arrays import PlanArrays
+from decision.state.platform_facts import PlatformFacts
 
 from .booking import Booking, new_booking
 from .config import Backfill, Order, PolicyConfig, StartHosts

@@ -23,8 +23,9 @@ from decision.compiling.jit import kernel
 from decision.model.errors import DecideTimeoutError, DecisionError, InternalError, PolicyError
 from decision.model.interrupts import raise_interruption
 from decision.model.platform import Platform
-from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import PlanArrays, clear
+from decision.state.platform_facts import PlatformFacts
 from decision.state.view import ClusterView
 
 from .deadline import Deadline, TookTooLong

@@ -15,15 +15,10 @@ own packages, which a checkout that is not installed does not have; registration
 because then ``dbf`` exists only for those who have imported it.
 """
 
-import importlib
-import importlib.util
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
-from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from decision.model.arguments import mapping, text
 from decision.model.errors import ConfigError
@@ -35,13 +30,10 @@ from .around.guarded import GuardedPolicy
 from .around.supplied import SuppliedPolicy
 from .catalogue import (
     BACKFILLS,
-    GUARD_LINE,
     ORDER_LINES,
-    OUTLOOK_LINES,
     PARTS,
     PRESETS,
     SHORTHANDS,
-    SUPPLY_LINES,
     OptionLine,
     PolicyLine,
     canonical,
@@ -49,13 +41,17 @@ from .catalogue import (
     composed_options,
     split_name,
 )
-from .composed import BACKFILL_ORDER, OPTIONS, ComposedPolicy
+from .composed import ComposedPolicy
+from .composed_options import BACKFILL_ORDER, OPTIONS
 from .failures import in_words
 from .guard import OPTION, read_guard
 from .kamelot import Kamelot
 from .options import make_with_options, options_of, refuse_unknown
-from .outlook import CORRECTION, ESTIMATE, OUTLOOK_OPTIONS, OutlookSettings, read_settings
+from .other_lines import CLASS_LINES, CLASS_OPTIONS, GUARD_LINE, OUTLOOK_LINES, SUPPLY_LINES
+from .outlook_settings import CORRECTION, ESTIMATE, OUTLOOK_OPTIONS, OutlookSettings, read_outlook
+from .own_classes import find_class
 from .policy import Policy
+from .source import Loader, MessageAgent, PolicySource
 from .supply_settings import SUPPLY_OPTIONS, read_supply
 from .traits import traits_of
 from .window import Window
@@ -63,86 +59,10 @@ from .window import Window
 _ENTRY_POINTS = "decision.policies"
 _QUANTILES = f"{ESTIMATE}=quantiles"  # which corrects by itself
 
-Loader = Callable[[str, Mapping[str, Any]], Any]
-
-
-class PolicySource(NamedTuple):
-    """A package's policies."""
-
-    names: Sequence[str]  # of policies, or patterns of names, like ``*.ckpt``
-    load: Loader  # makes a policy from its name and options
-    lines: Callable[[], Iterable[PolicyLine]]  # of the catalogue
-    answers_messages: bool = False  # what `load` makes is a `MessageAgent`
-    options: Callable[[str], Iterable[OptionLine]] = lambda _: ()  # of the policy of a name
-
-
-class MessageAgent(Protocol):
-    """A scheduler that answers Batsim's messages itself, one run long."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the simulation has ended."""
-
-    @property
-    def now(self) -> float:
-        """Simulated time of the last message, seconds."""
-
-    @property
-    def state(self) -> None:
-        """Nothing: it keeps its own books."""
-
-    @property
-    def window_gap(self) -> float:
-        """nan: nothing is known of its windows."""
-
-    def predictions(self, ids: Iterable[str]) -> None:
-        """Nothing is known of what it expects."""
-
-    def get_ready(self) -> None:
-        """Load what the first reply needs, while Batsim starts."""
-
-    def handle(self, question: bytes) -> bytes:
-        """The reply to one of Batsim's messages."""
-
 
 # module: its PolicySource
 _REGISTERED: list[PolicySource] = []
 _CLASSES: dict[str, type] = {"kamelot": Kamelot, "window": Window}
-_CLASS_LINES = [
-    PolicyLine("kamelot", "fcfs, conservative over hosts instead of their number, as OAR does it", "OAR 3"),
-    PolicyLine("window", "jobs are collected for a period and placed together on a fat-tree", "Lan et al., 2023"),
-]
-
-_CLASS_OPTIONS = {
-    "kamelot": [
-        OptionLine("security_time", "60", "s", "each walltime counts as so much longer", "SCHEDULER_JOB_SECURITY_TIME"),
-        OptionLine("reaction", "0", "s", "from an event to the decision; what happens meanwhile shares the decision"),
-    ],
-    "window": [
-        OptionLine("period", "60", "s", "from one window to the next", "Lan et al."),
-        OptionLine("jobs", "5", "", "on more than one host, at most in a window; 0 for all", "Lan et al.'s program"),
-        OptionLine(
-            "strategy", "dcas", "", "which hosts a job may get: scas, dcas or free; with exact scas", "Lan et al."
-        ),
-        OptionLine("solver", "sa", "", "sequential, sa, nsa or exact", "Lan et al."),
-        OptionLine("steps", "500", "", "moves of the search, also with solver=exact and strategy=free", "Lan et al."),
-        OptionLine("limit", "1", "s", "with solver=exact, strategy=scas: for a window, about; the best found counts"),
-        OptionLine("undo", "true", "", "with solver=sa and nsa: undo rejected moves; false as Lan et al.'s program"),
-        OptionLine(
-            "repair",
-            "best",
-            "",
-            "with solver=nsa: FILE.ckpt chooses where jobs go back; best needs no network",
-            "Lan et al.",
-        ),
-        OptionLine(
-            "prices",
-            "none",
-            "",
-            "with solver=sequential,strategy=free: FILE.ckpt says what free hosts are worth",
-        ),
-    ],
-}
 
 
 def register_loader(pattern: str, loader: Loader) -> None:
@@ -172,7 +92,7 @@ def find_policy(spec: str, options: Mapping[str, Any] | None = None) -> Policy:
     supply = read_supply(name, settings)
     if supply is not None:
         return SuppliedPolicy(find_policy(name, settings), supply, name)
-    says, outlook = ESTIMATE in settings, read_settings(name, settings)
+    says, outlook = ESTIMATE in settings, read_outlook(name, settings)
     own = source is None and slots is not None and outlook is None and BACKFILL_ORDER not in settings
     guard = read_guard(name, settings.pop(OPTION)) if OPTION in settings and not own else None
     plain = _find_plain(name, settings, source, slots)
@@ -245,7 +165,7 @@ def list_policies() -> list[PolicyLine]:
         True
     """
     lines = [line for source in (*_REGISTERED, *shipped_sources()) for line in source.lines()]
-    return [*PRESETS, *_CLASS_LINES, *lines, *PARTS]
+    return [*PRESETS, *CLASS_LINES, *lines, *PARTS]
 
 
 def list_options(name: str) -> list[OptionLine]:
@@ -263,7 +183,7 @@ def list_options(name: str) -> list[OptionLine]:
         return [] if source.answers_messages else [*source.options(name), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
     if slots is not None:
         return [*composed_options(*slots), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
-    return [*(_CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
+    return [*(CLASS_OPTIONS.get(name) or options_of(_class_of(name))), *OUTLOOK_LINES, *SUPPLY_LINES, GUARD_LINE]
 
 
 def _source_of(name: str) -> PolicySource | None:
@@ -301,51 +221,12 @@ def _split(spec: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
-def _find_class(name: str) -> Any:
-    place, _, attribute = name.rpartition(":")
-    module = _load_file(name, Path(place)) if place.endswith(".py") else _load_module(name, place)
-    made = getattr(module, attribute, None)
-    if made is None:
-        known = [n for n, value in vars(module).items() if hasattr(value, "decide")]
-        raise ConfigError(f"policy {name}: {place} has no {attribute!r}{nearest(attribute, known)}{_listed(known)}")
-    return made
-
-
-def _listed(known: list[str]) -> str:
-    return f" (it has {', '.join(known)})" if known else " (nor any class with a method decide)"
-
-
-def _load_module(name: str, module: str) -> ModuleType:
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"policy {name}: {module!r} is neither a module nor a file that ends in .py")
-    try:
-        return importlib.import_module(module)
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"policy {name}: importing {module} failed: {in_words(error)}") from error
-
-
-def _load_file(name: str, path: Path) -> ModuleType:
-    if not path.is_file():
-        raise ConfigError(f"policy {name}: there is no file {path}")
-    module_name = f"_policy_{path.stem}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"policy {name}: {path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses and pickles look their module up
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"policy {name}: running {path} failed: {in_words(error)}") from error
-    return module
-
-
 def _class_of(name: str) -> Any:
     """The class of a policy that is none of composed slots."""
     if name in _CLASSES:
         return _CLASSES[name]
     if ":" in name:
-        return _find_class(name)
+        return find_class(name)
     installed = entry_points(group=_ENTRY_POINTS)
     if name not in installed.names:
         shipped = [each for source in (*_REGISTERED, *shipped_sources()) for each in source.names if "*" not in each]

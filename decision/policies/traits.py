@@ -7,7 +7,7 @@ whoever wants to know asks `traits_of`.
 
 from typing import NamedTuple
 
-from .outlook import OutlookSettings
+from .outlook_settings import OutlookSettings
 from .supply_settings import SupplySettings
 
 

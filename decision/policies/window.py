@@ -18,321 +18,48 @@ import math
 
 import numpy as np
 
-from decision.compiling.bundle import F4, F8, I8, Bundle, F8x2, I8x2, bundle_at
-from decision.compiling.draws import first_word
-from decision.compiling.entry import Entry, Interface
-from decision.compiling.jit import kernel
+from decision.compiling.entry import Entry
 from decision.model.errors import ConfigError
 from decision.model.interrupts import raise_interruption
 from decision.model.names import nearest
 from decision.model.platform import Platform
-from decision.placement.anneal import PROGRAM_FIRST, Search, anneal
-from decision.placement.bound import gap, search_with_bound
-from decision.placement.exact import MOST_JOBS, MOST_SUBSETS, nb_subsets, place_exactly
+from decision.placement.bound import gap
+from decision.placement.exact import MOST_JOBS
 from decision.placement.highs import need_of_highs, place_by_highs
-from decision.placement.repair import AT_BEST, AT_RANDOM, StartRule
+from decision.placement.repair import AT_BEST, AT_RANDOM
 from decision.placement.tree import count_lowest
-from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of, place_in_turn
-from decision.state.bitmap import count_hosts, remove_interval, trailing_zeros
-from decision.state.cluster import N_QUEUED, ClusterState, PlatformFacts, nb_hosts
-from decision.state.plan_arrays import CALL_AT, START, PlanArrays, add, add_interval, clear
+from decision.placement.windows import DYNAMIC, FREE, STATIC, groups_of
+from decision.state.cluster import ClusterState, nb_hosts
 
 from .above import read_learned
-from .allocation import check_prices, check_tree, take_lowest, take_on_tree
+from .allocation import check_prices, check_tree
 from .around import innermost
-from .capacity import TOLERANCE
 from .policy import Policy
-from .prepared import DECIDE, DECIDED, NO_PLAN, CompiledPolicy
+from .prepared import CompiledPolicy
+from .window_kernels import decide_by_window, start_priced
+from .window_solvers import (
+    SOLVE_LARGE,
+    WINDOW_LARGE,
+    WINDOW_PLACER,
+    WINDOW_PRICER,
+    WINDOW_SEED,
+    WINDOW_SOLVER,
+    WINDOW_STRATEGY,
+    WindowMemory,
+    anneal_window,
+    exactly,
+    in_turn,
+    search_alone,
+    search_window_with_bound,
+)
 
 STRATEGIES = {"scas": STATIC, "dcas": DYNAMIC, "free": FREE}
 _SEQUENTIAL, _SA, _NSA, _EXACT = range(4)
 _SOLVERS = {"sequential": _SEQUENTIAL, "sa": _SA, "nsa": _NSA, "exact": _EXACT}
 _BEST = "best"  # in place of a network
 
-# WindowMemory.counts
-_JOBS = 0  # on more than one host, at most in a window; 0 for all
-_STRATEGY = 1
-_SOLVER = 2
-_STEPS = 3
-_UNDO = 4
-_SEED = 5
-_LAST = 6  # number of the last window that was decided, -1 for none
-_DUE = 7  # number of the window that was called for, -1 for none
-_REPAIR = 8  # `decision.placement.repair.StartRule.kind`
-_LARGE = 9  # address of what solves windows exactly that have too many subsets
-_CELLS = 10  # of the dynamic program's table; windows that need more are solved in the same way
-_PLACER = 11  # address of the solver
-_PRICER = 12  # address of what starts jobs where hosts have a price, 0 where they have none
-_N_COUNTS = 13
 
-_HOP = 1000.0  # cost of a hop, Table I of the paper
 _RATE = 50e6  # cells that are filled in a second at least, jobs that wrap around included
-_HOT, _COLD = 2500.0, 2.5  # temperatures, Table I
-
-
-class WindowMemory(Bundle):
-    """What the policy is and remembers from call to call."""
-
-    period: F8  # (1,) seconds
-    prices: F8x2  # (L - 1, N_FEATURES) weights of `decision.placement.prices`; empty where hosts have no price
-    counts: I8  # (_N_COUNTS,)
-    layers: I8x2  # (n, 5) of the network of nsa
-    weights: F4  # (P,) of the network
-    switches: I8  # (H,) of a window that has too many subsets: the lowest switch of each entry,
-    sizes: I8  # (H,) the hosts of each job,
-    starts: I8  # (H,) and the entry at which each job begins
-    gaps: F8  # (2,) with free and exact: sum of the gaps of all windows, and how many there were
-
-
-_memory_at = bundle_at(WindowMemory)
-_SOLVE_LARGE = Interface(int, int, int, int)  # from entries and jobs of such a window, and its number; 0: it failed
-_solve_large = _SOLVE_LARGE.caller()
-# What a policy does not use is not compiled: solvers, and starts where hosts have a price, are called by address. A
-# solver writes the entries of each job into its last argument, and returns whether there are some.
-_PLACE = Interface(int, I8, I8x2, I8, WindowMemory, int, I8x2)
-_place = _PLACE.caller()
-_PRICED = Interface(int, ClusterState, PlatformFacts, WindowMemory, PlanArrays, I8)
-_start_by_price = _PRICED.caller()
-
-
-@kernel
-def _decide(state, facts, memory, plan):
-    """Fill `plan` for this instant, after all transitions of it, and say whether that is done.
-
-    It reads `state` and never writes it.
-    """
-    clear(plan, state)
-    now, period, counts = state.now[0], memory.period[0], memory.counts
-    index = int((now + TOLERANCE) / period)
-    called = 0 <= counts[_DUE] <= index
-    if called:
-        counts[_DUE] = -1
-    if state.count[N_QUEUED] == 0:
-        return True
-    head = -1
-    if is_due(now, period, index, counts[_LAST], called):
-        counts[_LAST] = index
-        order = in_order(state, state.queue[: state.count[N_QUEUED]], period, index)
-        taken = _decide_window(state, facts, memory, plan, order, index)
-        if taken < 0:
-            return False
-        if taken < len(order):
-            head = order[taken]
-    elif counts[_DUE] < 0:
-        head = first_of(state, state.queue[: state.count[N_QUEUED]], period, index + 1)
-    if head >= 0 and counts[_DUE] < 0 and state.size[head] <= count_hosts(plan.free):
-        counts[_DUE] = index + 1
-        plan.time[add(plan, CALL_AT, -1)] = (index + 1) * period
-    return True
-
-
-@kernel
-def is_due(now, period, index, last, called):
-    """Whether the window of this number is to be decided.
-
-    Args:
-        now: seconds.
-        period: seconds.
-        index: number of the last window that could be, at this time.
-        last: number of the window that was decided last.
-        called: whether one was called for that is due; the call may come a moment late, over the network.
-    """
-    return index > last and (called or now <= index * period + TOLERANCE)
-
-
-@kernel
-def _rank(state, period, index, job):
-    """What a job is sorted by, ascending: the periods that it has waited, most first, and then its hosts."""
-    waited = index - math.ceil((state.submit_time[job] - TOLERANCE) / period)
-    return state.size[job] - waited * (len(state.host_state) + 1.0)
-
-
-@kernel
-def in_order(state, queue, period, index):
-    """The waiting jobs of `queue` in the order in which the window of this number takes them."""
-    ranks = np.empty(len(queue))
-    for i in range(len(queue)):
-        ranks[i] = _rank(state, period, index, queue[i])
-    return queue[np.argsort(ranks, kind="mergesort")]
-
-
-@kernel
-def first_of(state, queue, period, index):
-    """The waiting job of `queue` that the window of this number takes first."""
-    best, lowest = queue[0], np.inf
-    for job in queue:
-        rank = _rank(state, period, index, job)
-        if rank < lowest:
-            best, lowest = job, rank
-    return best
-
-
-@kernel
-def taken_from(state, order, free, limit):
-    """How many jobs a window takes from the front of `order`, and how many of them are on more than one host.
-
-    Args:
-        order: as `in_order` returns it.
-        free: hosts.
-        limit: jobs on more than one host, at most; 0 for all.
-    """
-    taken, wide = 0, 0
-    for job in order:
-        size = state.size[job]
-        if size > free or (size > 1 and wide == limit and limit > 0):
-            break
-        wide += size > 1
-        free -= size
-        taken += 1
-    return taken, wide
-
-
-@kernel
-def _decide_window(state, facts, memory, plan, order, index):
-    """Plan the starts of a window; how many jobs it takes from the front of `order`, -1 where it has failed."""
-    taken, wide = taken_from(state, order, count_hosts(plan.free), memory.counts[_JOBS])
-    if wide > 0:
-        jobs = np.empty(wide, np.int64)
-        i = 0
-        for job in order[:taken]:
-            if state.size[job] > 1:
-                jobs[i] = job
-                i += 1
-        if memory.counts[_PRICER] != 0:
-            _start_by_price(memory.counts[_PRICER], (state, facts, memory, plan, jobs))
-        elif not _start_together(state, facts, memory, plan, jobs, index):
-            return -1
-    for job in order[:taken]:
-        if state.size[job] == 1:
-            take_lowest(plan, add(plan, START, job), 1)
-    return taken
-
-
-@_PRICED.entry
-def _start_priced(state, facts, memory, plan, jobs):
-    """The job on most hosts first, each gets the free hosts whose cost and prices are least."""
-    sizes = np.empty(len(jobs), np.int64)
-    for i in range(len(jobs)):
-        sizes[i] = state.size[jobs[i]]
-    for i in np.argsort(-sizes, kind="mergesort"):
-        take_on_tree(plan, state, facts, add(plan, START, jobs[i]), memory.prices, True)
-    return len(jobs)
-
-
-@kernel
-def _start_together(state, facts, memory, plan, jobs, index):
-    hosts = np.empty(count_hosts(plan.free), np.int64)
-    write_sequence(facts, plan.free, hosts)
-    groups = groups_of(facts.down, facts.switch[hosts])
-    sizes = np.empty(len(jobs), np.int64)
-    for i in range(len(jobs)):
-        sizes[i] = state.size[jobs[i]]
-    held = np.zeros((len(jobs), sizes.max()), np.int64)
-    if _place(memory.counts[_PLACER], (facts.down, groups, sizes, memory, index, held)) == 0:
-        return False
-    for i in range(len(jobs)):
-        take_hosts(plan, add(plan, START, jobs[i]), hosts[held[i, : sizes[i]]])
-    return True
-
-
-@kernel
-def take_hosts(plan, action, hosts):
-    """Give the action these free hosts (n,), which most often ascend."""
-    ascends = True
-    for i in range(1, len(hosts)):
-        ascends &= hosts[i] > hosts[i - 1]
-    ascending, first = hosts if ascends else np.sort(hosts), 0
-    for i in range(len(ascending)):
-        if i + 1 == len(ascending) or ascending[i + 1] != ascending[i] + 1:
-            add_interval(plan, action, ascending[first], ascending[i])
-            remove_interval(plan.free, ascending[first], ascending[i])
-            first = i + 1
-
-
-@kernel
-def write_sequence(facts, free, hosts):
-    """Write the free hosts from left to right in the tree, those of one switch by id; returns how many they are."""
-    count, last, ascends = 0, 0, True
-    for word in range(len(free)):
-        bits = free[word]
-        while bits != 0:
-            host = (word << 6) + np.int64(trailing_zeros(bits))
-            bits &= bits - np.uint64(1)
-            ascends &= facts.switch[host] >= last
-            last = facts.switch[host]
-            hosts[count] = host
-            count += 1
-    if not ascends:
-        hosts[:count] = hosts[:count][np.argsort(facts.switch[hosts[:count]], kind="mergesort")]
-    return count
-
-
-@kernel
-def _solve_outside(groups, sizes, memory, index, held):
-    """As a solver, by `Window._solve_large`."""
-    length, jobs = groups.shape[1], len(sizes)
-    memory.sizes[:jobs] = sizes
-    for entry in range(length):
-        memory.switches[entry] = groups[0, entry] if len(groups) > 0 else 0
-    if _solve_large(memory.counts[_LARGE], (length, jobs, index)) == 0:
-        return 0
-    for job in range(jobs):
-        for i in range(sizes[job]):
-            held[job, i] = (memory.starts[job] + i) % length
-    return 1
-
-
-@kernel
-def _how(memory):
-    """The search that the counts say."""
-    counts = memory.counts
-    undo = counts[_UNDO] == 1
-    repair = StartRule(counts[_REPAIR], memory.layers, memory.weights)
-    return Search(
-        counts[_STRATEGY], counts[_STEPS], undo, 0 if undo else PROGRAM_FIRST, 2.0 * _HOP, _HOT, _COLD, repair
-    )
-
-
-@kernel
-def _anneal(down, groups, sizes, memory, index, held):
-    word = first_word(memory.counts[_SEED], index)
-    anneal(down, groups, count_lowest(down), sizes, _how(memory), word, held)
-
-
-@_PLACE.entry
-def _in_turn(down, groups, sizes, memory, index, held):
-    place_in_turn(down, groups, sizes, memory.counts[_STRATEGY], held)
-    return 1
-
-
-@_PLACE.entry
-def _search_alone(down, groups, sizes, memory, index, held):
-    _anneal(down, groups, sizes, memory, index, held)
-    return 1
-
-
-@_PLACE.entry
-def _search_with_bound(down, groups, sizes, memory, index, held):
-    word = first_word(memory.counts[_SEED], index)
-    found, bound = search_with_bound(down, groups, count_lowest(down), sizes, _how(memory), word, held)
-    memory.gaps[0] += gap(len(down), sizes, found, bound)
-    memory.gaps[1] += 1.0
-    return 1
-
-
-@_PLACE.entry
-def _exactly(down, groups, sizes, memory, index, held):
-    memory.gaps[1] += 1.0
-    subsets = nb_subsets(sizes)
-    if subsets > MOST_SUBSETS or subsets * groups.shape[1] * len(sizes) > memory.counts[_CELLS]:
-        return _solve_outside(groups, sizes, memory, index, held)
-    place_exactly(groups, count_lowest(down), sizes, held)
-    return 1
-
-
-@DECIDE.entry
-def _decide_by_window(state, facts, memory, plan):
-    return DECIDED if _decide(state, facts, _memory_at(memory), plan) else NO_PLAN
 
 
 class Window(CompiledPolicy):
@@ -359,7 +86,7 @@ class Window(CompiledPolicy):
         InputError: if the checkpoint cannot be read.
     """
 
-    entry = _decide_by_window
+    entry = decide_by_window
     needs_walltime = False
 
     def __init__(
@@ -416,26 +143,26 @@ class Window(CompiledPolicy):
         if self._levels not in (0, len(platform.down)):
             given = f"{platform.path or 'the platform'} has {len(platform.down)}"
             raise ConfigError(f"policy window: repair={self._name} is for trees of {self._levels} levels, and {given}")
-        self._counts[_SEED] = seed % 2**63
+        self._counts[WINDOW_SEED] = seed % 2**63
         self._down = np.array(platform.down)
 
     @property
     def called(self) -> tuple[Entry, ...]:
         """What it does in its own way."""
         if self._prices.size:
-            return (_start_priced,)
-        if self._counts[_SOLVER] == _EXACT:
-            return (_search_with_bound if self._counts[_STRATEGY] == FREE else _exactly,)
-        return (_in_turn if self._counts[_SOLVER] == _SEQUENTIAL else _search_alone,)
+            return (start_priced,)
+        if self._counts[WINDOW_SOLVER] == _EXACT:
+            return (search_window_with_bound if self._counts[WINDOW_STRATEGY] == FREE else exactly,)
+        return (in_turn if self._counts[WINDOW_SOLVER] == _SEQUENTIAL else search_alone,)
 
     def memory_for(self, state: ClusterState, memory: WindowMemory | None = None) -> WindowMemory:
         """`memory`, which has room for any state; a new one where there is none yet."""
         if memory is not None:
             return memory
         hosts = nb_hosts(state)
-        self._callback = _SOLVE_LARGE.callback(self._solve_large)
-        self._counts[_LARGE] = self._callback.address
-        self._counts[_PRICER if self._prices.size else _PLACER] = self.called[0].address
+        self._callback = SOLVE_LARGE.callback(self._solve_large)
+        self._counts[WINDOW_LARGE] = self._callback.address
+        self._counts[WINDOW_PRICER if self._prices.size else WINDOW_PLACER] = self.called[0].address
         self._used = WindowMemory(
             period=np.array([self._period]),
             prices=self._prices,
@@ -463,7 +190,7 @@ class Window(CompiledPolicy):
             groups = groups_of(self._down, used.switches[:length])
             sizes = used.sizes[:jobs]
             held = np.zeros((jobs, sizes.max()), np.int64)
-            _anneal(self._down, groups, sizes, used, index, held)
+            anneal_window(self._down, groups, sizes, used, index, held)
             used.starts[:jobs] = held[:, 0]
             placed = place_by_highs(groups, count_lowest(self._down), sizes, used.starts[:jobs], self._limit)
             used.gaps[0] += gap(len(self._down), sizes, placed.found, placed.bound)

@@ -44,7 +44,7 @@ from decision.model.resample import shaken
 from decision.model.reshape import Filters, at_load, reshape
 from decision.model.workload import Workload
 from decision.policies import find_policy
-from decision.policies.plan_check import check_worths
+from decision.policies.job_check import check_worths
 from decision.policies.traits import traits_of
 from decision.simulation import simulate_workloads
 

@@ -15,17 +15,9 @@ from decision.model.resample import shake_of
 from decision.model.workload import Workload
 
 from .chunks import task_key
-from .compare import (
-    COPIES,
-    RUNS,
-    ComparisonPlan,
-    PlannedRuns,
-    counted_part,
-    outcome_of,
-    windows_of,
-    with_record,
-    workload_name,
-)
+from .compare import COPIES, RUNS, counted_part, outcome_of, windows_of, with_record
+from .comparison_plan import ComparisonPlan, workload_name
+from .planned_runs import PlannedRuns
 from .store import ResultStore
 
 

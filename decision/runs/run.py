@@ -2,13 +2,9 @@
 
 import math
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from decision.analysis.plots import require_matplotlib
@@ -17,59 +13,33 @@ from decision.analysis.rates import emitted, paid
 from decision.analysis.recorded import RECORDED, recorded_run
 from decision.analysis.runs import waste_of
 from decision.analysis.summary import Summary, summarise
-from decision.batsim.process import FILE_PREFIX, FRESH, Ahead, command_of_4, dismiss, find_batsim, speaks_5
+from decision.batsim.process import FILE_PREFIX, FRESH
 from decision.engine.options import EngineOptions
 from decision.formats import write_run
 from decision.formats.green_files import write_green_files
-from decision.formats.outputs_read import read_jobs, read_joules, read_run_record
-from decision.formats.outputs_write import remove_older
-from decision.formats.predictions_write import write_predictions
+from decision.formats.outputs_read import read_run_record
 from decision.model.demand import context
-from decision.model.errors import ConfigError, InputError
 from decision.model.lost_work import lost_work
-from decision.model.record import Context, JobTable, PredictionTable, RunRecord
-from decision.model.sessions import find_sessions, of_fixed
-from decision.model.workload import Workload
-from decision.policies.around.supplied import (
-    are_forwarded,
-    battery_table,
-    check_suspensions,
-    may_suspend,
-    supplied,
-    with_cap,
-)
+from decision.model.record import Context, JobTable, RunRecord
+from decision.policies.around.supplied import battery_table, with_cap
 from decision.policies.cap import CAP
-from decision.policies.registry import MessageAgent, find_agent, find_policy
+from decision.policies.registry import find_agent, find_policy
+from decision.policies.source import MessageAgent
 from decision.policies.supply_settings import BATTERY
 from decision.simulation import simulate_workloads
-from decision.simulation.simulate import Progress, check_jobs, check_sleep
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
+from decision.simulation.simulate import Progress
 
-from . import Engine, Verbosity
+from . import Engine
+from .batsim_run import RealBatsim, run_on_batsim, write_predictions_of
+from .by_messages import agent_of, open_loop, options_by_messages
 from .engines import explained, make_engine, simulate_by_messages
 from .folder import describe_run, run_folder
-from .inputs import LoadedInputs, PolicyChoice, event_files, one_speed, workload_files
-from .status import ReportingResponder, live_status
+from .inputs import LoadedInputs, PolicyChoice
+from .status import ReportingResponder
+from .watching import Show, watched
 
 if TYPE_CHECKING:
     from decision.batsim.agent import Agent
-    from decision.batsim.closed_loop import ClosedLoop
-
-_PACE = 0.1  # seconds between two reports of how far a run is
-_FULL = 1 << 16  # bytes: with less room a file ends early
-
-Show = Callable[[float, int, int], None]  # called with the simulated time in seconds, the jobs done, and all jobs
-
-
-class RealBatsim(msgspec.Struct, frozen=True, kw_only=True):
-    """How a real Batsim is run, for `Engine.BATSIM` and `Engine.DOCKER`."""
-
-    command: str = "batsim"  # for BATSIM
-    image: str = ""  # for DOCKER
-    timeout: float = 0.0  # seconds to wait for one of its messages; 0 waits without limit
-    verbosity: Verbosity = Verbosity.QUIET  # of batsim.log
-    schedule_trace: bool = False  # whether it writes out_schedule.trace, for Paje: gigabytes for large clusters
-    ahead: Ahead | None = None  # a Batsim that was started before the inputs were read, perhaps for this run
 
 
 def run_to_folder(
@@ -112,7 +82,7 @@ def run_to_folder(
             if batsim.ahead is None or left != batsim.ahead.fresh:
                 shutil.rmtree(left, ignore_errors=True)
         if engine in (Engine.BATSIM, Engine.DOCKER) and choice.policy != RECORDED:
-            files, jobs, joules, gap = _run_batsim(case, choice, output.absolute(), engine, batsim, show)
+            files, jobs, joules, gap = run_on_batsim(case, choice, output.absolute(), engine, batsim, show)
         else:
             files, jobs, joules, gap = _simulate_to_files(case, choice, output, engine, show)
         written += files + write_green_files(output, known)
@@ -137,12 +107,12 @@ def run_inputs(
     fixed, loop = open_loop(case)
     agent: Agent | MessageAgent | None = None
     if loop is not None or (choice.own is None and engine is not Engine.EMBEDDED):
-        agent = _agent(case, choice, loop=loop)
+        agent = agent_of(case, choice, loop=loop)
     elif choice.own is None:
         agent = find_agent(choice.policy, choice.settings)
     options = EngineOptions(energy=case.inputs.energy, calls=case.inputs.calls)
     if agent is not None:
-        options = _options_by_messages(case, choice)
+        options = options_by_messages(case, choice)
     if agent is None:
         return simulate_workloads(
             case.platform,
@@ -182,226 +152,14 @@ def _known(case: LoadedInputs, choice: PolicyChoice) -> Context:
     return context(case.workloads, case.events, None if policy is None else battery_table(policy))
 
 
-def _options_by_messages(case: LoadedInputs, choice: PolicyChoice) -> EngineOptions:
-    """What Batsim's command line must say for the policy and the events, which are checked.
-
-    Raises:
-        ConfigError: if they do not go together.
-    """
-    feedback, suspends = case.inputs.feedback, False
-    if choice.own is not None or find_agent(choice.policy, choice.settings) is None:
-        policy = supplied(find_policy(choice.policy, choice.settings) if choice.own is None else choice.own)
-        check_jobs(case.platform, case.workloads, policy)
-        check_suspensions(policy, case.workloads, case.events)
-        check_sleep(policy, case.platform, case.inputs.energy)
-        suspends = may_suspend(policy, case.events)
-        if suspends and feedback:
-            why = f"policy {choice.policy} may suspend jobs, whose users would not know when they end"
-            raise ConfigError(f"{why}; leave feedback out, or choose another policy", field="feedback")
-    return EngineOptions(
-        energy=case.inputs.energy,
-        calls=case.inputs.calls,
-        dynamic_jobs=suspends or feedback,
-        profile_reuse=feedback,
-        forward_unknown_events=are_forwarded(case.events),
-    )
-
-
-def _write_predictions(folder: Path, jobs: JobTable, predictions: PredictionTable | None) -> list[Path]:
-    """FOLDER/predictions.csv, where something was predicted; that of an older run is removed."""
-    path = folder / "predictions.csv"
-    if predictions is None:
-        path.unlink(missing_ok=True)
-        return []
-    write_predictions(path, jobs, predictions)
-    return [path]
-
-
 def _simulate_to_files(
     case: LoadedInputs, choice: PolicyChoice, folder: Path, engine: Engine, show: Show | None
 ) -> tuple[list[Path], JobTable, float, float]:
     """The files, the jobs, the joules and the gap of windows of a run on one of our engines; the rest is forgotten."""
-    with _watched(folder, case, choice, show) as progress:
+    with watched(folder, case, choice, show) as progress:
         record = run_inputs(case, choice, engine=engine, progress=progress)
-    files = write_run(folder / FILE_PREFIX, record) + _write_predictions(folder, record.jobs, record.predictions)
+    files = write_run(folder / FILE_PREFIX, record) + write_predictions_of(folder, record.jobs, record.predictions)
     return files, record.jobs, record.joules, record.window_gap
-
-
-def _run_batsim(
-    case: LoadedInputs,
-    choice: PolicyChoice,
-    folder: Path,
-    engine: Engine,
-    batsim: RealBatsim,
-    show: Show | None,
-) -> tuple[list[Path], JobTable, float, float]:
-    """The files, the jobs, the joules and the gap of windows of a run on a Batsim that we start.
-
-    Batsim writes into a fresh folder, from which whole files replace those of an older run.
-    """
-    from decision.batsim.launcher import docker_command, run_batsim  # with sockets: 15 ms of a start
-
-    options = _options_by_messages(case, choice)
-    fixed, loop = open_loop(case)
-    agent = _agent(case, choice, options.dynamic_jobs and loop is None, loop)
-    log = folder / "batsim.log"
-    with (
-        _watched(folder, case, choice, show) as progress,
-        _fresh_folder(folder, batsim.ahead) as fresh,
-    ):
-        ahead = batsim.ahead
-        new = engine is Engine.BATSIM and ahead is None and speaks_5(find_batsim(batsim.command))
-        inputs = _input_files(replace(case, workloads=fixed), fresh, "5" if new else "4")
-        if engine is Engine.DOCKER:
-            start = docker_command(batsim.image, [file for _, file in inputs], folder)
-        else:
-            start = [find_batsim(batsim.command)]
-        if new:
-            command = [*start, *(str(word) for pair in inputs for word in pair), *_options_of_5(batsim, fresh, options)]
-        else:
-            command = command_of_4(
-                start,
-                inputs,
-                fresh,
-                verbosity=batsim.verbosity.value,
-                schedule_trace=batsim.schedule_trace,
-                switches=_switches(options),
-            )
-        if ahead is not None and ahead.command != command:
-            dismiss(ahead)
-            ahead = None
-        with explained(agent):
-            run_batsim(
-                ReportingResponder(agent, progress),
-                command,
-                log=log,
-                timeout=batsim.timeout,
-                contained=engine is Engine.DOCKER,
-                init=("",) if new else (),
-                ahead=ahead,
-            )
-        for _, file in inputs:  # what was converted for this run is not one of its files
-            if file.parent == fresh:
-                file.unlink()
-        jobs, joules = _read(fresh)
-        files = _publish(fresh, folder)
-        files += _write_predictions(folder, jobs, agent.predictions(jobs.id))
-    return [*files, log], jobs, joules, agent.window_gap
-
-
-def _read(fresh: Path) -> tuple[JobTable, float]:
-    """What Batsim wrote; it does not say that a disk was full."""
-    try:
-        return read_jobs(f"{fresh}/{FILE_PREFIX}"), read_joules(f"{fresh}/{FILE_PREFIX}")
-    except InputError:
-        if shutil.disk_usage(fresh).free > _FULL:
-            raise
-        where = f"{fresh.parent}: Batsim's files cannot be written (the disk is full)"
-        raise ConfigError(f"{where}; free space or choose another folder") from None
-
-
-def _switches(options: EngineOptions) -> list[str]:
-    words = {
-        "-E": options.energy,
-        "--enable-dynamic-jobs": options.dynamic_jobs,
-        "--enable-profile-reuse": options.profile_reuse,
-        "--forward-unknown-events": options.forward_unknown_events,
-    }
-    return [word for word, is_on in words.items() if is_on]
-
-
-@contextmanager
-def _fresh_folder(folder: Path, ahead: Ahead | None) -> Iterator[Path]:
-    """The folder that Batsim writes into: that of the one which was started ahead, for it or for another."""
-    if ahead is not None:
-        yield ahead.fresh
-        return
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix=FRESH, dir=folder) as fresh:
-        yield Path(fresh)
-
-
-def _options_of_5(batsim: RealBatsim, folder: Path, options: EngineOptions) -> list[str]:
-    """What Batsim 5's command line says of the files that it writes, and of energy; its prefix ends as it is given."""
-    level = {Verbosity.QUIET: "quiet", Verbosity.DEBUG: "debug"}.get(batsim.verbosity, "info")
-    words = ["-e", f"{folder}/{FILE_PREFIX}_", "-v", level, "--trace-machine-state", "--trace-pstate-changes"]
-    return [*words, "--energy-host"] if options.energy else words
-
-
-def _publish(fresh: Path, folder: Path) -> list[Path]:
-    """Put the files of a whole run in the place of an older one's."""
-    moved = []
-    try:
-        for path in sorted(fresh.iterdir()):
-            moved.append(path.replace(folder / path.name))
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
-    remove_older(folder / FILE_PREFIX, moved)
-    return moved
-
-
-@contextmanager
-def _watched(folder: Path, case: LoadedInputs, choice: PolicyChoice, show: Show | None) -> Iterator[Progress]:
-    """Report the run's progress in its folder and to `show`."""
-    jobs = sum(len(workload.jobs) for workload in case.workloads)
-    with live_status(folder, choice.policy, jobs, case.platform) as report:
-        last = -_PACE
-
-        def both(now: float, state: ClusterState | None) -> None:
-            nonlocal last
-            if time.monotonic() - last < _PACE:
-                return
-            last = time.monotonic()
-            report(now, state)
-            if show is not None:
-                show(now, 0 if state is None else _done(state), jobs)
-
-        yield both
-
-
-def _done(state: ClusterState) -> int:
-    """Jobs that are over."""
-    return int(state.count[N_JOBS] - state.count[N_QUEUED] - state.count[N_RUNNING])
-
-
-def _agent(
-    case: LoadedInputs, choice: PolicyChoice, suspends: bool = False, loop: "ClosedLoop | None" = None
-) -> "Agent | MessageAgent":
-    from decision.batsim.agent import make_agent
-
-    return make_agent(
-        choice.policy if choice.own is None else choice.own,
-        choice.settings,
-        platform=case.platform,
-        seed=choice.seed,
-        decide_limit=choice.decide_limit,
-        suspends=suspends,
-        loop=loop,
-    )
-
-
-def open_loop(case: LoadedInputs) -> "tuple[list[Workload], ClosedLoop | None]":
-    """The jobs that come at their own times, and those that come when others have ended; None where none do.
-
-    Raises:
-        ConfigError: if think times are not known.
-    """
-    if not case.inputs.feedback:
-        return case.workloads, None
-    from decision.batsim.closed_loop import ClosedLoop
-
-    speed = one_speed(case.platform)
-    found = [(workload, find_sessions(workload, speed)) for workload in case.workloads]
-    return [of_fixed(*each) for each in found], ClosedLoop(found)
-
-
-def _input_files(case: LoadedInputs, folder: Path, to: str) -> list[tuple[str, Path]]:
-    """The options of a Batsim 4 or 5 (`to`) for its input files, each with its file."""
-    named = [("-p", case.inputs.platform)]
-    named += [("-w", path) for path in workload_files(case, folder, to)]
-    named += [("--external-events" if to == "5" else "--events", path) for path in event_files(case, folder, to)]
-    return [(option, path.absolute()) for option, path in named]
 
 
 def _draw(case: LoadedInputs, choice: PolicyChoice, folder: Path, jobs: JobTable) -> Path:

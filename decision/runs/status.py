@@ -21,7 +21,8 @@ from decision.model.errors import ConfigError
 from decision.model.platform import Platform
 from decision.model.record import HostState
 from decision.simulation.simulate import Progress
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState, PlatformFacts, platform_facts
+from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
+from decision.state.platform_facts import PlatformFacts, platform_facts
 
 _INTERVAL = 0.5  # seconds between two writes
 HOST_LETTERS = "SNFICU"  # by HostState: sleeping, switching on, switching off, idle, computing, unavailable

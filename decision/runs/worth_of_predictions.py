@@ -12,7 +12,7 @@ import numpy as np
 from decision.analysis.comparison import MeasuredRun, PolicyComparison
 from decision.formats.files import write_files
 
-from .compare import ComparisonPlan, contender, simulated, twins
+from .comparison_plan import ComparisonPlan, contender, simulated, twins
 
 
 class PredictionsWorth(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,9 @@
 """A whole run: platform, workloads and a policy in, a `RunRecord` out."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
-import numpy as np
 from msgspec.structs import replace
 
 from decision.compiling.jit import compile_ahead, kernel
@@ -34,10 +32,9 @@ from decision.engine.kernels.arrays import (
 from decision.engine.kernels.server import CARRY_OUT, ask_engine
 from decision.engine.kernels.server import engine as compiled_engine
 from decision.engine.options import EngineOptions
-from decision.model.demand import context, has_deadlines, has_users, sizes, walltimes
+from decision.model.demand import context, has_deadlines
 from decision.model.errors import DeadlockError
 from decision.model.lost_work import lost_work
-from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.model.record import RunRecord
 from decision.model.trace import without_records
@@ -54,15 +51,14 @@ from decision.policies.around.supplied import (
     with_cap,
 )
 from decision.policies.failures import reset_policy
-from decision.policies.plan_check import check_estimates, check_walltime, check_worths
 from decision.policies.policy import Policy
 from decision.policies.prepared import ask, prepare
 from decision.policies.registry import find_policy
-from decision.policies.traits import traits_of
 from decision.policies.window import window_gap
 from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, ClusterState
 
-from .misfits import Misfits, ask_about_others
+from .job_checks import check_jobs, check_sleep
+from .misfits import ask_about_others
 
 Progress = Callable[[float, ClusterState | None], None]  # simulated time in seconds; the state, where it is known
 
@@ -237,50 +233,3 @@ class JobNames(Sequence[str]):
         if isinstance(number, slice):
             return [self._engine.job(i).id for i in range(*number.indices(len(self)))]
         return self._engine.job(number).id
-
-
-def check_predictable(workloads: Sequence[Workload], policy: Policy) -> None:
-    """Refuse jobs that do not say their run time, and warn that they have no users, where the policy needs either.
-
-    Raises:
-        ConfigError: naming the first job.
-    """
-    traits = traits_of(policy)
-    if traits.needs_estimate:
-        for workload in workloads:
-            check_estimates(workload)
-    if traits.needs_users and not any(map(has_users, workloads)):
-        warn_of_no_users()
-
-
-def warn_of_no_users() -> None:
-    """Say that nothing can be learned."""
-    warn_once("no job has a user, so the run time that estimate=last2 expects is the walltime")
-
-
-def check_sleep(policy: Policy, platform: Platform, energy: bool) -> None:
-    """Warn that no host can sleep, where the policy puts hosts to sleep; `energy` is whether it is simulated."""
-    traits = traits_of(policy)
-    if traits.switches_hosts and not (energy and any(host.sleep for host in platform.hosts)):
-        advice = "hosts sleep where the platform has sleep states and energy is simulated (-E)"
-        warn_once(f"policy {traits.name} puts hosts to sleep, and none can: {advice}")
-
-
-def check_jobs(platform: Platform, workloads: Sequence[Workload], policy: Policy) -> Misfits:
-    """Refuse jobs that the policy cannot deal with, and count those that will be rejected.
-
-    Raises:
-        ConfigError: naming the workload, the job, what it lacks and the policy.
-    """
-    misfits, traits = Misfits(), traits_of(policy)
-    for workload in workloads:
-        where = workload.path or f"workload {workload.name}"
-        worth_a_look = (sizes(workload) > len(platform.hosts)) | (walltimes(workload) == math.inf)
-        for row in np.flatnonzero(worth_a_look).tolist():
-            job = workload.jobs[row]
-            if job.size > len(platform.hosts):
-                misfits.add(job.id, job.size)
-            check_walltime(traits, job.id, job.walltime, where)
-    check_predictable(workloads, policy)
-    check_worths(traits, workloads)
-    return misfits

@@ -1,8 +1,4 @@
-"""A case: a cluster's configuration and log, read once and kept in a folder.
-
-``CASE`` has ``case.json``, the ``slurm.conf`` as it was given (with what it includes), and ``platform.xml`` and
-``workload.json`` for all other commands.
-"""
+"""A case: a cluster's configuration and log, read once."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,30 +7,25 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from decision.formats.files import read_bytes, write_files
-from decision.formats.platform_write import write_platform
-from decision.formats.workload_write import workload_lines
 from decision.model.dates import DAY
 from decision.model.errors import ConfigError, InputError
-from decision.model.platform import Host, Platform, PowerState
-from decision.model.workload import Delay, Job, Workload
 
 from .accounts import Association, Limits, Quality, merge_shares, read_associations, read_qualities, read_shares
 from .conf import Conf, read_conf
+from .conf_keys import KeyCount, count_keys
 from .cycles import read_cycles
-from .jobs import SlurmJob, cluster_hosts, make_log, most_together
+from .job_log import cluster_hosts, make_log, most_together
+from .jobs import SlurmJob
 from .nodes import Absence, Node, Partition, make_nodes, make_partitions
-from .parameters import KeyCount, Settings, count_keys
+from .parameters import Settings
 from .records import read_rows
 from .switches import Switch, read_forest
-from .text import is_nothing, read_hosts
+from .text import is_nothing
 from .unsimulated import Facts, with_touched
 from .windows import read_node_events, read_reservations
 
 VERSION = 1
-CASE_FILE = "case.json"
 TOPOLOGY_FILE = "topology.conf"
-_HOST_SPEED = 1e9  # flop/s; jobs take seconds, so it decides nothing
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,105 +176,3 @@ def _with_guesses(qualities: list[Quality], jobs: Sequence[SlurmJob]) -> tuple[l
             says = f"; its users seem to run {limit} jobs at most" if limit > 0 else ""
             notes.append(f"QOS {name} is described nowhere: its priority is taken from the log{says}")
     return qualities, notes
-
-
-def write_case(case: Case, conf: Conf, folder: Path) -> None:
-    """Write a case to a folder, all of its files or none.
-
-    Raises:
-        ConfigError: if the folder cannot be written.
-    """
-    contents = {folder / CASE_FILE: [msgspec.json.format(msgspec.json.encode(case), indent=1)]}
-    contents[folder / "workload.json"] = list(workload_lines(case_workload(case)))
-    contents |= _conf_copies(conf, folder)
-    write_files(contents)
-    write_platform(folder / "platform.xml", case_platform(case))
-
-
-def _conf_copies(conf: Conf, folder: Path) -> dict[Path, list[bytes]]:
-    first, *others = conf.files
-    copies = {folder / "slurm.conf": [Path(first).read_bytes()]}
-    for name in others:
-        copies[folder / Path(name).name] = [Path(name).read_bytes()]
-    return copies
-
-
-def load_case(folder: Path) -> Case:
-    """A case from its folder.
-
-    Raises:
-        InputError: if it is none, or made by another version.
-    """
-    path = folder / CASE_FILE
-    if not path.is_file():
-        raise InputError(f"{folder}: there is no {CASE_FILE} in it; make it with decision slurm read")
-    try:
-        case = msgspec.json.decode(read_bytes(path), type=Case)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: not a case of this version ({error}); make it again: decision slurm read") from None
-    if case.version != VERSION:
-        raise InputError(f"{path}: version {case.version}, not {VERSION}; make it again: decision slurm read")
-    asked = {name for job in case.jobs for name in job.partition.split(",")} - {p.name for p in case.partitions}
-    listed = {name for partition in case.partitions for name in partition.nodes} - {node.name for node in case.nodes}
-    if unknown := asked | listed:
-        raise InputError(f"{path}: it has no partition or node {min(unknown)!r}; make it again: decision slurm read")
-    return msgspec.structs.replace(case, folder=str(folder))
-
-
-def engine_hosts(case: Case) -> list[str]:
-    """The node of each host of the engine: hosts are the nodes themselves, or their cores where jobs share nodes."""
-    return [node.name for node in case.nodes for _ in range(1 if case.linear else node.cores)]
-
-
-def case_platform(case: Case) -> Platform:
-    """The platform: a host for each node, or for each core of it where jobs share nodes.
-
-    Names sort as their numbers, because Batsim numbers hosts by name.
-    """
-    nodes = engine_hosts(case)
-    width = len(str(len(nodes)))
-    hosts = (
-        Host(
-            id=number,
-            name=f"h{number:0{width}d}-{node}",
-            pstates=(PowerState(speed=_HOST_SPEED),),
-            properties={"server": node},
-        )
-        for number, node in enumerate(nodes)
-    )
-    return Platform(hosts=tuple(hosts))
-
-
-def engine_size(case: Case, job: SlurmJob) -> int:
-    """The hosts of the engine that a job takes: its nodes, or its cores where jobs share nodes."""
-    if case.linear:
-        return max(job.nodes, len(read_hosts(job.hosts)))
-    threads = max(node.threads for node in case.nodes)
-    return max(1, -(-max(job.cpus, job.cpus_had) // threads))
-
-
-def case_workload(case: Case) -> Workload:
-    """The jobs as a workload: submission from the first one on, the recorded run time, hosts as the platform has.
-
-    Jobs that were cancelled while they waited are left out.
-    """
-    begin, most = case.begin, len(engine_hosts(case))
-    profiles: dict[str, Delay] = {}
-    jobs = []
-    for job in case.jobs:
-        if not job.started and job.state not in ("PENDING", "RUNNING"):
-            continue
-        seconds = max(1.0, job.runtime if job.started else min(job.limit, 1e7))
-        name = f"{seconds:g}s"
-        profiles[name] = Delay(seconds)
-        jobs.append(
-            Job(
-                id=f"slurm!{job.id}",
-                submit_time=float(job.submitted - begin),
-                size=min(engine_size(case, job), most),
-                walltime=max(job.limit, seconds),
-                profile=name,
-                user=job.user,
-            )
-        )
-    return Workload(name="slurm", jobs=jobs, profiles=profiles, nb_res=most, unix_start=float(begin))

@@ -11,8 +11,9 @@ from decision.compiling.bundle import F8
 from decision.model.errors import ConfigError
 from decision.model.names import nearest
 
-from .agree import SHORTEST, job_groups
-from .case import Case, engine_size
+from .case import Case
+from .engine_inputs import engine_size
+from .wait_groups import SHORTEST, job_groups
 
 GOALS = ("mean-wait", "p95-wait", "slowdown", "utilization")
 _KINDS = ("partition", "qos", "account", "size", "user")

@@ -20,12 +20,15 @@ from decision.model.errors import ConfigError, InputError
 from decision.model.names import nearest
 
 from .agree import Progress, calibrated, run_phases, waits_of
-from .case import Case, engine_size
+from .case import Case
+from .changes import Change
+from .engine_inputs import engine_size
 from .factors import YEAR
 from .goals import read_goal
+from .measured_change import Tried, measure_change
 from .parameters import Settings
 from .phases import Phase
-from .sweep import Change, Tried, free_phases, measure_change, without_cycles
+from .sweep import free_phases, without_cycles
 
 # a job's number, the lowest first, of `seconds` (time limit), `size` (hosts) and `age` (of the log at submission)
 FORMULAS: Mapping[str, str] = {

@@ -17,19 +17,22 @@ from decision.model.notices import warn_once
 from decision.model.platform import Platform
 from decision.policies.catalogue import OptionLine, PolicyLine
 from decision.policies.policy import Plan
-from decision.policies.registry import PolicySource
+from decision.policies.source import PolicySource
 from decision.state.cluster import N_JOBS
 from decision.state.view import ClusterView, JobView
 
-from .build import build_world, zero_of
-from .case import CASE_FILE, VERSION, Case, load_case, read_topology
+from .build import build_world
+from .case import VERSION, Case, read_topology
+from .case_folder import CASE_FILE, load_case
 from .conf import read_conf
+from .conf_keys import count_keys
+from .initial_state import zero_of
 from .jobs import SlurmJob
 from .kernels import clock
 from .kernels.holding import end_job
 from .kernels.world import FAR, NB_RUNNING, NB_STARTED, PREEMPTS, SlurmWorld
 from .nodes import Node, make_nodes, make_partitions
-from .parameters import MODEL, PARAMETERS, Settings, count_keys
+from .parameters import MODEL, PARAMETERS, Settings
 
 _ROOM = 1024  # jobs that no case knows, at first
 _SOURCE = "slurm.conf(5) of 22.05"

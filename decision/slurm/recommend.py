@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .conf import Conf, read_text
+from .measured_change import Tried
 from .order import Approximation
 from .parameters import IN_SCHEDULER_PARAMETERS, MODEL, PARAMETERS, Parameter
-from .sweep import Sweep, Tried
+from .sweep import Sweep
 
 _WEIGHTS = ("Age", "Assoc", "Fairshare", "JobSize", "Partition", "QOS", "TRES")
 

@@ -8,9 +8,10 @@ import numpy as np
 from decision.compiling.bundle import F8, I8
 from decision.model.errors import InternalError
 
-from .build import build_world, zero_of
+from .build import build_world
 from .case import Case
-from .kernels import clock
+from .initial_state import zero_of
+from .kernels import replay
 from .kernels.world import AGES, NB_CYCLES, NB_TESTED
 from .parameters import Settings
 
@@ -50,7 +51,7 @@ def simulate_case(
         world.parameters[AGES] = 0
     begin = zero_of(case)
     last = max(job.submitted for job in case.jobs) - begin
-    clock.run_log(world, last + _AFTER)
+    replay.run_log(world, last + _AFTER)
     if world.timers.min() < 0:
         raise InternalError("a counter of the model of Slurm is negative")
     return Simulated(

@@ -3,9 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,43 +12,16 @@ import numpy as np
 from decision.compiling.bundle import F8
 from decision.computer.cores import available_cores
 from decision.formats.files import write_files
-from decision.model.errors import ConfigError
 
-from .agree import REPEAT, Progress, block_error, blocks_of, calibrated, policy_waits, run_phase, waits_of
+from .agree import Progress, calibrated, policy_waits, run_phase, waits_of
 from .case import Case
+from .changes import Change
 from .goals import Goal, Guard, areas
-from .parameters import PARAMETERS, Settings, checked
+from .measured_change import Tried, measure_change, recorded_runtimes
+from .parameters import PARAMETERS, Settings
 from .phases import Phase
 
-Change = dict[str, str]  # parameters by name, as they were written
-
-_CONFIDENCE = 0.95
-_HELD_OUT = 1 / 3  # share of the log, its end, that decides
-_MODEL_ERROR = 0.15  # standard error of a predicted change, as a share of it: of changes recorded in pairs
 _POLICIES = ("easy", "conservative", "sjf+easy", "saf+easy", "f1+easy")
-_DEFAULT_STEPS: Mapping[str, tuple[float, ...]] = {
-    "bf_interval": (0.5, 2, 4),
-    "bf_window": (0.5, 2),
-    "bf_max_job_test": (0.5, 2),
-    "bf_resolution": (0.5, 5),
-}
-_WEIGHTS = ("PriorityWeightAge", "PriorityWeightJobSize", "PriorityWeightFairshare", "PriorityWeightQOS")
-
-
-class Tried(NamedTuple):
-    """What a setting changes, against the configuration as it is."""
-
-    set: Change
-    mean: float  # of the goal
-    interval: tuple[float, float]
-    held_out: float  # the change in the last third of the log
-    broken: tuple[str, ...]  # guards that it breaks
-    tested: float  # jobs tested by backfill per second of the log
-
-    @property
-    def better(self) -> bool:
-        """Whether it surely lowers the goal, also where it was not chosen, and breaks no guard."""
-        return self.interval[1] < 0 and self.held_out < 0 and not self.broken
 
 
 class Sweep(NamedTuple):
@@ -66,44 +37,6 @@ class Sweep(NamedTuple):
     def best(self) -> Tried | None:
         """The setting to recommend; None where none is better."""
         return next((each for each in self.tried if each.better), None)
-
-
-def read_vary(text: str) -> list[Change]:
-    """All settings of ``a=1,2;b=3,4``: each value of a with each of b; with ``&`` for ``;`` the first with the first.
-
-    Raises:
-        ConfigError: for a parameter that there is not, or lists of different lengths.
-    """
-    return [{k: v for part in parts for k, v in part.items()} for parts in product(*map(_together, text.split(";")))]
-
-
-def _together(text: str) -> list[Change]:
-    columns: dict[str, list[str]] = {}
-    for part in text.split("&"):
-        name, equals, values = part.strip().partition("=")
-        if not equals or not values:
-            raise ConfigError(f"{part!r} is not a parameter to vary; write it as bf_interval=30,60", field="vary")
-        checked({name: ""})
-        columns[name] = [value.strip() for value in values.split(",")]
-    lengths = {len(values) for values in columns.values()}
-    if len(lengths) > 1:
-        raise ConfigError(f"{text!r}: parameters that change together need equally many values", field="vary")
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def default_settings(settings: Settings) -> list[Change]:
-    """The settings that are tried where none are named: each parameter by itself."""
-    found: list[Change] = []
-    if not settings.builtin:
-        for name, factors in _DEFAULT_STEPS.items():
-            value = settings.number(name)
-            found += [{name: f"{max(1, round(value * factor))}"} for factor in factors]
-    if settings.multifactor:
-        for name in _WEIGHTS:
-            value = settings.number(name)
-            steps = (0, value * 5) if value else (1000, 5000)
-            found += [{name: f"{round(step)}"} for step in steps]
-    return found
 
 
 def sweep(
@@ -151,7 +84,7 @@ def sweep(
         tried.append(measure_change(case, numbers, goal, guards, base, waits, change, tested, len(changes)))
         if show is not None:
             show(done, len(changes))
-    runtime, area = _runtimes(case, numbers), areas(case, numbers)
+    runtime, area = recorded_runtimes(case, numbers), areas(case, numbers)
     reached = {name: goal.of(_filled(policy_waits(case, numbers, name)), runtime, area) for name in _POLICIES}
     return Sweep(
         goal=goal,
@@ -232,85 +165,9 @@ def _sources() -> bytes:
     return b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
 
 
-def _runtimes(case: Case, numbers: Sequence[int]) -> F8:
-    return np.array([case.jobs[n].runtime for n in numbers])
-
-
 def _filled(waits: F8) -> F8:
     """Waits without gaps: jobs that a policy could not run count as the longest."""
     return np.nan_to_num(waits, nan=float(np.nanmax(waits)))
-
-
-def measure_change(
-    case: Case,
-    numbers: Sequence[int],
-    goal: Goal,
-    guards: Sequence[Guard],
-    base: F8,
-    waits: F8,
-    change: Change,
-    tested: float,
-    nb_settings: int,
-) -> Tried:
-    """What a setting changes, from the waits of its runs and of those as configured, (R, K) each."""
-    runtime, area = _runtimes(case, numbers), areas(case, numbers)
-    before = np.array([goal.of(row, runtime, area) for row in base])
-    after = np.array([goal.of(row, runtime, area) for row in waits])
-    mean = goal.sign * float((after - before).mean())
-    error = _error(case, numbers, goal, base, waits, after - before, float(before.mean()), float(after.mean()))
-    half = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / 2 / max(1, nb_settings)) * error if waits is not base else 0.0
-    half = 0.0 if np.array_equal(base, waits) else half
-    return Tried(
-        set=change,
-        mean=mean,
-        interval=(mean - half, mean + half),
-        held_out=_held_out(case, numbers, goal, base, waits, runtime, area),
-        broken=tuple(guard.goal.text for guard in guards if _breaks(guard, base, waits, runtime, area)),
-        tested=tested,
-    )
-
-
-def _error(
-    case: Case,
-    numbers: Sequence[int],
-    goal: Goal,
-    base: F8,
-    waits: F8,
-    changes: F8,
-    before: float,
-    after: float,
-) -> float:
-    """Standard error of a change: phases, blocks of the log, a real Slurm's own spread, and the model's."""
-    runtime = _runtimes(case, numbers)
-    chosen = [numbers[k] for k in goal.places]
-    per_job = goal.per_job(waits.mean(0), runtime) - goal.per_job(base.mean(0), runtime)
-    blocks = block_error(per_job, blocks_of(case, chosen))
-    if goal.figure == "utilization":
-        blocks *= after / max(1.0, float((waits.mean(0) + runtime).max()))
-    phases = float(changes.std(ddof=1)) if len(changes) > 1 else 0.0
-    repeats = REPEAT * float(np.hypot(before, after))
-    return float(np.sqrt(phases**2 + blocks**2 + repeats**2 + (_MODEL_ERROR * changes.mean()) ** 2))
-
-
-def _held_out(case: Case, numbers: Sequence[int], goal: Goal, base: F8, waits: F8, runtime: F8, area: F8) -> float:
-    """The change of the goal among the jobs of the last third of the log, signed so that less is better."""
-    submit = np.array([case.jobs[n].submitted for n in numbers], float)
-    late = np.flatnonzero(submit >= submit.max() - _HELD_OUT * (submit.max() - submit.min()))
-    kept = goal._replace(places=np.intersect1d(goal.places, late))
-    if not len(kept.places):
-        return 0.0
-    changes = [
-        kept.of(after, runtime, area) - kept.of(before, runtime, area)
-        for before, after in zip(base, waits, strict=True)
-    ]
-    return goal.sign * float(np.mean(changes))
-
-
-def _breaks(guard: Guard, base: F8, waits: F8, runtime: F8, area: F8) -> bool:
-    before = np.mean([guard.goal.of(row, runtime, area) for row in base])
-    after = np.mean([guard.goal.of(row, runtime, area) for row in waits])
-    worse = guard.goal.sign * float(after - before)
-    return worse > guard.share * abs(float(before))
 
 
 def sweep_document(found: Sweep, command: str) -> dict[str, Any]:

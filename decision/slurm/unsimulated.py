@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from .accounts import Association, Quality
 from .conf import Conf
+from .conf_keys import KeyCount
 from .jobs import SlurmJob
 from .nodes import Node, Partition
-from .parameters import NO_NORMAL, KeyCount, Settings
+from .parameters import NO_NORMAL, Settings
 
 _KNOWN_WORDS = {
     "PriorityFlags": {

@@ -14,15 +14,14 @@ from .cluster import (
     N_JOBS,
     N_QUEUED,
     N_RUNNING,
-    PSTATE_COMPUTING,
     QUEUED,
     RUNNING,
     UNAVAILABLE,
     ClusterState,
-    PlatformFacts,
     nb_hosts,
     pack_hosts,
 )
+from .platform_facts import PSTATE_COMPUTING, PlatformFacts
 
 
 def violations(state: ClusterState, facts: PlatformFacts) -> list[str]:

@@ -8,7 +8,8 @@ The only place that knows. A policy's plan is checked with it before anybody els
 from decision.compiling.jit import kernel
 
 from .bitmap import first_missing
-from .cluster import IDLE, PSTATE_COMPUTING, PSTATE_SLEEP, SLEEPING
+from .cluster import IDLE, SLEEPING
+from .platform_facts import PSTATE_COMPUTING, PSTATE_SLEEP
 
 # Why not
 FINE, NO_HOST, SAME_HOST, NOT_FREE, NO_PSTATE = range(5)

@@ -30,7 +30,6 @@ from .cluster import (
     N_JOBS,
     N_QUEUED,
     N_RUNNING,
-    PSTATE_COMPUTING,
     QUEUED,
     REJECTED,
     RUNNING,
@@ -39,6 +38,7 @@ from .cluster import (
     SWITCHING_ON,
     UNAVAILABLE,
 )
+from .platform_facts import PSTATE_COMPUTING
 
 
 @kernel

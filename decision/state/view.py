@@ -9,18 +9,8 @@ from numpy.typing import NDArray
 from decision.model.errors import PolicyError
 from decision.model.record import HostState
 
-from .cluster import (
-    N_ENDED,
-    N_FORECAST,
-    N_FREE,
-    N_JOBS,
-    N_QUEUED,
-    N_RUNNING,
-    ClusterState,
-    JobState,
-    PlatformFacts,
-    nb_hosts,
-)
+from .cluster import N_ENDED, N_FORECAST, N_FREE, N_JOBS, N_QUEUED, N_RUNNING, ClusterState, JobState, nb_hosts
+from .platform_facts import PlatformFacts
 
 
 class JobView:

@@ -33,7 +33,7 @@ from decision.learn.deploy import learned_policy
 from decision.learn.networks import make_network
 from decision.learn.weights import dump
 from decision.learned import Encoder, find_scheduler, make_encoder
-from decision.learned.base import Layout
+from decision.learned.encoder import Layout
 from decision.learned.ranking import first_guess
 from decision.model.errors import DecisionError
 from decision.model.workload import Delay, Job, Workload

@@ -5,8 +5,9 @@ import numpy as np
 from decision.formats import write_swf
 from decision.formats.input_facts import InputFacts
 from decision.generate.jobs import workload_of
+from decision.learn.algorithm_settings import NetworkConfig, PpoConfig
 from decision.learn.checkpoint import Manifest
-from decision.learn.config import NetworkConfig, PpoConfig, TrainConfig
+from decision.learn.config import TrainConfig
 from decision.learn.learner import PpoLearner
 from decision.learn.training import Training, run_training
 from decision.model.workload import Delay, Job, Workload

@@ -12,8 +12,8 @@ import numpy as np
 from decision.compiling.bundle import F8, I8, Bundle
 from decision.compiling.jit import kernel
 from decision.learned import ChoosingScheduler, Encoder, Episodes, register
-from decision.learned.base import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
 from decision.learned.cycles import FREE_HOSTS, LENGTH, call_at, sleep_at, start_at, wake_at
+from decision.learned.kernel_interfaces import ACT, BEGIN, MEASURE, OBSERVE, REWARD, STEP_ENDS
 from decision.learned.progress import JOULES
 from decision.state.cluster import N_SLEEPING, SLEEPING
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decision.model.platform import Host, Platform, PowerState, SleepState
-from decision.policies.composed import _decide_composed, slots_of
+from decision.policies.composed_kernels import decide_composed, slots_of
 from decision.policies.config import PolicyConfig
 from decision.policies.memory import grown_memory, new_memory
 from decision.state import plan_arrays as p
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, N_QUEUED, new_state, platform_facts, with_room
+from decision.state.cluster import N_ENDED, N_QUEUED, new_state, with_room
+from decision.state.platform_facts import platform_facts
 from helpers.reference_policies import Job, Running
 
 
@@ -76,7 +77,7 @@ class Toy:
     def decide(self) -> list[int]:
         """One decision; the jobs that it starts."""
         given = self.state, self.facts, self.memory, self.plan
-        _decide_composed.from_python(*(bundle.address for bundle in given))
+        decide_composed.from_python(*(bundle.address for bundle in given))
         return [job for job, _ in self.starts()]
 
     def starts(self) -> list[tuple[int, list[int]]]:

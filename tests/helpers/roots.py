@@ -3,10 +3,10 @@
 from decision.batsim.kernels import ask_now
 from decision.compiling.jit import compile_ahead
 from decision.engine.kernels.server import engine
-from decision.policies.composed import _decide_composed
+from decision.policies.composed_kernels import decide_composed
 
 if __name__ == "__main__":
-    roots = engine, ask_now, _decide_composed
+    roots = engine, ask_now, decide_composed
     compile_ahead(*roots)
     for root in roots:
         _ = root.address

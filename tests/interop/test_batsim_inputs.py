@@ -17,8 +17,9 @@ from decision.generate.failures import FailureModel, failure_lines, failures
 from decision.model.draw import draw_of
 from decision.model.record import RunRecord
 from decision.runs import Engine
+from decision.runs.batsim_run import RealBatsim
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-from decision.runs.run import RealBatsim, run_to_folder
+from decision.runs.run import run_to_folder
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from decision.learn import bc, crr, sac
-from decision.learn.config import BcConfig, CrrConfig, SacConfig
+from decision.learn.algorithm_settings import BcConfig, CrrConfig, SacConfig
 from decision.learn.critics import Critics
 from decision.learn.data_learner import adam
-from decision.learn.networks import JobsNetwork, Mlp, PriorityNetwork
+from decision.learn.job_networks import JobsNetwork, PriorityNetwork
+from decision.learn.perceptrons import Mlp
 from decision.learn.ppo import log_probs
 from decision.learn.replay import Recent, Transitions, draw
-from decision.learned.base import Layout
+from decision.learned.encoder import Layout
 
 LEFT, RIGHT = 0, 1
 

@@ -17,8 +17,9 @@ from decision.envs import DbfVectorEnv, equal_hosts, evaluate, make_setup
 from decision.formats.input_facts import file_facts
 from decision.generate.topologies import full_tree, networked
 from decision.learn import SHIPPED_MODELS
+from decision.learn.algorithm_settings import PpoConfig
 from decision.learn.checkpoint import read_checkpoint, write_checkpoint
-from decision.learn.config import PpoConfig, load_config
+from decision.learn.config import load_config
 from decision.learn.schedulers import EpisodeComparison, TrainingInputs, train_scheduler
 from decision.learned import Episodes
 from decision.model.errors import ConfigError, InputError

@@ -10,7 +10,7 @@ import torch
 from helpers.learning_runs import SMALL, curve, task
 from helpers.learning_toys import Corridor, TwoQueues
 
-from decision.learn.config import PpoConfig
+from decision.learn.algorithm_settings import PpoConfig
 from decision.learn.learner import PpoLearner
 from decision.learn.ppo import Rollout, advantages, log_probs
 from decision.learn.training import run_training

@@ -11,7 +11,8 @@ from decision.envs.demonstrations import record_schedules, replay_schedules
 from decision.envs.setup import equal_hosts
 from decision.formats import load_workload
 from decision.learn import crr, sac_learner
-from decision.learn.config import NetworkConfig, SacConfig, load_config
+from decision.learn.algorithm_settings import NetworkConfig, SacConfig
+from decision.learn.config import load_config
 from decision.learn.data_learner import BcLearner, CrrLearner
 from decision.learn.sac_learner import SacLearner
 from decision.learn.schedulers import choosing_setup

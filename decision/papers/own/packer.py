@@ -20,7 +20,7 @@ from decision.formats.input_facts import InputFacts
 from decision.generate.papers.predicted_runtimes import predicted_runtimes
 from decision.learn.evolution import CmaEs
 from decision.learned.packer import Packer, largest_area_first
-from decision.learned.ranking import HOLD, ORDER, RESERVE
+from decision.learned.ranking_kernels import HOLD, ORDER, RESERVE
 from decision.model.demand import runtimes
 from decision.model.workload import Workload
 from decision.runs.inputs import writable_folder

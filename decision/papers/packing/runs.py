@@ -17,7 +17,7 @@ from decision.envs import Setup
 from decision.envs.evaluation import ChooseAll
 from decision.formats.files import write_files
 from decision.learn.actor import NetworkActor
-from decision.learn.config import NetworkConfig
+from decision.learn.algorithm_settings import NetworkConfig
 from decision.learn.deploy import LearnedPolicy
 from decision.learn.networks import untrained_network
 from decision.model.demand import runtimes, sizes, submit_times

@@ -14,7 +14,7 @@ from decision.generate.clusters import simple_cluster
 from decision.model.errors import InputError
 from decision.model.workload import Workload
 from decision.runs.chunks import file_digest
-from decision.runs.compare import cut
+from decision.runs.planned_runs import cut
 from decision.runs.store import Result
 from decision.simulation import simulate_workloads
 

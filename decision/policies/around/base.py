@@ -12,8 +12,9 @@ from decision.model.platform import Platform
 from decision.policies.policy import Policy
 from decision.policies.prepared import CompiledPolicy, NoMemory, PreparedPolicy, ask, prepare
 from decision.policies.traits import Traits, traits_of
-from decision.state.cluster import ClusterState, PlatformFacts
+from decision.state.cluster import ClusterState
 from decision.state.plan_arrays import PlanArrays
+from decision.state.platform_facts import PlatformFacts
 
 
 class AroundMemory(Bundle):

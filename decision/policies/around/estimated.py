@@ -6,15 +6,8 @@ from numpy.typing import NDArray
 from decision.compiling.bundle import bundle_at
 from decision.model.record import PredictionTable
 from decision.policies.memory import Memory
-from decision.policies.outlook import (
-    Estimator,
-    Outlook,
-    OutlookSettings,
-    grown_outlook,
-    look_ahead,
-    new_outlook,
-    seen_through,
-)
+from decision.policies.outlook import Outlook, grown_outlook, look_ahead, new_outlook, seen_through
+from decision.policies.outlook_settings import Estimator, OutlookSettings
 from decision.policies.policy import Policy
 from decision.policies.prepared import DECIDE, DECIDED, NO_PLAN
 from decision.policies.traits import Traits

@@ -32,8 +32,9 @@ from decision.policies.profile import add_free
 from decision.policies.servers import wake_lowest
 from decision.policies.traits import Traits
 from decision.policies.watch import harms_watched, watch_start
-from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, PSTATE_SLEEP, ClusterState
+from decision.state.cluster import N_FREE, N_QUEUED, N_SLEEPING, ClusterState
 from decision.state.plan_arrays import REJECT, SET_PSTATE, START, add, keep_only
+from decision.state.platform_facts import PSTATE_SLEEP
 
 from .base import AroundPolicy, ask_inner, own_memory
 

@@ -5,7 +5,7 @@ import numpy as np
 from decision.compiling.jit import kernel
 
 from .backfill import backfill
-from .holding import begin_on_nodes, cancel_pending, end_job, join_queue, release_completed
+from .holding import join_queue, release_completed
 from .main_loop import main_loop
 from .preemption import end_grace, next_check, requeue
 from .priority import calculate, set_factors, set_priority
@@ -14,9 +14,7 @@ from .world import (
     ASKED,
     BF_INTERVAL,
     BUILTIN,
-    BY_NOBODY,
     CALC_PERIOD,
-    CANCELLED_JOB,
     CHANGED,
     COMPLETE_WAIT,
     CYCLE_COST,
@@ -33,7 +31,6 @@ from .world import (
     NB_PENDING,
     NB_RUNNING,
     NB_STARTED,
-    NB_SUBMITTED,
     NB_TESTED,
     NEXT_CALC,
     NEXT_CYCLE,
@@ -185,82 +182,3 @@ def due(w):
         elif t[CHANGED] != 0 or t[NB_PENDING] > 0:
             at = min(at, np.int64(np.ceil(w.next_backfill[0])))
     return max(at, t[NOW] + 1)
-
-
-@kernel
-def run_log(w, until):
-    """Run the log with its own run times, until all is over or nothing happens any more.
-
-    Args:
-        w: a fresh world.
-        until: seconds at which it ends whatever is left.
-    """
-    t, nb_jobs = w.timers, len(w.submit)
-    begin_log(w)
-    while True:
-        now = _next(w, nb_jobs)
-        if now >= until:
-            break
-        _end_jobs(w, now)
-        _cancel_jobs(w, now)
-        while t[NB_SUBMITTED] < nb_jobs and w.submit[t[NB_SUBMITTED]] <= now:
-            _arrive(w, t[NB_SUBMITTED], now)
-            t[NB_SUBMITTED] += 1
-        step_scheduler(w, now)
-
-
-@kernel
-def _next(w, nb_jobs):
-    t = w.timers
-    at = due(w)
-    if t[NB_SUBMITTED] < nb_jobs:
-        at = min(at, w.submit[t[NB_SUBMITTED]])
-    for i in range(t[NB_RUNNING]):
-        at = min(at, w.end[w.running[i]])
-    for i in range(t[NB_PENDING]):
-        job = w.entry_job[w.pending[i]]
-        at = min(at, w.cancel[job])
-        if w.recorded[job] >= 0:
-            at = min(at, w.recorded[job])
-    return at
-
-
-@kernel
-def _end_jobs(w, now):
-    i = 0
-    while i < w.timers[NB_RUNNING]:
-        job = w.running[i]
-        if w.end[job] <= now:
-            end_job(w, job, now)
-        else:
-            i += 1
-
-
-@kernel
-def _cancel_jobs(w, now):
-    for i in range(w.timers[NB_PENDING] - 1, -1, -1):
-        if i < w.timers[NB_PENDING]:
-            job = w.entry_job[w.pending[i]]
-            if w.cancel[job] <= now:
-                cancel_pending(w, job, now)
-            elif 0 <= w.recorded[job] <= now:
-                _begin_recorded(w, job, now)
-
-
-@kernel
-def _arrive(w, job, now):
-    if w.cancel[job] <= now:
-        w.status[job], w.end[job] = CANCELLED_JOB, now
-        return
-    submit_job(w, job, now)
-    if 0 <= w.recorded[job] <= now:
-        _begin_recorded(w, job, now)
-
-
-@kernel
-def _begin_recorded(w, job, now):
-    """Start a job on the nodes that it had, because it ran when the log began."""
-    count, at = w.alloc_count[job], w.alloc_begin[job]
-    for i in range(count):
-        w.chosen[i], w.chosen_cores[i] = w.alloc_node[at + i], w.alloc_cores[at + i]
-    begin_on_nodes(w, job, w.entry_part[w.entry_begin[job]], count, now, BY_NOBODY)

@@ -1,7 +1,7 @@
 """When a job fits, and on which nodes: now, or after running jobs have ended.
 
-A job is tried at each change of the plan, with the ends of running jobs before it. Most of these trials fail. So it is
-found once when each node alone has room enough, and trials without enough such nodes are not made.
+A job is tried at each change of the plan, with the ends of running jobs before it. Most of these trials fail. So trials
+without enough nodes that alone have room (`room`) are not made.
 """
 
 import numpy as np
@@ -9,10 +9,11 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host
 
-from .choice import begin_trial, choose_at_once, choose_nodes, end_in_trial, measure_nodes, room_on
+from .choice import choose_at_once, choose_nodes
 from .leaves import TOO_FAR_APART
 from .preemption import find_candidates, gives_way
-from .world import BUSY_NODES, FAR, LINEAR, NB_COMPLETING, NB_RUNNING, PREEMPTS, ROOM_ROW, RUNNING_STAMP, WINDOW_SCALE
+from .trial import begin_trial_without_completing, end_in_trial, give_back, measure_nodes
+from .world import BUSY_NODES, FAR, LINEAR, NB_RUNNING, PREEMPTS, ROOM_ROW, WINDOW_SCALE
 
 _END_WINDOW = 30  # seconds: running jobs that end together are taken away together; doubled each time
 _MOST_TOGETHER = 200  # jobs
@@ -21,94 +22,6 @@ _MOST_TOGETHER = 200  # jobs
 NOW_FREE = 0
 LATER = 1
 BY_PREEMPTION = 2
-
-
-@kernel
-def sort_running(w):
-    """Running jobs by expected end into ``w.by_end``, and what they hold in that order: it is read very often."""
-    count, at = w.timers[NB_RUNNING], 0
-    w.timers[RUNNING_STAMP] += 1
-    order = np.argsort(w.expected_end[w.running[:count]], kind="mergesort")
-    for i in range(count):
-        job = w.running[order[i]]
-        w.by_end[i], w.ends[i], w.held_begin[i] = job, w.expected_end[job], at
-        for k in range(w.alloc_begin[job], w.alloc_begin[job] + w.alloc_count[job]):
-            cores = w.alloc_cores[k]
-            w.held_node[at], w.held_cores[at] = w.alloc_node[k], cores
-            w.held_memory[at] = w.memory[job] * cores if w.memory_per_core[job] != 0 else w.memory[job]
-            at += 1
-    w.held_begin[count] = at
-
-
-@kernel
-def find_room(w, entry):
-    """From when on each node has the room that a node of the job must have: a row of ``w.room_from``.
-
-    Now is 0, later is the expected end of a running job, and never is beyond `FAR`. ``w.room_order`` has the nodes by
-    time. What was found for an entry that asks for the same is kept until running jobs change.
-
-    Returns:
-        How many such nodes the job needs at least; 0 where nothing can be said, because running jobs may give way.
-    """
-    t, job = w.timers, w.entry_job[entry]
-    if w.parameters[PREEMPTS] != 0:
-        return 0
-    linear = w.parameters[LINEAR] != 0
-    needed = w.nodes_min[job] if linear else w.cores[job]
-    largest = 1 if linear else min(w.per_node[job], w.largest_node[0])
-    row = w.entry_kind[entry] % len(w.room_kind)
-    if w.room_kind[row] != w.entry_kind[entry] or w.room_stamp[row] != t[RUNNING_STAMP]:
-        w.room_kind[row], w.room_stamp[row] = w.entry_kind[entry], t[RUNNING_STAMP]
-        # the other nodes of the job give as much as the largest node at most
-        _fill_row(w, entry, row, max(1, needed - (w.nodes_max[job] - 1) * largest))
-    t[ROOM_ROW] = row
-    return max(w.nodes_min[job], (needed + largest - 1) // largest)
-
-
-@kernel
-def _fill_row(w, entry, row, least):
-    """Find from when on each node has room for so many cores."""
-    job, mask = w.entry_job[entry], w.masks[w.entry_mask[entry]]
-    w.room_from[row] = FAR + 1
-    w.nb_roomy[row] = 0
-    _begin_trial_without_completing(w)
-    for node in range(len(w.capacity)):
-        if has_host(mask, node) and room_on(w, job, node) >= least:
-            _note_room(w, row, node, 0)
-    possible = count_hosts(mask)
-    for i in range(w.timers[NB_RUNNING]):
-        if w.nb_roomy[row] == possible:
-            break
-        for k in range(w.held_begin[i], w.held_begin[i + 1]):
-            node = w.held_node[k]
-            _give_back(w, i, k)
-            if w.room_from[row, node] > FAR and has_host(mask, node) and room_on(w, job, node) >= least:
-                _note_room(w, row, node, w.ends[i])
-
-
-@kernel
-def _begin_trial_without_completing(w):
-    begin_trial(w)
-    for i in range(w.timers[NB_COMPLETING]):
-        end_in_trial(w, w.completing[i])
-
-
-@kernel
-def _give_back(w, i, k):
-    """Give back in the trial part `k` of all that is held, which the running job at place `i` holds."""
-    node = w.held_node[k]
-    w.trial_jobs[node] -= 1
-    w.trial_cores[node] += w.held_cores[k]
-    w.trial_memory[node] += w.held_memory[k]
-    for kind in range(w.gres.shape[1]):
-        w.trial_gres[node, kind] += w.gres[w.by_end[i], kind]
-
-
-@kernel
-def _note_room(w, row, node, at):
-    w.room_from[row, node] = at
-    w.room_order[row, w.nb_roomy[row]] = node
-    w.nb_roomy[row] += 1
 
 
 @kernel
@@ -137,7 +50,7 @@ def earliest_start(w, entry, now, later, fewest):
         return -1, 0, LATER
     free = w.usable & w.free_now
     if when == 0 and count_hosts(free) >= w.nodes_min[job] and _room_time(w, free, fewest) == 0:
-        _begin_trial_without_completing(w)
+        begin_trial_without_completing(w)
         measure_nodes(w, job, free)
         count = choose_nodes(w, job, part)
         if count > 0:
@@ -156,7 +69,7 @@ def _after_ends(w, entry, now, later, when):
     job, part = w.entry_job[entry], w.entry_part[entry]
     needed = w.nodes_min[job] if w.parameters[LINEAR] != 0 else w.cores[job]
     if w.parameters[PREEMPTS] != 0:
-        _begin_trial_without_completing(w)
+        begin_trial_without_completing(w)
         for i in range(find_candidates(w, entry)):
             end_in_trial(w, w.candidates[i])
         if measure_nodes(w, job, w.usable) >= needed:
@@ -171,7 +84,7 @@ def _after_ends(w, entry, now, later, when):
         window = _next_window(w, at, until, window)
         if end >= when:
             if ended == 0 and w.parameters[PREEMPTS] == 0:
-                _begin_trial_without_completing(w)
+                begin_trial_without_completing(w)
             ended = _end_up_to(w, entry, ended, at)
             count = _choose_planned(w, job, part) if measure_nodes(w, job, w.usable) >= needed else 0
             if count > 0:
@@ -245,7 +158,7 @@ def _end_up_to(w, entry, begin, end):
     for i in range(begin, end):
         if not _gives_way_already(w, i, entry):
             for k in range(w.held_begin[i], w.held_begin[i + 1]):
-                _give_back(w, i, k)
+                give_back(w, i, k)
     return end
 
 

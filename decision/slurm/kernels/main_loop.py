@@ -5,11 +5,13 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import count_hosts, has_host, insert_interval, remove_interval
 
-from .choice import begin_trial, choose_nodes, measure_nodes
-from .holding import begin_on_nodes, has_licences, is_eligible, let_arrays_age, within_amounts, within_counts
+from .choice import choose_nodes
+from .counts import has_licences, within_amounts, within_counts
+from .holding import begin_on_nodes, is_eligible, let_arrays_age
 from .preemption import make_room
 from .table import window_end
 from .taking import has_named
+from .trial import begin_trial, measure_nodes
 from .world import (
     BY_MAIN,
     DEPTH,

@@ -5,8 +5,9 @@ import numpy as np
 from decision.compiling.jit import kernel
 from decision.state.bitmap import has_host
 
-from .choice import begin_trial, choose_nodes, end_in_trial, measure_nodes
+from .choice import choose_nodes
 from .holding import end_job, join_queue
+from .trial import begin_trial, end_in_trial, measure_nodes
 from .world import CANCELLED_JOB, CHANGED, FAR, LAST_FULL, NB_KILLED, NB_RUNNING, NOW, PREEMPTS, YOUNGEST
 
 _REQUEUE_DELAY = 121  # seconds after its nodes are back in which a requeued job is not eligible

@@ -5,9 +5,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from decision.learn.config import NetworkConfig  # noqa: E402 - after the skip
-from decision.learn.networks import JobsNetwork, PriorityNetwork, as_repair, make_network  # noqa: E402
-from decision.learned.base import Layout  # noqa: E402
+from decision.learn.algorithm_settings import NetworkConfig  # noqa: E402
+from decision.learn.job_networks import JobsNetwork, PriorityNetwork  # noqa: E402
+from decision.learn.networks import as_repair, make_network  # noqa: E402
+from decision.learned.encoder import Layout  # noqa: E402
 from decision.placement.repair import logits  # noqa: E402
 
 CORES = Layout(cluster=8, window=3, by_core=True, endless=True)

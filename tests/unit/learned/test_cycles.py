@@ -8,8 +8,9 @@ from decision.learned import cycles as c
 from decision.learned.dbf import Dbf, DbfEncoder
 from decision.model.platform import Host, Platform, PowerState
 from decision.state import transitions
-from decision.state.cluster import N_ENDED, new_state, platform_facts
+from decision.state.cluster import N_ENDED, new_state
 from decision.state.plan_arrays import clear, new_plan
+from decision.state.platform_facts import platform_facts
 
 HOSTS = 6
 PER_CORE = DbfEncoder(cores=HOSTS, cluster=HOSTS, head=2, tail=1, max_runtime=100.0, max_wait=100.0)

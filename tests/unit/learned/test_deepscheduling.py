@@ -23,7 +23,8 @@ from decision.model.errors import ConfigError
 from decision.model.record import HostState
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
-from decision.state.cluster import new_state, platform_facts
+from decision.state.cluster import new_state
+from decision.state.platform_facts import platform_facts
 
 MINUTE = 60.0
 SERVERS = platform(4, sleeps=True, wake=60.0, doze=180.0, cores=2)  # two servers of two cores

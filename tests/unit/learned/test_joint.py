@@ -19,7 +19,8 @@ from decision.model.dates import DAY_LEAD, busy_days, of_day
 from decision.model.errors import ConfigError
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
-from decision.state.cluster import new_state, platform_facts
+from decision.state.cluster import new_state
+from decision.state.platform_facts import platform_facts
 
 SERVERS = platform(4, sleeps=True, cores=2)  # two servers of two cores, asleep in 5 s and awake in 20 s
 JOINT = find_scheduler("joint")

@@ -10,7 +10,8 @@ from decision.learned import learned, rollouts
 from decision.learned.learned import LearnedOrderPolicy
 from decision.model.workload import Delay, Job, Workload
 from decision.simulation import simulate_workloads
-from decision.state.cluster import N_FREE, new_state, platform_facts
+from decision.state.cluster import N_FREE, new_state
+from decision.state.platform_facts import platform_facts
 
 HOSTS = 4
 EARLIER = (HOSTS, 1e6), (HOSTS, 1e6)  # jobs that come first: one waits so long that no other is guarded

@@ -18,8 +18,9 @@ from decision.placement.hops import count_hops, network_codes
 from decision.policies import find_policy
 from decision.policies.allocation import plan_start, take_near, take_on_tree
 from decision.policies.config import Allocation, PolicyConfig
-from decision.state.cluster import N_FREE, pack_hosts, platform_facts
+from decision.state.cluster import N_FREE, pack_hosts
 from decision.state.plan_arrays import START, add, clear
+from decision.state.platform_facts import platform_facts
 
 
 def allocate(

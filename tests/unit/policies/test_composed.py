@@ -11,7 +11,7 @@ from decision.model.errors import ConfigError
 from decision.policies import ComposedPolicy, find_policy, list_policies
 from decision.policies.catalogue import ALLOCATIONS, BACKFILLS, ORDER_LINES, POWERS, composed_names, split_name
 from decision.policies.config import Allocation, Backfill, Order, Power
-from decision.policies.plan_check import check_walltime
+from decision.policies.job_check import check_walltime
 from decision.policies.traits import traits_of
 
 

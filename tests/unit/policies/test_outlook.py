@@ -11,7 +11,7 @@ from decision.policies import find_policy
 from decision.policies.around.estimated import EstimatedPolicy
 from decision.policies.around.guarded import GuardedPolicy
 from decision.policies.composed import ComposedPolicy
-from decision.policies.outlook import Estimator, OutlookSettings
+from decision.policies.outlook_settings import Estimator, OutlookSettings
 from decision.simulation import simulate_workloads
 
 Row = tuple[float, int, float, float, str]

@@ -13,8 +13,8 @@ from decision.policies import Plan, check_plan
 from decision.policies.config import PolicyConfig
 from decision.simulation import simulate_workloads
 from decision.state import transitions
-from decision.state.cluster import platform_facts, server_name
 from decision.state.plan_arrays import clear
+from decision.state.platform_facts import platform_facts, server_name
 
 ENERGY = EngineOptions(energy=True)
 

@@ -21,8 +21,8 @@ from decision.policies.config import PolicyConfig
 from decision.policies.window import Window
 from decision.runs.engines import simulate_by_messages
 from decision.simulation import simulate_workloads
-from decision.state.cluster import platform_facts
 from decision.state.plan_arrays import CALL_AT
+from decision.state.platform_facts import platform_facts
 
 
 def tree(*down: int) -> Platform:

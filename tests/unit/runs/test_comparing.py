@@ -10,9 +10,11 @@ from decision import __version__
 from decision.formats.selection import Selection
 from decision.model.errors import ConfigError, RunsFailedError
 from decision.runs import Engine
-from decision.runs.compare import ComparisonPlan, describe_setup, find_baseline, read_workloads, run_comparison
+from decision.runs.compare import read_workloads, run_comparison
+from decision.runs.comparison_plan import ComparisonPlan, find_baseline
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
 from decision.runs.run import run_to_folder
+from decision.runs.setup_in_words import describe_setup
 from decision.runs.store import ResultStore
 
 LAZY = """

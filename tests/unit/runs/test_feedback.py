@@ -15,8 +15,9 @@ from decision.formats.selection import Selection
 from decision.model.errors import ConfigError
 from decision.model.record import JobTable
 from decision.runs import Engine
+from decision.runs.batsim_run import RealBatsim
 from decision.runs.inputs import Inputs, LoadedInputs, PolicyChoice, load_inputs
-from decision.runs.run import RealBatsim, run_inputs, run_to_folder
+from decision.runs.run import run_inputs, run_to_folder
 
 BIN = Path(sys.executable).parent
 # Hosts are 4. In the log no job waited: users 1 and 2 had the machine to themselves
@@ -95,7 +96,7 @@ def test_windows_have_sessions_of_their_own(case) -> None:
 
 
 def test_a_policy_that_may_suspend_is_refused(case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decision.runs.run.may_suspend", lambda policy, events: True)
+    monkeypatch.setattr("decision.runs.by_messages.may_suspend", lambda policy, events: True)
     with pytest.raises(ConfigError, match="may suspend jobs"):
         run_inputs(case(), PolicyChoice(policy="fcfs"))
 
@@ -127,7 +128,7 @@ def test_commands_take_feedback_and_throughput_is_a_metric(case, make_platform, 
 
 
 def test_profiles_are_shared_and_jobs_registered_by_batsims_options(case) -> None:
-    from decision.runs.run import _options_by_messages
+    from decision.runs.by_messages import options_by_messages
 
-    options = _options_by_messages(case(), PolicyChoice(policy="fcfs"))
+    options = options_by_messages(case(), PolicyChoice(policy="fcfs"))
     assert options == EngineOptions(dynamic_jobs=True, profile_reuse=True)

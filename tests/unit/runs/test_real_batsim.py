@@ -14,8 +14,9 @@ from decision.formats.outputs_read import read_jobs, read_run_record
 from decision.formats.run_facts import read_facts
 from decision.model.errors import ConfigError, DecisionError, InputError, PeerError
 from decision.runs import Engine, Verbosity, run
+from decision.runs.batsim_run import RealBatsim
 from decision.runs.inputs import Inputs, PolicyChoice, load_inputs
-from decision.runs.run import RealBatsim, run_to_folder
+from decision.runs.run import run_to_folder
 
 STANDIN = Path(sys.executable).parent / "decision-batsim"
 WRITES_ARGUMENTS = f"""#!{sys.executable}

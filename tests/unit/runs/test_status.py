@@ -15,7 +15,8 @@ from decision.model.record import HostState
 from decision.model.workload import Delay, Job, Workload
 from decision.runs.engines import simulate_by_messages
 from decision.runs.status import HOST_LETTERS, ReportingResponder, live_status
-from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, new_state, platform_facts
+from decision.state.cluster import N_JOBS, N_QUEUED, N_RUNNING, new_state
+from decision.state.platform_facts import platform_facts
 
 
 def cluster(platform):

@@ -10,16 +10,18 @@ import pytest
 
 from decision.model.errors import ConfigError, InputError
 from decision.slurm.anonymous import hide_names
-from decision.slurm.case import load_case
+from decision.slurm.case_folder import load_case
+from decision.slurm.changes import read_vary
 from decision.slurm.conf import read_conf
+from decision.slurm.conf_keys import count_keys
 from decision.slurm.cycles import read_cycles
 from decision.slurm.goals import Goal
-from decision.slurm.jobs import make_log
-from decision.slurm.parameters import count_keys
+from decision.slurm.job_log import make_log
+from decision.slurm.measured_change import Tried
 from decision.slurm.recommend import changed_text, conf_diff
 from decision.slurm.records import RecordRow, read_rows
 from decision.slurm.submit_line import read_options
-from decision.slurm.sweep import Sweep, Tried, read_vary
+from decision.slurm.sweep import Sweep
 from decision.slurm.text import read_date
 from tests.helpers.slurm_cases import CONF, HEADER, line, toy
 

@@ -11,8 +11,9 @@ from decision.model.topology import Flat
 from decision.policies.allocation import take_on_tree
 from decision.policies.config import PolicyConfig
 from decision.slurm.switches import read_switches
-from decision.state.cluster import N_FREE, pack_hosts, platform_facts
+from decision.state.cluster import N_FREE, pack_hosts
 from decision.state.plan_arrays import START, add, clear
+from decision.state.platform_facts import platform_facts
 
 TREE = """# two islands, and a leaf beside them
 SwitchName=top Switches=island[0-1],leaf9 LinkSpeed=100

@@ -1,0 +1,239 @@
+"""A timetable of coming steps, filled by learned scores at each of them."""
+
+import math
+
+import numpy as np
+
+from decision.compiling.bundle import F8, I4, I8, Bundle, I1x2, bundle_at
+from decision.compiling.jit import kernel
+from decision.policies.allocation import take_lowest
+from decision.policies.capacity import TOLERANCE
+from decision.policies.order import sort_by_key
+from decision.policies.prepared import DECIDE, DECIDED
+from decision.state.cluster import N_FORECAST, N_FREE, N_QUEUED, N_RUNNING, QUEUED
+from decision.state.plan_arrays import CALL_AT, START, SUSPEND, add, clear
+from decision.state.transitions import spare_power
+
+# Numbers of a job that scores are linear in
+TABLE_DENSITY = 0  # logarithm of its value per host-second left
+_LEFT = 1  # logarithm of the steps that it still runs
+_SIZE = 2  # logarithm of its share of the hosts that have power
+_LAXITY = 3  # steps that it can still wait, from 0 to 1
+_URGENT = 4  # 1 where it can wait for less than a step
+_RUNS = 5  # 1 where it runs
+_DONE = 6  # share that is done
+_POWER = 7  # mean power in the steps that it needs next, of the present
+NB_TABLE_SEEN = 8
+# weights: of the first score, of the second, and the rest
+TABLE_SECOND = NB_TABLE_SEEN
+_TRUST = 2 * NB_TABLE_SEEN  # how much of the power that is expected is not counted on, by step
+_PLACED = _TRUST + 1  # second score of jobs that are in the timetable
+_PRESENT = _PLACED + 1  # second score of those that need the present step
+_STAYS = _PRESENT + 1  # second score of jobs that run
+NB_TABLE_UNITS = _STAYS + 1  # of the second score: weights of each number, a constant, and the unit's own
+TABLE_UNITS, TABLE_UNIT = 3, NB_TABLE_SEEN + 2
+NB_TABLE_WEIGHTS = NB_TABLE_UNITS + TABLE_UNITS * TABLE_UNIT
+_STEP = 60.0  # seconds
+TABLE_STEPS = 24  # of the timetable
+MOST_TABLE_JOBS = 128  # jobs of the knapsack: those of the highest second scores
+
+
+class TimetableMemory(Bundle):
+    """The weights, and room for a decision. J jobs."""
+
+    weights: F8  # (NB_TABLE_WEIGHTS,)
+    since: F8  # (1,) seconds: when jobs were last suspended; once an instant is enough
+    power: F8  # (TABLE_STEPS,) hosts that are left in each step
+    seen: F8  # (NB_TABLE_SEEN,)
+    jobs: I4  # (J,) those that run and wait
+    spare: I4  # (J,) scratch
+    key: F8  # (J,) minus the score, by job
+    second: F8  # (J,) minus the second score, by job
+    chosen: I8  # (J,) 1 where the job is to run now
+    worth: F8  # (H + 1,) most that so many hosts are worth
+    taken: I1x2  # (MOST_TABLE_JOBS, H + 1) whether the job is among those that are worth so much
+
+
+_memory_at = bundle_at(TimetableMemory)
+
+
+@DECIDE.entry
+def decide_by_timetable(state, facts, memory, plan):
+    clear(plan, state)
+    _plan_now(state, plan, _memory_at(memory))
+    return DECIDED
+
+
+@kernel
+def _plan_now(state, plan, memory):
+    count = state.count
+    for i in range(count[N_RUNNING]):
+        if state.suspended[state.running[i]]:
+            return  # their hosts are not free yet
+    if count[N_QUEUED] == 0:
+        return
+    jobs = _list_jobs(state, memory)
+    _expect_power(state, memory)
+    _score_all(state, memory, jobs)
+    sort_by_key(memory.jobs, memory.spare, memory.key, 1, jobs)
+    for i in range(jobs):
+        _enter(state, memory, memory.jobs[i])
+    sort_by_key(memory.jobs, memory.spare, memory.second, 1, jobs)
+    _choose(state, memory, jobs)
+    _carry_out(state, plan, memory, jobs)
+    due = (np.floor((state.now[0] + TOLERANCE) / _STEP) + 1.0) * _STEP
+    plan.time[add(plan, CALL_AT, -1)] = max(due, state.now[0] + 1.0)
+
+
+@kernel
+def _list_jobs(state, memory):
+    """Those that run and wait, into ``memory.jobs``; returns how many."""
+    jobs = 0
+    for i in range(state.count[N_RUNNING]):
+        memory.jobs[jobs] = state.running[i]
+        jobs += 1
+    for i in range(state.count[N_QUEUED]):
+        memory.jobs[jobs] = state.queue[i]
+        jobs += 1
+    return jobs
+
+
+@kernel
+def _expect_power(state, memory):
+    """How many hosts have power in each step."""
+    known, trust = state.count[N_FORECAST], abs(memory.weights[_TRUST])
+    memory.power[0] = state.supply[0]
+    for step in range(1, TABLE_STEPS):
+        hosts = state.supply[0] if known == 0 else np.int64(state.forecast[min(step, known) - 1])
+        memory.power[step] = hosts * (1.0 - min(trust * math.sqrt(step), 1.0))
+
+
+@kernel
+def _steps_of(seconds):
+    """Steps that so many seconds take."""
+    return max(np.int64(np.ceil(seconds / _STEP - 1e-6)), 1)
+
+
+@kernel
+def _left_of(state, job):
+    """Seconds that a job is expected to run on."""
+    expected = state.expected[job] if state.expected[job] > 0.0 else state.walltime[job]
+    if state.job_state[job] != QUEUED:
+        expected -= state.now[0] - state.start_time[job]
+    return max(expected, 1.0)
+
+
+@kernel
+def _steps_until_deadline(state, job):
+    """Steps that are left before the deadline, as many as the timetable has at most."""
+    if state.deadline[job] == 0.0:
+        return TABLE_STEPS
+    left = (state.deadline[job] - state.now[0]) / _STEP
+    return np.int64(max(min(np.floor(left + 1e-6), TABLE_STEPS), 0))
+
+
+@kernel
+def _score_all(state, memory, jobs):
+    """Minus both scores of each job; without what the timetable adds to the second."""
+    weights = memory.weights
+    for i in range(jobs):
+        job = memory.jobs[i]
+        _see(state, memory, job)
+        first = second = 0.0
+        for k in range(NB_TABLE_SEEN):
+            first += weights[k] * memory.seen[k]
+            second += weights[TABLE_SECOND + k] * memory.seen[k]
+        memory.key[job] = -first
+        for begin in range(NB_TABLE_UNITS, NB_TABLE_WEIGHTS, TABLE_UNIT):
+            unit = weights[begin + NB_TABLE_SEEN]
+            for k in range(NB_TABLE_SEEN):
+                unit += weights[begin + k] * memory.seen[k]
+            second += weights[begin + NB_TABLE_SEEN + 1] * unit / (1.0 + abs(unit))
+        memory.second[job] = -second - abs(weights[_STAYS]) * memory.seen[_RUNS]
+        memory.chosen[job] = 0
+
+
+@kernel
+def _see(state, memory, job):
+    seen, left = memory.seen, _left_of(state, job)
+    steps, until = _steps_of(left), _steps_until_deadline(state, job)
+    first = state.origin[job] if state.nth_rest[job] > 0 else job
+    whole = state.expected[first] if state.expected[first] > 0.0 else state.walltime[first]
+    power = 0.0
+    for step in range(min(steps, TABLE_STEPS)):
+        power += memory.power[step]
+    seen[TABLE_DENSITY] = math.log(max(state.value[job], 1e-9) / (state.size[job] * left))
+    seen[_LEFT] = math.log(steps)
+    seen[_SIZE] = math.log(state.size[job] / max(memory.power[0], 1.0))
+    seen[_LAXITY] = max(until - steps, 0) / TABLE_STEPS
+    seen[_URGENT] = until <= steps
+    seen[_RUNS] = state.job_state[job] != QUEUED
+    seen[_DONE] = max(1.0 - left / whole, 0.0)
+    seen[_POWER] = power / min(steps, TABLE_STEPS) / max(memory.power[0], 1.0)
+
+
+@kernel
+def _enter(state, memory, job):
+    """Lay a job into the last steps before its deadline that have power for it."""
+    power, size, steps = memory.power, state.size[job], _steps_of(_left_of(state, job))
+    until = max(_steps_until_deadline(state, job), min(steps, TABLE_STEPS))
+    need, found = min(steps, TABLE_STEPS), 0
+    for step in range(until):
+        found += power[step] >= size
+    if found < need:
+        return
+    step = until - 1
+    while need > 0:
+        if power[step] >= size:
+            power[step] -= size
+            need -= 1
+        step -= 1
+    memory.second[job] -= abs(memory.weights[_PLACED])
+    if step < 0:
+        memory.second[job] -= abs(memory.weights[_PRESENT])
+
+
+@kernel
+def _choose(state, memory, jobs):
+    """Let those run now that are worth most together, of those that there is power for."""
+    left, worth, taken, count = state.supply[0], memory.worth, memory.taken, min(jobs, MOST_TABLE_JOBS)
+    worth[: left + 1] = 0.0
+    for i in range(count):
+        job = memory.jobs[i]
+        size, gain = state.size[job], state.size[job] * math.exp(min(max(-memory.second[job], -30.0), 30.0))
+        taken[i, : left + 1] = 0
+        for hosts in range(left, size - 1, -1):
+            if worth[hosts - size] + gain > worth[hosts]:
+                worth[hosts] = worth[hosts - size] + gain
+                taken[i, hosts] = 1
+    for i in range(count - 1, -1, -1):
+        job = memory.jobs[i]
+        if taken[i, left]:
+            memory.chosen[job] = 1
+            left -= state.size[job]
+
+
+@kernel
+def _carry_out(state, plan, memory, jobs):
+    """Start chosen jobs that wait; where hosts are missing, suspend those first that run and are not chosen."""
+    free, wanted = min(np.int64(state.count[N_FREE]), spare_power(state)), 0
+    for i in range(jobs):
+        job = memory.jobs[i]
+        if memory.chosen[job] and state.job_state[job] == QUEUED:
+            wanted += state.size[job]
+    if wanted > free and memory.since[0] != state.now[0]:
+        i = jobs - 1
+        while i >= 0 and wanted > free:
+            job = memory.jobs[i]
+            if memory.chosen[job] == 0 and state.job_state[job] != QUEUED:
+                add(plan, SUSPEND, job)
+                free += state.size[job]
+                memory.since[0] = state.now[0]
+            i -= 1
+        if plan.count[0] > 0:
+            return
+    for i in range(jobs):
+        job = memory.jobs[i]
+        if memory.chosen[job] and state.job_state[job] == QUEUED and state.size[job] <= free:
+            take_lowest(plan, add(plan, START, job), state.size[job])
+            free -= state.size[job]

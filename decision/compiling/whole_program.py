@@ -32,7 +32,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.sigutils import normalize_signature
 
-from .parts import Plain, parts_only
+from .parts import Borrowing, Plain, parts_only
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 
@@ -220,6 +220,9 @@ class _Dispatcher(CPUDispatcher):
             context.refresh()
             part = self._part(args, result)
             fndesc, codegen = part.fndesc, context.codegen()
+            owns = context.data_model_manager[part.signature.return_type].contains_nrt_meminfo()
+            if for_python and owns and any(isinstance(each, Borrowing) for each in args):
+                raise TypeError(f"{fndesc.qualname}: returns an array, maybe a bundle's: Python would not keep it")
             library = _Library(codegen, fndesc.qualname)
             if for_python:
                 wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper

@@ -20,7 +20,8 @@ from decision.analysis.whole import LogPart
 from decision.learn.checkpoint import Gate
 from decision.model.dates import DAY
 from decision.model.record import Floats
-from decision.runs.advise import MEAN_METRICS, heuristics
+from decision.runs.advice import MEAN_METRICS
+from decision.runs.advise import heuristics
 from decision.runs.chunks import file_digest
 from decision.runs.gates import GATE_COPIES, LONGEST_OF_ALL, LONGEST_WAIT, Measures, gates_over, idle_gate
 from decision.runs.store import Result

@@ -25,7 +25,8 @@ from decision.learned.learned import NB_WEIGHTS, SCALE, Learned
 from decision.model.record import Floats
 from decision.model.resample import shaken
 from decision.runs.chunks import file_digest
-from decision.runs.gates import GATE_COPIES, Measures, measure
+from decision.runs.gates import GATE_COPIES
+from decision.runs.gates_beside import Measures, measure
 from decision.runs.inputs import writable_folder
 from decision.runs.store import Result
 from decision.runs.tasks import run_tasks

@@ -26,7 +26,8 @@ from decision.learned.timetable import Timetable
 from decision.model.errors import ConfigError
 from decision.model.resample import shaken
 from decision.model.workload import Delay, Job, Workload
-from decision.runs.gates import GATE_COPIES, Measures, check_gates, gates_over, keep_check, measure
+from decision.runs.gates import GATE_COPIES, check_gates, keep_check
+from decision.runs.gates_beside import Measures, gates_over, measure
 from decision.runs.inputs import LogOnHosts
 from decision.simulation import simulate_workloads
 

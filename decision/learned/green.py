@@ -21,9 +21,10 @@ from decision.policies.traits import Traits
 from decision.state.cluster import ClusterState
 
 from . import green_kernels as kernels
+from . import green_seen as obs
 from .base import ChoosingScheduler, Episodes
 from .encoder import Encoder, Image, Pool
-from .green_kernels import GreenMemory
+from .green_seen import GreenMemory
 from .packing import MOST_NODES
 from .registry import register
 from .window import MOST_SLOTS, Count, check_scale
@@ -77,7 +78,7 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def actions(self) -> int:
         """A: starts, suspend, and no_op."""
-        return self.pool + kernels.EXTRA_ACTIONS
+        return self.pool + obs.EXTRA_ACTIONS
 
     @property
     def shape(self) -> tuple[int]:
@@ -87,8 +88,8 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def width_on(self, cores: int) -> int:
         """Numbers of the image on so many hosts, or about any cluster, and about the ready jobs."""
         if self.name == _COMPACT:
-            return kernels.CLUSTER + kernels.COMPACT_FEATURES * self.pool
-        return 2 * kernels.ROWS * cores + kernels.IMAGE_FEATURES * self.pool + 1
+            return obs.CLUSTER + obs.COMPACT_FEATURES * self.pool
+        return 2 * obs.ROWS * cores + obs.IMAGE_FEATURES * self.pool + 1
 
     @property
     def window(self) -> int:
@@ -98,7 +99,7 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def flags(self) -> int:
         """The cells of the image."""
-        return 2 * kernels.ROWS * self.hosts
+        return 2 * obs.ROWS * self.hosts
 
     @property
     def suspends(self) -> bool:
@@ -107,11 +108,11 @@ class GreenEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def new_memory(self, state: ClusterState) -> GreenMemory:
         """The encoder as numbers for the kernels; nobody was suspended."""
-        setting, number = np.zeros(kernels.N_GREEN_SETTINGS), np.full(kernels.N_GREEN_NUMBERS, -1, np.int64)
-        scales = [kernels.STEP_LENGTH, kernels.LONGEST_RUNTIME, kernels.MOST_VALUE, kernels.MOST_DENSITY]
+        setting, number = np.zeros(obs.N_GREEN_SETTINGS), np.full(obs.N_GREEN_NUMBERS, -1, np.int64)
+        scales = [obs.STEP_LENGTH, obs.LONGEST_RUNTIME, obs.MOST_VALUE, obs.MOST_DENSITY]
         setting[scales] = self.step, self.max_runtime, self.max_value, self.max_density
         code = Suspend[self.suspend.upper()]
-        number[[kernels.POOL, kernels.SUSPENDS, kernels.IMAGE]] = self.pool, code, self.name == _IMAGE
+        number[[obs.POOL, obs.SUSPENDS, obs.IMAGE]] = self.pool, code, self.name == _IMAGE
         return GreenMemory(setting=setting, number=number)
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
@@ -193,7 +194,7 @@ class Green(ChoosingScheduler):
     calls = True
     most_calls = 256  # one by itself, and those by which jobs that are too late leave an idle cluster
     needs_value = needs_qos = True
-    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, kernels.green_observe
+    begin, open, act, observe = kernels.green_begin, kernels.green_look, kernels.green_choose, obs.green_observe
     reward, measure, follow = kernels.green_reward, kernels.green_measure, kernels.green_follow
     model_summary = "learned starts and suspensions, pool {pool}"
 
@@ -255,8 +256,8 @@ class Green(ChoosingScheduler):
     def layout(self, encoder: GreenEncoder) -> Pool | Image:
         """The cluster, then the pool."""
         if encoder.name == _IMAGE:
-            return Image((2, kernels.ROWS, encoder.hosts), kernels.IMAGE_FEATURES * encoder.pool + 1)
-        return Pool(kernels.CLUSTER, encoder.pool, kernels.COMPACT_FEATURES, kernels.EXTRA_ACTIONS)
+            return Image((2, obs.ROWS, encoder.hosts), obs.IMAGE_FEATURES * encoder.pool + 1)
+        return Pool(obs.CLUSTER, encoder.pool, obs.COMPACT_FEATURES, obs.EXTRA_ACTIONS)
 
 
 def _highest(workload: Workload) -> tuple[float, float, float]:

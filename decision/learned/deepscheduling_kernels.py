@@ -27,13 +27,13 @@ from .confidence import learn_from
 from .cycles import LENGTH, NEXT_SHOWN, call_at, note_start
 from .deepscheduling_seen import (
     AVAILABLE,
-    PUT_TO_SLEEP,
     JOBS_SEEN,
     LAST,
     NEXT,
     ONE_MINUTE,
     ONLY_FITTING,
     PAID_SO_FAR,
+    PUT_TO_SLEEP,
     SHOWN,
     SUMMED_AT,
     TIMEOUT,

@@ -24,7 +24,8 @@ from decision.formats import load_workload
 from decision.formats.input_facts import file_facts
 from decision.generate.lublin import lublin_workload
 from decision.learn.evolution import CmaEs
-from decision.learned.learned import NB_WEIGHTS, SCALE, Learned
+from decision.learned.learned import SCALE, Learned
+from decision.learned.learned_kernels import NB_WEIGHTS
 from decision.model.reshape import at_load
 from decision.model.workload import Workload
 from decision.runs.advise import ORDERS

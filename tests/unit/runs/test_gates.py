@@ -21,7 +21,8 @@ from decision.learn.checkpoint import GateCheck, Manifest, read_checkpoint, read
 from decision.learn.config import load_config
 from decision.learn.gates import require_gates
 from decision.learn.weights import dump, dump_numbers
-from decision.learned.learned import GUARD_AFTER, RUNTIME, Learned
+from decision.learned.learned import Learned
+from decision.learned.learned_kernels import GUARD_AFTER, RUNTIME
 from decision.learned.timetable import Timetable
 from decision.model.errors import ConfigError
 from decision.model.resample import shaken

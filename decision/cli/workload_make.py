@@ -72,7 +72,8 @@ def lublin_command(
     import numpy as np
 
     from decision.estimates import apply_estimates
-    from decision.generate.lublin import CLASSES, lublin_workload, with_settings
+    from decision.generate.lublin import lublin_workload
+    from decision.generate.lublin_parameters import CLASSES, with_settings
 
     changed = read_pairs(settings, "--set")
     rng = np.random.default_rng(seed)

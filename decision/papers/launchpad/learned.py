@@ -13,7 +13,8 @@ from decision.envs import Setup, evaluate, make_setup
 from decision.envs.demonstrations import Demonstrations, Schedule, record_schedules, replay_schedules
 from decision.formats.input_facts import InputFacts
 from decision.formats.selection import Selection
-from decision.learn.choices import collect, write_choices
+from decision.learn.choices import collect
+from decision.learn.choices_file import write_choices
 from decision.learn.config import TrainConfig, load_config
 from decision.learn.deploy import LearnedPolicy, learned_policy
 from decision.learn.schedulers import choosing_setup

@@ -9,12 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from decision.generate.lublin import (
-    BATCH,
-    CLASSES,
     DAY,
-    INTERACTIVE,
-    WHOLE,
-    JobClass,
     LublinJobs,
     arrivals,
     cycle,
@@ -22,8 +17,8 @@ from decision.generate.lublin import (
     lublin_workload,
     share_of_short,
     through_the_day,
-    with_settings,
 )
+from decision.generate.lublin_parameters import BATCH, CLASSES, INTERACTIVE, WHOLE, JobClass, with_settings
 from decision.model.errors import ConfigError
 
 Floats = NDArray[np.float64]

@@ -26,8 +26,7 @@ Session = Annotated[
     ),
 ]
 Transitions = Annotated[
-    int,
-    typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST),
+    int, typer.Option("--transitions", help="Number of starts and decisions in all, at least.", min=1, max=_MOST)
 ]
 Shares = Annotated[
     list[float] | None,

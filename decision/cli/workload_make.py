@@ -27,8 +27,7 @@ Classes = Annotated[
     typer.Option("--classes", help="Fit: to all jobs, to one class, or both classes together (named in 'queue')."),
 ]
 Parameters = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Model parameter; may be repeated.", metavar="[CLASS.]NAME=VALUE"),
+    list[str] | None, typer.Option("--set", help="Model parameter; may be repeated.", metavar="[CLASS.]NAME=VALUE")
 ]
 
 

@@ -111,10 +111,7 @@ class LublinJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lublin_workload(
-    rng: np.random.Generator,
-    nb_jobs: int,
-    nb_hosts: int,
-    classes: Mapping[str, JobClass] = CLASSES["whole"],
+    rng: np.random.Generator, nb_jobs: int, nb_hosts: int, classes: Mapping[str, JobClass] = CLASSES["whole"]
 ) -> Workload:
     """Jobs of the model with delay profiles and without walltimes; `queue` names the class where there are several.
 

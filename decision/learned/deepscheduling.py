@@ -87,11 +87,7 @@ class DeepSchedulingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_f
     def new_memory(self, state: ClusterState) -> DeepSchedulingMemory:
         """The encoder as numbers for the kernels; nothing is booked."""
         jobs, setting, at = len(state.size), np.zeros(obs.N_SETTINGS), np.zeros(obs.N_MOMENTS)
-        setting[[obs.LONGEST_WALLTIME, obs.TIMEOUT, obs.ONLY_FITTING]] = (
-            self.max_runtime,
-            self.timeout,
-            self.masked,
-        )
+        setting[[obs.LONGEST_WALLTIME, obs.TIMEOUT, obs.ONLY_FITTING]] = (self.max_runtime, self.timeout, self.masked)
         at[[obs.NEXT, obs.LAST]] = -np.inf
         return DeepSchedulingMemory(
             **new_booking(nb_hosts(state)),
@@ -215,9 +211,7 @@ class DeepScheduling(ChoosingScheduler):
     def layout(self, encoder: Encoder) -> Sequences:
         """Jobs that wait, jobs that run, and snapshots."""
         return Sequences(
-            (obs.JOBS_SEEN, obs.JOB_NUMBERS),
-            (obs.JOBS_SEEN, obs.JOB_NUMBERS),
-            (obs.JOBS_SEEN, obs.SNAPSHOT_NUMBERS),
+            (obs.JOBS_SEEN, obs.JOB_NUMBERS), (obs.JOBS_SEEN, obs.JOB_NUMBERS), (obs.JOBS_SEEN, obs.SNAPSHOT_NUMBERS)
         )
 
 

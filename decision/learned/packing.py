@@ -108,11 +108,7 @@ class PackingEncoder(Encoder, frozen=True, kw_only=True, forbid_unknown_fields=T
         number[[obs.GAP, obs.LAST_DECISION]] = 1, -1
         seconds[[obs.LONGEST, obs.TICK]] = self.max_runtime, self.tick
         hosts, both = nb_hosts(state), self.predicts and self.name == _BY_NODE
-        return PackingMemory(
-            number=number,
-            seconds=seconds,
-            requested=np.zeros(hosts if both else 0),
-        )
+        return PackingMemory(number=number, seconds=seconds, requested=np.zeros(hosts if both else 0))
 
     def check_cores(self, cores: int, where: str = "the platform") -> None:
         """Refuse a platform of another size than the observation is for. Raises ConfigError."""

@@ -39,10 +39,7 @@ from .inputs import writable_folder
 from .tasks import How, Progress, Result, run_tasks
 from .whole import Log, WholeRun, perform_whole_run
 
-ORDERS = (
-    *("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"),
-    *("f1", "f2", "f3", "f4", "wfp3", "unicep"),
-)
+ORDERS = (*("fcfs", "lcfs", "sjf", "ljf", "saf", "laf", "sqf", "lqf"), *("f1", "f2", "f3", "f4", "wfp3", "unicep"))
 _BACKFILLS = ("first-fit", "easy")
 SHIPPED = ("learned",)
 MOST_ROWS = 8

@@ -149,13 +149,7 @@ def simulate_on(
     while True:
         memory = prepared.memory_for(engine.state, engine.plan, memory)
         began = time.perf_counter()
-        code = simulate_episode(
-            engine.world,
-            prepared.address,
-            memory.address,
-            stretch,
-            misfits,
-        )
+        code = simulate_episode(engine.world, prepared.address, memory.address, stretch, misfits)
         if code == STOPPED:
             raise prepared.error()
         if code == UNCARRIED:

@@ -212,11 +212,7 @@ def packer_command(
 
 
 def ranking_command(
-    swf: Log,
-    output: PartsFolder = None,
-    seeds: Seeds = 5,
-    steps: PlacedJobs = None,
-    as_json: JsonOption = False,
+    swf: Log, output: PartsFolder = None, seeds: Seeds = 5, steps: PlacedJobs = None, as_json: JsonOption = False
 ) -> None:
     """Learned rankings against every order with backfilling, on held-out jobs.
 

@@ -76,11 +76,7 @@ def _execute(event: m.ExecuteJob) -> Written:
         placement = {"strategy": "SpreadOverHostsFirst" if data.strategy is UNSET else data.strategy}
     said: dict[str, Any] = {
         "job_id": data.job_id,
-        "allocation": {
-            "host_allocation": data.alloc,
-            "executor_placement_type": kind,
-            "executor_placement": placement,
-        },
+        "allocation": {"host_allocation": data.alloc, "executor_placement_type": kind, "executor_placement": placement},
     }
     said |= _set(profile_allocation_override=data.overrides)
     if data.storage_mapping is not UNSET:

@@ -74,10 +74,7 @@ def test_run_times_of_large_jobs_are_those_of_the_published_trace(recorded: Floa
     assert distance(np.log(large), np.log(same)) < 1.63 * math.sqrt(1 / len(large) + 1 / len(same))
 
 
-SECOND = {
-    "batch": {"size_medium_below": "2.5"},
-    "interactive": {"size_high_below": "0", "size_medium_below": "2.3"},
-}
+SECOND = {"batch": {"size_medium_below": "2.5"}, "interactive": {"size_high_below": "0", "size_medium_below": "2.3"}}
 
 
 @pytest.mark.parametrize("kind", SECOND)

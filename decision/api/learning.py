@@ -140,10 +140,10 @@ def gates(
 
     Examples:
         >>> import decision as d
-        >>> d.gates("packing", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
+        >>> d.gates("packer", "cluster256", "lublin_256", jobs=slice(0, 50)).gates[0].name
         'idle room'
     """
-    from decision.learn import SHIPPED_MODELS, existing_checkpoint
+    from decision.learn import SHIPPED_NAMES, existing_checkpoint
     from decision.learn.gates import require_unseen
     from decision.runs.gates import check_gates, keep_check, lets_sleep
     from decision.runs.inputs import first_log
@@ -154,7 +154,7 @@ def gates(
     case = _read_files(platform, workload, events, lets_sleep(file), selection)
     require_unseen(name, case.workloads[0])
     found = check_gates(file, first_log(case))
-    if name not in SHIPPED_MODELS:
+    if name not in SHIPPED_NAMES:
         keep_check(file, found)
     return found
 

@@ -81,7 +81,7 @@ def test_what_passes_is_deployed_and_its_manifest_says_on_what_it_was_checked(tm
 
 
 def test_a_packer_is_asked_for_little_idle_room_in_place_of_short_waits():
-    found = check_gates(find_checkpoint("packing"), LogOnHosts(equal_hosts(4), busy(), FILES))
+    found = check_gates(find_checkpoint("packer"), LogOnHosts(equal_hosts(4), busy(), FILES))
     assert [gate.name for gate in found.gates if not gate.passed] == []
     assert found.gates[0].name == "idle room" and len(found.gates) == 3
 
@@ -196,8 +196,8 @@ def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
 
 
 def test_the_shipped_packer_may_be_deployed():
-    require_gates("packing")
-    require_gates("packing,estimate=given,guard=auto")
+    require_gates("packer")
+    require_gates("packer,estimate=given,guard=auto")
 
 
 def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data():
@@ -220,7 +220,7 @@ def test_what_a_shipped_policy_fails_over_copies_is_said_in_its_line():
         assert lines[name].endswith(said)
         with pytest.raises(ConfigError, match="it fails longest wait"):
             require_gates(name)
-    assert "fails" not in lines["learned"] + lines["packing"]
+    assert "fails" not in lines["learned"] + lines["packer"]
 
 
 def test_a_policy_of_numbers_is_checked_without_torch(tmp_path):

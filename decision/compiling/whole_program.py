@@ -38,7 +38,7 @@ from decision.model.errors import InternalError
 
 from .bundle_types import array_type
 from .machine import Constants, Machine, function_at, load, variable_at
-from .parts import Borrowing, Plain, parts_only
+from .parts import Plain, parts_only, returning_fields
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
 _FIRST: dict[str, Any] = {"loop_vectorize": False, "slp_vectorize": False, "cost": "cheap"}  # as numba: references
@@ -149,9 +149,8 @@ class Dispatcher(CPUDispatcher):
             context.refresh()
             part = self._part(args, result)
             fndesc, codegen = part.fndesc, context.codegen()
-            owns = context.data_model_manager[part.signature.return_type].contains_nrt_meminfo()
-            if for_python and owns and any(isinstance(each, Borrowing) for each in args):
-                raise TypeError(f"{fndesc.qualname}: returns an array, maybe a bundle's: Python would not keep it")
+            if for_python and fndesc.llvm_func_name in returning_fields:
+                raise TypeError(f"{fndesc.qualname}: returns an array of a bundle, which Python would not keep alive")
             library = _Library(codegen, fndesc.qualname)
             if for_python:
                 wrap = context.subtarget(enable_nrt=True).create_cpython_wrapper

@@ -45,11 +45,13 @@ def test_a_field_named_as_what_each_bundle_has_is_refused(name):
 
 
 @kernel
-def _heaviest(table):
+def _heaviest(table, whole):
     weights = table.weights
-    return weights[1:]
+    for _ in range(2):
+        weights = weights if whole else weights[1:]
+    return 1, weights
 
 
 def test_a_bundles_array_does_not_reach_python_where_nobody_would_keep_it():
-    with pytest.raises(TypeError, match="_heaviest: returns an array"):
-        _heaviest(Table(weights=np.zeros(3), cells=np.zeros((1, 1), np.int32)))
+    with pytest.raises(TypeError, match="_heaviest: returns an array of a bundle"):
+        _heaviest(Table(weights=np.zeros(3), cells=np.zeros((1, 1), np.int32)), True)

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 
-from .machine import Machine, function_at, load, numba_folder
+from .machine import Machine, function_at, load_machine, numba_folder
 from .sources import IMPORTED_FROM, stamp
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Kernel:
         with _LOADING:
             kinds = tuple(map(_described, (*arguments, result)))
             machine = self._roots.find(kinds, lambda: self.dispatcher.compiled(arguments, result))
-            load(machine)
+            load_machine(machine)
         return function_at(machine.symbol)
 
 

@@ -38,7 +38,7 @@ class Machine(NamedTuple):
     constants: tuple[Constants, ...]  # of the functions in it; the first one's are the root's where it has a wrapper
 
 
-def load(machine: Machine) -> None:
+def load_machine(machine: Machine) -> None:
     """Make the code's functions known by their symbols; they stay until the process ends."""
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(machine.code))

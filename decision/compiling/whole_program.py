@@ -37,7 +37,7 @@ from numba.core.sigutils import normalize_signature
 from decision.model.errors import InternalError
 
 from .bundle_types import array_type
-from .machine import Constants, Machine, function_at, load, variable_at
+from .machine import Constants, Machine, function_at, load_machine, variable_at
 from .parts import Plain, parts_only, returning_fields
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the global variables begin that point to functions' environments
@@ -172,7 +172,7 @@ class Dispatcher(CPUDispatcher):
 
 def _callable(machine: Machine) -> tuple[Any, Any]:
     """A function for Python, and the environments that its machine code points to."""
-    load(machine)
+    load_machine(machine)
     environments = [*map(_environment, machine.constants)]
     for each in environments:
         ctypes.c_void_p.from_address(variable_at(each.env_name)).value = id(each)

@@ -18,7 +18,7 @@ from decision.policies.policy import Policy
 from .checkpoint import Manifest, decode_manifest, read_packed, write_checkpoint
 from .config import TrainConfig, changed_settings
 from .logs import EVENT_FILES, CsvLog, EventLog
-from .weights import dump, load_state
+from .weights import dump, load
 
 _CURVES, STATE = "progress.csv", "resume.pt"
 _SAVE_EVERY = 60.0  # seconds
@@ -182,7 +182,7 @@ def _saved_state(task: Training, resume: bool) -> dict[str, Any] | None:
         return None
     if not resume:
         raise ConfigError(f"{task.folder} holds a run: resume it, or choose another folder", field="resume")
-    state = load_state(str(path), read_packed(path))
+    state = load(str(path), read_packed(path))
     _check_same(task, _manifest(task, state))
     return state
 

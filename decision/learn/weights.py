@@ -38,7 +38,7 @@ def dump_numbers(weights: NDArray[np.float64]) -> bytes:
     return dump({"weights": torch.from_numpy(weights.copy())})
 
 
-def load_state(where: str, data: bytes) -> dict[str, Any]:
+def load(where: str, data: bytes) -> dict[str, Any]:
     """What `dump` wrote, on the CPU.
 
     Raises:
@@ -65,7 +65,7 @@ def load_tensors(
         InputError: if there are others, or the bytes are damaged.
     """
     where = f"{where}: {WEIGHTS}"
-    state = load_state(where, data)
+    state = load(where, data)
     for name in (*shapes, *state):
         if name not in state:
             raise InputError(f"{where}: there is no tensor {name}; {REMEDY}")

@@ -29,6 +29,8 @@ _MOST = 256  # jobs are promised something, those that have waited longest; othe
 def count_late(state, memory, most):
     """How many jobs, the first of the queue, are to be guarded so that none waits for more than `most` seconds."""
     queue, length = state.queue, _count_asked(state, memory, most)
+    if length == 0 or queue[length - 1] < memory.counts[GUARDED]:
+        return length
     count, promised = 0, min(length, _MOST)
     times, free = _free_ahead(state, promised)
     last = state.count[N_RUNNING] + 1

@@ -195,9 +195,13 @@ def test_the_shipped_policy_for_power_that_comes_and_goes_may_be_deployed():
     assert [(len(check.gates), len(check.events)) for check in checks] == [(4, 1)] * 3
 
 
-def test_the_shipped_packer_may_be_deployed():
-    require_gates("packer")
-    require_gates("packer,estimate=given,guard=auto")
+def test_the_shipped_packer_passes_where_the_machine_is_full_and_is_refused_for_the_log_that_it_fails_on():
+    checks = read_manifest(find_checkpoint("packer")).gates
+    failed = {check.workload.name: [gate.name for gate in check.gates if not gate.passed] for check in checks}
+    full = ("wl1_rnda.json", "lublin_256.json", "WL2-RND-b.json", "WL1-100-b.json")
+    assert failed == {**{log: [] for log in full}, "coare.swf": ["jobs that wait on a nearly idle machine"]}
+    with pytest.raises(ConfigError, match=r"fails jobs that wait on a nearly idle machine on coare\.swf.*--force"):
+        require_gates("packer,estimate=given,guard=auto")
 
 
 def test_the_shipped_learned_policy_may_be_deployed_and_passes_on_shipped_data():
@@ -220,7 +224,9 @@ def test_what_a_shipped_policy_fails_over_copies_is_said_in_its_line():
         assert lines[name].endswith(said)
         with pytest.raises(ConfigError, match="it fails longest wait"):
             require_gates(name)
-    assert "fails" not in lines["learned"] + lines["packer"]
+    assert lines["packer"].endswith("; fails on coare.swf: jobs that wait on a nearly idle machine 90 (at most 0)")
+    assert lines["joint"].endswith("; fails on coare.swf: mean wait 156 (at most 114)")
+    assert "fails" not in lines["learned"] + lines["timetable"]
 
 
 def test_a_policy_of_numbers_is_checked_without_torch(tmp_path):

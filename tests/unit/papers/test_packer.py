@@ -12,6 +12,7 @@ from decision.engine.embedded import EmbeddedEngine
 from decision.envs import equal_hosts, evaluate
 from decision.learn import existing_checkpoint, load_policy
 from decision.learn.checkpoint import read_manifest
+from decision.learn.gates import require_gates
 from decision.learned.packer import Packer, largest_area_first
 from decision.model import notices
 from decision.model.demand import runtimes
@@ -105,3 +106,4 @@ def test_the_name_that_it_had_before_still_names_it_and_says_the_new_one(caplog)
         "policy packing: call it packer; what decision train packing makes is another"
     ]
     assert existing_checkpoint("packing") == existing_checkpoint("packer")
+    require_gates("packing,estimate=given")  # shipped under either name
